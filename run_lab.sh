@@ -33,7 +33,8 @@ if [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ]; then
     export PYTHONDONTWRITEBYTECODE=1
 fi
 
-# install STAMP FILE...: install the pinned packages of FILEs, unless the stamp is of these FILEs
+# install STAMP FILE: install the packages of the lock file FILE, unless the stamp is of this FILE.
+# pip refuses a package whose hash is not in FILE.
 install() {
     stamp=.venv/$1.stamp
     shift
@@ -50,21 +51,21 @@ install() {
     for file in "$@"; do options="$options -r $file"; done
     say "installing packages ..."
     # shellcheck disable=SC2086
-    if ! as_caller "$py" -m pip install --quiet --disable-pip-version-check $options; then
+    if ! as_caller "$py" -m pip install --quiet --disable-pip-version-check --require-hashes $options; then
         say "install $*: pip failed. Check the network connection and run the same command again"
         exit 3
     fi
     as_caller sh -c 'printf "%s\n" "$1" >"$2"' sh "$wanted" "$stamp"
 }
 
-install run requirements.txt
+install run locks/run.txt
 case "${1:-}" in
 "" | --port | --port=* | --no-browser | --no-demo | --with | --with=*)
     set -- up "$@"
     ;;
 test)
     shift
-    install dev requirements.txt requirements-fast.txt requirements-dev.txt
+    install dev locks/dev.txt
     if [ $# -gt 0 ]; then
         exec "$py" -m pytest "$@"
     fi
@@ -74,8 +75,17 @@ test)
     "$py" -m pytest -m "emulation and not long" || status=$?
     exit "$status"
     ;;
+torture)
+    shift
+    install dev locks/dev.txt
+    export PYTHONPATH="$here:$here/tests"
+    exec "$py" -m torture "$@"
+    ;;
+audit)
+    install dev locks/dev.txt
+    ;;
 lint)
-    install dev requirements.txt requirements-fast.txt requirements-dev.txt
+    install dev locks/dev.txt
     "$py" -m ruff format --check .
     "$py" -m ruff check .
     exec "$py" -m mypy lab controller dashboard

@@ -7,6 +7,7 @@ which /openapi.json is made.
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any, Literal
 
 from flask import Blueprint, Response, request
@@ -264,7 +265,9 @@ def export(id: str) -> Any:
         raise Problem(422, f"export run '{id}': format {unknown(wanted, exports.FORMATS)}")
     make, mimetype = exports.FORMATS[wanted]
     headers = {"Content-Disposition": f'attachment; filename="{id}.{wanted}"'}
-    return Response(make(folder), mimetype=mimetype, headers=headers)
+    pieces = make(folder)
+    first = next(pieces)  # an error in the run becomes the answer, not a cut file
+    return Response(chain([first], pieces), mimetype=mimetype, headers=headers)
 
 
 def control(run_id: str, message: dict[str, Any]) -> Any:

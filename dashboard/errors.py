@@ -31,6 +31,12 @@ class Problem(Exception):
         self.status, self.text, self.more = status, text, more
 
 
+def whole_number(text: str) -> int | None:
+    """Return a number from 0 on that a request contains as text; None if `text` is no number of at
+    most 18 decimal digits."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+
+
 def answer(status: int, text: str, **more: str) -> Response:
     """Return an error response: JSON for an address of the API, else an HTML page.
 
@@ -61,8 +67,16 @@ def register(app: Flask) -> None:
             case MachineLacks():
                 status = 409
             case _:
-                status = 500
+                status = 503
         return answer(status, str(error))
+
+    @app.errorhandler(OSError)
+    def _shortage(error: OSError) -> Response:
+        return answer(503, f"answer this request: {error.strerror or error}. Try again")
+
+    @app.errorhandler(MemoryError)
+    def _memory(_: MemoryError) -> Response:
+        return answer(503, "answer this request: this machine has no memory left. Try again")
 
     @app.errorhandler(HTTPException)
     def _http(error: HTTPException) -> Response:

@@ -40,7 +40,18 @@ class LogRow:
 
 
 def describe(event: Event, n: int) -> LogRow:
-    """Convert the `n`-th event of a run to a row of the event log."""
+    """Convert the `n`-th event of a run to a row of the event log.
+
+    If a field of the event has a type that the lab never writes, the row says that it is damaged.
+    """
+    try:
+        return _described(event, n)
+    except (TypeError, ValueError, AttributeError, KeyError):
+        damaged = {"t": event["t"], "kind": "warning", "text": "this event is damaged"}
+        return _described(damaged, n)
+
+
+def _described(event: Event, n: int) -> LogRow:
     kind = str(event.get("kind", "event"))
     ok = event.get("ok", True) is not False
     is_decision = kind == "decision"

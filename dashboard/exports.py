@@ -1,4 +1,7 @@
-"""Export a run: its samples as CSV, its data as JSON, or its whole folder as a zip archive."""
+"""Export a run: its samples as CSV, its data as JSON, or its whole folder as a zip archive.
+
+Each export is an iterator of bytes, so that a large run does not fill the memory.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +9,117 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from lab.run.reading import read_document, read_events, read_samples
+from lab.results import packages
+from lab.run import plain_file
+from lab.run.reading import read_document, readable_events, readable_samples
+
+PIECE = 1 << 18  # bytes
+SBOM = "sbom.cdx.json"
 
 
-def as_csv(folder: Path) -> bytes:
-    """Return the samples of a run as CSV, one row per sample.
+def as_csv(folder: Path) -> Iterator[bytes]:
+    """Yield the samples of a run as CSV, one row per sample.
 
     The name of a column consists of nested keys joined by dots, such as ap.wifi1.tier1_mbps or
     link.path1.mbps_ab.
     """
-    rows = [flat(frame) for frame in read_samples(folder)]
+    rows = [flat(frame) for frame in readable_samples(folder)]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns or ["t"], restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    for row in rows:
+        writer.writerow(row)
+        if text.tell() > PIECE:
+            yield _taken(text)
+    yield _taken(text)
 
 
-def as_json(folder: Path) -> bytes:
-    """Return manifest, result, samples and events of a run as one JSON object.
+def as_json(folder: Path) -> Iterator[bytes]:
+    """Yield manifest, result, samples and events of a run as one JSON object.
 
     The result is null as long as the run has none.
     """
     done = (folder / "result.json").exists()
-    whole = {
+    whole: dict[str, Any] = {
         "manifest": read_document(folder, "manifest.json"),
         "result": read_document(folder, "result.json") if done else None,
-        "samples": read_samples(folder),
-        "events": read_events(folder),
+        "samples": readable_samples(folder),
+        "events": readable_events(folder),
     }
-    return json.dumps(whole, ensure_ascii=False).encode()
+    text = io.StringIO()
+    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(whole):
+        text.write(piece)
+        if text.tell() > PIECE:
+            yield _taken(text)
+    yield _taken(text)
 
 
-def as_zip(folder: Path) -> bytes:
-    """Return a zip archive of all files in a run folder; symbolic links are left out."""
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+def as_zip(folder: Path) -> Iterator[bytes]:
+    """Yield a zip archive of all plain files in a run folder, and of sbom.cdx.json, which names the
+    packages of the lab.
+
+    Links are left out, and so are files that disappear or cannot be read.
+    """
+    output = _Output()
+    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
+        materials = packages.bill_of_materials(packages.locked(packages.LOCKS / "run.txt"))
+        archive.writestr(f"{folder.name}/{SBOM}", json.dumps(materials, indent=1))
         for path in sorted(folder.rglob("*")):
-            if path.is_file() and not path.is_symlink():
-                file.write(path, Path(folder.name) / path.relative_to(folder))
-    return archive.getvalue()
+            if not path.is_symlink() and path.is_file():
+                name = str(Path(folder.name) / path.relative_to(folder))
+                yield from _file(archive, output, path, name.encode(errors="replace").decode())
+                yield output.taken()
+    yield output.taken()
+
+
+class _Output(io.RawIOBase):
+    """Collect the bytes of an archive until `taken` returns and forgets them."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._pieces.append(bytes(data))
+        return len(data)
+
+    def taken(self) -> bytes:
+        found, self._pieces = b"".join(self._pieces), []
+        return found
+
+
+def _file(archive: zipfile.ZipFile, output: _Output, path: Path, name: str) -> Iterator[bytes]:
+    """Write a file into an archive. Yield what the archive has put out after each piece."""
+    offset = 0
+    try:
+        piece = plain_file.read(path, 0, PIECE)
+        information = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
+    except OSError:
+        return
+    information.compress_type = zipfile.ZIP_DEFLATED
+    with archive.open(information, "w", force_zip64=True) as entry:
+        while piece:
+            entry.write(piece)
+            yield output.taken()
+            offset += len(piece)
+            try:
+                piece = plain_file.read(path, offset, PIECE)
+            except OSError:
+                return
+
+
+def _taken(text: io.StringIO) -> bytes:
+    found = text.getvalue().encode(errors="replace")
+    text.seek(0)
+    text.truncate()
+    return found
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -64,7 +133,7 @@ def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return row
 
 
-FORMATS: dict[str, tuple[Callable[[Path], bytes], str]] = {
+FORMATS: dict[str, tuple[Callable[[Path], Iterator[bytes]], str]] = {
     "csv": (as_csv, "text/csv"),
     "json": (as_json, "application/json"),
     "zip": (as_zip, "application/zip"),

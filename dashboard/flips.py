@@ -7,7 +7,6 @@ earlier changes applied.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +16,7 @@ from typing import Any
 from dashboard import code_paths
 from lab.errors import LabError, RequestError
 from lab.run import inbox
-from lab.run.reading import read_lines
+from lab.run.reading import readable_events
 from lab.scenario import catalogue, loading, strategy_table, targets, yaml_text
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Target
@@ -219,18 +218,14 @@ def _flipped(folder: Path) -> list[tuple[str, Any]]:
     The inbox is read before the event log. If the run takes a change between the two reads, the
     change is found in both, and it is returned once.
     """
-    waiting = {}
-    for path in sorted((folder / "inbox").glob("*.json")):
-        try:
-            message = json.loads(path.read_bytes())
-            waiting[path.stem] = (str(message["target"]), message.get("value"))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # the run has deleted the file meanwhile, or it holds no change
-    path = folder / "events.jsonl"
-    events = read_lines(path) if path.exists() else ()
-    flips = [event for event in events if event.get("kind") == "flip"]
+    waiting = {
+        number: (str(message["target"]), message.get("value"))
+        for number, message in inbox.waiting(folder).items()
+        if "target" in message
+    }
+    flips = [event for event in readable_events(folder) if event.get("kind") == "flip"]
     done = [
-        (event["target"], event.get("value"))
+        (str(event["target"]), event.get("value"))
         for event in flips
         if event.get("ok") and "target" in event
     ]

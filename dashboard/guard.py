@@ -1,28 +1,34 @@
-"""Allow changes only to pages of this server and to programs that send the key.
+"""Allow access only to browsers and programs that have the key, and changes only to pages of this
+server.
 
 The key is a secret in the file data/dashboard.key. A request is checked as follows:
 
 1) The host name in the request must be one of TRUSTED_HOSTS (against DNS rebinding).
 2) A request that changes anything must come from a page of this server or from a program, and must
    be JSON (against pages of other sites).
-3) A request that changes anything must also contain the key, as `Authorization: Bearer KEY` or as a
-   cookie. A browser gets the cookie in exchange for a ticket, a random word that works once. The
-   URL that the dashboard prints contains the ticket.
-
-Reading needs no key: the server listens on this machine only.
+3) Every request must contain the key, as `Authorization: Bearer KEY` or as a cookie, because other
+   users of this machine reach the server, too. Without a key are the addresses in OPEN, which show
+   nothing of runs. A browser gets the cookie in exchange for a ticket, a random word that works
+   once. The URL that the dashboard prints contains the ticket.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
+from typing import NoReturn
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, current_app, g, redirect, request
+from flask import Flask, Response, current_app, g, jsonify, redirect, request
+from werkzeug.exceptions import SecurityError
 from werkzeug.wrappers import Response as AnyResponse
 
 from dashboard.errors import Problem
+from lab.errors import show
 
 SAFE = ("GET", "HEAD", "OPTIONS")
+OPEN = ("/healthz", "/openapi.json", "/static/", "/plotly/")
+PAGE = re.compile(r"(/[\w.-]+)*/?", re.ASCII)  # the path of a page: never the name of a host
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -41,12 +47,18 @@ def protect(app: Flask) -> None:
 
     @app.before_request
     def _check() -> AnyResponse | None:
-        request.host  # noqa: B018 - reading it refuses hosts that are not trusted
+        try:
+            request.host  # noqa: B018 - reading it refuses hosts that are not trusted
+            g.cookie = _cookie()
+        except (SecurityError, ValueError):
+            return _refused_host()
         if request.args.get("token") is not None and request.method == "GET":
             return _exchange(request.args["token"])
         g.may_change = _has_key()
         if request.method not in SAFE:
             _check_change()
+        elif not g.may_change and not request.path.startswith(OPEN):
+            _refuse_without_key()
         return None
 
     @app.after_request
@@ -64,11 +76,11 @@ def _exchange(token: str) -> AnyResponse:
     A new ticket then replaces the current one.
     """
     ticket = current_app.config["TICKET"]
-    response = redirect(request.path)
+    response = redirect(request.path if PAGE.fullmatch(request.path) else "/")
     if ticket and secrets.compare_digest(token.encode(), ticket.encode()):
         current_app.config["TICKET"] = current_app.config["NEXT_TICKET"]()
         response.set_cookie(
-            _cookie(),
+            g.cookie,
             current_app.config["KEY"],
             httponly=True,
             samesite="Strict",
@@ -88,16 +100,16 @@ def _cookie() -> str:
 def _has_key() -> bool:
     key: str = current_app.config["KEY"]
     header = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-    sent = header or request.cookies.get(_cookie(), "")
+    sent = header or request.cookies.get(g.cookie, "")
     return not key or secrets.compare_digest(sent.encode(), key.encode())
 
 
 def _check_change() -> None:
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
+    if origin is not None and origin.partition("://")[2] != request.host:
         raise Problem(
             403,
-            f"{request.method} from {origin}: only pages of this server may change anything. "
+            f"{request.method} from {show(origin)}: only pages of this server may change anything. "
             f"Open {request.host_url}",
         )
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
@@ -106,11 +118,24 @@ def _check_change() -> None:
             f"{request.method} from another site: only pages of this server may change anything",
         )
     if not g.may_change:
-        raise Problem(
-            403,
-            f"{request.method} {request.path}: this browser or program may only view. Open the "
-            "link that ./run_lab.sh printed last, or send 'Authorization: Bearer KEY' with the "
-            "key in data/dashboard.key",
-        )
+        _refuse_without_key()
     if request.content_length and not request.is_json:
         raise Problem(400, "the request is not JSON: send Content-Type: application/json")
+
+
+def _refuse_without_key() -> NoReturn:
+    raise Problem(
+        403,
+        f"{request.method} {request.path[:80]}: this browser or program has no key. Open the "
+        "link that ./run_lab.sh printed last (each link works in one browser), or send "
+        "'Authorization: Bearer KEY' with the key in data/dashboard.key",
+    )
+
+
+def _refused_host() -> Response:
+    """Return the answer to a request for another host name. No page can be shown: its links would
+    need the host name."""
+    names = ", ".join(current_app.config["TRUSTED_HOSTS"])
+    response = jsonify({"error": f"this server does not have the host name sent: use {names}"})
+    response.status_code = 400
+    return response

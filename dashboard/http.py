@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 from flask import current_app, request
 from pydantic import BaseModel
 
-from dashboard.errors import Problem
+from controller.bounded_json import JsonRefused, parse_object
+from dashboard.errors import Problem, whole_number
 from dashboard.runs import Launcher
 from dashboard.stream import Streams
-from lab.errors import RequestError
+from lab.errors import RequestError, show
 from lab.results.store import Store
 from lab.scenario import checking
 
@@ -28,10 +29,11 @@ def body(model: type[Model]) -> Model:
     The request is answered with status 400 if the body is no JSON object, and with 422 if a value
     is wrong.
     """
-    data = request.get_json(silent=True)
-    if not isinstance(data, dict):
-        text = "read the request: it has no JSON object. Send one, with "
-        raise Problem(400, text + "Content-Type: application/json")
+    try:
+        data = parse_object(request.get_data())
+    except JsonRefused as error:
+        text = f"read the request: {error}. Send a JSON object, with "
+        raise Problem(400, text + "Content-Type: application/json") from error
     return checking.validate(model, data, "request")
 
 
@@ -42,10 +44,11 @@ def position() -> int:
     start.
     """
     text = request.headers.get("Last-Event-ID") or request.args.get("since", "0")
-    if not text.isdigit() or len(text) > 18:
-        text = f"since {text}: this is no position. Send `seq` of an earlier answer, or 0"
+    found = whole_number(text)
+    if found is None:
+        text = f"since {show(text)}: this is no position. Send `seq` of an earlier answer, or 0"
         raise Problem(400, text)
-    return int(text)
+    return found
 
 
 def points() -> int:
@@ -54,9 +57,10 @@ def points() -> int:
     The default is 600.
     """
     text = request.args.get("points", "600")
-    if not text.isdigit() or not 2 <= int(text) <= MAX_POINTS:
-        raise Problem(422, f"points {text}: write a number from 2 to {MAX_POINTS}")
-    return int(text)
+    found = whole_number(text)
+    if found is None or not 2 <= found <= MAX_POINTS:
+        raise Problem(422, f"points {show(text)}: write a number from 2 to {MAX_POINTS}")
+    return found
 
 
 def requested_runs() -> list[str]:
@@ -80,7 +84,10 @@ def running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
     """
     folder = folder_of(run_id)
     store().refresh()
-    doc = store().get(run_id)
+    try:
+        doc = store().get(run_id)
+    except RequestError as error:
+        raise Problem(404, str(error)) from error
     if doc["status"] not in ("starting", "running"):
         text = f"{doing} run '{run_id}': it is {doc['status']}. Start a new run to change it"
         raise Problem(409, text)

@@ -13,12 +13,13 @@ from pydantic import BaseModel
 Handler = Callable[..., Any]
 ERRORS = {
     "400": "the request cannot be read",
-    "403": "this browser or program may only view",
+    "403": "this browser or program has no key, or a page of another site asks",
     "404": "there is no such run",
     "409": "not possible now, or not on this machine",
     "422": "a value is wrong: nothing was started or changed",
     "429": "too many runs are running",
-    "503": "too many browsers follow runs; Retry-After says when to try again",
+    "503": "too many browsers follow runs, or the machine lacks memory, descriptors or disk; "
+    "Retry-After says when to try again",
 }
 
 

@@ -187,7 +187,7 @@ class Launcher:
             if code is not None and not manifest.exists():
                 text = child.error_text() or f"the run ended with status {code} and no message"
                 remove_unused(child.folder)
-                raise Problem({2: 422, 3: 409}.get(code, 500), text)
+                raise Problem({2: 422, 3: 409}.get(code, 503), text)
             time.sleep(POLL_S)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import secrets
 import signal
 import socket
@@ -24,12 +25,14 @@ from flask import Flask
 from dashboard import create_app
 from dashboard.errors import Problem
 from dashboard.runs import Launcher, StartRequest
-from lab import extensions
+from lab import extensions, sudo
 from lab.errors import LabError, MachineLacks
+from lab.run import plain_file
 from lab.run.recorder import RUNS
 
 HOST = "127.0.0.1"
 FIRST_PORT, PORTS = 8080, 50
+KEY = re.compile(r"[\w-]{32,}", re.ASCII)
 THREADS = 128
 DEMO = StartRequest(
     scenario="testbed_wifi_lte",
@@ -67,13 +70,16 @@ def listen(port: int | None) -> socket.socket:
 def key(path: Path) -> str:
     """Return the key in the file `path`; if there is none, create the file with a new key.
 
-    Programs send this key to change runs. The key stays the same when the dashboard restarts. Only
-    the owner of the file can read it.
+    Programs send this key to read and change runs. The key stays the same when the dashboard
+    restarts. A file that another user owns or can read, or with other content, is replaced.
     """
     try:
-        return path.read_text(encoding="ascii").strip() or _new_key(path)
+        kept = plain_file.read(path, most_bytes=1000).decode(errors="replace").strip()
+        stat = path.stat()
     except OSError:
         return _new_key(path)
+    private = stat.st_uid in (os.geteuid(), *(sudo.caller() or ())[:1]) and not stat.st_mode & 0o077
+    return kept if private and KEY.fullmatch(kept) else _new_key(path)
 
 
 def server(app: Flask, sock: socket.socket) -> Any:
@@ -180,12 +186,16 @@ def _demo(launcher: Launcher) -> str:
 
 
 def _new_key(path: Path) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = secrets.token_urlsafe(24)
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii"
-    ) as file:
-        file.write(made)
+    made, beside = secrets.token_urlsafe(24), path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with plain_file.create(beside, 0o600) as file:
+            file.write(made)
+        beside.replace(path)
+    except OSError as error:
+        raise LabError(
+            f"write {path}: {error.strerror}. Make the folder writable, or free space"
+        ) from error
     return made
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from dashboard import flips
 from lab.results.documents import tolerant_document
 from lab.results.verdict import counted
 from lab.results.verdict import describe as describe_mptcp
-from lab.run import process
+from lab.run import plain_file, process, reading
 
 LAST_BYTES = 65_536  # of samples.jsonl: enough for its last line
 DECIDE_AFTER_S = 5  # by then, a connection has opened its second subflow
@@ -123,14 +122,10 @@ def verdict(
 def last_frame(folder: Path) -> Doc | None:
     """Return the last complete line of samples.jsonl as an object, None if there is none."""
     try:
-        with (folder / "samples.jsonl").open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - LAST_BYTES))
-            lines = file.read().split(b"\n")[:-1]
-        frame: Doc | None = json.loads(lines[-1]) if lines else None
+        lines, _ = reading.split_lines(plain_file.read(folder / "samples.jsonl", -LAST_BYTES))
+        return reading.sample(lines[-1]) if lines else None
     except (OSError, ValueError):
         return None
-    return frame
 
 
 def _status(folder: Path, manifest: Doc | None, result: Doc | None) -> str:
@@ -148,7 +143,7 @@ def _flags(folder: Path) -> _Flags:
     flags = _Flags()
     for event in _state_events(folder / "events.jsonl"):
         if event.get("kind") == "control" and event.get("ok"):
-            match event["control"]:
+            match event.get("control"):
                 case "pause":
                     flags.paused = True
                 case "resume":
@@ -172,12 +167,13 @@ def _state_events(path: Path) -> Iterator[Doc]:
     Other lines are not parsed, to save time.
     """
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines, _ = reading.split_lines(plain_file.read(path))
     except OSError:
         return
-    for line in lines[:-1]:
+    for line in lines:
         if b'"control"' in line or b'"overloaded"' in line:
-            yield json.loads(line)
+            with suppress(ValueError):
+                yield reading.event(line)
 
 
 def _multipath_users(folder: Path) -> list[str]:

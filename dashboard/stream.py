@@ -15,13 +15,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from operator import itemgetter
 from pathlib import Path
 
 from dashboard import events, state
 from dashboard.state import RunState
-from lab.run.reading import Follower
+from lab.errors import LabError
+from lab.run.reading import Follower, event, sample
 
 EVENTS = 10_000_000
 KEPT = 4000  # messages in memory; older ones are read from the files
@@ -29,6 +31,7 @@ POLL_S = 0.1
 STATUS_EVERY = 5  # polls
 HEARTBEAT_S = 15.0
 STREAM_S = 600.0  # then the browser connects once more
+TAKEN = b"taken"  # a slot
 LINGER_S = 10.0  # a reader continues for so long after its last use
 
 
@@ -66,8 +69,8 @@ class Tail(threading.Thread):
         self.watchers, self.ended, self.used = 0, False, time.monotonic()
         self.state: RunState | None = None
         self.count = 0  # of all messages so far, changes of state included
-        self._samples = Follower(folder / "samples.jsonl", str)
-        self._events = Follower(folder / "events.jsonl", str)
+        self._samples = Follower(folder / "samples.jsonl", _sample_text)
+        self._events = Follower(folder / "events.jsonl", _event_text)
         self._kept: deque[Message] = deque(maxlen=KEPT)
         self._read, self._dropped = [0, 0], [0, 0]  # samples, events
 
@@ -75,7 +78,8 @@ class Tail(threading.Thread):
         """Poll the folder until no browser has used this thread for `LINGER_S`."""
         polls = 0
         while not self.ended:
-            self.poll(polls % STATUS_EVERY == 0)
+            with suppress(LabError):  # the machine lacks descriptors now: try again
+                self.poll(polls % STATUS_EVERY == 0)
             polls += 1
             time.sleep(POLL_S)
             with self.news:
@@ -138,27 +142,32 @@ class Streams:
         with self._mutex:
             self._tails = {path: tail for path, tail in self._tails.items() if not tail.ended}
             if folder not in self._tails:
-                self._tails[folder] = Tail(folder)
-                self._tails[folder].poll(True)
-                self._tails[folder].start()
+                tail = Tail(folder)
+                tail.poll(True)
+                tail.start()
+                self._tails[folder] = tail
             return self._tails[folder]
 
     def watch(self, folder: Path, seq: int, gone: Callable[[], bool]) -> Iterator[bytes] | None:
         """Return the server-sent events of a run after the position `seq`, as an iterator of bytes.
 
         Return None if there are too many streams. The iterator ends when `gone()` returns True,
-        because the browser has disconnected, when the run has ended, or after `STREAM_S`.
+        because the browser has disconnected, when the run has ended, or after `STREAM_S`. The slot
+        is free again when the iterator ends or is closed or forgotten, even if nobody has used it.
         """
-        if not self._slots.acquire(blocking=False):
-            return None
-        return self._watch(self.tail(folder), seq, gone)
+        watched = self._watch(self.tail(folder), seq, gone)
+        return watched if next(watched) == TAKEN else None
 
     def _watch(self, tail: Tail, seq: int, gone: Callable[[], bool]) -> Iterator[bytes]:
+        if not self._slots.acquire(blocking=False):
+            yield b""
+            return
         ends = time.monotonic() + STREAM_S
         sent: RunState | None = None
         try:
             with tail.news:
                 tail.watchers += 1
+            yield TAKEN  # `watch` begins the iterator, because only then `finally` is sure to run
             yield b"retry: 2000\n\n"
             while time.monotonic() < ends and not gone():
                 count, text = tail.count, b""
@@ -200,9 +209,20 @@ def read(folder: Path) -> list[Message]:
 
 def _timed(kind: str, path: Path) -> Iterator[tuple[float, str, str]]:
     latest = 0.0
-    for line in Follower(path, str).new():
-        latest = max(latest, float(json.loads(line).get("t") or 0))
+    parse = _sample_text if kind == "sample" else _event_text
+    for line in Follower(path, parse).new():
+        latest = max(latest, float(json.loads(line)["t"]))
         yield latest, kind, line
+
+
+def _sample_text(line: bytes) -> str:
+    sample(line)
+    return line.decode().replace("\r", " ")  # a line of server-sent events also ends with \r
+
+
+def _event_text(line: bytes) -> str:
+    event(line)
+    return line.decode()
 
 
 def _message(kind: str, line: str, samples: int, events_read: int) -> Message:

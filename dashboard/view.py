@@ -11,13 +11,13 @@ from typing import Any
 
 from dashboard import charts as charting
 from dashboard import events, figures, flips, state
-from dashboard.errors import Problem
+from dashboard.errors import Problem, whole_number
 from dashboard.stream import EVENTS
-from lab.errors import RequestError, unknown
+from lab.errors import RequestError, show, unknown
 from lab.results import flips as changes
 from lab.results import rate_scale
 from lab.results.store import Store
-from lab.run.reading import read_events, read_lines
+from lab.run.reading import readable_events, readable_samples
 from lab.scenario import catalogue
 
 MOST_COMPARED = 6
@@ -187,10 +187,10 @@ def choose(docs: list[Doc], query: dict[str, str]) -> list[Doc]:
     docs = [doc for doc in docs if query["tag"] in doc["tags"]] if "tag" in query else docs
     if words := query.get("q", "").lower().split():
         docs = [doc for doc in docs if all(word in _text(doc) for word in words)]
-    limit = query.get("limit", "1000")
-    if not limit.isdigit():
-        raise Problem(422, f"list runs: limit {limit} is not a number")
-    return docs[: int(limit)]
+    limit = whole_number(query.get("limit", "1000"))
+    if limit is None:
+        raise Problem(422, f"list runs: limit {show(query['limit'])} is not a number")
+    return docs[:limit]
 
 
 def _text(doc: Doc) -> str:
@@ -210,10 +210,17 @@ def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, 
         if event.get("kind") != "flip" or not event.get("ok"):
             continue
         if event.get("target") == CTH:
-            steps.append((event["t"], event["value"]))
+            steps.append((event["t"], event.get("value")))
         elif event.get("target") == "strategy":
-            steps.append((event["t"], event["value"].get("params", {}).get("cth")))
-    return tuple(steps) if any(level is not None for _, level in steps) else ()
+            steps.append((event["t"], _cth(event.get("value"))))
+    known = [(t, each if isinstance(each, int | float) else None) for t, each in steps]
+    return tuple(known) if any(level is not None for _, level in known) else ()
+
+
+def _cth(strategy: Any) -> Any:
+    """Return the congestion threshold in the value of a change of the strategy."""
+    params = strategy.get("params") if isinstance(strategy, dict) else None
+    return params.get("cth") if isinstance(params, dict) else None
 
 
 def _refuse_wire_rates(docs: list[Doc]) -> None:
@@ -256,9 +263,8 @@ def _labelled(docs: list[Doc]) -> list[Doc]:
 
 
 def _frames(folder: Path) -> list[Doc]:
-    path = folder / "samples.jsonl"
-    return list(read_lines(path)) if path.exists() else []
+    return readable_samples(folder)
 
 
 def _events(folder: Path) -> list[Doc]:
-    return read_events(folder) if (folder / "events.jsonl").exists() else []
+    return readable_events(folder)

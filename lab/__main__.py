@@ -19,6 +19,7 @@ from lab.batch.request import Request
 from lab.cli import check as checking
 from lab.cli import evidence, lists, machine
 from lab.cli import run as running
+from lab.cli.audit import audit
 from lab.cli.export_script import export_script
 from lab.cli.own_files import with_option
 from lab.errors import LabError
@@ -221,10 +222,11 @@ def up(
     ]
     argv = [sys.executable, "-m", "dashboard", *flags]
     sys.stdout.flush()
-    os.execv(sys.executable, argv)
+    os.execv(sys.executable, argv)  # noqa: S606 - it replaces this process
 
 
 for command in (
+    audit,
     evidence.crosscheck,
     evidence.reproduce,
     lists.listing,

@@ -70,7 +70,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     so that `ue9` does not suggest `ue1`.
     """
     close = get_close_matches(
-        word, list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6
+        word[:80], list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6
     )
     return f" (did you mean '{close[0]}'?)" if close else ""
 

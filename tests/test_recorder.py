@@ -34,7 +34,7 @@ def test_a_new_folder_has_a_manifest_and_the_scenario(load, record):
     assert manifest["host"]["kernel"]
     assert from_data(yaml.safe_load((folder / "scenario.yaml").read_text()), "x") == scenario
     assert {path.name for path in folder.iterdir()} == {
-        "manifest.json", "scenario.yaml", "samples.jsonl", "events.jsonl", "commands.sh", "log.txt", "inbox",
+        "manifest.json", "scenario.yaml", "samples.jsonl", "events.jsonl", "commands.sh", "log.txt", "inbox", ".reserve",
     }  # fmt: skip
 
 

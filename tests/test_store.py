@@ -172,9 +172,11 @@ def test_a_full_disk_keeps_the_index_that_was_there(store, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
+        assert statuses(store) == {"a": "complete", "b": "complete"}  # in memory
         with pytest.raises(LabError, match="No space left on device"):
-            store.refresh()
-    assert [doc["id"] for doc in Store(store.runs_folder).all()] == ["a"]
+            store.reindex()
+        assert [doc["id"] for doc in Store(store.runs_folder).all()] == ["a"]
+    assert statuses(store) == {"a": "complete", "b": "complete"}
     assert statuses(Store(store.runs_folder)) == {"a": "complete", "b": "complete"}
 
 

@@ -157,7 +157,7 @@ class DatagramSocket(Task):  # type: ignore[misc]
     def _handle(self, data: bytes, sender: Address) -> None:
         try:
             self._take(data, sender)
-        except Exception:  # POX would end the task, and no later report would arrive
+        except Exception:  # noqa: BLE001 - POX would end the task, and no later report would arrive
             core.getLogger("pox_ext").exception("handle a datagram from %s:%d", *sender)
 
     def _waiting(self) -> Iterator[tuple[bytes, Address]]:

@@ -201,8 +201,7 @@ def flow_counts(body: bytes) -> list[FlowCount]:
     Entries with cookie 0 are left out; only path entries have a cookie.
     """
     counts = (
-        FlowCount(*struct.unpack_from("!QQQ", entry, 24))
-        for entry in _entries(body, least=48)
+        FlowCount(*struct.unpack_from("!QQQ", entry, 24)) for entry in _entries(body, least=48)
     )
     return [each for each in counts if each.cookie]
 
@@ -228,7 +227,7 @@ def data_of(fields: bytes) -> Data | None:
     "down" if it is the destination. Return None if there is no address."""
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)
-        if length == 4 <= len(fields) - 4 and kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):
+        if len(fields) >= 8 and kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):
             direction = "up" if field >> 1 == _IPV4_SRC else "down"
             return Data(inet_ntoa(fields[4:8]), direction)
         fields = fields[4 + length :]

@@ -13,7 +13,7 @@ from lab.batch.jobs import Job, OnProgress
 from lab.errors import LabError, MachineLacks
 from lab.run.frame import Frame
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude
-from lab.run.reading import Follower, read_document
+from lab.run.reading import Follower, read_document, sample, text_of
 from lab.run.recorder import REQUEST, TRACE, Recorder, new_folder, write_scenario
 
 
@@ -101,7 +101,7 @@ def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Calla
 
     Each call reports to `on_progress` what was added to the files in `folder` since the last call.
     """
-    samples, log = Follower(folder / "samples.jsonl"), Follower(folder / "log.txt", str)
+    samples, log = Follower(folder / "samples.jsonl", sample), Follower(folder / "log.txt", text_of)
 
     def report() -> None:
         for line in (each for each in log.new() if not each.startswith(TRACE)):

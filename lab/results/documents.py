@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from controller.bounded_json import JsonRefused
+from lab.run import plain_file
+from lab.run.reading import document
 
 WIRE_RATES_SCHEMA = 1  # of a manifest and a result with rates on the wire
 
@@ -20,17 +23,20 @@ class FinishedRun:
 
 
 def tolerant_document(path: Path) -> dict[str, Any] | None:
-    """Return the object in a JSON file, or None if the file cannot be opened.
+    """Return the object in a JSON file of a run folder, or None if there is no file.
 
-    If the file is damaged, return an object like that of a failed run: `status` is "failed", and
-    `error` says what is wrong with the file.
+    If the file is damaged or cannot be read, return an object like that of a failed run: `status`
+    is "failed", and `error` says what is wrong with the file. Raise `LabError` if the machine lacks
+    descriptors or memory, which says nothing about the file.
     """
     try:
-        found = json.loads(path.read_bytes())
-    except OSError:
+        return document(path)
+    except plain_file.MISSING:
         return None
-    except ValueError as error:
-        return {"status": "failed", "error": f"read {path.name}: {error}"}
-    if isinstance(found, dict):
-        return found
-    return {"status": "failed", "error": f"read {path.name}: it holds no document"}
+    except OSError as error:
+        if error.errno in plain_file.SHORTAGES:
+            raise plain_file.failure(path, error) from error
+        problem = error.strerror or str(error)
+    except JsonRefused as error:
+        problem = str(error)
+    return {"status": "failed", "error": f"read {path.name}: {problem}"}

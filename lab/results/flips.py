@@ -20,9 +20,9 @@ def value_text(value: Any) -> str:
     its parameters in brackets.
     """
     if isinstance(value, dict):
-        inside = ", ".join(
-            f"{key} {value_text(each)}" for key, each in value.get("params", {}).items()
-        )
+        params = value.get("params")
+        named = params.items() if isinstance(params, dict) else ()
+        inside = ", ".join(f"{key} {value_text(each)}" for key, each in named)
         name = str(value.get("name", value))
         return f"{name} ({inside})" if inside and "name" in value else name
     if isinstance(value, bool):
@@ -60,7 +60,7 @@ def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     This is for runs without a result.
     """
     return [
-        {"t": each["t"], "target": each["target"], "value": each.get("value")}
+        {"t": each["t"], "target": str(each.get("target")), "value": each.get("value")}
         for each in events
         if each.get("kind") == "flip" and each.get("ok") and each.get("source") == "inbox"
     ]

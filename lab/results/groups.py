@@ -109,6 +109,15 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
 def read_run(folder: Path) -> Run:
     """Return the run in `folder`, read from result.json and scenario.yaml. Raise `RequestError` if
     the folder is not a run folder of this lab."""
+    try:
+        return _run(folder)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RequestError(
+            f"compare {folder}: result.json lacks a field or holds a wrong one: {error}"
+        ) from error
+
+
+def _run(folder: Path) -> Run:
     result = read_document(folder, "result.json")
     scenario = yaml_text.read(folder / "scenario.yaml")
     settings = dict(_flat({k: v for k, v in scenario.items() if k not in LEFT_OUT}))

@@ -6,22 +6,31 @@ The tables are kept in memory. The file is always replaced as a whole.
 1) to save: write a new file and fsync it, keep the last good files as NAME.1 to NAME.3, rename
    the new file to NAME, fsync the folder
 2) to read: load the file if another process has replaced it since
-3) if the file is unreadable: rename it, and use the newest readable copy instead
+3) if the content of the file is damaged: rename it, and use the newest readable copy instead
+
+A file that cannot be opened, for example because too many files are open, is not damaged: the error
+is raised, and the file stays as it is.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tinydb.storages import Storage
 
+from controller.bounded_json import parse_object
+from lab.errors import LabError
+from lab.run import plain_file
+
 COPIES = 3
+NO_FILE = (errno.ELOOP, errno.EINVAL, errno.EISDIR, errno.ENXIO)  # a link, a folder, a pipe
 State = dict[str, dict[str, Any]]
 
 
@@ -33,12 +42,13 @@ class AtomicStorage(Storage):
     empty.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.recovered = path, ""
+    def __init__(self, path: Path, sound: Callable[[Any], bool] = lambda _: True) -> None:
+        """Use the file `path`. `sound` returns whether a document of a table has the form that its
+        readers need; a file with another document counts as damaged."""
+        self.path, self.recovered, self._sound = path, "", sound
         self._state: State | None = None
         self._read_stamp: tuple[int, int, int] | None = None
         self._batching = False
-        path.parent.mkdir(parents=True, exist_ok=True)
 
     def read(self) -> State | None:
         """Return all tables by name, or None if there is no file."""
@@ -77,10 +87,12 @@ class AtomicStorage(Storage):
         self._state = None
         for path in (self.path, *self._copies()):
             try:
-                self._state = _parsed(path.read_bytes())
+                self._state = self._parsed(plain_file.read(path))
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno not in NO_FILE:
+                    raise LabError(f"read {path}: {error.strerror}. Try again") from error
                 aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
                 path.replace(aside)
                 self.recovered = (
@@ -94,8 +106,9 @@ class AtomicStorage(Storage):
         self._read_stamp = self._stamp()
 
     def _save(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_name(f".{self.path.name}.new")
-        with beside.open("w", encoding="utf-8") as file:
+        with plain_file.create(beside) as file:
             json.dump(self._state, file, ensure_ascii=False, separators=(",", ":"))
             file.flush()
             os.fsync(file.fileno())
@@ -112,14 +125,17 @@ class AtomicStorage(Storage):
         """Keep the present file as the copy NAME.1. Rename the older copies first: NAME.2 becomes
         NAME.3, NAME.1 becomes NAME.2.
 
-        The present file also keeps its own name until a new file replaces it.
+        The present file also keeps its own name until a new file replaces it. Each target is
+        removed first, because renaming does nothing if both names are links to the same file.
         """
         if not self.path.exists():
             return
         copies = self._copies()
         for younger, older in zip(reversed(copies[:-1]), reversed(copies[1:]), strict=True):
+            plain_file.remove(older)
             with suppress(FileNotFoundError):
-                younger.replace(older)
+                younger.rename(older)
+        plain_file.remove(copies[0])
         os.link(self.path, copies[0])
 
     def _copies(self) -> list[Path]:
@@ -132,9 +148,15 @@ class AtomicStorage(Storage):
             return None
         return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
+    def _parsed(self, text: bytes) -> State:
+        state: State = parse_object(text)
+        for table in state.values():
+            if not isinstance(table, dict) or not all(map(_is_number, table)):
+                raise ValueError("it holds no tables")
+            if not all(map(self._sound, table.values())):
+                raise ValueError("a document lacks a field")
+        return state
 
-def _parsed(text: bytes) -> State:
-    state = json.loads(text)
-    if not isinstance(state, dict) or not all(isinstance(table, dict) for table in state.values()):
-        raise ValueError("it holds no tables")
-    return state
+
+def _is_number(key: str) -> bool:
+    return key.isascii() and key.isdecimal() and len(key) < 19

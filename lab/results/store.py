@@ -12,39 +12,22 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 from tinydb import TinyDB, where
 
 from lab.errors import LabError, RequestError
-from lab.results import flips
-from lab.results.documents import WIRE_RATES_SCHEMA, tolerant_document
+from lab.results.documents import tolerant_document
+from lab.results.index_document import NOTE, UNFINISHED, Doc, described, is_sound
 from lab.results.storage import AtomicStorage
-from lab.run import process
-from lab.run.reading import read_events
+from lab.run import plain_file
 from lab.run.recorder import RUNS
 
-SCHEMA = 3
 LOCK_S = 10.0
-STARTING_S = 600.0  # an older folder without a manifest belongs to a run that never began
-UNFINISHED = ("starting", "running")
-NOTE = "note.json"  # tags and note of a run, in its folder
-SHOWN = (  # copied from the manifest
-    "experiment",
-    "scenario",
-    "strategy",
-    "params",
-    "cc",
-    "engine",
-    "seed",
-    "started",
-    "duration_s",
-    "rate_scale",
-)
-Doc = dict[str, Any]
+DELETED = ".deleted-"  # begins the name of a folder that is being deleted
+BAD = set("/\\\0")  # in no id of a run
 
 
 class Store:
@@ -57,11 +40,12 @@ class Store:
     def __init__(self, runs: Path = RUNS, index: Path | None = None) -> None:
         self.runs_folder = runs
         path = index or runs.parent / "index.json"
-        self._storage = AtomicStorage(path)
+        self._storage = AtomicStorage(path, is_sound)
         self._db = TinyDB(storage=lambda: self._storage)
         self._table = self._db.table("runs", cache_size=0)
         self._lock = FileLock(path.with_name(path.name + ".lock"))
         self._mutex = threading.RLock()
+        self._unwritten: list[Doc] | None = None  # the index, while its file cannot be written
 
     @property
     def recovered(self) -> str:
@@ -70,26 +54,34 @@ class Store:
         return self._storage.recovered
 
     def refresh(self) -> bool:
-        """Update the index from the run folders. Return whether the index has changed."""
+        """Update the index from the run folders. Return whether the index has changed.
+
+        If its file cannot be written, keep the new index in memory and write it later.
+        """
         with self._mutex:
             known = {doc["id"]: dict(doc) for doc in self._table.all()}
             folders = {path.name: path for path in _folders(self.runs_folder)}
             found = {
                 name: doc
                 for name, path in folders.items()
-                if (doc := _described(path, known.get(name)))
+                if (doc := described(path, known.get(name)))
             }
             changed = [doc for name, doc in found.items() if doc != known.get(name)]
             gone = known.keys() - found.keys()
             if not changed and not gone:
+                self._unwritten = None
                 return False
-            self._replace(changed, gone | {doc["id"] for doc in changed})
+            try:
+                self._replace(changed, gone | {doc["id"] for doc in changed})
+                self._unwritten = None
+            except LabError:
+                self._unwritten = list(found.values())
             return True
 
     def reindex(self) -> int:
         """Delete the index and rebuild it from all run folders. Return the number of runs found."""
         with self._mutex:
-            found = [doc for path in _folders(self.runs_folder) if (doc := _described(path, None))]
+            found = [doc for path in _folders(self.runs_folder) if (doc := described(path, None))]
             with self._writing():
                 self._db.drop_tables()
                 self._table.insert_multiple(found)
@@ -98,16 +90,16 @@ class Store:
     def all(self) -> list[Doc]:
         """Return the index documents of all runs, the latest first."""
         with self._mutex:
-            docs = [copy.deepcopy(dict(doc)) for doc in self._table.all()]
+            docs = [copy.deepcopy(doc) for doc in self._documents()]
         return sorted(docs, key=lambda doc: (doc["started"], doc["id"]), reverse=True)
 
     def get(self, run_id: str) -> Doc:
         """Return the index document of one run. Raise `RequestError` if the run is unknown."""
         with self._mutex:
-            found = self._table.get(where("id") == run_id)
-        if not isinstance(found, dict):
+            found = next((doc for doc in self._documents() if doc["id"] == run_id), None)
+        if found is None:
             raise RequestError(f"run '{run_id}' is unknown: see the list of runs")
-        return copy.deepcopy(dict(found))
+        return copy.deepcopy(found)
 
     def folder(self, run_id: str) -> Path:
         """Return the path of a run folder. Raise `RequestError` if no run has this id.
@@ -132,7 +124,8 @@ class Store:
         }
         beside = folder / f".{NOTE}.new"
         try:
-            beside.write_text(json.dumps(noted, ensure_ascii=False), encoding="utf-8")
+            with plain_file.create(beside) as file:
+                json.dump(noted, file, ensure_ascii=False)
             beside.replace(folder / NOTE)
         except OSError as error:
             raise LabError(
@@ -144,14 +137,23 @@ class Store:
     def delete(self, run_id: str) -> None:
         """Delete a run with its folder. Raise `RequestError` if the run has not ended yet."""
         folder = self.folder(run_id)
-        doc = _described(folder, None)
+        doc = described(folder, None)
         if doc and doc["status"] in UNFINISHED:
             raise RequestError(f"delete run '{run_id}': it is {doc['status']}. Stop it first")
+        aside = folder.with_name(f"{DELETED}{folder.name[:200]}-{time.time_ns()}")
         try:
-            shutil.rmtree(folder)
+            with suppress(FileNotFoundError):  # another process has deleted it meanwhile
+                folder.rename(aside)  # the run disappears as a whole
+            for each in self.runs_folder.glob(f"{DELETED}*"):  # also those of a killed process
+                shutil.rmtree(each, ignore_errors=True)
         except OSError as error:
             raise LabError(f"delete {folder}: {error.strerror}. Check who owns it") from error
         self.refresh()
+
+    def _documents(self) -> list[Doc]:
+        if self._unwritten is not None:
+            return self._unwritten
+        return [dict(doc) for doc in self._table.all()]
 
     def _replace(self, docs: list[Doc], ids: Iterable[str]) -> None:
         gone = set(ids)
@@ -162,6 +164,7 @@ class Store:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
+            self._storage.path.parent.mkdir(parents=True, exist_ok=True)
             with self._lock.acquire(timeout=LOCK_S), self._storage.together():
                 yield
         except Timeout as error:
@@ -176,9 +179,10 @@ class Store:
 
 
 def plain(run_id: str) -> bool:
-    """Return whether `run_id` is a simple folder name: not empty, no path separator, no leading
-    dot."""
-    return bool(run_id) and not run_id.startswith(".") and not set(run_id) & set("/\\\0")
+    """Return whether `run_id` is a simple folder name: not empty, at most 255 bytes of UTF-8, no
+    path separator, no leading dot."""
+    size = len(run_id.encode(errors="replace"))
+    return 0 < size <= 255 and run_id[0] != "." and run_id.isprintable() and not set(run_id) & BAD
 
 
 def _folders(runs: Path) -> list[Path]:
@@ -188,93 +192,7 @@ def _folders(runs: Path) -> list[Path]:
             for path in runs.iterdir()
             if plain(path.name) and path.is_dir() and not path.is_symlink()
         ]
-    except FileNotFoundError:
+    except plain_file.MISSING:
         return []
-
-
-def _described(folder: Path, known: Doc | None) -> Doc | None:
-    """Return the index document of a run folder. Return None if the folder holds no run.
-
-    `known` is the document that the index holds for this folder, or None. It is returned unchanged
-    if the run has ended and the files of the folder have not changed since.
-    """
-    stamp = [_changed(folder / name) for name in ("result.json", NOTE, "manifest.json")]
-    if (
-        known
-        and known["stamp"] == stamp
-        and known["schema"] == SCHEMA
-        and known["status"] not in UNFINISHED
-    ):
-        return known
-    manifest = tolerant_document(folder / "manifest.json")
-    if manifest is None and not _starting(folder):
-        return None
-    result = tolerant_document(folder / "result.json")
-    status = "starting" if manifest is None else "running"
-    if result is None and manifest is not None and not process.alive(manifest, folder):
-        result = tolerant_document(folder / "result.json")  # the run may have ended in between
-        stamp[0] = _changed(folder / "result.json")
-        status = "cut"
-    noted = tolerant_document(folder / NOTE) or {}
-    doc = {"schema": SCHEMA, "id": folder.name, "stamp": stamp} | dict.fromkeys(SHOWN)
-    doc |= {"scenario": "", "strategy": "", "engine": "", "started": ""}
-    doc |= {
-        key: (manifest or {}).get(key) for key in SHOWN if (manifest or {}).get(key) is not None
-    }
-    doc["wire_rates"] = manifest is not None and manifest.get("schema", 1) == WIRE_RATES_SCHEMA
-    doc[flips.FLIPS] = _flips(folder, result)
-    doc |= {"status": status, "tags": noted.get("tags", []), "note": noted.get("note", "")}
-    return doc | (_summary(result) if result else dict.fromkeys(SUMMARY))
-
-
-SUMMARY = (  # taken from the result
-    "measured_s",
-    "throughput_mbps",
-    "tiers",
-    "aps",
-    "jain",
-    "overloaded",
-    "verified",
-    "error",
-)
-
-
-def _summary(result: Doc) -> Doc:
-    """Return the numbers of a result.json that lists of runs show. `verified` says whether the run
-    really used Multipath TCP; it is None if the run has no multipath users."""
-    multipath = any(user.get("kind") == "multipath" for user in result.get("users", {}).values())
-    return {
-        "status": result.get("status", "failed"),
-        "measured_s": result.get("duration_s"),
-        "throughput_mbps": result.get("throughput_mbps"),
-        "tiers": result.get("tiers"),
-        "aps": {ap: each.get("throughput_mbps") for ap, each in result.get("aps", {}).items()},
-        "jain": result.get("fairness", {}).get("jain"),
-        "overloaded": result.get("overloaded"),
-        "verified": result.get("mptcp", {}).get("verified") if multipath else None,
-        "error": result.get("error"),
-    }
-
-
-def _flips(folder: Path, result: Doc | None) -> list[Doc]:
-    """Return the flips of a run, from its result or, without one, from its events."""
-    if result is not None:
-        return list(result.get(flips.FLIPS, []))
-    try:
-        return flips.made_by_hand(read_events(folder))
-    except RequestError:
-        return []
-
-
-def _starting(folder: Path) -> bool:
-    try:
-        return time.time() - folder.stat().st_mtime < STARTING_S
-    except OSError:
-        return False
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
+    except OSError as error:
+        raise plain_file.failure(runs, error) from error

@@ -15,7 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from controller.bounded_json import JsonRefused, parse_object
 from lab.errors import RequestError
+from lab.run import plain_file
+
+MOST_BYTES = 65_536  # of a message
 
 
 def send(folder: Path, message: dict[str, Any]) -> str:
@@ -49,16 +53,34 @@ def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
     recorded the message by then, so every message is either in the inbox or on record.
     """
     for path in sorted((folder / "inbox").glob("*.json")):
-        problem, message = "", {}
+        message, problem = _read(path)
         try:
-            message = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            problem = f"read {path.name}: {error}"
-        if not problem and not (
-            isinstance(message, dict) and ("target" in message or "control" in message)
-        ):
-            problem = f'{path.name} holds neither {{"target", "value"}} nor {{"control"}}'
-        try:
-            yield path.stem, {} if problem else message, problem
+            yield _text(path.stem), message, problem
         finally:
-            path.unlink(missing_ok=True)
+            plain_file.remove(path)
+
+
+def waiting(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the usable messages in the inbox of the run in `folder`, by their numbers. Leave the
+    files where they are."""
+    found = {_text(path.stem): _read(path)[0] for path in sorted((folder / "inbox").glob("*.json"))}
+    return {number: message for number, message in found.items() if message}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    """Return the message in a file and an empty text, or an empty message and the problem."""
+    name = _text(path.name)
+    try:
+        message = parse_object(plain_file.read(path, most_bytes=MOST_BYTES + 1), MOST_BYTES)
+    except OSError as error:
+        return {}, f"read {name}: {error.strerror or error}"
+    except JsonRefused as error:
+        return {}, f"read {name}: {error}"
+    if not ("target" in message or "control" in message):
+        return {}, f'{name} holds neither {{"target", "value"}} nor {{"control"}}'
+    return message, ""
+
+
+def _text(name: str) -> str:
+    """Return a file name as text that can be written as UTF-8."""
+    return name.encode(errors="replace").decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,11 @@ def conclude(
             result["error"] = str(error)
         recorder.result(result)
     except LabError as problem:
-        error = error or problem
+        error = error or LabError(str(problem))  # the run has failed, whatever could not be read
         header = _header(scenario, recorder, "failed")
         result = metrics.result(header, scenario.network, [], None) | {"error": str(error)}
+        with suppress(LabError):
+            recorder.result(result)
     recorder.close()
     code = error.exit_code if error else EXIT_INTERRUPTED if interrupted else 0
     return Outcome(result, recorder.folder, code, str(error or ""))

@@ -16,6 +16,7 @@ import shlex
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,6 +26,7 @@ import yaml
 from lab import sudo
 from lab.errors import LabError, RequestError
 from lab.extensions import COPIES, Extension
+from lab.run import plain_file
 from lab.run.frame import Frame
 from lab.run.manifest import ROOT, manifest
 from lab.run.reading import read_document
@@ -34,6 +36,8 @@ from lab.scenario.used import files_named, user_files
 
 RUNS = ROOT / "data" / "runs"
 TRACE = "  | "  # begins the lines of a traceback in log.txt
+PRIVATE = 0o700  # mode of a run folder: only its owner reads it
+RESERVE, RESERVED_BYTES = ".reserve", 1 << 18  # room for result.json if the disk gets full
 REQUEST = "request.yaml"  # the scenario for a virtual machine
 BEFORE_THE_RUN = {"vm", REQUEST}  # may be in a run folder before the run writes into it
 
@@ -66,6 +70,7 @@ class Recorder:
             write_scenario(folder / "scenario.yaml", scenario)
             self._document("manifest.json", _pretty(self._manifest))
             self._copy(user_files(scenario, engine))
+            (folder / RESERVE).write_bytes(bytes(RESERVED_BYTES))
             for name in ("samples.jsonl", "events.jsonl", "commands.sh", "log.txt"):
                 (folder / name).touch()
         except OSError as error:
@@ -136,7 +141,9 @@ class Recorder:
             (self.folder / COPIES / each.path.name).write_bytes(each.source)
 
     def result(self, result: dict[str, Any]) -> None:
-        """Write result.json, completely or not at all."""
+        """Write result.json, completely or not at all. Free the space that was reserved for it."""
+        with suppress(OSError):
+            (self.folder / RESERVE).unlink(missing_ok=True)
         self._write("result.json", _pretty(result))
 
     def close(self) -> None:
@@ -155,7 +162,9 @@ class Recorder:
             raise self.broken
         try:
             if name not in self._open:
-                self._open[name] = (self.folder / name).open("a", encoding="utf-8")
+                self._open[name] = (self.folder / name).open(
+                    "a", encoding="utf-8", errors="replace"
+                )
             self._open[name].write(text)
             self._open[name].flush()
         except OSError as error:
@@ -169,7 +178,7 @@ class Recorder:
 
     def _document(self, name: str, text: str) -> None:
         target, beside = self.folder / name, self.folder / f".{name}.new"
-        with beside.open("w", encoding="utf-8") as file:
+        with plain_file.create(beside) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -214,7 +223,7 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
         for n in range(1, 1000):
             folder = runs / (stem if n == 1 else f"{stem}-{n}")
             try:
-                folder.mkdir()
+                folder.mkdir(mode=PRIVATE)
             except FileExistsError:
                 continue
             _give(folder)
@@ -230,7 +239,8 @@ def _made(folder: Path) -> Path:
     """Create a folder and its missing parents. Make the user who called sudo the owner of the new
     folders. Return `folder`."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=PRIVATE, exist_ok=True)
     for each in missing:
         _give(each)
     return folder

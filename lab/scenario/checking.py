@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -80,6 +81,11 @@ def described(model: type[BaseModel]) -> list[dict[str, Any]]:
     Keys of list entries are included: `paths[].loss` is the key `loss` in each entry of the list
     `paths`.
     """
+    return [dict(row) for row in _described(model)]
+
+
+@cache
+def _described(model: type[BaseModel]) -> list[dict[str, Any]]:
     schema = model.model_json_schema()
     return list(_rows(schema, schema.get("$defs", {}), ""))
 

@@ -78,7 +78,7 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
             if each.stop_s is not None:
                 acts.append(Act(each.stop_s, "stop", flow))
             if each.kind == "on_off":
-                acts += _on_off(each, flow, random.Random(f"{seed}/{flow.id}"), duration_s)
+                acts += _on_off(each, flow, random.Random(f"{seed}/{flow.id}"), duration_s)  # noqa: S311 - no secret
     return sorted(acts, key=lambda act: (act.at_s, act.flow.id))
 
 

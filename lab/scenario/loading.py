@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from controller.bounded_json import parse_object
 from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.scenario import checking, strategy_table, targets
@@ -89,7 +90,7 @@ def _files_of_a_run(folder: Path) -> str:
     """Return the end of an error message: the `--with` options for users' files that the run in
     `folder` used and that are not registered now; an empty text if there are none."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest = parse_object((folder / "manifest.json").read_bytes())
         paths = [each["path"] for each in manifest["extensions"]]
     except (OSError, ValueError, KeyError, TypeError):
         return ""
@@ -236,7 +237,7 @@ def _topology(raw: dict[str, Any], source: str, folder: Path | None) -> Topology
     kind = params.pop("kind", None)
     if "file" in params:
         kind = _topology_in_file(params.pop("file"), kind, source, folder)
-    if kind not in TOPOLOGIES:
+    if not isinstance(kind, str) or kind not in TOPOLOGIES:
         problem = (
             f"is missing: choose from {', '.join(TOPOLOGIES)}"
             if kind is None

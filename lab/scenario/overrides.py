@@ -82,7 +82,7 @@ def _position(entries: list[Any], step: str, setting: str) -> int:
     ]
     if step in ids:
         return ids.index(step)
-    if step.isdigit() and 1 <= int(step) <= len(entries):
+    if step.isascii() and step.isdecimal() and len(step) < 9 and 1 <= int(step) <= len(entries):
         return int(step) - 1
     raise RequestError(
         f"--set {setting}: no entry '{step}': choose from {', '.join(ids) or 'an empty list'}"

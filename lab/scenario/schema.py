@@ -23,6 +23,7 @@ from lab.errors import unknown
 from lab.topologies.topology import Topology
 
 DAY_S = 86_400
+Prose = Annotated[str, Field(max_length=4000)]
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Seconds = Annotated[float, Field(ge=0, le=DAY_S)]
 Positive = Annotated[float, Field(gt=0, le=DAY_S)]
@@ -174,10 +175,10 @@ class Scenario(Part):
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-    title: str
-    paper: str = ""
-    question: str = ""
-    expect: str = ""
+    title: Annotated[str, Field(max_length=200)]
+    paper: Prose = ""
+    question: Prose = ""
+    expect: Prose = ""
     minutes: Annotated[float, Field(gt=0, le=10_000)] | None = None
     topology: TopologyChoice
     traffic: tuple[Traffic, ...] = Field(min_length=1)

@@ -1,7 +1,5 @@
 """Datagrams and inbox files are either valid or refused."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

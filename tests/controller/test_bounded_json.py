@@ -32,7 +32,7 @@ def test_json_within_the_limits_is_read_as_it_was_written(value, ascii_only):
         ('{"a":' * 65 + "1" + "}" * 65, "deeper than 64"),
         ("[" * 65 + '"]]]]"' + "]" * 65, "deeper than 64"),
         (f"1{'0' * 400}", "too many digits"),
-        (f"{{\"value\": -1{'0' * 400}}}", "too many digits"),
+        (f'{{"value": -1{"0" * 400}}}', "too many digits"),
         (f"1{'0' * 5000}", "too many digits"),
         ("1e400", "not a finite number"),
         (f"1{'0' * 400}.5", "not a finite number"),

@@ -96,7 +96,9 @@ def test_an_invalid_report_is_refused(changes):
 
 
 @pytest.mark.parametrize("read", [host_messages.read_command, host_messages.read_report])
-@pytest.mark.parametrize("key", ["", "other", "secret ", "secre", "\ud800".encode("utf-8", "surrogatepass")])
+@pytest.mark.parametrize(
+    "key", ["", "other", "secret ", "secre", "\ud800".encode("utf-8", "surrogatepass")]
+)
 def test_the_key_is_checked_before_anything_else(read, key):
     sent = key if isinstance(key, bytes) else key.encode()
     for text in (b"{}", b"[" * 50_000, b'{"key":"\\ud800"}', b""):

@@ -21,8 +21,8 @@ from emulation.native_clean import PROJECT, fail, passed, state, untouched
 USER, NUMBER, HOME = "student", 12345, Path("/home/student")
 LAB = HOME / "lab"
 CACHE = HOME / ".cache" / "multipath-lab"
-SOURCES = ("lab", "controller", "dashboard", "templates", "scenarios")
-FILES = ("run_lab.sh", "pyproject.toml", "requirements.txt")
+SOURCES = ("lab", "controller", "dashboard", "templates", "scenarios", "locks")
+FILES = ("run_lab.sh", "pyproject.toml")
 RUN = "run two_paths --engine mininet --duration 6 --set rate_scale=0.1 --quiet --out data/first"
 OTHERS = ("hosts.log", "log.txt", "result.json", "pox/log.txt")
 

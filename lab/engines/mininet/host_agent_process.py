@@ -96,7 +96,7 @@ class HostAgentProcess:
         while select.select([self._output], [], [], 0)[0] and self._read():
             pass
         whole, _, self._unread = self._unread.rpartition(b"\n")
-        for line in whole.splitlines():
+        for line in filter(None, whole.split(b"\n")):
             done = json.loads(line)
             if "argv" in done:
                 shell.journal_command(done["argv"], done.get("stdin"), at=done["at"])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import stat
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -22,12 +23,14 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from lab import sudo
+from lab.errors import MachineLacks
 
 SOURCES = Path(__file__).parent / "core"
 OPTIONS = {"cache": True, "no_cfunc_wrapper": True}  # of numba.njit; nobody calls it from C
 COMPLETE = "complete"  # a file in the folder: everything is compiled
 FAILED = "failed"  # a file in the folder: why it could not be compiled
 LOCK = "compiling.lock"
+ROOT_ID = 0  # the user id of root
 
 
 def version() -> str | None:
@@ -88,7 +91,26 @@ def _machine() -> str:
 
 def is_complete(where: Path) -> bool:
     """Return True if folder `where` holds the compiled code of the whole core."""
+    check_owner(where)
     return (where / COMPLETE).exists()
+
+
+def check_owner(where: Path) -> None:
+    """Raise `MachineLacks` if another user could have written the compiled code in folder `where`.
+
+    The owner of the folder, if it exists, must be this user, root, or the user who called sudo, and
+    it must not be writable for everybody.
+    """
+    try:
+        found = where.lstat()
+    except OSError:
+        return
+    trusted = {ROOT_ID, os.geteuid(), *(sudo.caller() or ())[:1]}
+    if found.st_uid not in trusted or found.st_mode & 0o002 or not stat.S_ISDIR(found.st_mode):
+        raise MachineLacks(
+            f"use the compiled code in {where}: it is not a folder that only you can write into. "
+            "Remove it, or set MULTIPATH_LAB_CACHE to a folder of your own"
+        )
 
 
 def has_failed(where: Path) -> bool:
@@ -110,7 +132,8 @@ def compiling(where: Path) -> Iterator[bool]:
     get False, because the first one has compiled everything or has failed. An exception in the body
     is also written to the file "failed" of the folder.
     """
-    where.mkdir(parents=True, exist_ok=True)
+    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_owner(where)
     with FileLock(where / LOCK):
         try:
             yield not (is_complete(where) or has_failed(where))
@@ -123,7 +146,8 @@ def compiling(where: Path) -> Iterator[bool]:
 
 def is_being_compiled(where: Path) -> bool:
     """Return True if a process is compiling into folder `where` now."""
-    where.mkdir(parents=True, exist_ok=True)
+    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_owner(where)
     try:
         with FileLock(where / LOCK, timeout=0):
             return False

@@ -19,7 +19,7 @@ from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError
 
 IPPROTO_MPTCP = 262
-BPF_PASS = "1,6 0 0 4294967295"  # one classic BPF instruction: accept the packet
+BPF_PASS = "1,6 0 0 4294967295"  # one classic BPF instruction: accept the packet  # noqa: S105 - no password
 
 
 @dataclass(frozen=True)

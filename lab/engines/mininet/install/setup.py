@@ -123,17 +123,17 @@ def missing_packages() -> list[str]:
 
 
 def install_python_packages() -> str:
-    """Install the Python packages of requirements-emulation.txt; return what was done, as text.
+    """Install the Python packages of locks/emulation.txt; return what was done, as text.
 
-    Nothing is installed if this interpreter already has all of them in the versions of that file.
+    Nothing is installed if this interpreter already has the versions in requirements-emulation.txt.
     """
-    file = PROJECT / "requirements-emulation.txt"
+    file, lock = PROJECT / "requirements-emulation.txt", PROJECT / "locks" / "emulation.txt"
     wanted = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
     if all(_installed(*each.split("==")) for each in wanted if each):
         return "already there"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     try:
-        shell.run([*pip, "-r", str(file)], f"install {file.name}")
+        shell.run([*pip, "--require-hashes", "-r", str(lock)], f"install {lock.name}")
     except CommandFailed as problem:
         raise MachineLacks(
             f"install {file.name}: {shell.last_line(problem)}. With a network, try: {SETUP}"

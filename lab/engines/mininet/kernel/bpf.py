@@ -162,7 +162,7 @@ class Map:
         _bpf(
             DELETE,
             struct.pack("=IIQ", self._fd, 0, ctypes.addressof(buffer)),
-            f"delete from the map {self.pin}",
+            f"delete from the map {self.pin}",  # noqa: S608 - no SQL
         )
 
     def close(self) -> None:

@@ -6,9 +6,11 @@ for whatever reason. The file remains, so its content is valid only while the fi
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +19,7 @@ from pathlib import Path
 
 from lab.errors import MachineLacks
 
-LOCK = Path("/tmp/multipath-lab-emulation.lock")
+LOCK = Path("/tmp/multipath-lab-emulation.lock")  # noqa: S108 - chosen on purpose: see the module
 # `holder` takes the lock for an instant: one failed attempt does not prove a running emulation
 RETRY_S = 0.5
 
@@ -68,9 +70,11 @@ def holder(path: Path | None = None) -> Holder | None:
     """Return the process that holds the emulation lock; None if no process holds it."""
     path = path or LOCK
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise _unusable(path, error) from error
     try:
         return None if _lock(descriptor, fcntl.LOCK_SH) else _read(path)
     finally:
@@ -85,7 +89,7 @@ def _open(path: Path) -> int:
     """
     while True:
         try:
-            return os.open(path, os.O_RDWR)
+            return _plain(path, os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK))
         except FileNotFoundError:
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
@@ -93,6 +97,22 @@ def _open(path: Path) -> int:
                 continue
             os.fchmod(descriptor, 0o666)
             return descriptor
+        except OSError as error:
+            raise _unusable(path, error) from error
+
+
+def _plain(path: Path, descriptor: int) -> int:
+    """Return `descriptor`. Raise `MachineLacks` if it is not a plain file with only one name: a
+    write to it, as root, would change a file of somebody else."""
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
+        return descriptor
+    os.close(descriptor)
+    raise _unusable(path, OSError(errno.ELOOP, "it is not a plain file with one name"))
+
+
+def _unusable(path: Path, error: OSError) -> MachineLacks:
+    return MachineLacks(f"use the lock file {path}: {error.strerror}. Remove it: sudo rm {path}")
 
 
 def _lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:

@@ -30,11 +30,11 @@ SWITCH_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # folders of the machine that the guest does not see; it sees root's home only if root starts the VM
 HIDDEN = (
-    *("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/dev"),
+    *("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/dev"),  # noqa: S108 - chosen on purpose: see the module
     *(("/root",) if os.geteuid() else ()),
 )
 # folders in which the guest's changes stay in its own memory
-OVERLAID = ("/etc", "/lib", "/home", "/opt", "/srv", "/usr", "/var", "/tmp")
+OVERLAID = ("/etc", "/lib", "/home", "/opt", "/srv", "/usr", "/var", "/tmp")  # noqa: S108 - chosen on purpose: see the module
 # the guest holds no secrets, and a kernel's protections are slow on an emulated processor
 KERNEL_OPTIONS = (
     "mitigations=off",

@@ -20,7 +20,7 @@ PIVOT_ROOT = 155  # the number of the system call on x86-64
 OPTIONS = "trans=virtio,version=9p2000.L,access=any,msize=524288"
 HOST, ROOT, CHANGES = Path("/run/host"), Path("/run/root"), Path("/run/changes")
 IMAGE = Path("/image")
-VOLATILE = ("/tmp", "/var/log", "/var/tmp", "/var/cache")
+VOLATILE = ("/tmp", "/var/log", "/var/tmp", "/var/cache")  # noqa: S108 - chosen on purpose: see the module
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

@@ -1,0 +1,56 @@
+"""Read and create files in folders where other users could have put something else in their place:
+never follow a link, never wait for a pipe."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import TextIO
+
+from lab.errors import LabError, RequestError
+
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # these say nothing about the file
+MISSING = (FileNotFoundError, NotADirectoryError)
+
+
+def read(path: Path, offset: int = 0, most_bytes: int = -1) -> bytes:
+    """Return the content of a file from `offset` on, at most `most_bytes` bytes; -1 means all.
+
+    A negative `offset` counts from the end. Raise `OSError` if the path cannot be opened, or if it
+    is a link, a folder, a pipe or a device.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+        file.seek(max(0, found.st_size + offset) if offset < 0 else offset)
+        return file.read(most_bytes)
+
+
+def create(path: Path, mode: int = 0o666) -> TextIO:
+    """Return a new, empty file at `path`, open for writing text as UTF-8. What was there before is
+    removed, and if it was a link, the file behind the link is not touched."""
+    remove(path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    return open(descriptor, "w", encoding="utf-8", errors="replace")
+
+
+def remove(path: Path) -> None:
+    """Remove what is at `path`, even a folder; do nothing if nothing is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def failure(path: Path, error: OSError) -> LabError:
+    """Return the error to raise when `path` cannot be read.
+
+    It is a `RequestError`, unless the machine lacks descriptors or memory.
+    """
+    kind = LabError if error.errno in SHORTAGES else RequestError
+    return kind(f"read {path}: {error.strerror or error}")

@@ -1,0 +1,93 @@
+"""Every package that is installed is locked with hashes, and the bill of materials names it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from packaging.version import Version
+
+from dashboard import exports
+from lab.__main__ import cli
+from lab.results import packages
+
+ROOT = Path(__file__).resolve().parents[1]
+OF = {
+    "run.txt": ["requirements.txt"],
+    "fast.txt": ["requirements-fast.txt"],
+    "dev.txt": ["requirements.txt", "requirements-fast.txt", "requirements-dev.txt"],
+    "emulation.txt": ["requirements-emulation.txt"],
+}
+
+
+def pinned(name: str) -> dict[str, str]:
+    lines = (line.split("#")[0].strip() for line in (ROOT / name).read_text().splitlines())
+    pairs = (line.split("==") for line in lines if line)
+    return {re.sub(r"[._-]+", "-", name).lower(): version for name, version in pairs}
+
+
+@pytest.mark.parametrize("lock", sorted(OF))
+def test_every_requirement_is_locked_in_its_version_with_hashes(lock):
+    found = packages.locked(packages.LOCKS / lock)
+    assert all(each.hashes for each in found)
+    versions = {each.name: each.version for each in found}
+    for name in OF[lock]:
+        for package, version in pinned(name).items():
+            assert Version(versions[package]) == Version(version)
+
+
+def test_lock_files_agree_and_name_no_place():
+    seen: dict[tuple[str, str], str] = {}
+    for lock in packages.LOCKS.glob("*.txt"):
+        assert "://" not in lock.read_text()
+        for each in packages.locked(lock):
+            assert seen.setdefault((each.name, each.marker), each.version) == each.version
+
+
+def test_the_installers_require_hashes():
+    shell = (ROOT / "run_lab.sh").read_text()
+    assert set(re.findall(r"^ *install \w+ (\S+)$", shell, re.MULTILINE)) == {
+        "locks/run.txt",
+        "locks/dev.txt",
+    }
+    setup = (ROOT / "lab" / "engines" / "mininet" / "install" / "setup.py").read_text()
+    for text in (shell, setup):
+        assert text.count("--require-hashes") == len(re.findall(r"-r \$file|\"-r\"", text)) == 1
+
+
+def test_the_bill_of_materials_names_each_package_once():
+    document = packages.bill_of_materials(packages.locked(packages.LOCKS / "run.txt"))
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")
+    references = [each["bom-ref"] for each in document["components"]]
+    assert (
+        len(set(references)) == len(references) == len(packages.locked(packages.LOCKS / "run.txt"))
+    )
+    assert document["dependencies"][0]["dependsOn"] == references
+    assert any(each["purl"].startswith("pkg:pypi/flask@") for each in document["components"])
+
+
+def test_an_exported_run_holds_the_bill_of_materials(tmp_path):
+    (tmp_path / "run").mkdir()
+    content = b"".join(exports.as_zip(tmp_path / "run"))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert json.loads(archive.read("run/sbom.cdx.json"))["components"]
+
+
+def test_the_audit_reports_another_version(tmp_path, monkeypatch):
+    text, runner = (packages.LOCKS / "run.txt").read_text(), CliRunner()
+    (tmp_path / "run.txt").write_text(text)
+    monkeypatch.setattr(packages, "LOCKS", tmp_path)
+    good = runner.invoke(cli, ["audit", "--offline", "--sbom", str(tmp_path / "sbom.json")])
+    assert good.exit_code == 0, good.output
+    assert json.loads((tmp_path / "sbom.json").read_text())["components"]
+    (tmp_path / "run.txt").write_text(
+        re.sub(r"^click==\S+", "click==0.0.1", text, flags=re.MULTILINE)
+    )
+    bad = runner.invoke(cli, ["audit", "--offline"])
+    assert bad.exit_code == 4
+    assert "0.0.1 is locked" in bad.output

@@ -1,0 +1,132 @@
+"""YAML in files and options is read within limits: one clear error, soon, and never a traceback."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.errors import RequestError
+from lab.scenario import loading
+from lab.scenario.overrides import Overrides
+from lab.scenario.yaml_text import MOST_BYTES, parse, read
+
+
+def bomb(levels: int) -> str:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (bomb(9), "stand for more than"),
+        ("&a [*a]", "inside of the value"),
+        ("a: &a {b: *a}", "inside of the value"),
+        ("[" * 3000, "deeper than 64"),
+        ("{a: " * 3000, "deeper than 64"),
+        ("- " * 3000, "deeper than 64"),
+        ("a: 1" + "0" * 400, "too many digits"),
+        ("a: 1" + "0" * 5000, "too many digits"),
+        ("a: 0x" + "f" * 400, "too many digits"),
+        ("!!timestamp z", "timestamp is not allowed"),
+        ("a: 2026-01-01", "timestamp is not allowed"),
+        ("!!set {a, b}", "set is not allowed"),
+        ("!!binary x", "binary is not allowed"),
+        ("!!python/object/apply:os.system [ls]", "line 1"),
+        (r'"\ud800"', "UTF-8"),
+        (r'a: "\UFFFFFFFF"', "."),
+        ("!!int x", "."),
+        ("!!float x", "."),
+        ("!!bool x", "."),
+        ("? [a]\n: 1", "key must be a word"),
+        ("x" * (MOST_BYTES + 1), "longer than"),
+    ],
+)
+def test_text_beyond_a_limit_is_refused_soon(text, why):
+    began = time.monotonic()
+    with pytest.raises(RequestError, match=why) as refused:
+        parse(text, "file.yaml")
+    assert time.monotonic() - began < 2
+    assert len(str(refused.value)) < 500
+
+
+def test_aliases_that_stand_for_little_are_read():
+    assert parse("a: &a {b: [1, 2]}\nc: *a\nd: [*a, *a]", "x")["d"] == [{"b": [1, 2]}] * 2
+    assert parse("a: &a {b: 1}\nc: {<<: *a, d: 2}", "x")["c"] == {"b": 1, "d": 2}
+
+
+@given(st.text(max_size=200) | st.text("[]{}&*!:-?<>|'\"# \n\tax01,", max_size=60))
+def test_no_text_raises_anything_else(text):
+    try:
+        parse(text, "x")
+    except RequestError:
+        return
+
+
+@given(st.binary(max_size=60))
+def test_no_file_raises_anything_else(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "file.yaml"
+    path.write_bytes(data)
+    try:
+        read(path)
+    except RequestError:
+        return
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "topology.kind={a: 1}",
+        "topology.kind=[wifi_lte]",
+        "topology={kind: {a: 1}}",
+        "strategy.name={a: 1}",
+        "strategy=[1]",
+        "traffic.1.user={a: 1}",
+        "traffic.1.rate_mbps=" + "9" * 400,
+        "rate_scale=1e-8",
+        "rate_scale=1e-300",
+        "rate_scale=.inf",
+        "duration_s=" + "9" * 400,
+        "seed=" + "9" * 400,
+        "title=" + "x" * 140_000,
+        "events=[{at_s: 1, target: {a: 1}, value: 1}]",
+        "events=[{at_s: 1, target: strategy, value: {a: [1]}}]",
+        "events=[{at_s: 1, target: strategy, value: 5}]",
+        "events=[{at_s: 1, target: cc, value: {a: 1}}]",
+        "events=[{at_s: 1, target: strategy.cth, value: [1]}]",
+        "multipath.cc={a: 1}",
+        "multipath.cc=[reno]",
+        "topology.users=5",
+        "topology.users=[5]",
+        "topology.users.1=5",
+        "mobility={kind: {a: 1}}",
+        "a.b.c=1",
+        "name.a=1",
+        "traffic.99999999999999999999.user=x",
+        "traffic.\u00b2.user=x",
+        "rate_scale={a: 1}",
+        "slow_machine_rate_scale=[]",
+    ],
+)
+def test_a_wrong_value_is_one_error(setting):
+    with pytest.raises(RequestError) as refused:
+        loading.load("testbed_wifi_lte", Overrides(settings=(setting,)))
+    assert len(str(refused.value)) < 2000
+
+
+def test_two_thousand_events_are_checked_soon():
+    events = ", ".join(
+        f"{{at_s: {n / 50}, target: cell.wifi1.ue1.rate_mbps, value: {n % 90 + 1}}}"
+        if n % 2
+        else f"{{at_s: {n / 50}, target: strategy.cth, value: 0.{n % 9 + 1}}}"
+        for n in range(2000)
+    )
+    settings = ("strategy.name=meter_throttling", f"events=[{events}]")
+    began = time.monotonic()
+    scenario = loading.load("testbed_wifi_lte", Overrides(settings=settings))
+    assert len(scenario.events) == 2000
+    assert time.monotonic() - began < 4

@@ -1,0 +1,61 @@
+"""Try to break the lab: `./run_lab.sh torture [--minutes N] [--only NAME] [--seed N]`.
+
+The campaigns share the minutes. Each trial is made from the seed and its number, so that it can be
+repeated alone. Nothing listens or connects outside of this machine. Exit code 1: something failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from torture import campaign, emulation, folders, http, kills, machine, parsers
+
+CAMPAIGNS = {
+    each.name: each
+    for room in (parsers, http, folders, kills, machine, emulation)
+    for each in room.ALL
+}
+HEAVY = {"programs": 0.4, "clock": 0.4, "connections": 0.6}  # shares of time; the others have 1
+
+
+def main() -> int:
+    given = arguments()
+    names = given.only or [name for name, each in CAMPAIGNS.items() if each.in_turn]
+    shares = {name: HEAVY.get(name, 1.0) for name in names}
+    outcomes = []
+    for name in names:
+        minutes = given.minutes * shares[name] / sum(shares.values())
+        with tempfile.TemporaryDirectory(prefix="torture-", ignore_cleanup_errors=True) as folder:
+            made = CAMPAIGNS[name](Path(folder))
+            if given.runs and isinstance(made, emulation.Emulation):
+                made.runs = given.runs
+            print(f"{name}: {made.what}", file=sys.stderr, flush=True)
+            outcomes.append(campaign.run(made, given.seed, minutes, given.trial))
+    print(f"commit {commit()}, seed {given.seed}, {time.strftime('%Y-%m-%d')}")
+    print(campaign.table(outcomes, given.seed))
+    return 1 if any(each.failures for each in outcomes) else 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./run_lab.sh torture", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0, help="for all campaigns together")
+    parser.add_argument("--only", action="append", choices=sorted(CAMPAIGNS), metavar="NAME")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--trial", type=int, help="repeat this trial only")
+    parser.add_argument("--runs", type=int, help="of the campaign emulation")
+    return parser.parse_args()
+
+
+def commit() -> str:
+    argv = ["git", "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""What a campaign is: many trials, each made from a seed and a number, so that it can be repeated.
+
+A trial raises `Failed` if the lab did something that it must never do. Any other exception, and a
+trial of more than `HANGS_AFTER_S`, is a failure, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import signal
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+MOST_FAILURES = 10  # then the campaign ends
+
+
+class Failed(Exception):
+    """The lab did something that it must never do."""
+
+
+class Impossible(Exception):
+    """This machine lacks something that the campaign needs."""
+
+
+class Hang(BaseException):
+    """A trial took too long. It is no `Exception`, so that the code under test does not catch it."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many inputs a trial gave to the lab, and how many processes it killed."""
+
+    inputs: int = 0
+    kills: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.inputs + other.inputs, self.kills + other.kills)
+
+
+@dataclass
+class Outcome:
+    """What a campaign found. A failure is the number of its trial and a description."""
+
+    name: str
+    counts: Counts = Counts()
+    trials: int = 0
+    seconds: float = 0.0
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    skipped: str = ""
+
+
+class Campaign:
+    """Make trials of one kind. A subclass has a `name`, says what it does, and makes a trial."""
+
+    name = ""
+    what = ""
+    hangs_after_s = 5.0
+    in_turn = True  # False: only if it is named with --only
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is empty and belongs to this campaign."""
+        self.folder = folder
+
+    def prepare(self) -> None:
+        """Do once what all trials need. Raise `Impossible` if this machine lacks something."""
+
+    def trial(self, rng: random.Random) -> Counts:
+        """Make one trial and return its counts."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """End what `prepare` has started."""
+
+
+def run(campaign: Campaign, seed: int, minutes: float, only: int | None = None) -> Outcome:
+    """Make trials for `minutes`, at least one; or the trial with the number `only`."""
+    outcome, began = Outcome(campaign.name), time.monotonic()
+    try:
+        campaign.prepare()
+        for number in itertools.count() if only is None else (only,):
+            late = time.monotonic() - began > 60 * minutes
+            if (number and late and only is None) or len(outcome.failures) == MOST_FAILURES:
+                break
+            outcome.trials += 1
+            rng = random.Random(f"{campaign.name}/{seed}/{number}")
+            try:
+                with within(campaign.hangs_after_s):
+                    outcome.counts += campaign.trial(rng)
+            except Hang:
+                outcome.failures.append((number, f"no end within {campaign.hangs_after_s:g} s"))
+            except Failed as failure:
+                outcome.failures.append((number, str(failure)))
+            except Exception as error:  # noqa: BLE001 - every exception is a finding
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                text = (
+                    f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+                )
+                outcome.failures.append((number, text))
+    except Impossible as error:
+        outcome.skipped = str(error)
+    finally:
+        campaign.finish()
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise `Hang` if the `with` block takes longer."""
+
+    def ring(_number: int, _frame: FrameType | None) -> None:
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def table(outcomes: list[Outcome], seed: int) -> str:
+    """Return one row per campaign, and below them one line per failure with how to repeat it."""
+    rows = [("campaign", "trials", "inputs", "kills", "seconds", "failures")]
+    for each in outcomes:
+        failures = f"skipped: {each.skipped}" if each.skipped else str(len(each.failures))
+        counts = (each.trials, each.counts.inputs, each.counts.kills, round(each.seconds))
+        rows.append((each.name, *map(str, counts), failures))
+    widths = [max(len(row[n]) for row in rows) for n in range(5)]
+    lines = ["  ".join([*map(str.ljust, row[:5], widths), row[5]]) for row in rows]
+    for each in outcomes:
+        for number, text in each.failures:
+            lines.append(f"{each.name}, trial {number}: {text[:300]}")
+            lines.append(
+                f"  ./run_lab.sh torture --only {each.name} --seed {seed} --trial {number}"
+            )
+    return "\n".join(lines)
