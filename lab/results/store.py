@@ -138,7 +138,7 @@ class Store:
         """Delete a run with its folder. Raise `RequestError` if the run has not ended yet."""
         folder = self.folder(run_id)
         doc = described(folder, None)
-        if doc and doc["status"] in UNFINISHED:
+        if doc and doc["status"] in UNFINISHED and folder.exists():
             raise RequestError(f"delete run '{run_id}': it is {doc['status']}. Stop it first")
         aside = folder.with_name(f"{DELETED}{folder.name[:200]}-{time.time_ns()}")
         try:

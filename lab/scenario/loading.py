@@ -129,8 +129,7 @@ def from_data(
 
 
 def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
-    """Return the flow with the values of the scenario's keys `traffic_...`, which hold for all
-    flows."""
+    """Return the flow with the scenario's keys `traffic_...`, which hold for all flows."""
     common = {
         "direction": scenario.traffic_direction,
         "parallel": scenario.traffic_parallel,

@@ -103,25 +103,29 @@ class Stores(Campaign):
     what = "kill -9 of the web process while it changes, indexes and deletes runs"
 
     def prepare(self) -> None:
-        self.app = app_with_runs(self.folder)
+        app_with_runs(self.folder)
 
     def trial(self, rng: random.Random) -> Counts:
         runs, spare = self.folder / "runs", self.folder / "runs" / "spare"
         if not spare.exists():
             shutil.copytree(runs / "two", spare)
-        headers = {"Authorization": f"Bearer {KEY}"}
+        headers, problem = {"Authorization": f"Bearer {KEY}"}, self.folder / "problem"
 
         def work() -> None:
-            client = self.app.test_client()
+            client = app_with_runs(self.folder).test_client()
             for n in range(10_000):
-                client.patch("/api/runs/one", json={"note": str(n)}, headers=headers)
-                client.get("/api/runs", headers=headers)
+                made = client.patch("/api/runs/one", json={"note": str(n)}, headers=headers)
+                listed = client.get("/api/runs", headers=headers)
+                if (made.status_code, listed.status_code) != (200, 200):
+                    problem.write_text(f"{made.text} {listed.text}")
                 if n == 5:
                     client.delete("/api/runs/spare", headers=headers)
                 if n % 3 == 0:
                     Store(runs).reindex()
 
         kill_later(copy_of_this_process(work), rng.uniform(0, 0.25))
+        if problem.exists():
+            raise Failed(problem.read_text())
         store = Store(runs)
         store.refresh()
         if store.recovered:
