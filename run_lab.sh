@@ -58,14 +58,14 @@ install() {
     as_caller sh -c 'printf "%s\n" "$1" >"$2"' sh "$wanted" "$stamp"
 }
 
-install run locks/run.txt
+install locked locks/run.txt
 case "${1:-}" in
 "" | --port | --port=* | --no-browser | --no-demo | --with | --with=*)
     set -- up "$@"
     ;;
 test)
     shift
-    install dev locks/dev.txt
+    install locked_dev locks/dev.txt
     if [ $# -gt 0 ]; then
         exec "$py" -m pytest "$@"
     fi
@@ -77,15 +77,15 @@ test)
     ;;
 torture)
     shift
-    install dev locks/dev.txt
+    install locked_dev locks/dev.txt
     export PYTHONPATH="$here:$here/tests"
     exec "$py" -m torture "$@"
     ;;
 audit)
-    install dev locks/dev.txt
+    install locked_dev locks/dev.txt
     ;;
 lint)
-    install dev locks/dev.txt
+    install locked_dev locks/dev.txt
     "$py" -m ruff format --check .
     "$py" -m ruff check .
     exec "$py" -m mypy lab controller dashboard
