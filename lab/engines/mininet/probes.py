@@ -24,6 +24,7 @@ PING_BITS = 98 * 8  # of one echo request in an Ethernet frame
 FRAME_BITS = 1514 * 8
 TOLERANCE = 0.10
 MAX_ATTEMPTS = 2
+BEARERS_BPS = 5_000_000  # of bearers of LTE cells that are measured at the same time
 RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
 
 
@@ -191,32 +192,47 @@ def burst_packets(expected: PathFigures, rate_scale: float) -> int:
 def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Interface]]:
     """Divide interfaces into lists. The paths to the interfaces of a list are measured together.
 
-    Paths in one list lead to different users, use no common radio channel, and have no link with a
-    rate. A path over a link with a rate, which other paths may share, is alone in its list; so is a
-    path without a radio.
+    Paths in one list lead to different users, use no common WiFi channel, and have no link with a
+    rate. Several LTE bearers are in one list only if their rates add up to at most `BEARERS_BPS`,
+    which a slow machine carries. A path over a link with a rate, which other paths may share, is
+    alone in its list; so is a path without a radio.
     """
     waiting, found = list(interfaces), list[list[Interface]]()
+    hops = {each.name: _only_radio_hops(topology, each) for each in interfaces}
     while waiting:
-        together, taken = list[Interface](), set[str]()
+        together, taken, bearers_bps = list[Interface](), set[str](), 0
         for each in waiting:
-            channels = _channels(topology, each)
-            if not together or (taken and channels and not taken & {each.node, *channels}):
+            channels = {_channel(cell, each.node) for cell, _ in hops[each.name]}
+            own_bps = sum(
+                station.rate_bps for cell, station in hops[each.name] if cell.kind == "lte"
+            )
+            is_free = not taken & {each.node, *channels}
+            if own_bps and bearers_bps:
+                is_free = is_free and own_bps + bearers_bps <= BEARERS_BPS
+            if not together or (taken and channels and is_free):
                 together.append(each)
                 taken |= {each.node, *channels} if channels else set()
+                bearers_bps += own_bps
         found.append(together)
         waiting = [each for each in waiting if each not in together]
     return found
 
 
-def _channels(topology: Topology, interface: Interface) -> set[str]:
-    """Return the radio channels that the path to an interface uses, each named by an access point.
-
-    The set is empty if the path uses no radio, or if one of its links has a rate.
-    """
+def _only_radio_hops(topology: Topology, interface: Interface) -> list[tuple[Cell, Station]]:
+    """Return the cells and stations as `_radio_hops` does, but none if a link has a rate."""
     links = _links_to(topology, topology.server_of(interface.node), interface)
     if any(link.rate_bps for link in links):
-        return set()
-    return {cell.medium or cell.ap for cell, _ in _radio_hops(topology, interface, links)}
+        return []
+    return _radio_hops(topology, interface, links)
+
+
+def _channel(cell: Cell, user: str) -> str:
+    """Return a name for what no two paths may use at the same time.
+
+    In a WiFi cell it is the channel. In an LTE cell it is the bearer of this user: while links are
+    measured, each bearer still has the rate that it has when it is alone in the cell.
+    """
+    return f"{cell.ap} {user}" if cell.kind == "lte" else cell.medium or cell.ap
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

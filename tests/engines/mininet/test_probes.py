@@ -2,7 +2,9 @@
 
 from lab.engines.mininet import probes
 from lab.engines.mininet.probes import PathFigures
-from lab.topologies import pooling, rat_setup, wireless_set
+from lab.scenario.loading import load as load_scenario
+from lab.scenario.overrides import Overrides
+from lab.topologies import pooling, rat_setup
 from lab.topologies.topology import wire
 
 EXPECTED = PathFigures(rate_mbps=10.0, rtt_ms=10.0)
@@ -87,16 +89,39 @@ def test_only_paths_with_complaints_are_measured_once_more():
     assert measured == [["a", "b"], ["b"]]
 
 
-def test_paths_through_different_cells_are_measured_at_the_same_time():
-    topology = wireless_set.build(wireless_set.Params(users=12, multipath_percent=50))
-    interfaces = wire(topology).interfaces
-    users = [each for each in interfaces if each.node != "srv1"]
-    found = probes.rounds(topology, users)
-    assert sorted(each.name for one in found for each in one) == sorted(each.name for each in users)
-    assert len(found) < len(users)
-    for together in found:
-        assert len({each.node for each in together}) == len(together)
-        assert len({each.link for each in together}) == len(together)
+def thirty_users(rate_scale):
+    """Return the network at this scale, the users' interfaces, and the lists of `rounds`."""
+    topology = load_scenario(
+        "thirty_users", Overrides(settings=(f"rate_scale={rate_scale}",))
+    ).network
+    users = [each for each in wire(topology).interfaces if each.node != "srv1"]
+    return topology, users, probes.rounds(topology, users)
+
+
+def rates_bps(topology, interfaces):
+    expected = (probes.expected_figures(topology, each).rate_mbps for each in interfaces)
+    return [round(rate * 1e6) for rate in expected]
+
+
+def test_every_path_is_measured_once_and_no_wifi_channel_or_user_is_measured_twice_at_a_time():
+    for rate_scale in (1, 0.05):
+        topology, users, found = thirty_users(rate_scale)
+        names = sorted(each.name for one in found for each in one)
+        assert names == sorted(each.name for each in users)
+        for together in found:
+            assert len({each.node for each in together}) == len(together)
+            wifi = [each.link for each in together if each.link != "lte1"]
+            assert len(set(wifi)) == len(wifi)
+            bearers = [each for each in together if each.link == "lte1"]
+            at_most = probes.BEARERS_BPS if len(bearers) > 1 else float("inf")
+            assert sum(rates_bps(topology, bearers)) <= at_most
+
+
+def test_bearers_are_measured_together_so_the_largest_wifi_cell_decides_how_many_lists_there_are():
+    _, users, found = thirty_users(0.05)
+    counts = {ap: sum(each.link == ap for each in users) for ap in ("wifi1", "wifi2", "wifi3")}
+    assert sum(each.link == "lte1" for each in users) > max(counts.values())
+    assert len(found) <= max(counts.values()) + 1
 
 
 def test_paths_over_links_with_a_rate_are_measured_one_after_the_other():
