@@ -224,6 +224,23 @@ def test_the_kernel_copies_data_at_once_for_a_program_that_seldom_wakes(received
     assert connection.calls <= (time.monotonic() - began) / flow.COUNT_S + 2
 
 
+def test_a_slow_flow_is_counted_seldom_but_its_status_is_exact(received):
+    """Counts of thirty slow flows cost an emulated machine more than their packets."""
+    receiving, sender, connection = received
+    for sent in range(100, 1600, 100):
+        sender.sendall(bytes(100))
+        time.sleep(0.1)
+        assert receiving.status()["bytes"] == sent
+    assert connection.calls < 10
+
+
+def test_a_receiver_waits_longer_for_few_bytes_and_less_long_for_many():
+    waits = [flow.COUNT_S]
+    for received in [100] * 5 + [10**6] * 5:
+        waits.append(flow.next_wait_s(waits[-1], received))
+    assert waits == [0.05, 0.1, 0.2, 0.4, 0.4, 0.4, 0.2, 0.1, 0.05, 0.05, 0.05]
+
+
 def test_received_data_is_counted_soon_and_the_end_at_once(received):
     receiving, sender, _connection = received
     sender.sendall(bytes(1234))

@@ -19,7 +19,9 @@ from lab.engines.mininet.programs.receive_buffer import MPTCP_INFO, SOL_MPTCP, R
 IPPROTO_MPTCP = 262  # RFC 8684 on Linux: a program must request it for a socket
 FLAG_FALLBACK = 1  # mptcpi_flags: the connection fell back to TCP (linux/mptcp.h)
 CHUNK_BYTES = 1 << 18
-COUNT_S = 0.05  # between two counts of a receiver
+COUNT_S = 0.05  # between two counts of a receiver, at least
+LONGEST_COUNT_S = 0.4
+FEW_BYTES = 8 * 1420  # of a few segments: fewer do not need a count of their own
 ZEROS = bytes(CHUNK_BYTES)
 
 
@@ -62,6 +64,7 @@ class Flow:
         self.done_s: float | None = None
         self.error: str | None = None
         self._buffer: ReceiveBuffer | None = None
+        self._counted: tuple[int, int] | None = None  # `bytes`, and the kernel's counter then
 
     def go(self) -> None:
         """Start a thread that sends or receives the data until the flow ends."""
@@ -130,23 +133,47 @@ class Flow:
             self.bytes += len(data)
 
     def _receive(self) -> None:
-        """Receive until the sender closes the connection; count the bytes 20 times a second.
+        """Receive until the sender closes the connection; count at most 20 times a second.
 
         In between, the kernel copies each packet to the buffer when it arrives (MSG_WAITALL). If
         the program woke for every packet, this would cost more than the packet. If it read only 20
         times a second, it would be no ordinary receiver: between two reads the receive window
-        cannot grow, and Linux then delays its acknowledgements.
+        cannot grow, and Linux then delays its acknowledgements. A slow flow is counted less often:
+        counts of 30 slow flows cost more than their packets.
         """
-        self.connection.setsockopt(
-            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 0, int(COUNT_S * 1e6))
-        )
         self._buffer = ReceiveBuffer(self.connection, is_mptcp(self.connection))
-        buffer, received = bytearray(CHUNK_BYTES), 1
+        buffer, received, wait_s = bytearray(CHUNK_BYTES), 1, COUNT_S
+        self._wait_at_most(wait_s)
         while received:
+            new = 0
             with contextlib.suppress(BlockingIOError):
-                received = self.connection.recv_into(buffer, CHUNK_BYTES, socket.MSG_WAITALL)
-                self.bytes += received
-            self._buffer.poll()
+                new = received = self.connection.recv_into(buffer, CHUNK_BYTES, socket.MSG_WAITALL)
+            self._count(self._buffer, new)
+            before_s, wait_s = wait_s, next_wait_s(wait_s, new)
+            if wait_s != before_s:
+                self._wait_at_most(wait_s)
+
+    def _wait_at_most(self, wait_s: float) -> None:
+        limit = struct.pack("@ll", 0, int(wait_s * 1e6))
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+
+    def _count(self, buffer: ReceiveBuffer, new: int) -> None:
+        self.bytes += new
+        try:
+            self._counted = self.bytes, buffer.delivered_bytes()
+        except OSError:
+            self._counted = None
+        buffer.poll()
+
+    def _bytes_now(self) -> int:
+        """Return `bytes`, and for a receiver also what arrived in order after the last count."""
+        if self._counted is None or self._buffer is None or self.done_s is not None:
+            return self.bytes
+        counted, delivered = self._counted
+        try:
+            return counted + self._buffer.delivered_bytes() - delivered
+        except OSError:
+            return self.bytes
 
     def status(self) -> dict[str, Any]:
         """Return the counters of this end as a dictionary.
@@ -155,13 +182,24 @@ class Flow:
         while it runs. `error` is the error that ended the flow, None without an error.
         """
         return {
-            "bytes": self.bytes,
+            "bytes": self._bytes_now(),
             "done_s": self.done_s,
             "error": self.error,
             "sends": self.sends,
             "mptcp": is_mptcp(self.connection),
             "receive_buffer_max_bytes": self._buffer.most_bytes if self._buffer else None,
         }
+
+
+def next_wait_s(wait_s: float, received: int) -> float:
+    """Return how long a receiver waits for its next count; `wait_s` is how long it waited last.
+
+    After few `received` bytes it waits twice as long, at most `LONGEST_COUNT_S`; otherwise it waits
+    half as long, at least `COUNT_S`.
+    """
+    if received < FEW_BYTES:
+        return min(2 * wait_s, LONGEST_COUNT_S)
+    return max(wait_s / 2, COUNT_S)
 
 
 def open_socket(mptcp: bool) -> socket.socket:

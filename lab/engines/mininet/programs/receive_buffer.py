@@ -15,6 +15,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Callable
 
 SOL_MPTCP, MPTCP_INFO, MPTCP_TCPINFO = 284, 1, 2  # linux/mptcp.h
 INFO_BYTES = 192  # of a struct tcp_info, up to its data_segs_in and some more
@@ -32,6 +33,7 @@ class ReceiveBuffer:
 
     def __init__(self, connection: socket.socket, is_mptcp: bool) -> None:
         self._connection, self._is_mptcp = connection, is_mptcp
+        self._getsockopt: Callable[..., int] | None = None
         self._segment_bytes = 0  # of a full segment: the largest that arrived
         self._subflows, self._peak, self._due_s = 0, 0, 0.0
         self.most_bytes: int | None = None
@@ -62,6 +64,16 @@ class ReceiveBuffer:
         self._peak = max(self._peak, difference)
         self.most_bytes = max(self.most_bytes or 0, self._peak - difference)
 
+    def delivered_bytes(self) -> int:
+        """Return a counter of the bytes that the application can read in order or has read.
+
+        It does not start at 0. Raise `OSError` if the connection has ended.
+        """
+        if not self._is_mptcp:
+            return self._plain()[1]
+        info = self._connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 40)
+        return int(struct.unpack_from("=Q", info, 32)[0])  # the next expected sequence number
+
     def _plain(self) -> tuple[list[TcpInfo], int]:
         info = TcpInfo(self._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES))
         return [info], info.bytes_received
@@ -73,16 +85,11 @@ class ReceiveBuffer:
         more, at most `MAX_ATTEMPTS` times; after that the result is an empty list and 0.
         """
         for _ in range(MAX_ATTEMPTS):
-            before = self._delivered()
+            before = self.delivered_bytes()
             infos = self._subflow_infos()
-            if self._delivered() == before:
+            if self.delivered_bytes() == before:
                 return infos, before
         return [], 0
-
-    def _delivered(self) -> int:
-        """Return the next expected data sequence number, which grows with each delivered byte."""
-        info = self._connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 40)
-        return int(struct.unpack_from("=Q", info, 32)[0])
 
     def _subflow_infos(self) -> list[TcpInfo]:
         """Return the TCP counters of every subflow.
@@ -92,16 +99,17 @@ class ReceiveBuffer:
         """
         import ctypes  # slow to load, and a host that only sends does not need it
 
+        if self._getsockopt is None:
+            self._getsockopt = ctypes.CDLL(None, use_errno=True).getsockopt
         buffer = ctypes.create_string_buffer(SUBFLOW_DATA.size + MAX_SUBFLOWS * INFO_BYTES)
         SUBFLOW_DATA.pack_into(buffer, 0, SUBFLOW_DATA.size, 0, 0, INFO_BYTES)
         length = ctypes.c_uint(len(buffer))
-        library = ctypes.CDLL(None, use_errno=True)
         number = self._connection.fileno()
-        if library.getsockopt(number, SOL_MPTCP, MPTCP_TCPINFO, buffer, ctypes.byref(length)):
+        if self._getsockopt(number, SOL_MPTCP, MPTCP_TCPINFO, buffer, ctypes.byref(length)):
             raise OSError(ctypes.get_errno(), "read the subflows")
         header, count, _, size = SUBFLOW_DATA.unpack_from(buffer, 0)
         starts = range(header, header + min(count, MAX_SUBFLOWS) * size, size)
-        return [TcpInfo(buffer.raw[start : start + size]) for start in starts]
+        return [TcpInfo(buffer[start : start + size]) for start in starts]
 
 
 class TcpInfo:
