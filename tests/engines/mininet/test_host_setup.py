@@ -7,8 +7,9 @@ import pytest
 from machine import needs_root
 
 from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.machine import shell
-from lab.engines.mininet.network import host_setup
+from lab.engines.mininet.machine import shell, undo
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.network import host_setup, network
 from lab.errors import LabError
 from lab.topologies import shared_bottleneck
 from lab.topologies.topology import Interface, wire
@@ -144,3 +145,32 @@ def test_every_address_becomes_an_endpoint(host, commands):
     ]
     assert "subflow dev one" in ip_mptcp("endpoint", "show")
     assert "subflows 8" in ip_mptcp("limits", "show")
+
+
+def test_a_sysctl_for_all_hosts_is_set_and_the_clean_up_sets_it_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(host_setup, "SYSCTL", tmp_path)
+    monkeypatch.setattr(undo, "SYSCTL", tmp_path)
+    setting, ledger = tmp_path / "net" / "one", Ledger(tmp_path / "ledger")
+    host_setup.set_until_clean_up("net.one", "5", ledger)  # this kernel does not have it
+    assert not setting.exists()
+    setting.parent.mkdir()
+    setting.write_text("7\n")
+    host_setup.set_until_clean_up("net.one", "5", ledger)
+    assert setting.read_text() == "5"
+    assert ledger.undo_all() == []
+    assert setting.read_text() == "7"
+
+
+@needs_root
+def test_a_host_has_a_table_of_sockets_of_its_own(tmp_path):
+    """In the shared table, a list of the sockets of one host takes the time of a whole machine."""
+    entries = "/proc/sys/net/ipv4/tcp_ehash_entries"
+    if not (host_setup.SYSCTL / "net/ipv4/tcp_child_ehash_entries").exists():
+        pytest.skip("not before Linux 6.1")
+    ledger = Ledger(tmp_path / "ledger")
+    host_setup.set_until_clean_up(network.SOCKET_TABLE, network.SOCKET_TABLE_ENTRIES, ledger)
+    try:
+        read = shell.run(["unshare", "--net", "cat", entries], "read the size of the table")
+        assert read.strip() == network.SOCKET_TABLE_ENTRIES
+    finally:
+        assert ledger.undo_all() == []

@@ -144,9 +144,9 @@ class Map:
         out, key, value = map(ctypes.addressof, (position, keys, values))
         attributes = struct.pack("=QQQQIIQQ", 0, out, key, value, most, self._fd, 0, 0)
         count = _bpf_count(LOOKUP_BATCH, attributes, f"read the map {self.pin}")
-        return list(
-            zip(_parts(keys.raw, self.key_bytes), _parts(values.raw, self.value_bytes), strict=True)
-        )[:count]
+        found = keys.raw[: count * self.key_bytes], values.raw[: count * self.value_bytes]
+        sizes = self.key_bytes, self.value_bytes
+        return list(zip(*map(_parts, found, sizes), strict=True))
 
     def write(self, key: bytes, value: bytes, locked: bool = False) -> None:
         """Set the value of a key; raise `LabError` if the kernel refuses this.

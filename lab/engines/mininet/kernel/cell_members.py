@@ -51,7 +51,7 @@ class CellMembers:
         `address` is the station's IPv4 address.
         """
         key = socket.inet_aton(address)
-        before = dict(self._stations.items(MAX_STATIONS)).get(key, bytes(STATION.size))
+        before = self._stations.find(key) or bytes(STATION.size)
         _byte, _frame, busy_until_ns, first_ns = STATION.unpack(before)
         prices = byte_price_ps(station), fixed_ns(station)
         self._stations.write(key, STATION.pack(*prices, busy_until_ns, first_ns))

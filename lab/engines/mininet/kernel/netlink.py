@@ -96,20 +96,20 @@ class Scheduler:
         takes too long.
         """
         return {
-            each: _queue(found.get(TCA_STATS, b"").ljust(36, b"\0"))
-            for each, found in self._qdiscs(wanted)
+            each: _queue(first_attribute(answer, TCA_STATS).ljust(36, b"\0"))
+            for each, answer in self._qdiscs(wanted)
         }
 
     def losses(self, wanted: Sequence[Handle]) -> dict[Handle, float]:
         """Return the configured random loss (0 to 1) of each netem qdisc of `wanted`, by handle."""
         return {
-            each: struct.unpack_from("=I", found[TCA_OPTIONS], 8)[0] / 0xFFFFFFFF
-            for each, found in self._qdiscs(wanted)
-            if found.get(TCA_KIND) == b"netem\0"
+            each: struct.unpack_from("=I", first_attribute(answer, TCA_OPTIONS), 8)[0] / 0xFFFFFFFF
+            for each, answer in self._qdiscs(wanted)
+            if first_attribute(answer, TCA_KIND) == b"netem\0"
         }
 
-    def _qdiscs(self, wanted: Sequence[Handle]) -> Iterator[tuple[Handle, dict[int, bytes]]]:
-        """Yield the handle and the netlink attributes of each qdisc of `wanted` that exists."""
+    def _qdiscs(self, wanted: Sequence[Handle]) -> Iterator[tuple[Handle, bytes]]:
+        """Yield the handle and the encoded attributes of each qdisc of `wanted` that exists."""
         bodies = [
             struct.pack("=BxxxiIII", 0, interface, major << 16, 0, 0) for interface, major in wanted
         ]
@@ -117,7 +117,7 @@ class Scheduler:
             wanted, request_each(self._socket, RTM_GETQDISC, bodies), strict=True
         ):
             if answer is not None:
-                yield each, dict(attributes(answer[20:]))
+                yield each, answer[20:]
 
     def set_rate(self, interface: int, rate_bps: int, burst_bytes: int) -> None:
         """Change the rate and the burst of HTB class 1:1, as `tc class replace` does.
@@ -221,6 +221,14 @@ def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
             return
         yield kind & 0x3FFF, data[at + 4 : at + length]
         at += (length + 3) & ~3
+
+
+def first_attribute(data: bytes, wanted: int) -> bytes:
+    """Return the body of the first netlink attribute with the number `wanted`; b"" without one.
+
+    The attributes after it are not decoded.
+    """
+    return next((body for kind, body in attributes(data) if kind == wanted), b"")
 
 
 def attribute(kind: int, body: bytes) -> bytes:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from lab.engines.mininet.kernel.path_manager import PathManager
 from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.programs.userspace_path_manager import MAX_SUBFLOWS
 from lab.topologies.topology import Interface, Wiring
 
@@ -57,6 +58,18 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
         keys = (("rp_filter", "0"), ("arp_ignore", "1"), ("arp_announce", "2"))
         found |= {f"net.ipv4.conf.{name}.{key}": value for key, value in keys}
     return found
+
+
+def set_until_clean_up(name: str, value: str, ledger: Ledger) -> None:
+    """Set the sysctl `name` outside all hosts; the clean-up sets it back, as `ledger` records.
+
+    Do nothing if this kernel does not have the sysctl.
+    """
+    setting = SYSCTL / name.replace(".", "/")
+    if setting.exists():
+        ledger.record("sysctl", name=name, value=setting.read_text().strip())
+        shell.journal_command(["sysctl", "-qw", f"{name}={value}"])
+        setting.write_text(value)
 
 
 def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:

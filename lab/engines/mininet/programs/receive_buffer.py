@@ -107,9 +107,10 @@ class ReceiveBuffer:
         number = self._connection.fileno()
         if self._getsockopt(number, SOL_MPTCP, MPTCP_TCPINFO, buffer, ctypes.byref(length)):
             raise OSError(ctypes.get_errno(), "read the subflows")
-        header, count, _, size = SUBFLOW_DATA.unpack_from(buffer, 0)
+        raw = buffer.raw
+        header, count, _, size = SUBFLOW_DATA.unpack_from(raw, 0)
         starts = range(header, header + min(count, MAX_SUBFLOWS) * size, size)
-        return [TcpInfo(buffer[start : start + size]) for start in starts]
+        return [TcpInfo(raw[start : start + size]) for start in starts]
 
 
 class TcpInfo:
