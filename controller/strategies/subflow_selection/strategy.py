@@ -9,148 +9,42 @@ one subflow:
    one chosen subflow is normal.
 4) Log the forecast together with the throughput measured since the last step.
 The forecast uses the rates on the wire. Paper: sections IV and V-A.
+
+Two parameters replace the paper's step 2; both are ours:
+5) `forecast: today` forecasts with the TCP of today (module `forecast_today`). As this forecast is
+   not exact, all subflows are used unless a set promises more by the part `trial_gain`.
+6) `loop: closed` uses all subflows first and measures them. A set that promises more than was
+   measured is tried for a bounded time, and kept only if it carries more (module `trial`).
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from math import log2
 from typing import Literal
 
-from controller.command import Decision, Forecast, SetBackup, subflow_name
-from controller.observation import Arc, Observation, Subflow
-from controller.plan import Plan
-from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
-from controller.strategies.subflow_selection.forecast import SEGMENT_BITS, Model, PathQuality
-from controller.strategies.subflow_selection.path_quality import (
-    ArcsByEnds,
-    arcs_along,
-    available_bps,
-    capacity_bps,
-    quality,
+from controller.strategies.base import StrategyParams, param
+from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
+from controller.strategies.subflow_selection.forecast_today import (
+    FRAME_BITS,
+    estimate_today,
+    is_coupled,
+    searched,
+)
+from controller.strategies.subflow_selection.selecting import (
+    Selecting,
+    SelectingParams,
+    Situation,
 )
 from controller.strategies.subflow_selection.selection import Accept, Choice, Starts, greedy
-from controller.units import rate_text
+from controller.strategies.trial import Numbers, TrialParams, Trials
 
-LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
-
-
-class SelectingParams(StrategyParams):
-    """Hold the parameters that the strategies `subflow_selection` and `optimum` have in common.
-
-    The paper gives no values: the defaults are ours.
-    """
-
-    interval_s: float = param(2.0, "s", "Time between two selections", ge=0.2, le=60)
-    rl_max_kb: float = param(
-        0.0,
-        "kB",
-        "Receive buffer that a set of subflows may need (RL_max); 0: half of the buffer",
-        ge=0,
-        le=1_000_000,
-    )
-    largest_window: int = param(
-        0,
-        "segments",
-        "Largest window of a subflow (W_max); 0: as much as the receive buffer holds",
-        ge=0,
-        le=LARGEST_WINDOW,
-    )
-    queue_bdp: float = param(
-        1.0, "BDP", "Queue of a path in products of its bandwidth and round trip", ge=0, le=100
-    )
-    rtt_sd: float = param(
-        0.1,
-        "fraction",
-        "Standard deviation of a round trip whose jitter is unknown, as a part of its mean",
-        ge=0,
-        le=1,
-    )
-    round: Literal["paper", "pipelined"] = param(
-        "paper",
-        "choice",
-        "A round sends and then waits, as in eq (14), or ACKs return while it sends",
-    )
-    bandwidth: Literal["available", "capacity"] = param(
-        "available",
-        "choice",
-        "Bandwidth of a path: its capacity without the load of others, or its whole capacity",
-    )
+MOST_CANDIDATES = 3
+ALIKE = 0.03  # the forecast does not tell sets apart that differ by less
 
 
-class Selecting(Strategy):
-    """Select the subflows that carry data, by a search for the best set of paths.
-
-    A derived class defines the search. The strategy stores nothing between two decisions: the
-    observation says which subflows are backup.
-    """
-
-    wakes_on_subflows = True
-    Params = SelectingParams
-    params: SelectingParams
-
-    @classmethod
-    def unfit(cls, plan: Plan) -> str | None:
-        return without_subflows(plan)
-
-    @abstractmethod
-    def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
-        """Return the best set of paths and its forecast, which is computed with `model`.
-
-        The set should need a receive buffer of at most `rl_max_bytes`.
-        """
-
-    def decide(self, observation: Observation) -> list[Decision]:
-        arcs = {(arc.tail, arc.head): arc for arc in observation.arcs}
-        return [
-            decision
-            for subflows in observation.connections().values()
-            if len(subflows) > 1
-            for decision in self._decide_for(subflows, arcs, observation)
-        ]
-
-    def withdraw(self, observation: Observation) -> list[Decision]:
-        why = "strategy withdrawn: the subflow becomes normal"
-        return [_set_backup(each, False, why) for each in observation.subflows if each.backup]
-
-    def _decide_for(
-        self, subflows: Sequence[Subflow], arcs: ArcsByEnds, observation: Observation
-    ) -> list[Decision]:
-        paths = [arcs_along(each, arcs) for each in subflows]
-        known = [path for path in paths if path is not None]
-        if len(known) < len(paths):
-            lost = subflows[paths.index(None)]
-            text = f"path {' '.join(lost.path)} is unknown" if lost.path else "its path is unknown"
-            return [Decision(subflow_name(lost.key), f"{text}: all subflows stay as they are")]
-        buffer_bytes = observation.receive_buffer_bytes
-        largest = self.params.largest_window or min(
-            LARGEST_WINDOW, buffer_bytes * 8 // SEGMENT_BITS
-        )
-        model = Model(self.params.round, largest, self.params.queue_bdp)
-        rl_max_bytes = self.params.rl_max_kb * 1000 or buffer_bytes / 2
-        choice = self.search(self._qualities(subflows, known), model, rl_max_bytes)  # 1, 2
-        return _decisions(subflows, choice, observation.rate_scale)
-
-    def _qualities(
-        self, subflows: Sequence[Subflow], paths: Sequence[tuple[Arc, ...]]
-    ) -> tuple[PathQuality, ...]:
-        own_bps: dict[str, int] = {}
-        for subflow, path in zip(subflows, paths, strict=True):
-            for link in {arc.link for arc in path}:
-                own_bps[link] = own_bps.get(link, 0) + (subflow.rate_bps or 0)
-        available = self.params.bandwidth == "available"
-        return tuple(
-            quality(
-                path,
-                available_bps(path, own_bps) if available else capacity_bps(path),
-                self.params.rtt_sd,
-            )
-            for path in paths
-        )
-
-
-class SubflowSelectionParams(SelectingParams):
-    """Hold the parameters of the greedy search.
+class SubflowSelectionParams(SelectingParams, TrialParams):
+    """Hold the parameters of the greedy search, of the other forecast and of the closed loop.
 
     The paper's Algorithm 1 can be read in several ways; `accept` and `starts` choose one.
     """
@@ -163,57 +57,98 @@ class SubflowSelectionParams(SelectingParams):
     starts: Starts = param(
         "first", "choice", "Begin with the most promising path, or once with every path"
     )
+    forecast: Literal["paper", "today"] = param(
+        "paper",
+        "choice",
+        "Markov chains as in the paper, or for the TCP of today (ours)",
+    )
+    loop: Literal["open", "closed"] = param(
+        "open",
+        "choice",
+        "Use the set with the best forecast, or try it and keep it only if it carries more (ours)",
+    )
 
 
 class SubflowSelection(Selecting):
-    """Select subflows with the greedy search (DTMC selection, Algorithm 1)."""
+    """Select subflows with the greedy search (DTMC selection, Algorithm 1), or by trials.
+
+    With `loop: closed` the strategy stores the measurements of each connection. After a restart of
+    the controller, or a change of parameters, all subflows are used and measured anew.
+    """
 
     name = "subflow_selection"
     Params = SubflowSelectionParams
     params: SubflowSelectionParams
 
+    def __init__(self, params: StrategyParams) -> None:
+        super().__init__(params)
+        self._trials: dict[str, Trials] = {}
+
     def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
         return greedy(paths, model, rl_max_bytes, self.params.accept, self.params.starts)
 
+    def choose(self, situation: Situation) -> tuple[Choice, str]:
+        if self.params.loop == "closed":
+            return self._tried(situation)
+        if self.params.forecast == "paper":
+            return super().choose(situation)
+        used_bps = float(sum(each.rate_bps or 0 for each in situation.subflows))
+        active = [n for n, each in enumerate(situation.subflows) if not each.backup]
+        coupled = self._is_coupled(situation, tuple(active), used_bps)
+        everything = tuple(range(len(situation.paths)))
+        choice = self._choice(situation, everything, coupled)
+        best_bps, best = searched(situation.paths, situation.buffer_bytes, coupled)[0]
+        if best_bps > choice.estimate.throughput_bps * (1 + self.params.trial_gain):
+            choice = self._choice(situation, best, coupled)  # 5
+        return choice, ""
 
-def _decisions(subflows: Sequence[Subflow], choice: Choice, rate_scale: float) -> list[Decision]:
-    """Return the forecast for the log, and the commands that make the chosen subflows active.
+    def _tried(self, situation: Situation) -> tuple[Choice, str]:
+        """Return the set of paths that the trials of this connection use now, and why (6)."""
+        self._trials = {
+            name: each for name, each in self._trials.items() if name in situation.connections
+        }
+        trials = self._trials.setdefault(situation.connection, Trials(self.params))
+        measured_bps, numbers = (trials.measured() or 0.0) * FRAME_BITS, situation.numbers
+        used = tuple(n for n, number in enumerate(numbers) if number in trials.incumbent)
+        coupled = self._is_coupled(situation, used, measured_bps)
+        candidates: list[Numbers] = []
+        if measured_bps and trials.challenger is None:
+            promising = self._promising(situation, measured_bps, coupled)
+            candidates = [frozenset(numbers[n] for n in each) for each in promising]
+        outcome = trials.step(
+            situation.now_ns, situation.subflows, _conditions(situation.paths), candidates
+        )
+        chosen = tuple(n for n, number in enumerate(numbers) if number in outcome.active)
+        return self._choice(situation, chosen, coupled), outcome.reason
 
-    Chosen subflows become normal and all others backup. No subflow becomes backup before at least
-    one chosen subflow is normal.
-    """
-    chosen = [subflows[n] for n in choice.chosen]
-    rest = [each for each in subflows if each not in chosen]
-    one_is_normal = any(not each.backup for each in chosen)
-    text = _text(choice, len(subflows), rate_scale)
-    decisions = [
-        Decision(subflows[0].connection, text, forecast=_forecast(subflows, chosen, choice))
-    ]
-    decisions += [_set_backup(each, False, f"chosen: {text}") for each in chosen if each.backup]
-    if one_is_normal:
-        why = f"not chosen: {text}"
-        decisions += [_set_backup(each, True, why) for each in rest if not each.backup]
-    return decisions
+    def _promising(
+        self, situation: Situation, measured_bps: float, coupled: bool
+    ) -> list[tuple[int, ...]]:
+        """Return sets of paths that may carry more than `measured_bps`, the best first.
+
+        The chain's forecast is mostly too low, so the set with the best one always counts. Of sets
+        that today's forecast does not tell apart, the smaller ones come first.
+        """
+        if self.params.forecast == "paper":
+            return [super().choose(situation)[0].chosen]
+        found = searched(situation.paths, situation.buffer_bytes, coupled)
+        least_bps = max(measured_bps * (1 + self.params.trial_gain), found[0][0] * (1 - ALIKE))
+        alike = [each for forecast_bps, each in found if forecast_bps >= least_bps]
+        return sorted(alike, key=len)[:MOST_CANDIDATES]
+
+    def _is_coupled(self, situation: Situation, used: tuple[int, ...], measured_bps: float) -> bool:
+        paths = tuple(situation.paths[n] for n in used)
+        if self.params.forecast == "paper" or not paths or not measured_bps:
+            return False
+        return is_coupled(paths, situation.buffer_bytes, measured_bps)
+
+    def _choice(self, situation: Situation, chosen: tuple[int, ...], coupled: bool) -> Choice:
+        paths = tuple(situation.paths[n] for n in chosen)
+        if self.params.forecast == "paper":
+            return Choice(chosen, estimate(paths, situation.model))
+        return Choice(chosen, estimate_today(paths, situation.buffer_bytes, coupled))
 
 
-def _forecast(subflows: Sequence[Subflow], chosen: Sequence[Subflow], choice: Choice) -> Forecast:
-    rates_bps = [each.rate_bps for each in subflows if each.rate_bps is not None]
-    return Forecast(
-        tuple(each.key for each in chosen),
-        round(choice.estimate.throughput_bps),
-        round(choice.estimate.buffer_bytes),
-        sum(rates_bps) if rates_bps else None,
-    )
-
-
-def _text(choice: Choice, subflows: int, rate_scale: float) -> str:
-    forecast = choice.estimate
-    return (
-        f"forecast for {len(choice.chosen)} of {subflows} subflows: "
-        f"{rate_text(forecast.throughput_bps, rate_scale)}, "
-        f"{forecast.buffer_bytes / 1000:.3g} kB of receive buffer"
-    )
-
-
-def _set_backup(subflow: Subflow, backup: bool, reason: str) -> Decision:
-    return Decision(subflow_name(subflow.key), reason, SetBackup(subflow.key, backup))
+def _conditions(paths: Sequence[PathQuality]) -> Hashable:
+    """Return the losses of the paths, rounded so that only a considerable change shows."""
+    return tuple(round(log2(path.loss)) if path.loss else None for path in paths)

@@ -1,0 +1,230 @@
+"""Define what the strategies that select subflows by a forecast have in common.
+
+`Selecting` is the base class of `subflow_selection` and `optimum`. For every connection with more
+than one subflow it determines the quality of each path, lets the derived class choose a set, and
+makes the chosen subflows normal and the others backup.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from controller.command import Decision, Forecast, SetBackup, subflow_name
+from controller.observation import Arc, Observation, Subflow
+from controller.plan import Plan
+from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
+from controller.strategies.subflow_selection.forecast import SEGMENT_BITS, Model, PathQuality
+from controller.strategies.subflow_selection.path_quality import (
+    ArcsByEnds,
+    arcs_along,
+    available_bps,
+    capacity_bps,
+    quality,
+)
+from controller.strategies.subflow_selection.selection import Choice
+from controller.units import rate_text
+
+LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
+
+
+class SelectingParams(StrategyParams):
+    """Hold the parameters that the strategies `subflow_selection` and `optimum` have in common.
+
+    The paper gives no values: the defaults are ours.
+    """
+
+    interval_s: float = param(2.0, "s", "Time between two selections", ge=0.2, le=60)
+    rl_max_kb: float = param(
+        0.0,
+        "kB",
+        "Receive buffer that a set of subflows may need (RL_max); 0: half of the buffer",
+        ge=0,
+        le=1_000_000,
+    )
+    largest_window: int = param(
+        0,
+        "segments",
+        "Largest window of a subflow (W_max); 0: as much as the receive buffer holds",
+        ge=0,
+        le=LARGEST_WINDOW,
+    )
+    queue_bdp: float = param(
+        1.0, "BDP", "Queue of a path in products of its bandwidth and round trip", ge=0, le=100
+    )
+    rtt_sd: float = param(
+        0.1,
+        "fraction",
+        "Standard deviation of a round trip whose jitter is unknown, as a part of its mean",
+        ge=0,
+        le=1,
+    )
+    round: Literal["paper", "pipelined"] = param(
+        "paper",
+        "choice",
+        "A round sends and then waits, as in eq (14), or ACKs return while it sends",
+    )
+    bandwidth: Literal["available", "capacity"] = param(
+        "available",
+        "choice",
+        "Bandwidth of a path: its capacity without the load of others, or its whole capacity",
+    )
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Hold what the choice for one connection depends on.
+
+    `subflows` are the subflows of the connection and `paths` the quality of the path of each.
+    `model` holds the settings of the paper's forecast, and `rl_max_bytes` is its limit of the
+    receive buffer that a set may need. `buffer_bytes` is the size of the receive buffer.
+    `connections` names all open connections.
+    """
+
+    subflows: tuple[Subflow, ...]
+    paths: tuple[PathQuality, ...]
+    model: Model
+    rl_max_bytes: float
+    buffer_bytes: int
+    now_ns: int
+    connections: frozenset[str]
+
+    @property
+    def connection(self) -> str:
+        """Return the name of the connection."""
+        return self.subflows[0].connection
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Return the numbers of the subflows in the connection."""
+        return tuple(each.number for each in self.subflows)
+
+
+class Selecting(Strategy):
+    """Select the subflows that carry data, by a search for the best set of paths.
+
+    A derived class defines the search. The strategy stores nothing between two decisions: the
+    observation says which subflows are backup.
+    """
+
+    wakes_on_subflows = True
+    Params = SelectingParams
+    params: SelectingParams
+
+    @classmethod
+    def unfit(cls, plan: Plan) -> str | None:
+        return without_subflows(plan)
+
+    @abstractmethod
+    def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
+        """Return the best set of paths and its forecast, which is computed with `model`.
+
+        The set should need a receive buffer of at most `rl_max_bytes`.
+        """
+
+    def choose(self, situation: Situation) -> tuple[Choice, str]:
+        """Return the set of paths to use, and the reason if it has one besides the forecast."""
+        return self.search(situation.paths, situation.model, situation.rl_max_bytes), ""  # 2
+
+    def decide(self, observation: Observation) -> list[Decision]:
+        arcs = {(arc.tail, arc.head): arc for arc in observation.arcs}
+        return [
+            decision
+            for subflows in observation.connections().values()
+            if len(subflows) > 1
+            for decision in self._decide_for(subflows, arcs, observation)
+        ]
+
+    def withdraw(self, observation: Observation) -> list[Decision]:
+        why = "strategy withdrawn: the subflow becomes normal"
+        return [_set_backup(each, False, why) for each in observation.subflows if each.backup]
+
+    def _decide_for(
+        self, subflows: Sequence[Subflow], arcs: ArcsByEnds, observation: Observation
+    ) -> list[Decision]:
+        paths = [arcs_along(each, arcs) for each in subflows]
+        known = [path for path in paths if path is not None]
+        if len(known) < len(paths):
+            lost = subflows[paths.index(None)]
+            text = f"path {' '.join(lost.path)} is unknown" if lost.path else "its path is unknown"
+            return [Decision(subflow_name(lost.key), f"{text}: all subflows stay as they are")]
+        buffer_bytes = observation.receive_buffer_bytes
+        largest = self.params.largest_window or min(
+            LARGEST_WINDOW, buffer_bytes * 8 // SEGMENT_BITS
+        )
+        model = Model(self.params.round, largest, self.params.queue_bdp)
+        rl_max_bytes = self.params.rl_max_kb * 1000 or buffer_bytes / 2
+        situation = Situation(
+            tuple(subflows),
+            self._qualities(subflows, known),  # 1
+            model,
+            rl_max_bytes,
+            buffer_bytes,
+            observation.now_ns,
+            frozenset(observation.connections()),
+        )
+        return _decisions(subflows, *self.choose(situation), observation.rate_scale)
+
+    def _qualities(
+        self, subflows: Sequence[Subflow], paths: Sequence[tuple[Arc, ...]]
+    ) -> tuple[PathQuality, ...]:
+        own_bps: dict[str, int] = {}
+        for subflow, path in zip(subflows, paths, strict=True):
+            for link in {arc.link for arc in path}:
+                own_bps[link] = own_bps.get(link, 0) + (subflow.rate_bps or 0)
+        available = self.params.bandwidth == "available"
+        return tuple(
+            quality(
+                path,
+                available_bps(path, own_bps) if available else capacity_bps(path),
+                self.params.rtt_sd,
+            )
+            for path in paths
+        )
+
+
+def _decisions(
+    subflows: Sequence[Subflow], choice: Choice, reason: str, rate_scale: float
+) -> list[Decision]:
+    """Return the forecast for the log, and the commands that make the chosen subflows active.
+
+    Chosen subflows become normal and all others backup. No subflow becomes backup before at least
+    one chosen subflow is normal.
+    """
+    chosen = [subflows[n] for n in choice.chosen]
+    rest = [each for each in subflows if each not in chosen]
+    one_is_normal = any(not each.backup for each in chosen)
+    text = _text(choice, len(subflows), rate_scale) + (f"; {reason}" if reason else "")
+    decisions = [
+        Decision(subflows[0].connection, text, forecast=_forecast(subflows, chosen, choice))
+    ]
+    decisions += [_set_backup(each, False, f"chosen: {text}") for each in chosen if each.backup]
+    if one_is_normal:
+        why = f"not chosen: {text}"
+        decisions += [_set_backup(each, True, why) for each in rest if not each.backup]
+    return decisions
+
+
+def _forecast(subflows: Sequence[Subflow], chosen: Sequence[Subflow], choice: Choice) -> Forecast:
+    rates_bps = [each.rate_bps for each in subflows if each.rate_bps is not None]
+    return Forecast(
+        tuple(each.key for each in chosen),
+        round(choice.estimate.throughput_bps),
+        round(choice.estimate.buffer_bytes),
+        sum(rates_bps) if rates_bps else None,
+    )
+
+
+def _text(choice: Choice, subflows: int, rate_scale: float) -> str:
+    forecast = choice.estimate
+    return (
+        f"forecast for {len(choice.chosen)} of {subflows} subflows: "
+        f"{rate_text(forecast.throughput_bps, rate_scale)}, "
+        f"{forecast.buffer_bytes / 1000:.3g} kB of receive buffer"
+    )
+
+
+def _set_backup(subflow: Subflow, backup: bool, reason: str) -> Decision:
+    return Decision(subflow_name(subflow.key), reason, SetBackup(subflow.key, backup))

@@ -1,0 +1,297 @@
+"""Try a set of subflows for a bounded time, and keep it only if it carries more than before.
+
+A connection begins with its base set: all subflows that are open. Its strategy names candidates,
+sets that might carry more. Time runs in control steps:
+1) Count the packets that the open subflows have sent and not retransmitted. Their growth is the
+   goodput of the set of subflows that is in use. A sample is its mean over at least `SAMPLE_S`.
+   There is none while the hosts have not confirmed the set, nor in `SETTLE_S` after a change.
+2) Measure the set in use, the incumbent, with at least `FEWEST` samples. Then a candidate may
+   become the challenger: its subflows are in use until the trial ends.
+3) Trials may cost at most the part `budget` of all packets that the connection has carried. The
+   cost of a trial is what the incumbent would have carried in the same time, less what was
+   carried; losses of the time that follows it, while windows grow again, are included. A trial
+   begins only if its first samples fit the rest of the budget even if the other subflows carry
+   nothing more, and ends when the budget is used up.
+4) The challenger becomes the incumbent if it carries more by the part `gain` and by `DEVIATIONS`
+   standard errors. Otherwise the trial ends after `longest_s`, or as soon as the challenger is as
+   clearly worse. The set is then not tried for `WAIT_S`, after a second failure for twice as long,
+   and so on.
+5) A challenger that won is on probation: if it carries less than the base set did, or after
+   `WAIT_S` (twice as long each time), all subflows are tried. The smaller set stays only if it
+   carries more than the base set by the part `gain`.
+6) If the conditions change (paths, their losses or rates) no old sample counts. A running trial
+   ends, and all subflows are in use until they have been measured.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from statistics import fmean, variance
+
+from controller.observation import Subflow
+from controller.strategies.base import StrategyParams, param
+from controller.units import NS_PER_S, ns_from_s
+
+SAMPLE_S = 1.0
+SETTLE_S = 1.0
+FEWEST = 4  # samples that a comparison needs
+RECENT = 20  # samples of the incumbent that count
+LATEST = 6  # samples of the challenger that count, because its windows may still grow
+DEVIATIONS = 2.5  # standard errors; a trial is judged at every sample, so 2 would be too few
+WAIT_S = 20.0
+Numbers = frozenset[int]  # numbers of subflows of one connection
+
+
+class TrialParams(StrategyParams):
+    """Hold the parameters of trials."""
+
+    trial_s: float = param(
+        10.0, "s", "Longest trial of a set of subflows (closed loop only)", ge=3, le=600
+    )
+    trial_budget: float = param(
+        0.02,
+        "fraction",
+        "Part of what a connection has carried that its trials may cost (closed loop only)",
+        ge=0,
+        le=0.5,
+    )
+    trial_gain: float = param(
+        0.03,
+        "fraction",
+        "By how much a set must carry more than all subflows to be kept (closed loop only)",
+        ge=0,
+        le=1,
+    )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Hold the subflows that shall be in use now, and the reason if this set is new, else ""."""
+
+    active: Numbers
+    reason: str = ""
+
+
+@dataclass
+class Goodput:
+    """Hold the latest samples of the goodput of one set of subflows, in packets per second."""
+
+    samples: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+    def __bool__(self) -> bool:
+        return len(self.samples) >= FEWEST
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of the samples; 0 without samples."""
+        return fmean(self.samples) if self.samples else 0.0
+
+    def latest(self) -> Goodput:
+        """Return a copy with the latest samples only."""
+        return Goodput(deque(list(self.samples)[-LATEST:], maxlen=RECENT))
+
+
+def packets_of(subflows: Sequence[Subflow]) -> dict[int, int] | None:
+    """Map the number of each subflow to the data packets that it has sent, each counted once.
+
+    Return None if a counter of a subflow is not known. A packet that was lost and is not
+    retransmitted yet is not counted.
+    """
+    packets = {}
+    for each in subflows:
+        if each.sent_packets is None:
+            return None
+        twice = max(each.lost_packets or 0, each.retransmitted_packets or 0)
+        packets[each.number] = each.sent_packets - twice
+    return packets
+
+
+def standard_errors(one: Goodput, other: Goodput) -> float:
+    """Return by how many standard errors the mean of `one` is above the mean of `other`."""
+    samples = [*one.samples], [*other.samples]
+    squares = sum((len(each) - 1) * variance(each) for each in samples)
+    pooled = squares / (len(samples[0]) + len(samples[1]) - 2)
+    error = sqrt(pooled * sum(1 / len(each) for each in samples))
+    return (one.mean - other.mean) / max(error, 1e-3 * other.mean, 1e-9)
+
+
+class Trials:
+    """Compare sets of subflows of one connection (see the top of this file)."""
+
+    def __init__(self, params: TrialParams) -> None:
+        self.params = params
+        self.base: Numbers = frozenset()
+        self.incumbent: Numbers = frozenset()
+        self.challenger: Numbers | None = None
+        self._conditions: Hashable = None
+        self._goodput: dict[Numbers, Goodput] = {}
+        self._waits: dict[Numbers, tuple[int, float]] = {}  # until when in ns, and how long in s
+        self._before: Mapping[int, int] | None = None
+        self._before_ns = self._settled_ns = self._trial_ns = 0
+        self._pending = [0.0, 0.0]  # packets and s of the sample that has begun
+        self._shares: dict[int, float] = {}  # packets of each subflow since the incumbent settled
+        self._carried = self._cost = 0.0  # packets
+
+    @property
+    def active(self) -> Numbers:
+        """Return the numbers of the subflows that shall be in use."""
+        return self.incumbent if self.challenger is None else self.challenger
+
+    def measured(self) -> float | None:
+        """Return the mean goodput of the incumbent in packets per second, None if not known."""
+        goodput = self._goodput.get(self.incumbent)
+        return goodput.mean if goodput else None
+
+    def step(
+        self,
+        now_ns: int,
+        subflows: Sequence[Subflow],
+        conditions: Hashable,
+        candidates: Sequence[Numbers],
+    ) -> Outcome:
+        """Return the subflows that shall be in use after this control step.
+
+        `subflows` are all subflows of the connection, `conditions` is compared with that of the
+        last step (rule 6). `candidates` are sets that the strategy suggests, the best first.
+        """
+        base = frozenset(each.number for each in subflows)
+        if base != self.base or conditions != self._conditions:
+            self._start(base, conditions, now_ns)
+            reason = "all subflows are measured: paths or conditions are new"
+            self._count(now_ns, subflows)
+            return Outcome(self.active, reason)
+        self._count(now_ns, subflows)
+        return (
+            self._judge(now_ns) if self.challenger is not None else self._choose(now_ns, candidates)
+        )
+
+    def _start(self, base: Numbers, conditions: Hashable, now_ns: int) -> None:
+        self.base, self._conditions = base, conditions
+        self.incumbent, self.challenger = base, None
+        self._goodput, self._waits = {}, {}
+        self._settle(now_ns)
+
+    def _settle(self, now_ns: int) -> None:
+        """Take no samples for some time, because the set of subflows in use changes now."""
+        self._settled_ns, self._pending = now_ns + ns_from_s(SETTLE_S), [0.0, 0.0]
+        self._shares = {}
+
+    def _count(self, now_ns: int, subflows: Sequence[Subflow]) -> None:
+        """Count what was carried since the last step, as a sample of the set in use (rule 1)."""
+        packets, elapsed_s = packets_of(subflows), (now_ns - self._before_ns) / NS_PER_S
+        before, self._before, self._before_ns = self._before, packets, now_ns
+        normal = frozenset(each.number for each in subflows if not each.backup)
+        if packets is None or before is None or set(packets) != set(before):
+            return
+        grown = {number: max(0, packets[number] - before[number]) for number in packets}
+        total = float(sum(grown.values()))
+        self._carried += total
+        incumbent = self._goodput.get(self.incumbent)
+        if incumbent and (self.challenger is not None or now_ns < self._settled_ns):
+            self._cost += incumbent.mean * elapsed_s - total
+        if normal != self.active:
+            self._settle(now_ns)
+        elif now_ns - ns_from_s(elapsed_s) >= self._settled_ns:
+            self._add(total, elapsed_s)
+            for number, count in grown.items():
+                self._shares[number] = self._shares.get(number, 0.0) + count
+
+    def _add(self, total: float, elapsed_s: float) -> None:
+        self._pending = [self._pending[0] + total, self._pending[1] + elapsed_s]
+        if self._pending[1] >= SAMPLE_S:
+            rate = self._pending[0] / self._pending[1]
+            self._goodput.setdefault(self.active, Goodput()).samples.append(rate)
+            self._pending = [0.0, 0.0]
+
+    def _choose(self, now_ns: int, candidates: Sequence[Numbers]) -> Outcome:
+        """Begin a trial if one is due and affordable, else stay with the incumbent (2, 3, 5)."""
+        incumbent = self._goodput.get(self.incumbent)
+        if not incumbent:
+            return Outcome(self.incumbent)
+        if self.incumbent != self.base:
+            base = self._goodput[self.base]
+            falls = incumbent.latest().mean < base.mean
+            if falls or self._may_try(self.base, now_ns):
+                why = "carry less than all subflows did" if falls else "have been used for long"
+                return self._try(self.base, now_ns, f"the chosen subflows {why}")
+        for each in candidates:
+            if each < self.incumbent and each and self._may_try(each, now_ns):
+                if self._affordable(each, incumbent.mean):
+                    return self._try(each, now_ns, "they may carry more")
+                break  # the best candidate waits until the budget suffices
+        return Outcome(self.incumbent)
+
+    def _may_try(self, numbers: Numbers, now_ns: int) -> bool:
+        return now_ns >= self._waits.get(numbers, (0, 0.0))[0]
+
+    def _affordable(self, numbers: Numbers, rate: float) -> bool:
+        """Return whether the budget covers the first samples of a trial of `numbers`."""
+        total = sum(self._shares.values())
+        left_out = sum(each for number, each in self._shares.items() if number not in numbers)
+        share = left_out / total if total else 1.0
+        return rate * share * (2 * SETTLE_S + FEWEST * SAMPLE_S) <= self._rest()
+
+    def _rest(self) -> float:
+        return self.params.trial_budget * self._carried - self._cost
+
+    def _try(self, numbers: Numbers, now_ns: int, why: str) -> Outcome:
+        self.challenger, self._trial_ns = numbers, now_ns
+        self._goodput.pop(numbers, None)
+        self._settle(now_ns)
+        return Outcome(numbers, f"trial of {_text(numbers)}: {why}")
+
+    def _judge(self, now_ns: int) -> Outcome:
+        """End the trial if the challenger is clearly better or worse, or too costly (3, 4)."""
+        assert self.challenger is not None
+        challenger = self._goodput.get(self.challenger, Goodput()).latest()
+        incumbent = self._goodput[self.incumbent]
+        over = now_ns - self._trial_ns >= ns_from_s(self.params.trial_s)
+        costly = self._rest() < 0
+        if self.challenger == self.base:
+            return self._judge_base(now_ns, challenger, incumbent, over)
+        errors = standard_errors(challenger, incumbent) if challenger else 0.0
+        enough = challenger.mean > incumbent.mean * (1 + self.params.trial_gain)
+        if errors >= DEVIATIONS and enough:
+            return self._end(now_ns, self.challenger, _compared(challenger, incumbent))
+        if over or costly or errors <= -DEVIATIONS:
+            self._wait(self.challenger, now_ns)
+            why = "the trial costs too much" if costly else _compared(challenger, incumbent)
+            return self._end(now_ns, self.incumbent, why)
+        return Outcome(self.challenger)
+
+    def _judge_base(self, now_ns: int, base: Goodput, incumbent: Goodput, over: bool) -> Outcome:
+        """End the trial of all subflows (rule 5); the smaller set bears the burden of proof."""
+        worse = incumbent.mean > base.mean * (1 + self.params.trial_gain)
+        if base and worse and (over or standard_errors(incumbent, base) >= DEVIATIONS):
+            self._wait(self.base, now_ns)
+            return self._end(now_ns, self.incumbent, _compared(incumbent, base))
+        if (base and not worse) or over:
+            self._wait(self.incumbent, now_ns)
+            return self._end(now_ns, self.base, "all subflows carry as much")
+        return Outcome(self.base)
+
+    def _wait(self, numbers: Numbers, now_ns: int) -> None:
+        wait_s = 2 * self._waits.get(numbers, (0, WAIT_S / 2))[1]
+        self._waits[numbers] = now_ns + ns_from_s(wait_s), wait_s
+
+    def _end(self, now_ns: int, winner: Numbers, why: str) -> Outcome:
+        won = winner == self.challenger
+        if won and winner != self.base:
+            self._wait(self.base, now_ns)
+        self.incumbent, self.challenger = winner, None
+        if not won:
+            self._settle(now_ns)
+        return Outcome(winner, f"trial ended, {_text(winner)} in use: {why}")
+
+
+def _text(numbers: Numbers) -> str:
+    return f"subflows {', '.join(map(str, sorted(numbers)))}"
+
+
+def _compared(one: Goodput, other: Goodput) -> str:
+    if not one.samples or not other.mean:
+        return "nothing was measured"
+    return f"{one.mean / other.mean - 1:+.0%} against the other set"
