@@ -15,24 +15,31 @@ connection (MPTCP-LA, section 3.3):
    `stay_s` together with the loss sources `network` and `tcp`.
 A subflow counts as normal if its hosts report it as normal and the strategy's last command did not
 make it backup. A command that the hosts did not confirm is repeated.
+
+With `thresholds: measured`, which is ours, step 3 is another one. All subflows are normal at first.
+If the loss of a subflow reaches gamma, the strategy tries the others without it for a bounded time,
+and leaves it only if they carry more than all did (module `trial`). If several reach it, the one
+with the largest loss is tried first. If a reported loss doubles, halves, begins or ends, all
+subflows become normal and are measured anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from controller.command import Decision, SetBackup, subflow_name
 from controller.observation import Observation, Subflow, SubflowKey
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
+from controller.strategies.loss_window import Verdict, Window
+from controller.strategies.trial import TrialParams, Trials, loss_conditions
 from controller.units import ns_from_s
 
 ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
 
 
-class LossAwareParams(StrategyParams):
+class LossAwareParams(TrialParams):
     """Hold the parameters of MPTCP-LA.
 
     The thresholds gamma are those of the paper's section 4.3.1. The paper gives no value for the
@@ -40,6 +47,11 @@ class LossAwareParams(StrategyParams):
     """
 
     interval_s: float = param(0.5, "s", "Time between two control steps", ge=0.2, le=60)
+    thresholds: Literal["paper", "measured"] = param(
+        "paper",
+        "choice",
+        "Leave a path from gamma on as in the paper, or only if the others carry more then (ours)",
+    )
     window_packets: int = param(
         1000, "packets", "Packets of a subflow between two verdicts (N)", ge=10, le=1_000_000
     )
@@ -63,54 +75,6 @@ class LossAwareParams(StrategyParams):
     )
 
 
-@dataclass
-class Window:
-    """Hold the loss measurement of one subflow, and the mode that was last commanded for it.
-
-    The mode is normal or backup: `backup` is True for backup, and `since_ns` is the time of the
-    command. `sent` and `lost` are the packets of the present measurement window. `counted` holds
-    the subflow's sent and lost counters at the last step; it is None until they are read after a
-    change of mode.
-    """
-
-    backup: bool
-    since_ns: int
-    counted: tuple[int, int] | None = None
-    sent: int = 0
-    lost: float = 0.0
-
-    def restart(self) -> None:
-        """Begin a new measurement window with both counts at 0."""
-        self.sent, self.lost = 0, 0.0
-
-    def set_mode(self, backup: bool, now_ns: int) -> None:
-        """Record the commanded mode (`backup`: True for backup), and begin a new window."""
-        self.backup, self.since_ns, self.counted = backup, now_ns, None
-        self.restart()
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Hold the packet counts of a subflow whose loss has reached the threshold `gamma`.
-
-    `sent` and `lost` are counted over the present measurement window.
-    """
-
-    subflow: Subflow
-    sent: int
-    lost: float
-    gamma: float
-
-    @property
-    def loss(self) -> float:
-        """Return the fraction of packets that were lost, from 0 to 1."""
-        return self.lost / self.sent
-
-    def text(self) -> str:
-        """Return the measured loss and the threshold gamma as text for the log."""
-        return f"loss {self.loss:.3%} of {self.sent} packets >= {self.gamma:.3%}"
-
-
 class LossAware(Strategy):
     """Run MPTCP-LA: subflows with a large loss become backup.
 
@@ -121,6 +85,7 @@ class LossAware(Strategy):
     name = "loss_aware"
     Params = LossAwareParams
     params: LossAwareParams
+    improved = {"thresholds": "measured"}
 
     @classmethod
     def unfit(cls, plan: Plan) -> str | None:
@@ -129,17 +94,23 @@ class LossAware(Strategy):
     def __init__(self, params: StrategyParams) -> None:
         super().__init__(params)
         self._windows: dict[SubflowKey, Window] = {}
+        self._suspects: dict[SubflowKey, Verdict] = {}  # for `thresholds: measured`, as `_trials`
+        self._trials: dict[str, Trials] = {}
 
     def decide(self, observation: Observation) -> list[Decision]:
         self._windows = {
             each.key: self._windows.get(each.key) or Window(each.backup, observation.now_ns)
             for each in observation.subflows
         }
+        measured = self.params.thresholds == "measured"
+        decide_for = self._decide_by_trials if measured else self._decide_for
+        connections = observation.connections()
+        self._trials = {name: each for name, each in self._trials.items() if name in connections}
         return [
             decision
-            for subflows in observation.connections().values()
+            for subflows in connections.values()
             if len(subflows) > 1
-            for decision in self._decide_for(subflows, observation)
+            for decision in decide_for(subflows, observation)
         ]
 
     def withdraw(self, observation: Observation) -> list[Decision]:
@@ -171,6 +142,32 @@ class LossAware(Strategy):
             verdict for each in normal if (verdict := self._judge(each, observation)) is not None
         ]
         return decisions + self._leaving(verdicts, len(normal), observation.now_ns)
+
+    def _decide_by_trials(
+        self, subflows: tuple[Subflow, ...], observation: Observation
+    ) -> list[Decision]:
+        """Return the commands that make those subflows normal that a trial or its result needs."""
+        for each in subflows:
+            verdict = None if each.backup else self._judge(each, observation)
+            if verdict is not None:
+                self._suspects[each.key] = verdict
+            elif not self._windows[each.key].sent:  # a window has ended without a verdict
+                self._suspects.pop(each.key, None)
+        suspects = [self._suspects[each.key] for each in subflows if each.key in self._suspects]
+        suspects.sort(key=lambda each: (-each.loss, each.subflow.number))
+        trials = self._trials.setdefault(subflows[0].connection, Trials(self.params))
+        candidates = [trials.incumbent - {each.subflow.number} for each in suspects]
+        losses = loss_conditions(each.device_loss for each in subflows)
+        outcome = trials.step(observation.now_ns, subflows, losses, candidates)
+        why = outcome.reason or "repeated: the hosts have not confirmed it"
+        texts = {each.subflow.key: f"{each.text()}; {why}" for each in suspects}
+        changes = [
+            (each, each.number not in outcome.active)
+            for each in subflows
+            if each.backup == (each.number in outcome.active)
+        ]
+        changes.sort(key=lambda change: change[1])  # normal first
+        return [_set_backup(each, backup, texts.get(each.key, why)) for each, backup in changes]
 
     def _judge(self, subflow: Subflow, observation: Observation) -> Verdict | None:
         """Return a verdict if the loss of a normal subflow has reached the threshold, else None.

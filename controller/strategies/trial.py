@@ -7,39 +7,37 @@ sets that might carry more. Time runs in control steps:
    There is none while the hosts have not confirmed the set, nor in `SETTLE_S` after a change.
 2) Measure the set in use, the incumbent, with at least `FEWEST` samples. Then a candidate may
    become the challenger: its subflows are in use until the trial ends.
-3) Trials may cost at most the part `budget` of all packets that the connection has carried. The
-   cost of a trial is what the incumbent would have carried in the same time, less what was
+3) Trials may cost at most the part `trial_budget` of all packets that the connection has carried.
+   The cost of a trial is what the incumbent would have carried in the same time, less what was
    carried; losses of the time that follows it, while windows grow again, are included. A trial
-   begins only if its first samples fit the rest of the budget even if the other subflows carry
-   nothing more, and ends when the budget is used up.
-4) The challenger becomes the incumbent if it carries more by the part `gain` and by `DEVIATIONS`
-   standard errors. Otherwise the trial ends after `longest_s`, or as soon as the challenger is as
-   clearly worse. The set is then not tried for `WAIT_S`, after a second failure for twice as long,
-   and so on.
+   begins only if its first samples fit the rest of the budget when the other subflows take over
+   three quarters of what the missing ones carried, and ends when the budget is used up. With a head
+   start, the budget is that of a connection that is so many seconds older.
+4) The challenger becomes the incumbent if it carries more by the part `trial_gain` and by
+   `DEVIATIONS` standard errors. Otherwise the trial ends after `trial_s`, or as soon as the
+   challenger is as clearly worse. The set is then not tried for `WAIT_S`, after a second failure
+   for twice as long, and so on.
 5) A challenger that won is on probation: if it carries less than the base set did, or after
    `WAIT_S` (twice as long each time), all subflows are tried. The smaller set stays only if it
-   carries more than the base set by the part `gain`.
-6) If the conditions change (paths, their losses or rates) no old sample counts. A running trial
-   ends, and all subflows are in use until they have been measured.
+   carries more than the base set by the part `trial_gain`.
+6) If the conditions change (subflows, or the losses of their paths) no old sample counts. A running
+   trial ends, and all subflows are in use until they have been measured.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import sqrt
-from statistics import fmean, variance
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log2
 
 from controller.observation import Subflow
 from controller.strategies.base import StrategyParams, param
+from controller.strategies.goodput import FEWEST, Goodput, packets_of, standard_errors
 from controller.units import NS_PER_S, ns_from_s
 
 SAMPLE_S = 1.0
 SETTLE_S = 1.0
-FEWEST = 4  # samples that a comparison needs
-RECENT = 20  # samples of the incumbent that count
-LATEST = 6  # samples of the challenger that count, because its windows may still grow
+START_S = 3.0  # as long for new subflows, because of their slow start
 DEVIATIONS = 2.5  # standard errors; a trial is judged at every sample, so 2 would be too few
 WAIT_S = 20.0
 Numbers = frozenset[int]  # numbers of subflows of one connection
@@ -75,54 +73,16 @@ class Outcome:
     reason: str = ""
 
 
-@dataclass
-class Goodput:
-    """Hold the latest samples of the goodput of one set of subflows, in packets per second."""
-
-    samples: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
-
-    def __bool__(self) -> bool:
-        return len(self.samples) >= FEWEST
-
-    @property
-    def mean(self) -> float:
-        """Return the mean of the samples; 0 without samples."""
-        return fmean(self.samples) if self.samples else 0.0
-
-    def latest(self) -> Goodput:
-        """Return a copy with the latest samples only."""
-        return Goodput(deque(list(self.samples)[-LATEST:], maxlen=RECENT))
-
-
-def packets_of(subflows: Sequence[Subflow]) -> dict[int, int] | None:
-    """Map the number of each subflow to the data packets that it has sent, each counted once.
-
-    Return None if a counter of a subflow is not known. A packet that was lost and is not
-    retransmitted yet is not counted.
-    """
-    packets = {}
-    for each in subflows:
-        if each.sent_packets is None:
-            return None
-        twice = max(each.lost_packets or 0, each.retransmitted_packets or 0)
-        packets[each.number] = each.sent_packets - twice
-    return packets
-
-
-def standard_errors(one: Goodput, other: Goodput) -> float:
-    """Return by how many standard errors the mean of `one` is above the mean of `other`."""
-    samples = [*one.samples], [*other.samples]
-    squares = sum((len(each) - 1) * variance(each) for each in samples)
-    pooled = squares / (len(samples[0]) + len(samples[1]) - 2)
-    error = sqrt(pooled * sum(1 / len(each) for each in samples))
-    return (one.mean - other.mean) / max(error, 1e-3 * other.mean, 1e-9)
+def loss_conditions(losses: Iterable[float | None]) -> Hashable:
+    """Return losses (fractions) as conditions of a trial: only doubled or halved ones differ."""
+    return tuple(round(log2(each)) if each else None for each in losses)
 
 
 class Trials:
     """Compare sets of subflows of one connection (see the top of this file)."""
 
-    def __init__(self, params: TrialParams) -> None:
-        self.params = params
+    def __init__(self, params: TrialParams, head_start_s: float = 0.0) -> None:
+        self.params, self._head_start_s = params, head_start_s
         self.base: Numbers = frozenset()
         self.incumbent: Numbers = frozenset()
         self.challenger: Numbers | None = None
@@ -169,14 +129,15 @@ class Trials:
         )
 
     def _start(self, base: Numbers, conditions: Hashable, now_ns: int) -> None:
+        self._settle(now_ns, SETTLE_S if base <= self.base else START_S)
         self.base, self._conditions = base, conditions
         self.incumbent, self.challenger = base, None
         self._goodput, self._waits = {}, {}
-        self._settle(now_ns)
 
-    def _settle(self, now_ns: int) -> None:
-        """Take no samples for some time, because the set of subflows in use changes now."""
-        self._settled_ns, self._pending = now_ns + ns_from_s(SETTLE_S), [0.0, 0.0]
+    def _settle(self, now_ns: int, settle_s: float = SETTLE_S) -> None:
+        """Take no samples for `settle_s`, because the set of subflows in use changes now."""
+        settled_ns = now_ns + ns_from_s(settle_s)
+        self._settled_ns, self._pending = max(self._settled_ns, settled_ns), [0.0, 0.0]
         self._shares = {}
 
     def _count(self, now_ns: int, subflows: Sequence[Subflow]) -> None:
@@ -191,7 +152,7 @@ class Trials:
         self._carried += total
         incumbent = self._goodput.get(self.incumbent)
         if incumbent and (self.challenger is not None or now_ns < self._settled_ns):
-            self._cost += incumbent.mean * elapsed_s - total
+            self._cost = max(0.0, self._cost + incumbent.mean * elapsed_s - total)
         if normal != self.active:
             self._settle(now_ns)
         elif now_ns - ns_from_s(elapsed_s) >= self._settled_ns:
@@ -232,10 +193,11 @@ class Trials:
         total = sum(self._shares.values())
         left_out = sum(each for number, each in self._shares.items() if number not in numbers)
         share = left_out / total if total else 1.0
-        return rate * share * (2 * SETTLE_S + FEWEST * SAMPLE_S) <= self._rest()
+        return rate * share / 4 * (SETTLE_S + FEWEST * SAMPLE_S) <= self._rest()
 
     def _rest(self) -> float:
-        return self.params.trial_budget * self._carried - self._cost
+        ahead = self._head_start_s * self._goodput.get(self.incumbent, Goodput()).mean
+        return self.params.trial_budget * (self._carried + ahead) - self._cost
 
     def _try(self, numbers: Numbers, now_ns: int, why: str) -> Outcome:
         self.challenger, self._trial_ns = numbers, now_ns

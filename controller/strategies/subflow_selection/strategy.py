@@ -19,8 +19,7 @@ Two parameters replace the paper's step 2; both are ours:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from math import log2
+from collections.abc import Sequence
 from typing import Literal
 
 from controller.strategies.base import StrategyParams, param
@@ -37,9 +36,10 @@ from controller.strategies.subflow_selection.selecting import (
     Situation,
 )
 from controller.strategies.subflow_selection.selection import Accept, Choice, Starts, greedy
-from controller.strategies.trial import Numbers, TrialParams, Trials
+from controller.strategies.trial import Numbers, TrialParams, Trials, loss_conditions
 
 MOST_CANDIDATES = 3
+HEAD_START_S = 30.0  # of the budget of trials, because a forecast names the candidates
 ALIKE = 0.03  # the forecast does not tell sets apart that differ by less
 
 
@@ -79,6 +79,7 @@ class SubflowSelection(Selecting):
     name = "subflow_selection"
     Params = SubflowSelectionParams
     params: SubflowSelectionParams
+    improved = {"forecast": "today", "loop": "closed", "interval_s": 1.0}
 
     def __init__(self, params: StrategyParams) -> None:
         super().__init__(params)
@@ -107,7 +108,7 @@ class SubflowSelection(Selecting):
         self._trials = {
             name: each for name, each in self._trials.items() if name in situation.connections
         }
-        trials = self._trials.setdefault(situation.connection, Trials(self.params))
+        trials = self._trials.setdefault(situation.connection, Trials(self.params, HEAD_START_S))
         measured_bps, numbers = (trials.measured() or 0.0) * FRAME_BITS, situation.numbers
         used = tuple(n for n, number in enumerate(numbers) if number in trials.incumbent)
         coupled = self._is_coupled(situation, used, measured_bps)
@@ -116,7 +117,10 @@ class SubflowSelection(Selecting):
             promising = self._promising(situation, measured_bps, coupled)
             candidates = [frozenset(numbers[n] for n in each) for each in promising]
         outcome = trials.step(
-            situation.now_ns, situation.subflows, _conditions(situation.paths), candidates
+            situation.now_ns,
+            situation.subflows,
+            loss_conditions(each.loss for each in situation.paths),
+            candidates,
         )
         chosen = tuple(n for n, number in enumerate(numbers) if number in outcome.active)
         return self._choice(situation, chosen, coupled), outcome.reason
@@ -147,8 +151,3 @@ class SubflowSelection(Selecting):
         if self.params.forecast == "paper":
             return Choice(chosen, estimate(paths, situation.model))
         return Choice(chosen, estimate_today(paths, situation.buffer_bytes, coupled))
-
-
-def _conditions(paths: Sequence[PathQuality]) -> Hashable:
-    """Return the losses of the paths, rounded so that only a considerable change shows."""
-    return tuple(round(log2(path.loss)) if path.loss else None for path in paths)

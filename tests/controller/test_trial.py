@@ -1,0 +1,167 @@
+"""Trials of sets of subflows, on connections whose goodput is known for every set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.observation import Subflow
+from controller.strategies.goodput import packets_of
+from controller.strategies.trial import TrialParams, Trials
+
+SECOND = 1_000_000_000
+Rates = Callable[[frozenset[int]], float]  # packets per second of a set of subflows
+
+
+class Connection:
+    """A connection that carries `rates(set)` with noise; hosts confirm a set after `late` steps."""
+
+    def __init__(self, rates: Rates, count: int = 3, noise: float = 0.1, late: int = 0) -> None:
+        self.rates, self.noise, self.late, self.random = rates, noise, late, Random(1)
+        self.trials, self.t_s, self.conditions, self.counted = Trials(TrialParams()), 0, 0, True
+        self.sent = dict.fromkeys(range(1, count + 1), 0)
+        self.used = [frozenset(self.sent)]  # the set in use in each second
+        self.reasons: list[str] = []
+
+    @property
+    def carried(self) -> int:
+        return sum(self.sent.values())
+
+    def subflows(self) -> tuple[Subflow, ...]:
+        return tuple(
+            Subflow("c", n, "ue1", "", "a:1", "b:2", backup=n not in self.used[-1],
+                    sent_packets=sent if self.counted else None)
+            for n, sent in self.sent.items()
+        )  # fmt: skip
+
+    def run(self, seconds: int, *candidates: set[int]) -> Connection:
+        commanded = [self.used[-1]] * (self.late + 1)
+        for _ in range(seconds):
+            self.t_s += 1
+            use = self.used[-1]
+            noise = max(0.0, self.random.gauss(1, self.noise))
+            for n in use:
+                self.sent[n] += round(self.rates(use) * noise / len(use))
+            outcome = self.trials.step(
+                self.t_s * SECOND, self.subflows(), self.conditions, [*map(frozenset, candidates)]
+            )
+            self.reasons += [f"{self.t_s}: {outcome.reason}"] if outcome.reason else []
+            commanded.append(outcome.active)
+            self.used.append(commanded[-1 - self.late])
+        return self
+
+
+def table(base: float, **others: float) -> Rates:
+    """The goodput of all subflows, and that of sets such as `_13`."""
+    rates = {frozenset(map(int, name[1:])): rate for name, rate in others.items()}
+    return lambda used: rates.get(used, base)
+
+
+def test_all_subflows_are_used_without_a_candidate():
+    assert set(Connection(table(1000)).run(60).used) == {frozenset({1, 2, 3})}
+
+
+def test_a_set_that_carries_more_is_kept():
+    connection = Connection(table(1000, _12=1400)).run(60, {1, 2})
+    assert connection.used[-1] == {1, 2}
+    assert connection.carried > 1.15 * 60_000
+
+
+def test_a_set_that_carries_less_is_left_within_the_trial():
+    connection = Connection(table(1000, _12=500)).run(60, {1, 2})
+    tried = [used for used in connection.used if used == {1, 2}]
+    assert 1 <= len(tried) <= 10
+    assert connection.used[-1] == {1, 2, 3}
+    assert connection.carried > 0.97 * 60_000
+
+
+def test_a_failed_set_is_tried_less_and_less_often():
+    connection = Connection(table(1000, _12=990), noise=0.02).run(400, {1, 2})
+    starts = [int(each.split(":")[0]) for each in connection.reasons if "trial of" in each]
+    pauses = [after - before for before, after in pairwise(starts)]
+    assert len(pauses) >= 2
+    assert all(b > 1.5 * a for a, b in pairwise(pauses))
+
+
+def test_a_kept_set_that_gets_worse_is_given_up():
+    rates = {"now": table(1000, _12=1400)}
+    connection = Connection(lambda used: rates["now"](used)).run(40, {1, 2})
+    assert connection.used[-1] == {1, 2}
+    rates["now"] = table(1000, _12=500)
+    assert connection.run(20).used[-1] == {1, 2, 3}
+
+
+def test_all_subflows_are_tried_now_and_then_and_used_when_they_are_as_good():
+    rates = {"now": table(1000, _12=1400)}
+    connection = Connection(lambda used: rates["now"](used)).run(40, {1, 2})
+    rates["now"] = table(2000, _12=1400)  # nothing that the smaller set could notice
+    assert connection.run(60).used[-1] == {1, 2, 3}
+
+
+def test_new_conditions_make_all_subflows_normal_until_they_are_measured():
+    connection = Connection(table(1000, _12=1400)).run(40, {1, 2})
+    connection.conditions = 1
+    connection.run(5, {1, 2})
+    assert set(connection.used[-5:]) == {frozenset({1, 2, 3})}
+    assert connection.run(25, {1, 2}).used[-1] == {1, 2}
+
+
+def test_nothing_is_tried_while_a_counter_is_missing():
+    connection = Connection(table(1000, _12=1400))
+    connection.counted = False
+    assert set(connection.run(40, {1, 2}).used) == {frozenset({1, 2, 3})}
+
+
+def test_seconds_before_the_hosts_confirm_a_set_do_not_count():
+    connection = Connection(table(1000, _12=1400), late=3).run(48, {1, 2})
+    assert connection.used[-1] == {1, 2}
+
+
+def test_a_new_subflow_is_used_and_measured_with_the_others():
+    connection = Connection(table(1000, _12=1400)).run(40, {1, 2})
+    connection.sent[4] = 0
+    connection.used.append(connection.used[-1])
+    assert connection.run(3, {1, 2}).used[-1] == {1, 2, 3, 4}
+
+
+def test_a_trial_waits_until_the_budget_covers_it():
+    """A set without the subflows that carry two thirds costs more than a set without a third."""
+    first = [
+        int(next(each for each in Connection(table(1000, _1=500, _12=500)).run(200, tried).reasons
+                 if "trial of" in each).split(":")[0])
+        for tried in ({1, 2}, {1})
+    ]  # fmt: skip
+    assert first[1] > 1.5 * first[0] > 20
+
+
+@given(
+    st.lists(st.floats(0.05, 1.5), min_size=3, max_size=3), st.floats(0, 0.3), st.integers(0, 99)
+)
+def test_trials_cost_little_whatever_the_sets_carry(parts, noise, first):
+    """Means of five seeds, as a single connection with much noise can be unlucky."""
+    rates = dict(zip((frozenset({1}), frozenset({1, 2}), frozenset({2, 3})), parts, strict=True))
+    carried = {"tried": 0, "plain": 0}
+    for seed in range(first, first + 5):
+        for name, candidates in (("tried", rates), ("plain", ())):
+            connection = Connection(lambda used: 1000 * rates.get(used, 1.0), noise=noise)
+            connection.random = Random(seed)
+            carried[name] += connection.run(60, *map(set, candidates)).carried
+    assert carried["tried"] >= 0.95 * carried["plain"]
+
+
+def test_a_head_start_makes_the_first_trial_earlier():
+    late, early = Connection(table(1000, _12=1400)), Connection(table(1000, _12=1400))
+    early.trials = Trials(TrialParams(), head_start_s=30)
+    assert early.run(60, {1, 2}).carried > 1.05 * late.run(60, {1, 2}).carried
+
+
+def test_a_packet_that_was_sent_twice_counts_once():
+    one = Subflow("c", 1, "ue1", "", "a:1", "b:2", sent_packets=100, lost_packets=7,
+                  retransmitted_packets=9)  # fmt: skip
+    two = Subflow("c", 2, "ue1", "", "a:1", "b:2", sent_packets=50, lost_packets=3)
+    assert packets_of([one, two]) == {1: 91, 2: 47}
+    assert packets_of([one, Subflow("c", 3, "ue1", "", "a:1", "b:2")]) is None
