@@ -13,7 +13,7 @@ from typing import Any, Literal
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import code_paths, exports, flips, openapi, scenario_pages, view
+from dashboard import code_paths, exports, flips, lessons, openapi, scenario_pages, view
 from dashboard.errors import Problem
 from dashboard.http import (
     body,
@@ -221,6 +221,15 @@ def frames(id: str) -> Any:
 )
 def charts(id: str) -> Any:
     return view.charts(folder_of(id), points())
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/changes",
+    "Return what each change of the run changed: means of the 10 s before and after it, in words.",
+)
+def changes(id: str) -> Any:
+    return lessons.changes(folder_of(id))
 
 
 @route(

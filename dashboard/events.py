@@ -23,7 +23,8 @@ class LogRow:
     everything". For a decision of the strategy, `subject` names the access point, subflow or
     connection that the decision is about. `orders` is the decision without time and reason; if it
     equals the `orders` of the previous decision with the same `subject`, the decision changes
-    nothing. For other events, both are empty.
+    nothing. For other events, both are empty. `seq` is the message in the inbox that caused the
+    event, if one did.
     """
 
     n: int
@@ -37,6 +38,7 @@ class LogRow:
     quiet: bool
     subject: str = ""
     orders: str = ""
+    seq: str = ""
 
 
 def describe(event: Event, n: int) -> LogRow:
@@ -68,6 +70,7 @@ def _described(event: Event, n: int) -> LogRow:
         quiet=kind in ON_REQUEST or changes_nothing,
         subject=_subject(event) if is_decision else "",
         orders=_orders(event) if is_decision else "",
+        seq="" if is_decision else str(event.get("seq") or ""),
     )
 
 

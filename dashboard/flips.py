@@ -1,4 +1,4 @@
-"""List the settings that can be changed during a run, check a change, and suggest three changes.
+"""List the settings that can be changed during a run, check a change, and send it to the run.
 
 A target is a setting with a name, such as `strategy.cth`. A flip is a change of a target during a
 run. A new value is checked against the present scenario, which is the scenario of the run with all
@@ -8,7 +8,7 @@ earlier changes applied.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from dashboard import code_paths
 from lab.errors import LabError, RequestError
 from lab.run import inbox
 from lab.run.reading import readable_events
-from lab.scenario import catalogue, loading, strategy_table, targets, yaml_text
+from lab.scenario import catalogue, loading, targets, yaml_text
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Target
 from lab.topologies.topology import Topology
@@ -30,20 +30,7 @@ GROUPS = {
     "cc": "Congestion control",
 }
 UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")  # the page shows the unit after the number
-TO_TRY = 3
 Row = dict[str, Any]  # a JSON object that a page gets
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """Describe a change that the page suggests.
-
-    `text` says what the change does and what to watch.
-    """
-
-    target: str
-    value: Any
-    text: str
 
 
 def loaded(folder: Path) -> Scenario:
@@ -113,89 +100,6 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
 def send(folder: Path, target: str, value: Any) -> str:
     """Put a change that has been checked into the inbox of a run; return the message number."""
     return inbox.send(folder, {"target": target, "value": value})
-
-
-def suggestions(folder: Path) -> list[Suggestion]:
-    """Return at most three changes to try in a run.
-
-    The order of preference is: another strategy, a lower rate of a station, a link that goes down,
-    lower link rates.
-    """
-    scenario, _ = present(folder)
-    known = targets.targets(scenario)
-    found = [
-        *_strategy_changes(scenario, known),
-        *_slower_station(known),
-        *_link_down(known),
-        *_slower_links(known),
-    ]
-    return found[:TO_TRY]
-
-
-def _strategy_changes(scenario: Scenario, known: dict[str, Target]) -> list[Suggestion]:
-    other = _other_strategy(scenario, known)
-    if other is None:
-        return []
-    has_tiers = bool(scenario.network.cells)
-    watch = "Tier 2, and what it costs Tier 1" if has_tiers else "how much each subflow carries"
-    doing = "Switch the strategy off" if other == "none" else f"Switch to strategy {other}"
-    found = [Suggestion("strategy", other, f"{doing}: watch {watch}")]
-    if "strategy.cth" in known:
-        text = "Lower the congestion threshold: watch the limit on Tier 2 fall"
-        found.append(Suggestion("strategy.cth", 0.3, text))
-    return found
-
-
-def _other_strategy(scenario: Scenario, known: dict[str, Target]) -> str | None:
-    """Return the strategy that the page suggests to switch to.
-
-    If a strategy is active, return `none`. Otherwise return the first strategy that suits this
-    network, or None if no strategy does.
-    """
-    if scenario.strategy.name != "none":
-        return "none"
-    unfit = strategy_table.unfit(scenario.network)
-    preferred = ("meter_throttling", "expected_throughput", *known["strategy"].choices)
-    return next((name for name in preferred if name != "none" and not unfit[name]), None)
-
-
-def _slower_station(known: dict[str, Target]) -> list[Suggestion]:
-    """Propose to reduce the lowest WiFi rate of a station to a third.
-
-    Rates of moving users are not considered, because they cannot be changed.
-    """
-    rates = {
-        name: float(each.value)
-        for name, each in known.items()
-        if name.startswith("cell.wifi") and name.endswith(".rate_mbps")
-    }
-    if not rates:
-        return []
-    slowest = min(rates, key=lambda name: rates[name])
-    _, ap, user, _ = slowest.split(".")
-    text = f"Move {user} away from {ap}: one slow station slows all users of the access point"
-    return [Suggestion(slowest, round(rates[slowest] / 3, 1), text)]
-
-
-def _link_down(known: dict[str, Target]) -> list[Suggestion]:
-    names = [name for name in known if name.startswith("link.") and name.endswith(".up")]
-    name = next((each for each in names if each != "link.server.up"), None)
-    if name is None:
-        return []
-    link = name.split(".")[1]
-    return [Suggestion(name, False, f"Take link {link} down: do other paths carry its traffic?")]
-
-
-def _slower_links(known: dict[str, Target]) -> list[Suggestion]:
-    return [
-        Suggestion(
-            name,
-            round(float(each.value) / 4, 2),
-            f"Reduce link {name.split('.')[1]} to a quarter: which connections get less?",
-        )
-        for name, each in known.items()
-        if name.startswith("link.") and name.endswith(".rate_mbps")
-    ]
 
 
 def _present_value(target: Target, values: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import charts as charting
-from dashboard import events, figures, flips, state
+from dashboard import events, figures, flips, lessons, state
 from dashboard.errors import Problem, whole_number
 from dashboard.stream import EVENTS
 from lab.errors import RequestError, show, unknown
@@ -62,7 +62,7 @@ def run(store: Store, folder: Path) -> Doc:
         "paper": scenario.paper,
         "has_tiers": bool(flips.network(folder).cells),
         "targets": flips.rows(folder),
-        "to_try": [] if now.over else [asdict(each) for each in flips.suggestions(folder)],
+        "to_try": [] if now.over else lessons.suggestions(folder),
     }
 
 

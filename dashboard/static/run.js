@@ -4,12 +4,14 @@ import { $, api, banners, data, element, number, toast } from "./app.js";
 import { Charts } from "./charts.js";
 import { controls, refill } from "./controls.js";
 import { EventLog } from "./event_log.js";
+import { Lesson } from "./lesson.js";
 import { Stream } from "./stream.js";
 
 let run = data("run");
 const path = `/api/runs/${encodeURIComponent(run.id)}`;
 const charts = new Charts($("charts"), { live: !run.state.over });
 const log = new EventLog($("log"), $("all-events"));
+const lesson = new Lesson(path, run);
 const stream = new Stream(path, messageArrived, (error) =>
   banners([["warn", `${error.message} Reconnecting …`]]),
 );
@@ -24,6 +26,7 @@ async function load() {
   charts.marks = [];
   charts.ticks = [];
   log.clear();
+  lesson.clear();
   for (const event of found.events) eventArrived(event, true);
   charts.set(found.figures);
   $("waiting")?.toggleAttribute("hidden", found.figures.length > 0);
@@ -46,6 +49,7 @@ function sampleArrived(frame) {
 
 function eventArrived(event, old = false) {
   if (!log.add(event)) return;
+  lesson.event(event);
   charts.mark(event);
   if (event.kind === "flip" && event.ok && !old) changeApplied(event);
   if (event.kind === "flip" && !event.ok && !old) toast(`${event.title}: ${event.reason}`, true);
@@ -112,6 +116,7 @@ function showFrame(frame) {
       ),
     ),
   );
+  lesson.reached(frame.t);
   clock();
 }
 
@@ -162,7 +167,7 @@ function showState() {
   $("pause-charts").hidden = state.over;
   $("exports").hidden = !state.over;
   $("controls").hidden = state.over || !run.targets.length;
-  $("try-box").hidden = state.over || !run.to_try.length;
+  lesson.show(run);
   clock();
 }
 
@@ -193,25 +198,6 @@ async function post(what, body) {
 }
 
 const flip = (target, value) => post("flips", { target, value });
-
-function suggestions() {
-  $("try").replaceChildren(
-    ...run.to_try.map((each) => {
-      const value = each.value === true ? "on" : each.value === false ? "off" : String(each.value);
-      const button = element(
-        "button",
-        { type: "button" },
-        element("b"),
-        element("span", {}, each.text, element("small", {}, `${each.target} = ${value}`)),
-      );
-      button.addEventListener("click", async () => {
-        await flip(each.target, each.value);
-        button.classList.add("done");
-      });
-      return element("li", {}, button);
-    }),
-  );
-}
 
 $("pause-charts").addEventListener("click", () => pauseCharts(!paused));
 $("pause-run").addEventListener("click", () => post(run.state.paused ? "resume" : "pause"));
@@ -273,14 +259,12 @@ $("intro-toggle").addEventListener("click", () => {
   const small = $("intro").classList.toggle("small");
   $("intro-toggle").textContent = small ? "Show" : "Hide";
 });
-suggestions();
 showState();
 await load().catch((error) => toast(error.message, true));
 stream.connect();
 if (run.state.status === "starting") {
   await waitForScenario();
   controls($("targets"), run, flip);
-  suggestions();
   await load();
   showState();
 }

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from lab.errors import RequestError, nearest, show, unknown
 
@@ -162,7 +163,7 @@ def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix:
     key = next((step for step in reversed(loc) if isinstance(step, str)), "")
     place = where([*prefix, *loc])
     if kind == "extra_forbidden":
-        known = sorted(_model_at(model, loc[:-1]).model_fields)
+        known = sorted(_fields(_model_at(model, loc[:-1])))
         outer = where([*prefix, *loc[:-1]])
         start = f"{source}: {outer}: " if outer else f"{source}: "
         return (
@@ -216,9 +217,14 @@ def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
     """Return the model that is found by following the keys `loc` from `model` through nested
     models, lists and optional values."""
     for step in loc:
-        if isinstance(step, str) and step in model.model_fields:
-            model = _inner(model.model_fields[step].annotation) or model
+        if isinstance(step, str) and step in _fields(model):
+            model = _inner(_fields(model)[step].annotation) or model
     return model
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by the keys that they have in a file."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _inner(annotation: Any) -> type[BaseModel] | None:

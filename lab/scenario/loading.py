@@ -5,7 +5,7 @@ All checks are made here, before a run starts anything:
 1) read the file, refuse duplicate keys       2) apply the options of the command line
 3) check topology and strategy parameters     4) check all other keys
 5) build the network                          6) check traffic and mobility against the network
-7) replace the user "all" by one flow per user  8) check events against network and strategies
+7) replace the user "all" by one flow per user  8) check events and suggestions
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from controller.bounded_json import parse_object
 from lab import extensions
 from lab.errors import RequestError, show, unknown
-from lab.scenario import checking, strategy_table, targets
+from lab.scenario import checking, strategy_table, suggestions, targets
 from lab.scenario.overrides import Overrides, apply
 from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
 from lab.scenario.used import user_files
@@ -32,13 +32,8 @@ from lab.topologies.topology import Topology
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 EVERYONE = "all"  # as the user of a flow
-PROSE = (
-    "title",
-    "paper",
-    "question",
-    "expect",
-    "minutes",
-)  # texts for people: they affect no result
+# Texts for people: they affect no result.
+PROSE = ("title", "paper", "question", "expect", "minutes", "try")
 RESOLVED = "slow_machine_rate_scale"  # resolved to rate_scale
 AUTO = "auto"
 NO_OVERRIDES = Overrides()
@@ -125,7 +120,8 @@ def from_data(
     scenario = scenario.model_copy(update={"traffic": flows})
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
-    return scenario
+    possible = suggestions.possible(scenario, source, is_changed=overrides != NO_OVERRIDES)
+    return scenario.model_copy(update={"to_try": possible})
 
 
 def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
@@ -190,7 +186,7 @@ def _scaled(figure: float | None, rate_scale: float) -> float | None:
 
 def resolved(scenario: Scenario) -> dict[str, Any]:
     """Return the complete scenario, defaults included, as plain data that `from_data` accepts."""
-    data = scenario.model_dump(mode="json")
+    data = scenario.model_dump(mode="json", by_alias=True)
     data["topology"] = {
         "kind": scenario.topology.kind,
         **scenario.topology.params.model_dump(mode="json"),

@@ -146,6 +146,22 @@ class Event(Part):
     value: Any = None
 
 
+class Suggestion(Part):
+    """Describe a change that the page of a run suggests.
+
+    A click sets `target` to `value`. `watch` names the number of a sample that shows the effect,
+    such as `user.ue1.mbps`. `before` is shown before the change. `after` is shown 10 s after it,
+    with the measured means in place of {before} and {after} and the measured time in place of
+    {seconds}. The target is no parameter of a strategy, so that no earlier change makes it invalid.
+    """
+
+    target: str
+    value: Any
+    watch: str
+    before: Annotated[str, Field(min_length=1)]
+    after: Annotated[str, Field(min_length=1)]
+
+
 class Mobility(Part):
     """Describe how users move: each goes to a random waypoint at a random speed between
     `speed_min_mps` and `speed_max_mps`, pauses there for `pause_s`, and goes on to the next
@@ -185,6 +201,7 @@ class Scenario(Part):
     multipath: Multipath = Multipath()
     strategy: StrategyChoice = StrategyChoice()
     events: tuple[Event, ...] = ()
+    to_try: tuple[Suggestion, ...] = Field((), alias="try", max_length=3)
     mobility: Mobility | None = None
     traffic_direction: Literal["down", "up"] | None = None
     traffic_parallel: Annotated[int, Field(ge=1, le=64)] | None = None

@@ -152,3 +152,23 @@ def test_the_form_says_why_a_strategy_does_not_fit(page, address):
     page.goto(f"{address}/scenarios/fifteen_paths")
     page.select_option("#strategy", "meter_throttling")
     assert "this network has none" in page.inner_text("#strategy-help")
+
+
+def test_suggestions_show_the_number_of_their_mark_or_that_they_were_refused(page, address):
+    page.goto(f"{address}/scenarios/testbed_wifi_lte")
+    page.select_option("#engine", "testbed")
+    page.select_option("#speed", "10")
+    page.fill("#duration", "6000")
+    page.click("button[type=submit]")
+    page.wait_for_url("**/runs/*")
+    until(page, lambda: page.evaluate(POINTS) > 20)
+    assert page.locator("#try .letter").all_inner_texts() == ["A", "B", "C"]
+    page.click("#try li >> nth=2 >> button")  # this engine refuses to take a link down
+    page.wait_for_selector("#try li.refused")
+    assert "cannot take it down" in page.inner_text("#try li.refused .result")
+    page.click("#try li >> nth=1 >> button")
+    page.wait_for_selector("#try li.done", timeout=20_000)
+    assert page.locator("#try .letter").all_inner_texts() == ["A", "1", "!"]
+    assert "instead of" in page.inner_text("#try li.done .result")
+    assert page.inner_text("#log .badge") == "1"
+    assert page.evaluate(MARKS) == 1

@@ -15,6 +15,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from lab.errors import RequestError
 from lab.run.engine import Engine
 from lab.run.frame import Frame
 from lab.run.outcome import Outcome
@@ -22,7 +23,13 @@ from lab.run.recorder import Recorder
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
 from lab.run.runner import run
 from lab.scenario import loading as scenarios
-from lab.scenario.changes import Change, SetStationRate, SetStrategy, SetStrategyParameter
+from lab.scenario.changes import (
+    Change,
+    SetLinkUp,
+    SetStationRate,
+    SetStrategy,
+    SetStrategyParameter,
+)
 from lab.scenario.engine_table import ENGINES, Entry
 from lab.scenario.overrides import Overrides
 
@@ -53,6 +60,8 @@ class Testbed(Engine):
                 self.meter = {"wifi1": None, "lte1": None}
             case SetStrategyParameter(key, value):
                 self.strategy["params"][key] = value
+            case SetLinkUp(link):
+                raise RequestError(f"link {link}: this engine cannot take it down")
             case SetStationRate("wifi1", "ue3", rate_bps):
                 self.far = rate_bps / 19_100_000
 

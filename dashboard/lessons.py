@@ -1,0 +1,151 @@
+"""Say what changes a run suggests, and what each change of the run has changed.
+
+The measurement is that of `lab.results.effects`, for running and for finished runs alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dashboard import flips
+from lab.results import effects
+from lab.results.effects import Effect
+from lab.results.flips import flip_text
+from lab.run.frame import Frame
+from lab.run.reading import readable_events, readable_samples
+from lab.scenario import targets, watched
+from lab.scenario.schema import Scenario, Suggestion
+from lab.scenario.watched import ALL, Watched
+
+Row = dict[str, Any]  # a JSON object that a page gets
+Event = dict[str, Any]  # a line of events.jsonl
+OVERALL = Watched("user", ALL, "mbps")
+MOST_CHANGED = "Most changed: {user}, which got {{after}} instead of {{before}} Mb/s."
+
+
+@dataclass(frozen=True)
+class Change:
+    """Hold an accepted change of a run: the number of its event from 1, its time in s, its target
+    and value, and whether the scenario file has made it."""
+
+    n: int
+    t: float
+    target: str
+    value: Any
+    by_scenario: bool
+
+
+def suggestions(folder: Path) -> list[Row]:
+    """Return the changes that the scenario of a run suggests; none if it cannot be read yet."""
+    try:
+        scenario = flips.loaded(folder)
+    except LookupError:
+        return []
+    return [
+        {
+            "target": each.target,
+            "value": each.value,
+            "name": flip_text(each.target, each.value),
+            "watch": watched.parsed(each.watch, scenario.network).text,
+            "before": each.before,
+        }
+        for each in scenario.to_try
+    ]
+
+
+def changes(folder: Path) -> list[Row]:
+    """Return one row for each accepted change of a run, in the order of time.
+
+    `suggestion` is the index of the suggestion that the change follows, or None. `sentence` says
+    what was measured before and after the change, and `also` which user changed most. `is_final`
+    is False while later samples can change the sentence.
+    """
+    try:
+        scenario = flips.loaded(folder)
+    except LookupError:
+        return []
+    found = made(readable_events(folder))
+    frames = [Frame.from_json(line) for line in readable_samples(folder)] if found else []
+    times = [each.t for each in found]
+    return [_row(scenario, each, frames, times) for each in found]
+
+
+def made(events: Sequence[Event]) -> list[Change]:
+    """Return the accepted changes among the events of a run."""
+    return [
+        Change(n, each["t"], each["target"], each.get("value"), each.get("source") == "scenario")
+        for n, each in enumerate(events, 1)
+        if each.get("kind") == "flip" and each.get("ok") and isinstance(each.get("target"), str)
+    ]
+
+
+def default_watched(target: str) -> Watched:
+    """Return the number that shows the effect of a change of `target` that no file suggests."""
+    match target.split("."):
+        case ["user", user, _] | ["cell", _, user, _]:
+            return Watched("user", user, "mbps")
+        case ["cell", ap, _]:
+            return Watched("ap", ap, "tier1_mbps")
+    return OVERALL
+
+
+def _row(scenario: Scenario, change: Change, frames: Sequence[Frame], times: list[float]) -> Row:
+    index = _suggested(scenario, change)
+    suggestion = None if index is None else scenario.to_try[index]
+    if suggestion:
+        subject = watched.parsed(suggestion.watch, scenario.network)
+    else:
+        subject = default_watched(change.target)
+    found = effects.effect(frames, change.t, times, subject)
+    most = _most_changed(frames, change.t, times, scenario.network.users, subject)
+    return {
+        "n": change.n,
+        "t": change.t,
+        "name": flip_text(change.target, change.value),
+        "by_scenario": change.by_scenario,
+        "suggestion": index,
+        "seconds": round(found.seconds, 3),
+        "is_final": found.is_final,
+        "is_measured": found.is_measured,
+        "before": found.before,
+        "after": found.after,
+        "watch": subject.text,
+        "sentence": effects.sentence(found, suggestion.after if suggestion else ""),
+        "also": effects.sentence(most, MOST_CHANGED.format(user=most.watched.id)) if most else "",
+    }
+
+
+def _suggested(scenario: Scenario, change: Change) -> int | None:
+    """Return the index of the suggestion that a change made by hand follows, or None."""
+    if change.by_scenario:
+        return None
+    return next(
+        (n for n, each in enumerate(scenario.to_try) if _is_of(scenario, each, change)), None
+    )
+
+
+def _is_of(scenario: Scenario, suggestion: Suggestion, change: Change) -> bool:
+    if suggestion.target != change.target:
+        return False
+    value = targets.check_flip(scenario, suggestion.target, suggestion.value)
+    return bool(value == change.value)
+
+
+def _most_changed(
+    frames: Sequence[Frame],
+    at_s: float,
+    times: Sequence[float],
+    users: Sequence[str],
+    shown: Watched,
+) -> Effect | None:
+    """Return the effect on the user whose throughput changed most; None if that is shown already
+    or was not measured."""
+    found = [effects.effect(frames, at_s, times, Watched("user", user, "mbps")) for user in users]
+    measured = [each for each in found if each.is_measured]
+    if not measured or len(users) < 2:
+        return None
+    most = max(measured, key=lambda each: abs(each.change))
+    return None if most.watched == shown or most.change == 0 else most

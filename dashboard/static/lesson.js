@@ -1,0 +1,153 @@
+// The suggested changes of a run, and what each change of the run did.
+// The server measures: GET /api/runs/ID/changes.
+import { $, api, element, number } from "./app.js";
+
+const WINDOW_S = 10; // of a measurement after a change
+const AGAIN_MS = 1500; // between two requests while a measurement goes on
+const LETTERS = "ABC";
+
+export class Lesson {
+  constructor(path, run) {
+    this.path = path;
+    this.run = run;
+    this.tried = new Map(); // by suggestion: {sent, seq, refused}
+    this.clear();
+  }
+
+  clear() {
+    this.marks = new Map(); // by number of the event: the number of its mark
+    this.changes = [];
+    this.open = false; // a measurement goes on
+    this.asked = 0;
+  }
+
+  // A row of the event log has arrived; rows of marks have their number.
+  event(event) {
+    if (event.kind !== "flip") return;
+    const index = [...this.tried].find(([, each]) => each.seq && each.seq === event.seq)?.[0];
+    if (event.ok) {
+      this.marks.set(event.n, event.number);
+      this.open = true;
+      this.asked = 0;
+      if (index !== undefined) this.tried.delete(index);
+      this.refreshSoon();
+    } else if (index !== undefined) this.refuse(index, event.reason);
+  }
+
+  // The run has reached a time.
+  reached() {
+    if (this.open && performance.now() - this.asked > AGAIN_MS) this.refresh();
+  }
+
+  refreshSoon() {
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      this.refresh();
+    }, 100);
+  }
+
+  async refresh() {
+    this.asked = performance.now();
+    this.changes = await api(`${this.path}/changes`).catch(() => this.changes);
+    this.open = !this.run.state.over && this.changes.some((each) => !each.is_final);
+    this.draw();
+  }
+
+  show(run) {
+    const ended = run.state.over && !this.run.state.over;
+    this.run = run;
+    if (ended) this.refresh();
+    this.draw();
+  }
+
+  draw() {
+    const { over } = this.run.state;
+    const suggestions = this.run.to_try;
+    $("try-box").hidden = over || !suggestions.length;
+    const states = suggestions.map((each, index) => this.stateOf(index));
+    const text = JSON.stringify([suggestions, states]);
+    if (text !== this.drawn) {
+      this.drawn = text;
+      const focused = document.activeElement?.closest?.("#try li")?.dataset.index;
+      $("try").replaceChildren(
+        ...suggestions.map((each, index) => this.item(each, index, states[index])),
+      );
+      if (focused !== undefined)
+        $("try").querySelector(`[data-index="${focused}"] button`)?.focus();
+    }
+    const rows = over ? this.changes : this.changes.filter((each) => each.suggestion === null);
+    const made = rows.filter((each) => !each.by_scenario || each.t > 0);
+    $("effects-card").hidden = !made.length;
+    $("effects").replaceChildren(...made.map((each) => this.effect(each)));
+  }
+
+  stateOf(index) {
+    const pending = this.tried.get(index);
+    if (pending?.refused) return { kind: "refused", badge: "!", text: pending.refused };
+    if (pending) return { kind: "sent", badge: LETTERS[index], text: "Sent to the run …" };
+    const done = this.changes.findLast((each) => each.suggestion === index);
+    if (!done) return { kind: "idle", badge: LETTERS[index], text: "" };
+    const badge = String(this.marks.get(done.n) ?? "");
+    const at = `Changed at ${number(done.t, 1)} s.`;
+    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done)}` };
+  }
+
+  item(each, index, state) {
+    const button = element(
+      "button",
+      { type: "button" },
+      element("b", { class: "letter" }, state.badge),
+      element(
+        "span",
+        {},
+        each.before,
+        element("small", {}, `${each.name} · watch ${each.watch}`),
+      ),
+    );
+    button.addEventListener("click", () => this.send(index));
+    const result = element("p", { class: "result", role: "status" }, state.text);
+    return element("li", { class: state.kind, "data-index": index }, button, result);
+  }
+
+  effect(each) {
+    const badge = element("span", { class: "badge" }, String(this.marks.get(each.n) ?? "–"));
+    const who = each.by_scenario ? ", by the scenario file" : "";
+    return element(
+      "li",
+      {},
+      badge,
+      element(
+        "div",
+        {},
+        element("b", {}, each.name),
+        element("span", { class: "muted" }, ` at ${number(each.t, 1)} s${who}`),
+        element("p", {}, words(each)),
+      ),
+    );
+  }
+
+  async send(index) {
+    const { target, value } = this.run.to_try[index];
+    this.tried.set(index, {});
+    this.draw();
+    try {
+      const { seq } = await api(`${this.path}/flips`, { method: "POST", body: { target, value } });
+      if (this.tried.has(index)) this.tried.set(index, { seq });
+      this.draw();
+    } catch (error) {
+      this.refuse(index, error.message);
+    }
+  }
+
+  refuse(index, reason) {
+    const text = reason.startsWith("refused") ? reason.slice(9).trim() : reason;
+    this.tried.set(index, { refused: `Refused: ${text}` });
+    this.draw();
+  }
+}
+
+function words(change) {
+  if (!change.is_final && change.seconds < WINDOW_S)
+    return `Measuring: ${number(change.seconds, 1)} of ${WINDOW_S} s …`;
+  return [change.sentence, change.also].filter(Boolean).join(" ");
+}

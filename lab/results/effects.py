@@ -1,0 +1,126 @@
+"""Compare what was measured before and after each change of a run.
+
+The mean over the `WINDOW_S` before a change is compared with the mean over the `WINDOW_S` after it.
+A window ends earlier at the change before or after it, and at the start and end of the run, so that
+it shows one change only. A frame is one sample; it holds means over the interval that ends at its
+time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lab.run.frame import Frame
+from lab.run.metrics import mean
+from lab.scenario.watched import ALL, Watched
+
+WINDOW_S = 10.0
+SHORTEST_S = 2.0  # of a window whose mean says something
+NOTHING = 0.005  # a rate in Mb/s below this is shown as 0
+EPSILON_S = 1e-6
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Hold the means of one number before and after a change.
+
+    `before` and `after` are None if nothing was measured. `seconds_before` and `seconds` are the
+    measured times before and after the change, in s. If `is_final`, later samples do not change the
+    effect.
+    """
+
+    watched: Watched
+    before: float | None
+    after: float | None
+    seconds_before: float
+    seconds: float
+    is_final: bool
+
+    @property
+    def is_measured(self) -> bool:
+        """Return whether both windows are long enough and hold measurements."""
+        known = self.before is not None and self.after is not None
+        return known and min(self.seconds_before, self.seconds) >= SHORTEST_S
+
+    @property
+    def change(self) -> float:
+        """Return the difference of the two means; 0 if there are none."""
+        return (self.after or 0.0) - (self.before or 0.0)
+
+
+def effect(
+    frames: Sequence[Frame], at_s: float, others_s: Sequence[float], watched: Watched
+) -> Effect:
+    """Return the effect on one number of a change that was made at the time `at_s`.
+
+    `others_s` holds the times of the other changes of the run.
+    """
+    start = max([0.0, at_s - WINDOW_S, *(t for t in others_s if t < at_s - EPSILON_S)])
+    nexts = [t for t in others_s if t > at_s + EPSILON_S]
+    end = min([at_s + WINDOW_S, *nexts])
+    reached = frames[-1].t if frames else 0.0
+    before, seconds_before = _mean(frames, start, at_s, watched)
+    after, seconds = _mean(frames, at_s, end, watched)
+    is_final = reached >= end - EPSILON_S
+    return Effect(watched, before, after, seconds_before, seconds, is_final)
+
+
+def value(frame: Frame, watched: Watched) -> float | None:
+    """Return the watched number of a frame; None if it was not measured."""
+    samples = getattr(frame, watched.kind)
+    chosen = samples.values() if watched.id == ALL else [samples.get(watched.id)]
+    known = [
+        each for sample in chosen if (each := getattr(sample, watched.field, None)) is not None
+    ]
+    return float(sum(known)) if known else None
+
+
+def number_text(figure: float | None) -> str:
+    """Return a mean as text with three significant digits; very small ones are 0."""
+    if figure is None:
+        return "nothing measured"
+    if abs(figure) < NOTHING:
+        return "0"
+    return f"{figure:.3g}" if abs(figure) < 100 else f"{figure:.0f}"
+
+
+def sentence(found: Effect, template: str = "") -> str:
+    """Return the effect of a change in words.
+
+    `template` is the sentence `after` of a suggestion; without one, a plain sentence is made.
+    """
+    if not found.is_measured:
+        short = min(found.seconds_before, found.seconds) < SHORTEST_S
+        why = "too little time beside this change" if short else "it was not measured"
+        return f"{found.watched.text}: no comparison, {why}."
+    numbers = {
+        "before": number_text(found.before),
+        "after": number_text(found.after),
+        "seconds": f"{found.seconds:.3g}",
+    }
+    if numbers["before"] == numbers["after"] == "0":
+        return f"{found.watched.text}: 0 both before and after the change."
+    plain = "{what}: {after} instead of {before}{unit} in the {seconds} s after."
+    unit = f" {found.watched.unit}" if found.watched.unit else ""
+    return (template or plain).format(what=found.watched.text, unit=unit, **numbers)
+
+
+def _mean(
+    frames: Sequence[Frame], start: float, end: float, watched: Watched
+) -> tuple[float | None, float]:
+    """Return the mean of a number over the frames that lie between two times, and their length."""
+    figures: list[float | None] = []
+    lengths: list[float] = []
+    first = bisect_right(frames, start + EPSILON_S, key=_time)
+    for n in range(first, bisect_right(frames, end + EPSILON_S, key=_time)):
+        begins = frames[n - 1].t if n else 0.0
+        if begins >= start - EPSILON_S:
+            figures.append(value(frames[n], watched))
+            lengths.append(frames[n].t - begins)
+    return mean(figures, lengths), sum(lengths)
+
+
+def _time(frame: Frame) -> float:
+    return frame.t

@@ -1,0 +1,70 @@
+"""Name the number of a frame that shows the effect of a change, such as `user.ue1.mbps`.
+
+The name has three parts: the kind of the sample (`ap`, `link` or `user`), the ID, and the field.
+The ID `*` means the sum over all samples of this kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab.errors import RequestError, unknown
+from lab.topologies.topology import Topology
+
+FIELDS = {
+    "user": ("mbps",),
+    "ap": ("tier1_mbps", "tier2_mbps", "mac_occupancy", "meter_mbps"),
+    "link": ("mbps", "backlog", "loss"),
+}
+ALL = "*"
+WORDS = {
+    "mbps": "throughput",
+    "tier1_mbps": "Tier 1",
+    "tier2_mbps": "Tier 2",
+    "mac_occupancy": "MAC occupancy",
+    "meter_mbps": "limit of Tier 2",
+    "backlog": "queue",
+    "loss": "loss",
+}
+EVERYBODY = {"user": "all users", "ap": "all access points", "link": "all links"}
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Name one number of a frame: the kind of the sample, its ID or `*`, and the field."""
+
+    kind: str
+    id: str
+    field: str
+
+    @property
+    def text(self) -> str:
+        """Return the number in words, such as `ue1: throughput`."""
+        subject = EVERYBODY[self.kind] if self.id == ALL else self.id
+        return f"{subject}: {WORDS[self.field]}"
+
+    @property
+    def unit(self) -> str:
+        """Return the unit of the number; empty if it has none."""
+        return "Mb/s" if self.field.endswith("mbps") else ""
+
+
+def parsed(name: str, network: Topology) -> Watched:
+    """Return the number of a frame that `name` names, such as `user.ue1.mbps`.
+
+    Raise `RequestError` if no frame of this network has it.
+    """
+    kind, _, rest = name.partition(".")
+    subject, _, field = rest.rpartition(".")
+    if kind not in FIELDS:
+        raise RequestError(f"{unknown(kind, FIELDS)}: write KIND.ID.FIELD, such as user.ue1.mbps")
+    ids = {
+        "user": network.users,
+        "ap": network.ids("wifi", "lte"),
+        "link": tuple(link.id for link in network.links),
+    }[kind]
+    if subject not in (*ids, ALL):
+        raise RequestError(f"{name}: {unknown(subject, ids)}")
+    if field not in FIELDS[kind]:
+        raise RequestError(f"{name}: {unknown(field, FIELDS[kind])}")
+    return Watched(kind, subject, field)

@@ -1,0 +1,85 @@
+"""What a change has changed: the means of the 10 s before and after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.results import effects
+from lab.run.frame import Frame, UserSample
+from lab.scenario.watched import Watched
+
+UE1 = Watched("user", "ue1", "mbps")
+EVERYBODY = Watched("user", "*", "mbps")
+
+
+def frames(rate, until=40.0, step=0.5):
+    """Return frames in which ue1 gets `rate(t)` in the interval that ends at t."""
+    times = [step * n for n in range(1, round(until / step) + 1)]
+    return [Frame(t, user={"ue1": UserSample(rate(t)), "ue2": UserSample(1.0)}) for t in times]
+
+
+def step_at(at, before=3.0, after=6.0):
+    return lambda t: before if t <= at else after
+
+
+def test_the_means_of_ten_seconds_before_and_after():
+    found = effects.effect(frames(step_at(20)), 20.0, [20.0], UE1)
+    assert (found.before, found.after) == (pytest.approx(3), pytest.approx(6))
+    assert (found.seconds_before, found.seconds) == (10, 10)
+    assert found.is_final
+    said = effects.sentence(found, "ue1 got {after} instead of {before} Mb/s in {seconds} s.")
+    assert said == "ue1 got 6 instead of 3 Mb/s in 10 s."
+    assert effects.sentence(found) == "ue1: throughput: 6 instead of 3 Mb/s in the 10 s after."
+
+
+def test_samples_far_from_the_change_do_not_count():
+    found = effects.effect(frames(lambda t: t), 20.0, [20.0], UE1)
+    assert found.before == pytest.approx(sum(10 + n / 2 for n in range(1, 21)) / 20)
+    assert found.after == pytest.approx(sum(20 + n / 2 for n in range(1, 21)) / 20)
+
+
+def test_a_window_ends_at_the_next_change_and_begins_at_the_last():
+    found = effects.effect(frames(step_at(20)), 20.0, [16.0, 20.0, 23.0], UE1)
+    assert (found.seconds_before, found.seconds, found.is_final) == (4, 3, True)
+
+
+def test_the_sum_over_all_users():
+    found = effects.effect(frames(step_at(20)), 20.0, [20.0], EVERYBODY)
+    assert (found.before, found.after) == (pytest.approx(4), pytest.approx(7))
+
+
+def test_a_measurement_that_goes_on_is_not_final():
+    found = effects.effect(frames(step_at(20), until=24), 20.0, [20.0], UE1)
+    assert (found.seconds, found.is_final) == (4, False)
+
+
+@pytest.mark.parametrize("at", [0.0, 40.0])
+def test_at_the_start_and_at_the_end_there_is_no_comparison(at):
+    found = effects.effect(frames(step_at(20)), at, [at], UE1)
+    assert not found.is_measured
+    assert "too little time" in effects.sentence(found, "{before}{after}")
+
+
+def test_what_was_not_measured_is_not_zero():
+    found = effects.effect(frames(step_at(20)), 20.0, [20.0], Watched("ap", "wifi1", "meter_mbps"))
+    assert (found.before, found.after) == (None, None)
+    assert "not measured" in effects.sentence(found)
+
+
+def test_samples_of_unequal_length_weigh_by_their_length():
+    rows = [Frame(t, user={"ue1": UserSample(rate)}) for t, rate in ((8, 1.0), (10, 6.0), (20, 2))]
+    assert effects.effect(rows, 10.0, [10.0], UE1).before == pytest.approx(2.0)
+
+
+def test_nothing_before_and_after_is_said_without_the_template():
+    found = effects.effect(frames(lambda t: 0.0), 20.0, [20.0], UE1)
+    assert effects.sentence(found, "{after} instead of {before}").startswith("ue1: throughput: 0")
+
+
+def test_rates_have_three_digits_and_small_ones_are_zero():
+    assert [effects.number_text(each) for each in (6.1849, 123.4, 0.0449, 0.0001)] == [
+        "6.18",
+        "123",
+        "0.0449",
+        "0",
+    ]
