@@ -87,8 +87,8 @@ class Scheduler:
     def index(self, device):
         return int(device[1:])
 
-    def set_rate(self, index, rate_bps, burst):
-        self.rates[index] = rate_bps
+    def set_rates(self, rates):
+        self.rates |= {index: rate_bps for index, (rate_bps, _burst) in rates.items()}
 
 
 def queue(waiting, sent_bytes=0):

@@ -41,12 +41,29 @@ def test_a_rate_set_over_netlink_is_read_back_by_tc(veth, scheduler):
         text=True,
         check=True,
     )
-    scheduler.set_rate(scheduler.index(veth), 2_000_000, 6000)
+    scheduler.set_rates({scheduler.index(veth): (2_000_000, 6000)})
     shaped = subprocess.run(
         ["tc", "class", "show", "dev", veth], capture_output=True, text=True, check=True
     ).stdout
     assert "rate 2Mbit ceil 2Mbit" in shaped  # tc 6.1 has no JSON for it
     assert abs(int(re.search(r" burst (\d+)b", shaped)[1]) - 6000) < 100
+
+
+def test_a_refused_rate_is_an_error_and_the_other_rates_are_set(veth, scheduler):
+    subprocess.run(
+        ["tc", "-batch", "-"],
+        input=shaping.batch(shaping.rate(veth, 5_000_000, 100)),
+        text=True,
+        check=True,
+    )
+    here, nowhere = scheduler.index(veth), 999_999
+    for rates in ([nowhere, here], [here, nowhere]):
+        with pytest.raises(LabError, match="No such device"):
+            scheduler.set_rates(dict.fromkeys(rates, (2_000_000, 6000)))
+        assert scheduler.index(veth) == here  # no answer is left in the socket
+    scheduler.set_rates({})
+    shown = subprocess.run(["tc", "class", "show", "dev", veth], capture_output=True, check=True)
+    assert b"rate 2Mbit" in shown.stdout
 
 
 def test_queues_are_counted(veth, scheduler):

@@ -11,7 +11,7 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -119,23 +119,28 @@ class Scheduler:
             if answer is not None:
                 yield each, answer[20:]
 
-    def set_rate(self, interface: int, rate_bps: int, burst_bytes: int) -> None:
-        """Change the rate and the burst of HTB class 1:1, as `tc class replace` does.
+    def set_rates(self, rates: Mapping[int, tuple[int, int]]) -> None:
+        """Change the rate and the burst of HTB class 1:1 of interfaces, as `tc class replace` does.
 
-        `interface` is the number of the interface with the HTB qdisc.
+        `rates` has the rate in bit/s and the burst in bytes by the number of the interface with the
+        HTB qdisc. Raises `LabError` if the kernel refuses a change; the others are made.
         """
-        limit = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, rate_bps // 8)
-        ticks = burst_bytes * 8 * 1_000_000_000 // rate_bps // TICK_NS
-        options = attribute(1, limit + limit + struct.pack("=5I", ticks, ticks, 1514, 0, 0))
-        body = (
-            struct.pack("=BxxxiIII", 0, interface, 0x10001, 0x10000, 0)
-            + attribute(1, b"htb\0")
-            + attribute(2, options)
+        change_each(
+            self._socket,
+            RTM_NEWTCLASS,
+            [_htb_class(interface, *limit) for interface, limit in rates.items()],
         )
-        list(request(self._socket, RTM_NEWTCLASS, REQUEST | ACK, body))
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _htb_class(interface: int, rate_bps: int, burst_bytes: int) -> bytes:
+    limit = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, rate_bps // 8)
+    ticks = burst_bytes * 8 * 1_000_000_000 // rate_bps // TICK_NS
+    options = attribute(1, limit + limit + struct.pack("=5I", ticks, ticks, 1514, 0, 0))
+    head = struct.pack("=BxxxiIII", 0, interface, 0x10001, 0x10000, 0)
+    return head + attribute(1, b"htb\0") + attribute(2, options)
 
 
 def _queue(stats: bytes) -> Queue:
@@ -210,6 +215,28 @@ def request_each(
             None if struct.unpack_from("=H", answer, 4)[0] == ERROR else answer[16:]
             for answer in answers
         )
+
+
+def change_each(netlink: socket.socket, kind: int, bodies: Sequence[bytes]) -> None:
+    """Send one netlink request per body by one system call, and wait until all are carried out.
+
+    All requests have the message type `kind`. The kernel answers only the last one, and those that
+    it refuses. Raises `LabError` with the kernel's reason for the first refusal.
+    """
+    if not bodies:
+        return
+    number, last, refused = 0, len(bodies), list[int]()
+    netlink.send(
+        b"".join(
+            struct.pack("=IHHII", 16 + len(body), kind, REQUEST | ACK * (n == last), n, 0) + body
+            for n, body in enumerate(bodies, 1)
+        )
+    )
+    while number < last:
+        number, status = struct.unpack_from("=I4xi", netlink.recv(1 << 16), 8)
+        refused += [-status] if status < 0 else []
+    if refused:
+        raise LabError(f"netlink request {kind}: {os.strerror(refused[0])}")
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -40,8 +40,10 @@ class Bearers:
         """
         own = {user: queues[device, PFIFO] for user, device in self._devices.items()}
         bearers = {user: self._bearer(user, queue, elapsed_s) for user, queue in own.items()}
-        for user, share_bps in shares_bps(bearers).items():
-            self._grant(user, max(SMALLEST_BPS, round(share_bps)))
+        shares = {
+            user: max(SMALLEST_BPS, round(each)) for user, each in shares_bps(bearers).items()
+        }
+        self._grant({user: each for user, each in shares.items() if self._is_new(user, each)})
         return {user: queue.backlog_packets for user, queue in own.items()}
 
     def _bearer(self, user: str, queue: Queue, elapsed_s: float) -> Bearer:
@@ -50,11 +52,16 @@ class Bearers:
         station = self._stations[user]
         return Bearer(station.rate_bps, station.weight, queue.backlog_packets > 0, used_bps)
 
-    def _grant(self, user: str, rate_bps: int) -> None:
+    def _is_new(self, user: str, rate_bps: int) -> bool:
         before = self._granted_bps.get(user, 0)
-        if abs(rate_bps - before) > MIN_CHANGE * before:
-            self._scheduler.set_rate(self._devices[user], rate_bps, burst_bytes(rate_bps))
-            self._granted_bps[user] = rate_bps
+        return abs(rate_bps - before) > MIN_CHANGE * before
+
+    def _grant(self, shares: Mapping[str, int]) -> None:
+        if shares:
+            self._scheduler.set_rates(
+                {self._devices[user]: (each, burst_bytes(each)) for user, each in shares.items()}
+            )
+            self._granted_bps |= shares
 
 
 class LteCell:
