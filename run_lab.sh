@@ -58,10 +58,36 @@ install() {
     as_caller sh -c 'printf "%s\n" "$1" >"$2"' sh "$wanted" "$stamp"
 }
 
+# Install the simulator's compiler, then compile the simulator.
+fast() {
+    as_caller "$py" -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/fast.txt &&
+        as_caller env PYTHONPATH="$here" "$py" -m lab.engines.sim.compiler
+}
+
+# Do this in the background, unless it is done. Without a network, the simulator stays interpreted.
+fast_behind_the_page() {
+    if [ "${MULTIPATH_LAB_FAST:-yes}" = no ] || "$py" -c 'import importlib.metadata as m; m.version("numba")' >/dev/null 2>&1; then
+        return
+    fi
+    (
+        fast >.venv/fast.log 2>&1 || :
+        rm -f .venv/fast.pid
+    ) </dev/null >/dev/null 2>&1 &
+    echo $! >.venv/fast.pid
+}
+
 install locked locks/run.txt
 case "${1:-}" in
 "" | --port | --port=* | --no-browser | --no-demo | --with | --with=*)
     set -- up "$@"
+    fast_behind_the_page
+    ;;
+up)
+    fast_behind_the_page
+    ;;
+fast)
+    fast || { say "install locks/fast.txt: it failed. Check the network connection and run the same command again"; exit 3; }
+    exit 0
     ;;
 test)
     shift

@@ -16,6 +16,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from dashboard import glossary, scenario_pages, view
 from dashboard.errors import Problem
 from dashboard.http import folder_of, requested_runs, store
+from lab.batch import simulator_state
 
 pages = Blueprint("pages", __name__)
 FOREVER = "public, max-age=31536000, immutable"
@@ -83,7 +84,11 @@ def plotly(wanted: str) -> Response:
 
 @pages.app_context_processor
 def _for_all_pages() -> dict[str, Any]:
-    return {"plotly_version": version("plotly"), "may_change": g.get("may_change", False)}
+    return {
+        "plotly_version": version("plotly"),
+        "may_change": g.get("may_change", False),
+        "simulator": simulator_state.of(),
+    }
 
 
 @pages.app_template_filter()

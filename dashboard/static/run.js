@@ -5,6 +5,7 @@ import { Charts } from "./charts.js";
 import { controls, refill } from "./controls.js";
 import { EventLog } from "./event_log.js";
 import { Lesson } from "./lesson.js";
+import { Pace } from "./pace.js";
 import { Stream } from "./stream.js";
 
 let run = data("run");
@@ -12,6 +13,7 @@ const path = `/api/runs/${encodeURIComponent(run.id)}`;
 const charts = new Charts($("charts"), { live: !run.state.over });
 const log = new EventLog($("log"), $("all-events"));
 const lesson = new Lesson(path, run);
+const pace = new Pace();
 const stream = new Stream(path, messageArrived, (error) =>
   banners([["warn", `${error.message} Reconnecting …`]]),
 );
@@ -117,6 +119,7 @@ function showFrame(frame) {
     ),
   );
   lesson.reached(frame.t);
+  pace.reached(frame.t, run.state);
   clock();
 }
 

@@ -7,6 +7,7 @@ from types import ModuleType
 
 import click
 
+from lab.batch import simulator_state
 from lab.errors import MachineLacks
 from lab.run.recorder import RUNS
 
@@ -32,7 +33,8 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
     Also report what this machine lacks, and the commands that help.
     """
-    ctx.exit(_emulation("install.doctor").main(as_json))
+    state = simulator_state.of().text
+    ctx.exit(_emulation("install.doctor").main(as_json, simulator=state))
 
 
 @click.command("setup-emulation")

@@ -10,22 +10,25 @@ from lab.engines.mininet.install.probe import Probe
 from lab.errors import MachineLacks
 
 
-def main(json: bool = False, probe: Probe | None = None) -> int:
+def main(json: bool = False, probe: Probe | None = None, simulator: str = "") -> int:
     """Print a table of what this machine has and lacks, and whether each mode can run.
 
-    With `json`, print both as JSON. `probe` examines the machine; the default examines this one.
+    With `json`, print both as JSON. `simulator` names the state of the simulator. `probe` examines
+    the machine; the default examines this one.
     Returns 0 if the emulation can run here, natively or in the VM, otherwise 3.
     """
     table = facts(probe)
     modes = verdicts(table)
+    state = [f"simulator: {simulator}"] if simulator else []
     if json:
         document = {
             "facts": [asdict(fact) for fact in table],
             "verdicts": [asdict(mode) for mode in modes],
+            "simulator": simulator,
         }
         print(encoder.dumps(document, indent=1))
     else:
-        print("\n".join([*lines(table), "", *map(str, modes)]))
+        print("\n".join([*lines(table), "", *map(str, modes), *state]))
     return 0 if any(mode.possible for mode in modes[1:]) else MachineLacks.exit_code
 
 

@@ -1,0 +1,37 @@
+// Say when a simulation is slower than real time, and by how much.
+import { $, number } from "./app.js";
+
+const OVER_MS = 10_000; // the speed is a mean over this time
+const AT_LEAST_MS = 5_000;
+const KEEPS_UP = 0.95; // of the speed that is wanted
+
+export class Pace {
+  constructor() {
+    this.seen = []; // [time of the browser in ms, time of the run in s]
+  }
+
+  // A sample has arrived. `state` is the state of the run.
+  reached(t, state) {
+    if (state.over || state.paused || state.speed === null) this.seen = [];
+    else {
+      const now = performance.now();
+      this.seen = [...this.seen.filter(([at]) => now - at < OVER_MS), [now, t]];
+    }
+    const speed = this.speed();
+    const wanted = Math.min(1, state.speed === "max" ? 1 : Number(state.speed ?? 1));
+    const slow = speed !== null && speed < KEEPS_UP * wanted;
+    $("slow").hidden = !slow;
+    if (slow)
+      $("slow").textContent =
+        `Slower than real time: ${number(speed, 2)} simulated seconds per second. ` +
+        "The numbers are right, they only come late. The foot of the page says whether the " +
+        "simulator is compiled.";
+  }
+
+  // Simulated seconds per second; null if that is not known yet.
+  speed() {
+    if (this.seen.length < 2) return null;
+    const [[began, from], [now, to]] = [this.seen[0], this.seen.at(-1)];
+    return now - began < AT_LEAST_MS ? null : (1000 * (to - from)) / (now - began);
+  }
+}
