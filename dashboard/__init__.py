@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Flask
 
-from dashboard import api, errors, guard, pages
+from dashboard import api_finished, errors, guard, pages
 from dashboard.runs import Launcher
 from dashboard.stream import Streams
 from lab.errors import MachineLacks
@@ -60,5 +60,5 @@ def create_app(config: dict[str, Any] | None = None) -> Flask:
     guard.protect(app)
     errors.register(app)
     app.register_blueprint(pages.pages)
-    app.register_blueprint(api.api)
+    app.register_blueprint(api_finished.api)  # that of dashboard.api, with more addresses
     return app

@@ -108,14 +108,21 @@ class Launcher:
 
         Raise an error and start nothing if the request is refused or too many runs are running.
         """
-        scenario = checked(request)
+        return self.begin(checked(request), arguments(request))
+
+    def begin(self, scenario: Scenario, argv: Sequence[str]) -> str:
+        """Start the run of a checked scenario and return its id. `argv` are the arguments of the
+        lab that start it, without the run folder.
+
+        Raise a `Problem` if too many runs are running or the run cannot start.
+        """
         with self._mutex:
             running = sum(child.process.poll() is None for child in self._children.values())
             if running >= self._most:
-                text = f"start {request.scenario}: {running} runs are running already. Wait, or "
+                text = f"start {scenario.name}: {running} runs are running already. Wait, or "
                 raise Problem(429, text + "stop one")
             folder = new_folder(scenario, runs=self._store.runs_folder)
-            child = self._spawn(self._argv(request, folder), folder)
+            child = self._spawn(self._argv(argv, folder), folder)
             self._children[folder.name] = child
         self._wait_for_start(child)
         return folder.name
@@ -135,10 +142,10 @@ class Launcher:
                 child.process.kill()
             child.waiter.join(1)
 
-    def _argv(self, request: StartRequest, folder: Path) -> list[str]:
+    def _argv(self, argv: Sequence[str], folder: Path) -> list[str]:
         return [
             *self._command,
-            *arguments(request),
+            *argv,
             *self._with,
             "--quiet",
             "--out",
@@ -199,17 +206,25 @@ def checked(request: StartRequest) -> Scenario:
     """
     _refuse_code(request)
     jobs = planning.checked(_batch_request(request))
+    refuse_without_root(request.engine, request.vm, arguments(request))
+    return jobs[0].scenario
+
+
+def refuse_without_root(engine: str, vm: bool, argv: Sequence[str]) -> None:
+    """Raise a `Problem` with status 409 if `engine` needs root rights that this server lacks.
+
+    The error contains the command to paste, made from the arguments `argv` of the lab.
+    """
     real_time = {row["name"]: row["real_time"] for row in catalogue.engine_rows()}
-    if real_time.get(request.engine) and not request.vm and os.geteuid() != 0:
-        command = shlex.join(["sudo", "./run_lab.sh", *arguments(request)])
+    if real_time.get(engine) and not vm and os.geteuid() != 0:
+        command = shlex.join(["sudo", "./run_lab.sh", *argv])
         raise Problem(
             409,
-            f"start engine '{request.engine}': it needs root, and this server has no root rights. "
+            f"start engine '{engine}': it needs root, and this server has no root rights. "
             f"Paste into a terminal: {command}  The run then appears here. "
             "Or choose the virtual machine, which needs no root",
             command=command,
         )
-    return jobs[0].scenario
 
 
 def arguments(request: StartRequest) -> list[str]:

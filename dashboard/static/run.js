@@ -4,9 +4,11 @@ import { $, api, banners, data, element, number, toast } from "./app.js";
 import { Charts } from "./charts.js";
 import { controls, refill } from "./controls.js";
 import { EventLog } from "./event_log.js";
+import { Finished } from "./finished.js";
 import { Lesson } from "./lesson.js";
 import { Pace } from "./pace.js";
 import { Stream } from "./stream.js";
+import { showNow } from "./tiles.js";
 
 let run = data("run");
 const path = `/api/runs/${encodeURIComponent(run.id)}`;
@@ -14,6 +16,7 @@ const charts = new Charts($("charts"), { live: !run.state.over });
 const log = new EventLog($("log"), $("all-events"));
 const lesson = new Lesson(path, run);
 const pace = new Pace();
+const finished = new Finished(path);
 const stream = new Stream(path, messageArrived, (error) =>
   banners([["warn", `${error.message} Reconnecting …`]]),
 );
@@ -85,48 +88,10 @@ function showFrame(frame) {
   charts.t = frame.t;
   hasFrame = true;
   t = frame.t;
-  const sum = (key) =>
-    Object.values(frame.ap ?? {}).reduce((total, ap) => total + (ap[key] ?? 0), 0);
-  const tiles = [];
-  const users = Object.values(frame.user ?? {}).reduce(
-    (total, user) => total + (user.mbps ?? 0),
-    0,
-  );
-  tiles.push(["All users", number(users), "Mb/s", ""]);
-  if (Object.keys(frame.ap ?? {}).length)
-    tiles.push(
-      ["Tier 1", number(sum("tier1_mbps")), "Mb/s", "first subflows"],
-      ["Tier 2", number(sum("tier2_mbps")), "Mb/s", "additional subflows"],
-    );
-  for (const [name, ap] of Object.entries(frame.ap ?? {})) {
-    const limit =
-      ap.meter_mbps === null || ap.meter_mbps === undefined
-        ? "no limit on Tier 2"
-        : `Tier 2 limited to ${number(ap.meter_mbps)} Mb/s`;
-    tiles.push([`${name} occupancy`, number(ap.mac_occupancy), "", limit, ap.mac_occupancy]);
-  }
-  const threshold = run.targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
-  $("tiles").replaceChildren(
-    ...tiles.map(([name, value, unit, sub, full]) =>
-      element(
-        "div",
-        { class: "tile" },
-        element("div", { class: "name" }, name),
-        element("div", { class: "value" }, value, " ", element("small", {}, unit)),
-        full === undefined ? null : gauge(full, full >= threshold),
-        element("div", { class: "sub" }, sub || "\u00a0"),
-      ),
-    ),
-  );
+  if (!run.state.over) showNow(frame, run);
   lesson.reached(frame.t);
   pace.reached(frame.t, run.state);
   clock();
-}
-
-function gauge(value, hot) {
-  const bar = element("i");
-  bar.style.width = `${Math.min(100, 100 * (value ?? 0))}%`;
-  return element("div", { class: hot ? "gauge hot" : "gauge", "aria-hidden": "true" }, bar);
 }
 
 function clock() {
@@ -171,6 +136,7 @@ function showState() {
   $("exports").hidden = !state.over;
   $("controls").hidden = state.over || !run.targets.length;
   lesson.show(run);
+  finished.show(run);
   clock();
 }
 

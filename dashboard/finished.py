@@ -1,0 +1,187 @@
+"""Summarise a finished run: a verdict in two sentences, means with intervals, and a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.errors import RequestError
+from lab.results import groups
+from lab.results.documents import tolerant_document
+from lab.results.effects import number_text
+from lab.results.statistics import Estimate, estimate
+from lab.results.store import Store
+
+Doc = dict[str, Any]  # JSON
+BASELINE = "baseline"  # the tag of a run with which others of its scenario are compared
+MOST_REPEATS = 50
+SAME = ("scenario", "strategy", "params", "cc", "engine", "rate_scale")
+KB = 1000
+
+
+def summary(store: Store, folder: Path) -> Doc:
+    """Return the summary of a run as a JSON object; `verdict` is empty if the run has no result.
+
+    `means` holds the numbers of the run by path, `intervals` the 95 % interval of each number over
+    the repeats, and `others` the runs of the same scenario.
+    """
+    result = tolerant_document(folder / "result.json") or {}
+    doc = store.get(folder.name)
+    others = [
+        each
+        for each in store.all()
+        if each["scenario"] == doc["scenario"] and each["id"] != doc["id"]
+    ]
+    found: Doc = {
+        "verdict": verdict(result),
+        "means": {},
+        "repeats": 1,
+        "intervals": {},
+        "held_back_kb": held_back_kb(result),
+        "finished": finished(result),
+        "others": [
+            {key: each[key] for key in ("id", "strategy", "seed", "throughput_mbps", "started")}
+            for each in others[:MOST_REPEATS]
+            if each["throughput_mbps"] is not None
+        ],
+        "baseline": baseline(doc, others),
+        "is_baseline": BASELINE in doc["tags"],
+    }
+    if not result.get("users"):
+        return found
+    try:
+        run = groups.read_run(folder)
+    except (RequestError, KeyError, TypeError):
+        return found
+    same = repeats(store, doc, run, others)
+    intervals = {
+        metric: _interval(estimate([each for each in values if each is not None]))
+        for metric in run.metrics
+        if (values := [other.metrics.get(metric) for other in same])
+    }
+    return found | {"means": dict(run.metrics), "repeats": len(same), "intervals": intervals}
+
+
+def verdict(result: Mapping[str, Any]) -> str:
+    """Return two sentences about a result: who got what, and what the additional paths did.
+
+    The text is empty if no throughput was measured.
+    """
+    users = {
+        name: each["throughput_mbps"]
+        for name, each in (result.get("users") or {}).items()
+        if each.get("throughput_mbps") is not None
+    }
+    total = result.get("throughput_mbps")
+    if not users or total is None:
+        return ""
+    return f"{_who(users, total, result)} {_paths(result, total)}".strip()
+
+
+def held_back_kb(result: Mapping[str, Any]) -> float | None:
+    """Return the most data in kB that one receiver held back because earlier data was missing."""
+    known = [
+        each["receive_buffer_max_bytes"]
+        for each in result.get("connections") or []
+        if each.get("receive_buffer_max_bytes") is not None
+    ]
+    return max(known) / KB if known else None
+
+
+def finished(result: Mapping[str, Any]) -> list[Doc]:
+    """Return the transfers that were complete before the end, each with its time in s."""
+    return [
+        {"user": each["user"], "connection": each["id"], "t": each["completion_s"]}
+        for each in result.get("connections") or []
+        if each.get("completion_s") is not None
+    ]
+
+
+def baseline(doc: Doc, others: Sequence[Doc]) -> Doc | None:
+    """Return the baseline of a run's scenario and the change in % against it; None without one.
+
+    There is no baseline with another rate scale, because queueing delays differ.
+    """
+    base = next((each for each in others if BASELINE in each["tags"]), None)
+    if base is None or doc["rate_scale"] != base["rate_scale"]:
+        return None
+    mine, its = doc["throughput_mbps"], base["throughput_mbps"]
+    change = 100 * (mine / its - 1) if mine is not None and its else None
+    return {"id": base["id"], "strategy": base["strategy"], "change_percent": change}
+
+
+def repeats(store: Store, doc: Doc, run: groups.Run, others: Sequence[Doc]) -> list[groups.Run]:
+    """Return a run and the complete runs that differ from it in nothing but the seed, one per seed
+    in the simulator. Runs with flips have no repeats."""
+    found = {run.seed if run.engine == "sim" else run.run_id: run}
+    if doc["flips"]:
+        return [run]
+    for each in others:
+        alike = all(each[key] == doc[key] for key in SAME) and not each["flips"]
+        if not alike or each["status"] != "complete" or len(found) >= MOST_REPEATS:
+            continue
+        try:
+            other = groups.read_run(store.folder(each["id"]))
+        except (RequestError, KeyError, TypeError):
+            continue
+        if other.settings == run.settings and not other.overloaded:
+            found.setdefault(other.seed if other.engine == "sim" else other.run_id, other)
+    return list(found.values())
+
+
+def _interval(found: Estimate) -> Doc | None:
+    if found.low is None or found.high is None:
+        return None
+    return {"mean": found.mean, "low": found.low, "high": found.high, "n": found.n}
+
+
+def _who(users: Mapping[str, float], total: float, result: Mapping[str, Any]) -> str:
+    if len(users) == 1:
+        (name,) = users
+        return f"{name} got {number_text(total)} Mb/s on average."
+    most, least = max(users, key=users.__getitem__), min(users, key=users.__getitem__)
+    text = f"The {len(users)} users got {number_text(total)} Mb/s together on average"
+    if users[most] - users[least] < 0.02 * users[most]:
+        return f"{text}, each about {number_text(total / len(users))}."
+    jain = (result.get("fairness") or {}).get("jain")
+    fairness = "" if jain is None else f" (Jain's fairness index {jain:.2f})"
+    return (
+        f"{text}: {most} most, {number_text(users[most])}, and {least} least, "
+        f"{number_text(users[least])}{fairness}."
+    )
+
+
+def _paths(result: Mapping[str, Any], total: float) -> str:
+    """Return the sentence about additional paths: the share of Tier 2, the subflows of the only
+    connection with several, or what had to wait."""
+    done = finished(result)
+    if done:
+        last = max(done, key=lambda each: float(each["t"]))
+        return f"The last transfer, of {last['user']}, finished at {last['t']:.1f} s."
+    tier2 = (result.get("tiers") or {}).get("2")
+    aps = {
+        name: each["mac_occupancy_mean"]
+        for name, each in (result.get("aps") or {}).items()
+        if each.get("mac_occupancy_mean") is not None
+    }
+    if aps and tier2 is not None:
+        full = max(aps, key=aps.__getitem__)
+        share = f", {100 * tier2 / total:.0f} % of it" if total else ""
+        return (
+            f"Second subflows (Tier 2) carried {number_text(tier2)} Mb/s{share}; {full} was the "
+            f"fullest access point, with a mean occupancy of {aps[full]:.2f}."
+        )
+    several = [each for each in result.get("connections") or [] if len(each["subflows"]) > 1]
+    if not several:
+        return "No connection used more than one path."
+    if len(several) == 1:
+        parts = [number_text(each.get("throughput_mbps")) for each in several[0]["subflows"][:4]]
+        more = f" and {n} more" if (n := len(several[0]["subflows"]) - 4) > 0 else ""
+        held = held_back_kb(result)
+        waited = "" if held is None else f"; at most {held:.0f} kB had to wait for earlier data"
+        alone = len(result.get("users") or {}) == 1
+        whose = "Its subflows" if alone else f"The subflows of {several[0]['user']}"
+        return f"{whose} carried {', '.join(parts)}{more} Mb/s{waited}."
+    extra = sum(len(each["subflows"]) - 1 for each in several)
+    return f"{len(several)} connections used {extra} additional paths."

@@ -1,0 +1,105 @@
+// The part of a finished run's page that says what came out, and what can be done next.
+import { $, api, element, number, toast } from "./app.js";
+import { showMeans } from "./tiles.js";
+
+export class Finished {
+  constructor(path) {
+    this.path = path;
+    this.loaded = false;
+    $("again").addEventListener("click", () => this.again(false));
+    $("again-flips").addEventListener("click", () => this.again(true));
+    $("baseline").addEventListener("click", () => this.markBaseline());
+    $("figures-svg").addEventListener("click", saveFigures);
+    $("figures-pdf").addEventListener("click", () => window.print());
+    $("compare-with").addEventListener("change", () => {
+      const other = $("compare-with").value;
+      if (other)
+        location.href = `/compare?runs=${[other, this.run.id].map(encodeURIComponent).join(",")}`;
+    });
+  }
+
+  async show(run) {
+    this.run = run;
+    $("finished-card").hidden = !run.state.over;
+    if (!run.state.over || this.loaded) return;
+    this.loaded = true;
+    try {
+      this.draw(await api(`${this.path}/summary`));
+    } catch (error) {
+      toast(error.message, true);
+    }
+  }
+
+  draw(summary) {
+    this.summary = summary;
+    $("outcome").textContent = summary.verdict || "This run has no result: nothing was measured.";
+    if (Object.keys(summary.means).length) showMeans(summary, this.run);
+    else $("tiles-when").textContent = "The last sample";
+    const done = summary.finished.map((each) => `${each.user} finished at ${number(each.t, 1)} s`);
+    $("transfers").textContent = [...new Set(done)].join(" · ");
+    const { baseline } = summary;
+    const change = baseline?.change_percent;
+    $("against").replaceChildren();
+    if (summary.is_baseline) $("against").append("This run is the baseline of its scenario.");
+    else if (baseline)
+      $("against").append(
+        change === null ? "Baseline: " : `${change > 0 ? "+" : ""}${number(change, 1)} % against `,
+        element("a", { href: `/runs/${baseline.id}` }, `the baseline (${baseline.strategy})`),
+      );
+    $("baseline").textContent = summary.is_baseline ? "No longer the baseline" : "Make it the baseline";
+    $("again-flips").hidden = !this.run.flips?.length;
+    $("compare-with").hidden = !summary.others.length;
+    $("compare-with").replaceChildren(
+      element("option", { value: "" }, "Compare with …"),
+      ...summary.others.map((each) =>
+        element(
+          "option",
+          { value: each.id },
+          `${each.strategy}, seed ${each.seed}, ${number(each.throughput_mbps)} Mb/s (${each.id})`,
+        ),
+      ),
+    );
+  }
+
+  async again(withFlips) {
+    try {
+      const body = { with_flips: withFlips };
+      const { id } = await api(`${this.path}/repeat`, { method: "POST", body });
+      location.href = `/runs/${id}`;
+    } catch (error) {
+      toast(error.message, true);
+    }
+  }
+
+  // A scenario has one baseline: the tag is taken from its other runs.
+  async markBaseline() {
+    const marked = this.summary.is_baseline;
+    const tagged = async (id, wanted) => {
+      const path = `/api/runs/${encodeURIComponent(id)}`;
+      const { tags } = await api(path);
+      const others = tags.filter((tag) => tag !== "baseline");
+      const body = { tags: wanted ? [...others, "baseline"] : others };
+      await api(path, { method: "PATCH", body });
+    };
+    try {
+      if (!marked && this.summary.baseline) await tagged(this.summary.baseline.id, false);
+      await tagged(this.run.id, !marked);
+      this.draw(await api(`${this.path}/summary`));
+    } catch (error) {
+      toast(error.message, true);
+    }
+  }
+}
+
+async function saveFigures() {
+  for (const card of document.querySelectorAll("#charts .chart")) {
+    const plot = card.querySelector(".plot");
+    if (plot?.layout)
+      await Plotly.downloadImage(plot, {
+        format: "svg",
+        filename: card.id.replace("chart-", ""),
+        width: plot.clientWidth || 700,
+        height: plot.clientHeight || 330,
+      });
+  }
+}

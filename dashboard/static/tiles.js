@@ -1,0 +1,102 @@
+// The tiles of a run: what a running run carries now, or the means of a finished one.
+import { $, element, number } from "./app.js";
+
+const WAITS_FROM = 0.02; // of what arrives; a smaller difference is not explained
+
+// Show the latest sample of a running run.
+export function showNow(frame, run) {
+  const aps = Object.entries(frame.ap ?? {});
+  const sum = (key) => aps.reduce((total, [, ap]) => total + (ap[key] ?? 0), 0);
+  const users = Object.values(frame.user ?? {});
+  const read = users.reduce((total, user) => total + (user.mbps ?? 0), 0);
+  const arrived = Object.values(frame.sf ?? {}).reduce((total, sf) => total + (sf.mbps ?? 0), 0);
+  const waits = arrived - read;
+  const why =
+    waits > WAITS_FROM * arrived
+      ? `${number(waits)} Mb/s more arrived: it waits for earlier data on a slower subflow`
+      : -waits > WAITS_FROM * arrived && arrived
+        ? `of it ${number(-waits)} Mb/s had waited for earlier data`
+        : "what applications read";
+  const tiles = [tile("All users", number(read), "Mb/s", why)];
+  if (aps.length)
+    tiles.push(
+      tile("Tier 1", number(sum("tier1_mbps")), "Mb/s", "first subflows"),
+      tile("Tier 2", number(sum("tier2_mbps")), "Mb/s", "additional subflows"),
+    );
+  const threshold = run.targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
+  for (const [name, ap] of aps)
+    tiles.push(
+      tile(
+        `${name} occupancy`,
+        number(ap.mac_occupancy),
+        "",
+        limit(ap.meter_mbps),
+        ap.mac_occupancy,
+        threshold,
+      ),
+    );
+  show(`Now, at ${number(frame.t, 1)} s`, tiles);
+}
+
+// Show the means of a finished run; `summary` is that of the API.
+export function showMeans(summary, run) {
+  const { means, intervals, repeats } = summary;
+  const known = (metric) => means[metric] !== null && means[metric] !== undefined;
+  const made = (name, metric, unit, sub, full) =>
+    known(metric)
+      ? [tile(name, number(means[metric]), unit, range(intervals[metric]) || sub, full)]
+      : [];
+  const tiles = made("All users", "throughput_mbps", "Mb/s", "what applications read");
+  if (run.has_tiers)
+    tiles.push(
+      ...made("Tier 1", "tiers.1", "Mb/s", "first subflows"),
+      ...made("Tier 2", "tiers.2", "Mb/s", "additional subflows"),
+    );
+  for (const metric of Object.keys(means)) {
+    const ap = /^aps\.(.+)\.mac_occupancy_mean$/.exec(metric)?.[1];
+    if (ap) tiles.push(...made(`${ap} occupancy`, metric, "", "", means[metric]));
+  }
+  if (summary.held_back_kb !== null)
+    tiles.push(
+      tile(
+        "Held back at most",
+        number(summary.held_back_kb, 0),
+        "kB",
+        "data that waited for earlier data on a slower subflow",
+      ),
+    );
+  const seeds = repeats > 1 ? `, and 95 % intervals over ${repeats} repeats` : "";
+  const few = repeats > 1 && repeats < 5 ? " (from 5 repeats on)" : "";
+  show(`Mean of the run, ${number(run.measured_s ?? run.state.t, 1)} s${seeds}${few}`, tiles);
+}
+
+const limit = (mbps) =>
+  mbps === null || mbps === undefined
+    ? "no limit on Tier 2"
+    : `Tier 2 limited to ${number(mbps)} Mb/s`;
+
+const range = (interval) =>
+  interval ? `95 %: ${number(interval.low)} to ${number(interval.high)}, n = ${interval.n}` : "";
+
+function tile(name, value, unit, sub, full, threshold = 0.85) {
+  return element(
+    "div",
+    { class: "tile" },
+    element("div", { class: "name" }, name),
+    element("div", { class: "value" }, value, " ", element("small", {}, unit)),
+    full === undefined ? null : gauge(full, full >= threshold),
+    element("div", { class: "sub" }, sub || "\u00a0"),
+  );
+}
+
+function gauge(value, hot) {
+  const bar = element("i");
+  bar.style.width = `${Math.min(100, 100 * (value ?? 0))}%`;
+  return element("div", { class: hot ? "gauge hot" : "gauge", "aria-hidden": "true" }, bar);
+}
+
+function show(when, tiles) {
+  $("tiles-when").textContent = when;
+  $("tiles").setAttribute("aria-label", when);
+  $("tiles").replaceChildren(...tiles);
+}

@@ -1,0 +1,113 @@
+"""The page of a finished run: verdict, means, repeats, baseline, and running it once more."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import testbed
+from conftest import until
+
+from dashboard.finished import held_back_kb, verdict
+
+FLIPS = [{"t": 2.0, "target": "strategy", "value": {"name": "meter_throttling", "params": {}}}]
+
+
+def summary(client, run_id):
+    answer = client.get(f"/api/runs/{run_id}/summary")
+    assert answer.status_code == 200
+    return answer.json
+
+
+def test_the_verdict_has_two_sentences_made_from_the_numbers(runs, client):
+    result = json.loads((runs / "metered" / "result.json").read_text())
+    found = summary(client, "metered")
+    first, second = found["verdict"].split(". ", 1)
+    assert first.startswith(f"The 4 users got {result['throughput_mbps']:.3g} Mb/s together")
+    assert f"Tier 2) carried {result['tiers']['2']:.3g} Mb/s" in second
+    assert found["means"]["tiers.1"] == result["tiers"]["1"]
+    assert (found["repeats"], found["is_baseline"], found["baseline"]) == (1, False, None)
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({}, ""),
+        ({"users": {"ue1": {"throughput_mbps": None}}, "throughput_mbps": None}, ""),
+        (
+            {
+                "users": {"ue1": {"throughput_mbps": 18.6}},
+                "throughput_mbps": 18.6,
+                "connections": [
+                    {
+                        "id": "ue1-1",
+                        "user": "ue1",
+                        "completion_s": None,
+                        "receive_buffer_max_bytes": 448_720,
+                        "subflows": [{"throughput_mbps": 9.4}, {"throughput_mbps": 9.2}],
+                    }
+                ],
+            },
+            "ue1 got 18.6 Mb/s on average. Its subflows carried 9.4, 9.2 Mb/s; at most 449 kB had "
+            "to wait for earlier data.",
+        ),
+        (
+            {
+                "users": {"ue1": {"throughput_mbps": 4.0}, "ue2": {"throughput_mbps": 4.01}},
+                "throughput_mbps": 8.01,
+                "connections": [
+                    {"id": "a", "user": "ue1", "completion_s": 9.0, "subflows": []},
+                    {"id": "b", "user": "ue2", "completion_s": 10.24, "subflows": []},
+                ],
+            },
+            "The 2 users got 8.01 Mb/s together on average, each about 4. The last transfer, of "
+            "ue2, finished at 10.2 s.",
+        ),
+    ],
+)
+def test_verdicts(result, text):
+    assert verdict(result) == text
+
+
+def test_what_was_held_back_is_the_most_of_all_connections():
+    rows = [{"receive_buffer_max_bytes": each} for each in (None, 2000, 5000)]
+    assert held_back_kb({"connections": rows}) == 5
+    assert held_back_kb({"connections": []}) is None
+
+
+def test_repeats_give_intervals_and_changed_runs_are_none(runs, client):
+    for seed in range(2, 7):
+        testbed.finished(runs / f"seed{seed}", "duration_s=20", f"seed={seed}")
+    testbed.finished(runs / "other", "duration_s=20", "seed=9", "topology.users.ue3.wifi_mbps=10")
+    result = runs / "seed6" / "result.json"
+    result.write_text(json.dumps(json.loads(result.read_text()) | {"flips": FLIPS}))
+    found = summary(client, "plain")
+    assert found["repeats"] == 5
+    interval = found["intervals"]["throughput_mbps"]
+    assert interval["n"] == 5
+    assert interval["low"] < interval["mean"] < interval["high"]
+    assert summary(client, "seed6")["repeats"] == 1
+
+
+def test_a_run_is_compared_with_the_baseline_of_its_scenario(client):
+    client.patch("/api/runs/plain", json={"tags": ["baseline"]})
+    found = summary(client, "metered")["baseline"]
+    plain, metered = (
+        client.get(f"/api/runs/{name}").json["throughput_mbps"] for name in ("plain", "metered")
+    )
+    assert found["id"] == "plain"
+    assert found["change_percent"] == pytest.approx(100 * (metered / plain - 1))
+    assert summary(client, "plain")["is_baseline"]
+
+
+def test_a_changed_run_is_repeated_with_its_changes_as_events(runs, client):
+    result = runs / "plain" / "result.json"
+    result.write_text(json.dumps(json.loads(result.read_text()) | {"flips": FLIPS}))
+    for with_flips, expected in ((False, []), (True, [2.0])):
+        answer = client.post("/api/runs/plain/repeat", json={"with_flips": with_flips})
+        assert answer.status_code == 201, answer.json
+        path = f"/api/runs/{answer.json['id']}"
+        doc = until(lambda path=path: (d := client.get(path).json)["state"]["over"] and d)
+        assert (doc["status"], doc["seed"], doc["flips"]) == ("complete", 1, [])
+        flips = [e for e in client.get(f"{path}/charts").json["events"] if e["kind"] == "flip"]
+        assert [each["t"] for each in flips] == expected
