@@ -8,14 +8,13 @@ from typing import Any
 
 from lab.results import flips
 from lab.results.documents import WIRE_RATES_SCHEMA, tolerant_document
-from lab.run import process
+from lab.run import forms, process
 from lab.run.reading import readable_events
 
 SCHEMA = 3
 STARTING_S = 600.0  # an older folder without a manifest belongs to a run that never began
 UNFINISHED = ("starting", "running")
 NOTE = "note.json"  # tags and note of a run, in its folder
-TEXTS = ("id", "started", "status", "scenario", "strategy", "engine", "note")
 SHOWN = (  # copied from the manifest
     "experiment",
     "scenario",
@@ -32,16 +31,13 @@ Doc = dict[str, Any]
 
 
 def is_sound(doc: Any) -> bool:
-    """Return whether a document of the index file has the fields that lists of runs need."""
-    return (
-        isinstance(doc, dict)
-        and all(isinstance(doc.get(key), str) for key in TEXTS)
-        and isinstance(doc.get("tags"), list)
-        and all(isinstance(tag, str) for tag in doc["tags"])
-        and isinstance(doc.get(flips.FLIPS, []), list)
-        and "stamp" in doc
-        and "schema" in doc
-    )
+    """Return whether a document of the index file has the form that lists of runs need.
+
+    A document of another version of the index needs only an id: it is replaced before it is used.
+    """
+    if not isinstance(doc, dict) or not isinstance(doc.get("id"), str):
+        return False
+    return doc.get("schema") != SCHEMA or not forms.wrong(forms.INDEXED, doc)
 
 
 def described(folder: Path, known: Doc | None) -> Doc | None:
@@ -53,8 +49,8 @@ def described(folder: Path, known: Doc | None) -> Doc | None:
     stamp = [_changed(folder / name) for name in ("result.json", NOTE, "manifest.json")]
     if (
         known
+        and known.get("schema") == SCHEMA
         and known["stamp"] == stamp
-        and known["schema"] == SCHEMA
         and known["status"] not in UNFINISHED
     ):
         return known

@@ -20,7 +20,7 @@ from tinydb import TinyDB, where
 
 from lab.errors import LabError, RequestError
 from lab.results.documents import tolerant_document
-from lab.results.index_document import NOTE, UNFINISHED, Doc, described, is_sound
+from lab.results.index_document import NOTE, SCHEMA, UNFINISHED, Doc, described, is_sound
 from lab.results.storage import AtomicStorage
 from lab.run import plain_file
 from lab.run.recorder import RUNS
@@ -153,7 +153,7 @@ class Store:
     def _documents(self) -> list[Doc]:
         if self._unwritten is not None:
             return self._unwritten
-        return [dict(doc) for doc in self._table.all()]
+        return [dict(doc) for doc in self._table.all() if doc.get("schema") == SCHEMA]
 
     def _replace(self, docs: list[Doc], ids: Iterable[str]) -> None:
         gone = set(ids)

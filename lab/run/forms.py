@@ -14,6 +14,7 @@ Number = float | None
 Table = dict[str, Any]
 ProcessId = Annotated[int, Field(ge=1, lt=2**31)]
 FIGURES = (bool, int, float, str, type(None))
+INDEXED = "a document of index.json"
 GROUPS = ("ap", "link", "user", "sf")
 
 
@@ -91,10 +92,41 @@ class _Note(_Form):
     note: str = ""
 
 
+class _Indexed(_Manifest, _Note):
+    """Describe a run in the index. Every field is there, because lists show each of them."""
+
+    id: str
+    stamp: list[int]
+    status: str
+    wire_rates: bool
+    flips: list[_Flip]
+    measured_s: Number
+    throughput_mbps: Number
+    tiers: dict[str, Number] | None
+    aps: dict[str, Number] | None
+    jain: Number
+    overloaded: bool | None
+    verified: bool | None
+    error: str | None
+    tags: list[str]
+    note: str
+    scenario: str
+    strategy: str
+    params: Table | None
+    cc: str | None
+    engine: str
+    seed: int | None
+    started: str
+    duration_s: Number
+    rate_scale: Number
+    experiment: str | None
+
+
 FORMS: dict[str, type[_Form]] = {
     "manifest.json": _Manifest,
     "result.json": _Result,
     "note.json": _Note,
+    INDEXED: _Indexed,
 }
 
 

@@ -123,11 +123,25 @@ def test_only_a_newline_ends_a_line(client, runs, separator):
     "text", [DEEP, "[]", '{"runs": {"1": {"id": "x"}}}', '{"runs": {"x": {}}}']
 )
 def test_a_damaged_index_is_rebuilt(client, runs, text):
+    """The document of a run needs every field that lists show."""
     client.get("/api/runs")
     for copy in runs.parent.glob("index.json*"):
         if not copy.name.endswith(".lock"):
             copy.write_text(text)
     assert {run["id"] for run in client.get("/api/runs").json} == {"plain", "metered"}
+
+
+@pytest.mark.parametrize("field", ["started", "wire_rates", "tags", "flips", "rate_scale", "aps"])
+def test_an_index_without_a_field_is_rebuilt(client, runs, field):
+    listed = client.get("/api/runs").json
+    for value in ({}, {field: {"x": []}}, {"schema": 1}):
+        index = json.loads((runs.parent / "index.json").read_text())
+        for doc in index["runs"].values():
+            doc.pop(field)
+            doc |= value
+        (runs.parent / "index.json").write_text(json.dumps(index))
+        assert client.get("/runs/plain").status_code == 200
+        assert client.get("/api/runs").json == listed
 
 
 def test_links_in_a_run_folder_are_not_followed(client, runs, tmp_path):
