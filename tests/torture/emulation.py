@@ -64,14 +64,16 @@ def inside(seed: int, runs: int) -> None:
     folder = Path(tempfile.mkdtemp())
     before = None
     for number in range(runs + 1):  # the first one only settles the machine
-        victim = rng.choice(list(VICTIMS)) if number and number % 4 == 0 else None
+        victim = rng.choice(list(VICTIMS)) if number % 4 == 2 else None
         problem = one_run(folder / str(number), victim, rng)
         kills += victim is not None
         subprocess.run([*LAB, "clean"], cwd=ROOT, check=False, capture_output=True)
+        if victim == "ovs-vswitchd":  # as an administrator would
+            argv = ["ovs-vswitchd", "--pidfile", "--detach", "--log-file"]
+            subprocess.run(argv, check=False, capture_output=True)
         time.sleep(3)
         after = state()
         leftovers = difference(before, after) if before else []
-        leftovers = [each for each in leftovers if victim != "ovs-vswitchd" or "processes" in each]
         before = after
         what = f"run {number}" + (f", {victim} killed" if victim else "")
         print(f"{what}: {problem or 'as it should be'}; left: {leftovers or 'nothing'}", flush=True)
