@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +34,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def copy_of_this_process(work: Callable[[], None]) -> int:
     """Start a copy of this process that does `work`; return its number."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # idle threads do not matter here
+        child = os.fork()
     if child:
         return child
     try:
