@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from lab.errors import RequestError, unknown
 from lab.topologies.topology import Topology
 
+LEAST_BPS = 1000
 ADDRESSES = 250  # of a subnet
 
 
 def check(topology: Topology) -> Topology:
     """Return the topology unchanged, or raise `RequestError` for the first part that is wrong."""
-    for find in (_nodes, _links, _cells, _users, _servers):
+    for find in (_nodes, _links, _cells, _rates, _users, _servers):
         for problem in find(topology):
             raise RequestError(f"topology {topology.name}: {problem}")
     return topology
@@ -46,6 +47,19 @@ def _cells(topology: Topology) -> Iterator[str]:
         if cell.kind == "wifi" and any(each.delay_ns for each in cell.stations):
             rule = "only LTE stations may: give the delay to the cell"
             yield f"a station of '{cell.ap}' has a delay, but {rule}"
+
+
+def _rates(topology: Topology) -> Iterator[str]:
+    rates = {f"link '{link.id}'": link.rate_bps for link in topology.links}
+    rates |= {
+        f"user '{each.user}' at '{cell.ap}'": each.rate_bps
+        for cell in topology.cells
+        for each in cell.stations
+    }
+    for what, rate_bps in rates.items():
+        if rate_bps is not None and rate_bps < LEAST_BPS:
+            cure = "choose a higher rate or a larger rate_scale"
+            yield f"{what} has {rate_bps:g} bit/s on the wire, less than {LEAST_BPS}: {cure}"
 
 
 def _users(topology: Topology) -> Iterator[str]:
