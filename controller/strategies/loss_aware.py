@@ -20,7 +20,8 @@ With `thresholds: measured`, which is ours, step 3 is another one. All subflows 
 If the loss of a subflow reaches gamma, the strategy tries the others without it for a bounded time,
 and leaves it only if they carry more than all did (module `trial`). If several reach it, the one
 with the largest loss is tried first. If a reported loss doubles, halves, begins or ends, all
-subflows become normal and are measured anew.
+subflows become normal and are measured anew. While a user has several connections, nothing is
+tried, because the kernel sets backup flags per address.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from controller.observation import Observation, Subflow, SubflowKey
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
 from controller.strategies.loss_window import Verdict, Window
-from controller.strategies.trial import TrialParams, Trials, loss_conditions
+from controller.strategies.trial import TrialParams, Trials, is_alone, loss_conditions
 from controller.units import ns_from_s
 
 ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
@@ -157,8 +158,9 @@ class LossAware(Strategy):
         suspects.sort(key=lambda each: (-each.loss, each.subflow.number))
         trials = self._trials.setdefault(subflows[0].connection, Trials(self.params))
         candidates = [trials.incumbent - {each.subflow.number} for each in suspects]
-        losses = loss_conditions(each.device_loss for each in subflows)
-        outcome = trials.step(observation.now_ns, subflows, losses, candidates)
+        alone = is_alone(subflows, observation)
+        conditions = alone, loss_conditions(each.device_loss for each in subflows)
+        outcome = trials.step(observation.now_ns, subflows, conditions, candidates if alone else ())
         why = outcome.reason or "repeated: the hosts have not confirmed it"
         texts = {each.subflow.key: f"{each.text()}; {why}" for each in suspects}
         changes = [

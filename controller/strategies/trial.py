@@ -30,7 +30,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 
-from controller.observation import Subflow
+from controller.observation import Observation, Subflow
 from controller.strategies.base import StrategyParams, param
 from controller.strategies.goodput import FEWEST, Goodput, packets_of, standard_errors
 from controller.units import NS_PER_S, ns_from_s
@@ -71,6 +71,20 @@ class Outcome:
 
     active: Numbers
     reason: str = ""
+
+
+def is_alone(subflows: Sequence[Subflow], observation: Observation) -> bool:
+    """Return whether the user of these subflows, all of one connection, has no other connection.
+
+    Only then can a connection be tried: the kernel sets backup flags per address, so a trial would
+    also change the other connections of the user.
+    """
+    first = subflows[0]
+    return all(
+        each.connection == first.connection
+        for each in observation.subflows
+        if each.user == first.user
+    )
 
 
 def loss_conditions(losses: Iterable[float | None]) -> Hashable:

@@ -23,6 +23,7 @@ class Connection:
             for n in range(1, count + 1)
         }  # fmt: skip
         self.reasons: list[str] = []
+        self.others: tuple[Subflow, ...] = ()  # of another connection of the same user
 
     @property
     def used(self) -> set[int]:
@@ -32,7 +33,9 @@ class Connection:
         self.subflows[n] = replace(self.subflows[n], device_loss=loss)
 
     def observation(self) -> Observation:
-        return Observation(round(self.t_s * SECOND), subflows=tuple(self.subflows.values()))
+        return Observation(
+            round(self.t_s * SECOND), subflows=(*self.subflows.values(), *self.others)
+        )
 
     def run(self, seconds: float) -> Connection:
         for _ in range(round(2 * seconds)):
@@ -138,3 +141,14 @@ def test_a_withdrawn_strategy_leaves_every_path_normal():
     assert connection.run(30).used == {2}
     connection.carry_out(connection.strategy.withdraw(connection.observation()))
     assert connection.used == {1, 2}
+
+
+def test_nothing_is_tried_while_the_user_has_two_connections():
+    """The kernel sets backup flags per address: a trial would change the other connection too."""
+    connection = Connection(harmful)
+    connection.loses(1, 0.05)
+    assert connection.run(30).used == {2}
+    connection.others = (replace(connection.subflows[1], connection="d", backup=False),)
+    assert connection.run(30).used == {1, 2}
+    connection.others = ()
+    assert connection.run(30).used == {2}

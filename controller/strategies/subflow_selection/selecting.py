@@ -25,6 +25,7 @@ from controller.strategies.subflow_selection.path_quality import (
     quality,
 )
 from controller.strategies.subflow_selection.selection import Choice
+from controller.strategies.trial import is_alone
 from controller.units import rate_text
 
 LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
@@ -80,7 +81,7 @@ class Situation:
     `subflows` are the subflows of the connection and `paths` the quality of the path of each.
     `model` holds the settings of the paper's forecast, and `rl_max_bytes` is its limit of the
     receive buffer that a set may need. `buffer_bytes` is the size of the receive buffer.
-    `connections` names all open connections.
+    `connections` names all open connections, and `alone` says that the user has no other one.
     """
 
     subflows: tuple[Subflow, ...]
@@ -90,6 +91,7 @@ class Situation:
     buffer_bytes: int
     now_ns: int
     connections: frozenset[str]
+    alone: bool
 
     @property
     def connection(self) -> str:
@@ -164,6 +166,7 @@ class Selecting(Strategy):
             buffer_bytes,
             observation.now_ns,
             frozenset(observation.connections()),
+            is_alone(subflows, observation),
         )
         return _decisions(subflows, *self.choose(situation), observation.rate_scale)
 

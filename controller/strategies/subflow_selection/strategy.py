@@ -14,7 +14,8 @@ Two parameters replace the paper's step 2; both are ours:
 5) `forecast: today` forecasts with the TCP of today (module `forecast_today`). As this forecast is
    not exact, all subflows are used unless a set promises more by the part `trial_gain`.
 6) `loop: closed` uses all subflows first and measures them. A set that promises more than was
-   measured is tried for a bounded time, and kept only if it carries more (module `trial`).
+   measured is tried for a bounded time, and kept only if it carries more (module `trial`). While
+   a user has several connections, nothing is tried: the kernel sets backup flags per address.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class SubflowSelection(Selecting):
         used = tuple(n for n, number in enumerate(numbers) if number in trials.incumbent)
         coupled = self._is_coupled(situation, used, measured_bps)
         candidates: list[Numbers] = []
-        if measured_bps and trials.challenger is None:
+        if situation.alone and measured_bps and trials.challenger is None:
             promising = self._promising(situation, measured_bps, coupled)
             candidates = [frozenset(numbers[n] for n in each) for each in promising]
         outcome = trials.step(
