@@ -37,7 +37,7 @@ from controller.units import NS_PER_S, ns_from_s
 
 SAMPLE_S = 1.0
 SETTLE_S = 1.0
-START_S = 3.0  # as long for new subflows, because of their slow start
+START_S = 5.0  # as long for new subflows, until their windows have grown
 DEVIATIONS = 2.5  # standard errors; a trial is judged at every sample, so 2 would be too few
 WAIT_S = 20.0
 Numbers = frozenset[int]  # numbers of subflows of one connection

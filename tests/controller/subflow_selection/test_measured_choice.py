@@ -69,7 +69,7 @@ def test_the_papers_form_is_the_default():
 
 
 def test_a_small_buffer_makes_the_loop_try_the_set_without_the_long_path():
-    network = Network(lambda used: 6 if 3 in used else 15, 50_000, **IMPROVED).run(40)
+    network = Network(lambda used: 6 if 3 in used else 15, 50_000, **IMPROVED).run(30)
     assert network.used == {1, 2}
     assert any("trial of subflows 1, 2" in text for text in network.texts)
 
