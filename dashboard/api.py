@@ -13,7 +13,15 @@ from typing import Any, Literal
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import code_paths, exports, flips, lessons, openapi, scenario_pages, view
+from dashboard import (
+    code_paths,
+    exports,
+    flips,
+    lessons,
+    openapi,
+    scenario_pages,
+    view,
+)
 from dashboard.errors import Problem
 from dashboard.http import (
     body,
@@ -21,7 +29,6 @@ from dashboard.http import (
     launcher,
     points,
     position,
-    requested_runs,
     running,
     store,
     streams,
@@ -29,7 +36,6 @@ from dashboard.http import (
 from dashboard.runs import StartRequest
 from lab import __version__
 from lab.errors import LabError, RequestError, unknown
-from lab.results import compare
 from lab.run import inbox
 from lab.scenario import catalogue
 
@@ -230,36 +236,6 @@ def charts(id: str) -> Any:
 )
 def changes(id: str) -> Any:
     return lessons.changes(folder_of(id))
-
-
-@route(
-    "GET",
-    "/api/compare",
-    "Compare runs: metrics with intervals, verdicts in words; ?runs=A,B.",
-)
-def comparison() -> Any:
-    docs = view.compared(store(), requested_runs())
-    unfinished = [doc["id"] for doc in docs if doc["throughput_mbps"] is None]
-    if unfinished:
-        text = f"compare: run {', '.join(unfinished)} has no result yet. Wait for its end, or "
-        raise Problem(409, text + "leave it out")
-    folders = [store().folder(doc["id"]) for doc in docs]
-    return {"runs": docs, **json.loads(compare.report(folders, as_json=True))}
-
-
-@route(
-    "GET",
-    "/api/compare/charts",
-    "Return up to six runs on the same axes, as Plotly figures, and the changes made in each; "
-    "?runs=A,B&points=600.",
-)
-def comparison_charts() -> Any:
-    docs = view.compared(store(), requested_runs())
-    return {
-        "runs": docs,
-        "figures": view.overlay(store(), docs, points()),
-        "marks": view.marks(store(), docs),
-    }
 
 
 @route(

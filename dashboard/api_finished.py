@@ -1,15 +1,18 @@
-"""Define the addresses of the HTTP API for finished runs: a summary, and running once more."""
+"""Define the addresses of the HTTP API for finished runs: summary, run once more, comparison."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import finished, repeats
+from dashboard import finished, group_charts, repeats, view
 from dashboard.api import api as api
 from dashboard.api import route
-from dashboard.http import body, folder_of, launcher, store
+from dashboard.errors import Problem
+from dashboard.http import body, folder_of, launcher, points, requested_runs, store
+from lab.results import compare
 
 
 class RepeatRequest(BaseModel):
@@ -44,3 +47,34 @@ def repeat(id: str) -> Any:
     run_id = repeats.start(launcher(), folder, store().get(id), request.with_flips)
     store().refresh()
     return {"id": run_id, "url": f"/runs/{run_id}"}
+
+
+@route(
+    "GET",
+    "/api/compare",
+    "Compare runs: metrics with intervals, verdicts in words; ?runs=A,B.",
+)
+def comparison() -> Any:
+    docs = view.compared(store(), requested_runs())
+    whole = [doc for doc in docs if group_charts.has_result(doc)]
+    if len(whole) < 2:
+        unfinished = [doc["id"] for doc in docs if doc not in whole]
+        text = f"compare: run {', '.join(unfinished)} has no result yet. Wait for its end, or "
+        raise Problem(409, text + "leave it out")
+    folders = [store().folder(doc["id"]) for doc in whole]
+    return {"runs": docs, **json.loads(compare.report(folders, as_json=True))}
+
+
+@route(
+    "GET",
+    "/api/compare/charts",
+    "Return runs, or means of groups of repeated runs, on the same axes, as Plotly figures, and "
+    "the changes made in each; ?runs=A,B&points=600.",
+)
+def comparison_charts() -> Any:
+    docs = view.compared(store(), requested_runs())
+    return {
+        "runs": docs,
+        "figures": view.overlay(store(), docs, points()),
+        "marks": view.marks(store(), docs),
+    }

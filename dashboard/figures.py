@@ -30,7 +30,7 @@ def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list
         traces = [_trace(line, frames, points) for line in chart.lines]
         if chart.name == "congestion" and about.threshold:
             traces.append(_threshold(about))
-        drawn.append(_drawn(chart, traces, about.duration_s))
+        drawn.append(drawn_chart(chart, traces, about.duration_s))
     return drawn
 
 
@@ -49,7 +49,7 @@ def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -
             for line, (_, frames) in zip(chart.lines, runs, strict=True)
         ]
         if any(y is not None for trace in traces for y in trace.y or ()):
-            drawn.append(_drawn(chart, traces, duration_s))
+            drawn.append(drawn_chart(chart, traces, duration_s))
     return drawn
 
 
@@ -95,7 +95,8 @@ def _value(frame: Frame, key: Key) -> float | None:
     return None if value is None else float(value)
 
 
-def _drawn(chart: Chart, traces: Sequence[go.Scatter], duration_s: float) -> Figure:
+def drawn_chart(chart: Chart, traces: Sequence[go.Scatter], duration_s: float) -> Figure:
+    """Return a chart with its traces as the JSON object that pages get."""
     return {
         "name": chart.name,
         "title": chart.title,

@@ -13,7 +13,7 @@ from flask import Blueprint, Response, g, redirect, render_template, request, ur
 from markupsafe import Markup, escape
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import glossary, scenario_pages, view
+from dashboard import glossary, group_charts, scenario_pages, view
 from dashboard.errors import Problem
 from dashboard.http import folder_of, requested_runs, store
 from lab.batch import simulator_state
@@ -57,7 +57,13 @@ def compare() -> str | AnyResponse:
     ids = requested_runs()
     if len(ids) < 2:
         return redirect(url_for("pages.runs"))
-    return render_template("compare.html", docs=view.compared(store(), ids))
+    docs = view.compared(store(), ids)
+    return render_template(
+        "compare.html",
+        docs=docs,
+        groups=group_charts.shown(store(), docs),
+        notes=[each for each in (group_charts.scales(docs), group_charts.skipped(docs)) if each],
+    )
 
 
 @pages.get("/glossary")

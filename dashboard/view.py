@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import charts as charting
-from dashboard import events, figures, flips, lessons, state
+from dashboard import events, figures, flips, group_charts, lessons, state
 from dashboard.errors import Problem, whole_number
 from dashboard.stream import EVENTS
 from lab.errors import RequestError, show, unknown
@@ -20,7 +20,7 @@ from lab.results.store import Store
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario import catalogue
 
-MOST_COMPARED = 6
+MOST_COMPARED = 200
 FILTERS = ("scenario", "strategy", "engine", "status")
 CTH = "strategy.cth"  # from this MAC occupancy on an access point is congested
 Doc = dict[str, Any]  # JSON: a run in lists, or what a page gets
@@ -127,8 +127,8 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
 def compared(store: Store, ids: list[str]) -> list[Doc]:
     """Return the documents of the runs to compare, in the order of `ids`, each with a label.
 
-    Raise a `Problem` if there are fewer than 2 or more than 6 runs, if a run does not exist, or if
-    the runs cannot be compared.
+    Raise a `Problem` if there are fewer than 2 or more than 200 runs, if a run does not exist, or
+    if the runs cannot be compared.
     """
     if not 2 <= len(ids) <= MOST_COMPARED:
         raise Problem(
@@ -149,8 +149,17 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
 def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
     """Return charts that compare the runs described by `docs`, with one line for each run.
 
-    A line has at most `points` points.
+    If runs repeat each other with other seeds, there is one line for each group of runs. A line has
+    at most `points` points.
     """
+    if several := group_charts.shown(store, docs):
+        return group_charts.drawn(
+            [
+                (group.label, [_frames(store.folder(doc["id"])) for doc in group.docs])
+                for group in several
+            ],
+            points,
+        )
     runs = [(doc["label"], _frames(store.folder(doc["id"]))) for doc in docs]
     return figures.overlay(runs, points)
 
@@ -159,9 +168,11 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
     """Return the events of all runs that the charts mark with a vertical line, as JSON rows.
 
     In a row, `run` is the index of the run in `docs`. `number` counts the marks of each run from 1,
-    as on the page of the run.
+    as on the page of the run. Groups of repeated runs have no marks.
     """
     found: list[Doc] = []
+    if group_charts.shown(store, docs):
+        return found
     for place, doc in enumerate(docs):
         happened = _events(store.folder(doc["id"]))
         rows = [events.describe(event, n) for n, event in enumerate(happened, 1)]

@@ -9,7 +9,7 @@ function swatches() {
   const styles = ["solid", "dashed", "dotted", "dashed", "dashed", "dotted"];
   for (const each of document.querySelectorAll(".swatch")) {
     each.style.setProperty("--c", colour(Number(each.dataset.n)));
-    each.style.borderTopStyle = styles[each.dataset.n];
+    each.style.borderTopStyle = styles[each.dataset.n % styles.length];
   }
 }
 

@@ -1,7 +1,7 @@
 // The list of runs: search, compare, remove.
 import { $, api, element, number, pill, started, toast, verified } from "./app.js";
 
-const MOST = 6;
+const MOST = 200;
 const selected = new Set();
 let shown = "";
 

@@ -144,6 +144,7 @@ def test_events_are_described_in_words():
         "quiet": False,
         "subject": "wifi1",
         "orders": '{"kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1}',
+        "seq": "",
     }
     later = events.describe(decision | {"t": 6.0, "reason": "still"}, 2)
     assert later.orders == events.describe(decision, 1).orders

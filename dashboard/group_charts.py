@@ -1,0 +1,152 @@
+"""Compare groups of runs: one line per group, the mean over its runs, with a band.
+
+The runs of a group differ in nothing but the seed (`lab.results.groups`). Runs without a result
+have no group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from dashboard import charts, figures
+from dashboard.charts import Frame, Key, Line
+from dashboard.figures import Figure
+from lab.errors import RequestError
+from lab.results import groups
+from lab.results.rate_scale import label as scale_label
+from lab.results.store import Store
+
+Doc = dict[str, Any]  # JSON: a run in lists
+BAND_OPACITY = 0.2
+EXPLAINS = "Line: mean over the runs of a group. Band: from the smallest to the largest run."
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Hold a group of runs as the page shows it: its label and the documents of its runs."""
+
+    label: str
+    docs: tuple[Doc, ...]
+
+
+def has_result(doc: Doc) -> bool:
+    """Return whether a run has a result with a throughput, so that it can be compared."""
+    return doc["throughput_mbps"] is not None
+
+
+def shown(store: Store, docs: Sequence[Doc]) -> list[Shown]:
+    """Return the groups of the runs that have a result; none if no group has several runs or the
+    runs cannot be grouped."""
+    found = {doc["id"]: doc for doc in docs if has_result(doc)}
+    try:
+        several = groups.grouped([store.folder(run_id) for run_id in found])
+    except RequestError:
+        return []
+    rows = [
+        Shown(group.label, tuple(found[run.run_id] for run in group.runs if run.run_id in found))
+        for group in several
+    ]
+    return rows if any(len(each.docs) > 1 for each in rows) else []
+
+
+def skipped(docs: Sequence[Doc]) -> str:
+    """Return a sentence that names the runs without a result; empty if there are none."""
+    names = [f"{doc['id']} ({doc['status']})" for doc in docs if not has_result(doc)]
+    if not names:
+        return ""
+    left_out = "is left out: it has" if len(names) == 1 else "are left out: they have"
+    return f"{', '.join(names)} {left_out} no result."
+
+
+def scales(docs: Sequence[Doc]) -> str:
+    """Return a warning if the runs have different rate scales; otherwise an empty text."""
+    found = sorted({doc["rate_scale"] for doc in docs if doc["rate_scale"] is not None})
+    if len(found) < 2:
+        return ""
+    named = " and ".join(scale_label(each) or "rate scale 1" for each in found)
+    return (
+        f"These runs have different units on the wire: {named}. Queueing delay grows as 1/scale, "
+        "so differences between them are not differences of strategies only."
+    )
+
+
+def drawn(runs: Sequence[tuple[str, Sequence[Sequence[Frame]]]], points: int) -> list[Figure]:
+    """Return charts with one line per group. `runs` holds a pair for each group: its label, and the
+    frames of each of its runs. A line has at most `points` points."""
+    last = [frames[-1] for _, several in runs for frames in several if frames]
+    duration_s = max((frame["t"] for frame in last), default=0.0)
+    found = []
+    for chart in charts.of_comparison([label for label, _ in runs], last):
+        traces = [
+            trace
+            for line, (_, several) in zip(chart.lines, runs, strict=True)
+            for trace in _traces(line, several, points)
+        ]
+        if traces:
+            row = figures.drawn_chart(chart, traces, duration_s)
+            found.append(row | {"explains": EXPLAINS})
+    return found
+
+
+def _traces(line: Line, several: Sequence[Sequence[Frame]], points: int) -> list[go.Scatter]:
+    times, values = _on_one_grid(line.key, several, points)
+    if not len(times):
+        return []
+    mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+    colour = line.colour % len(figures.OKABE_ITO)
+    main = go.Scatter(
+        x=times.tolist(),
+        y=mean.tolist(),
+        name=line.name,
+        mode="lines",
+        line={"color": figures.OKABE_ITO[colour], "dash": line.dash, "width": 2},
+        meta={"key": [], "colour": colour},
+        hovertemplate="%{y:.3g}",
+    )
+    if len(values) < 2:
+        return [main]
+    band = go.Scatter(
+        x=[*times.tolist(), *times[::-1].tolist()],
+        y=[*high.tolist(), *low[::-1].tolist()],
+        name=f"{line.name}: smallest to largest",
+        mode="lines",
+        fill="toself",
+        fillcolor=_transparent(figures.OKABE_ITO[colour]),
+        line={"width": 0, "color": figures.OKABE_ITO[colour]},
+        showlegend=False,
+        hoverinfo="skip",
+        meta={"key": [], "colour": colour},
+    )
+    return [main, band]
+
+
+def _on_one_grid(
+    key: Key, several: Sequence[Sequence[Frame]], points: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the times of the longest run that all runs reach, and the values of each run at these
+    times. Runs that did not measure the quantity are left out."""
+    series = [figures.series(frames, key) for frames in several]
+    known = [
+        (xs, ys)
+        for times, values in series
+        if (pairs := [(x, y) for x, y in zip(times, values, strict=True) if y is not None])
+        for xs, ys in [zip(*pairs, strict=True)]
+    ]
+    if not known:
+        return np.empty(0), np.empty((0, 0))
+    end = min(xs[-1] for xs, _ in known)
+    longest = max((xs for xs, _ in known), key=len)
+    step = max(1, math.ceil(len(longest) / points))
+    times = np.array([t for t in longest[::step] if t <= end])
+    return times, np.array([np.interp(times, xs, ys) for xs, ys in known])
+
+
+def _transparent(colour: str) -> str:
+    red, green, blue = (int(colour[n : n + 2], 16) for n in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{BAND_OPACITY})"
