@@ -4,8 +4,9 @@
    the old strategy first withdraws its commands.
 
 2) Divide the associations (a user at an access point) into Tier 1 and Tier 2, see
-   `controller.tiers`. This is done anew when an association has begun or ended, and when the
-   strategy's categorisation interval has passed. Otherwise the division of the previous step stays.
+   `controller.tiers`. This is done anew when an association has begun or ended, when the path
+   behind an access point has failed or come back, and when the strategy's categorisation interval
+   has passed. Otherwise the division of the previous step stays.
 
 3) Let the strategy decide.
 
@@ -61,6 +62,7 @@ class Control:
         self._next = self.strategy
         self._due_ns: int | None = None
         self._tiers: Tiers = {}
+        self._cut_off: frozenset[tuple[str, str]] = frozenset()
         self._tiers_due_ns = 0
 
     @property
@@ -125,7 +127,9 @@ class Control:
     def _current_tiers(self, observation: Observation) -> Tiers:
         present = {(each.user, each.ap) for each in observation.associations}
         self._tiers = _handed_over(self._tiers, present)
-        if observation.now_ns >= self._tiers_due_ns or present != set(self._tiers):
+        cut_off, self._cut_off = self._cut_off, tiers.cut_off(observation)
+        is_changed = present != set(self._tiers) or cut_off != self._cut_off
+        if observation.now_ns >= self._tiers_due_ns or is_changed:
             with failures.failures_of(type(self.strategy), "tier_settings"):
                 settings = self.strategy.tier_settings()
                 interval_ns = ns_from_s(self.strategy.categorisation_interval_s())
@@ -140,7 +144,8 @@ def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
     `tiers` maps (user, access point) to the tier before. `present` holds the (user, access point)
     of each current association. Source: MP-SDN, section V-A4.
     """
-    gone, come = dict(set(tiers) - present), dict(present - set(tiers))
+    gone = dict(sorted(set(tiers) - present))
+    come = dict(sorted(present - set(tiers)))
     moved = {(user, ap): (user, come[user]) for user, ap in gone.items() if user in come}
     return {moved.get(each, each): tier for each, tier in tiers.items()}
 

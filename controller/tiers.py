@@ -25,11 +25,11 @@ Connection filtering, the baseline of the paper:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import Literal
 
-from controller.observation import Association, Observation
+from controller.observation import Arc, Association, Observation
 
 Selection = Literal["priority", "filtering"]
 # IEEE 802.11, best effort: contention window of 16 slots, doubled at most 6 times
@@ -67,6 +67,53 @@ def categorise(
     }
 
 
+def cut_off(observation: Observation) -> frozenset[tuple[str, str]]:
+    """Return (user, access point) of each association without a path to the user's server.
+
+    A path leads over links that are up, from the source of one of the user's subflows to the switch
+    of the access point. The associations of a user without subflows count as connected.
+    """
+    sources: dict[str, set[str]] = {}
+    for each in observation.subflows:
+        sources.setdefault(each.user, set()).add(each.ends[0])
+    reached = {
+        source: _reachable(source, observation.arcs) for source in set().union(*sources.values())
+    }
+    return frozenset(
+        (each.user, each.ap)
+        for each in observation.associations
+        if each.user in sources
+        and not any(each.ap in reached[source] for source in sources[each.user])
+    )
+
+
+def _reachable(source: str, arcs: Iterable[Arc]) -> set[str]:
+    heads: dict[str, list[str]] = {}
+    for each in arcs:
+        heads.setdefault(each.tail, []).append(each.head)
+    found, to_visit = {source}, [source]
+    while to_visit:
+        new = set(heads.get(to_visit.pop(), ())) - found
+        found |= new
+        to_visit += new
+    return found
+
+
+def _within_reach(observation: Observation) -> Observation:
+    """Return the observation without the associations that `cut_off` returns. A user all of whose
+    associations are cut off keeps them."""
+    gone = cut_off(observation)
+    kept = {each.user for each in observation.associations if (each.user, each.ap) not in gone}
+    return replace(
+        observation,
+        associations=tuple(
+            each
+            for each in observation.associations
+            if each.user not in kept or (each.user, each.ap) not in gone
+        ),
+    )
+
+
 def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> float:
     """Return the MAC occupancy of an LTE base station: the mean over bearers with Tier 1 traffic.
 
@@ -82,11 +129,12 @@ def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> fl
 def primaries(observation: Observation, settings: Settings = Settings()) -> dict[str, str]:
     """Map every multipath user that has more than one association to its primary access point.
 
-    The primary access point is the one with the largest expected rate; traffic over it is Tier 1.
+    The primary access point is the one with the largest expected rate among those with a path to
+    the user's server; traffic over it is Tier 1.
     """
     choose = by_priority if settings.selection == "priority" else by_filtering
     multipath = {user for user in observation.multipath if len(observation.of_user(user)) > 1}
-    chosen = choose(observation, multipath, settings)
+    chosen = choose(_within_reach(observation), multipath, settings)
     return {user: ap for user, ap in chosen.items() if user in multipath}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from controller.strategy_names import SEPARATOR
 from lab.errors import RequestError
 from lab.scenario import strategy_table
 from lab.scenario.loading import PROSE
@@ -58,9 +59,10 @@ def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
 def is_path(text: str) -> bool:
     """Return whether a text looks like the path of a code file.
 
-    It does if it contains a slash or ends in .py or .c. The name of a registered strategy is no
-    path, even with a slash, such as `loss_aware/improved`.
+    It does if it contains a slash or ends in .py or .c. A registered strategy with one form, such
+    as `loss_aware/improved`, is a name, even if the strategy has no such form.
     """
-    if text in strategy_table.strategies():
+    name, _, form = text.partition(SEPARATOR)
+    if name in strategy_table.strategies() and not is_path(form):
         return False
     return "/" in text or "\\" in text or text.lower().endswith(ENDINGS)

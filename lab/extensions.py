@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.errors import StrategyFailed, UserFileRefused
+from controller.strategy_names import SEPARATOR, base_name
 from controller.user_file import described as described_in
 from controller.user_file import line_of
 from lab import congestion, user_file
@@ -78,7 +79,7 @@ def restore(files: Iterable[Extension]) -> None:
 
 def strategy_file(name: str) -> Path | None:
     """Return the path of the file that defines a user's strategy, None for a built-in strategy."""
-    return _file(name, PYTHON, "strategy")
+    return _file(base_name(name), PYTHON, "strategy")
 
 
 def topology_file(kind: str) -> Path | None:
@@ -180,9 +181,12 @@ def is_path(text: str) -> bool:
 def strategy_name(text: str) -> str:
     """Return the name of the strategy that `--strategy` gives as a name or as the path of a file.
 
-    If `text` is a path, register the file.
-    """
-    return _register("strategy", Path(text)) if is_path(text) else text
+    Register the file at a path. `/improved` may follow a name or a path."""
+    path, slash, form = text.rpartition(SEPARATOR)
+    if path.endswith(PYTHON):
+        return _register("strategy", Path(path)) + slash + form
+    named = not is_path(text) or _is_strategy(base_name(text))
+    return text if named else _register("strategy", Path(text))
 
 
 def cc_name(text: str) -> str:
@@ -260,6 +264,12 @@ def _check_name(kind: Kind, path: Path) -> None:
         both_code = "scenario" not in (kind, each.kind)
         if each.name == path.stem and not same_thing and (both_code or kind == each.kind):
             raise RequestError(f"{doing}: {each.path} has this name too: rename one")
+
+
+def _is_strategy(name: str) -> bool:
+    from controller.strategies import STRATEGIES
+
+    return name in STRATEGIES
 
 
 def _file(name: str, suffix: str, kind: Kind) -> Path | None:

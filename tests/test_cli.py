@@ -154,6 +154,17 @@ def test_check_starts_nothing(lab):
             "'magic' is unknown: choose from",
         ),
         (
+            "run testbed_wifi_lte --engine fake --strategy none/improved",
+            2,
+            "strategy 'none' has no improved form",
+        ),
+        (
+            "run testbed_wifi_lte --engine fake --set strategy.name=meter_throttling/best",
+            2,
+            "strategy 'meter_throttling' has no form 'meter_throttling/best'",
+        ),
+        ("list params none/improved", 2, "strategy 'none' has no improved form"),
+        (
             "run testbed_wifi_lte --engine fake --strategy none --strategy none",
             2,
             "requested twice",
@@ -179,6 +190,24 @@ def test_a_wrong_request_is_refused_before_anything_starts(lab, tmp_path, args, 
     assert (got.exit_code, got.stdout) == (code, "")
     assert message in got.stderr
     assert not out.exists()
+
+
+def test_both_forms_of_a_strategy_run_and_are_separate_groups(lab, tmp_path):
+    command = "run demand_swap --engine fake --duration 1 --quiet --set strategy.cth=0.4"
+    forms = "--strategy meter_throttling --strategy meter_throttling/improved"
+    assert lab(f"{command} {forms} --out", tmp_path / "r").exit_code == 0
+    folders = [tmp_path / "r" / f"meter_throttling{form}-1" for form in ("", "-improved")]
+    params = []
+    for folder, name in zip(folders, forms.split()[1::2], strict=True):
+        assert json.loads((folder / "result.json").read_text())["strategy"] == name
+        manifest = json.loads((folder / "manifest.json").read_text())
+        assert manifest["strategy"] == name
+        params.append(manifest["params"])
+    assert [each["cth"] for each in params] == [0.4, 0.4]
+    assert [each["at_floor"] for each in params] == ["keep", "backup"]
+    compared = lab("compare", *folders).output
+    assert "meter_throttling (n = 1" in compared
+    assert "meter_throttling/improved (n = 1" in compared
 
 
 def test_run_with_json_prints_only_the_result(lab, tmp_path):

@@ -113,10 +113,28 @@ def test_jain_lies_between_one_nth_and_one(rates):
     assert 1 / len(rates) - 1e-9 <= metrics.jain(rates) <= 1 + 1e-9
 
 
-def test_convergence_is_when_the_five_second_mean_arrives():
-    """2 Mb/s for 10 s, then 10: the mean over 5 s reaches 9 when 4.375 s of it are new."""
-    frames = [frame(n / 2, ue1=2.0 if n / 2 <= 10 else 10.0) for n in range(1, 81)]
-    assert metrics.convergence_s(frames) == 14.5
+def test_convergence_is_from_the_last_start_until_every_rate_stays():
+    """Three users that start and end one after the other, as on pooling; the last one needs 0.5 s."""
+
+    def at(t):
+        rates = {"ue1": 10.0 if t <= 50 else 0.0, "ue2": 12.0 if 5 < t <= 55 else 0.0}
+        return frame(t, **rates, ue3=0.0 if t <= 10 else 3.0 if t <= 10.5 else 12.0)
+
+    assert metrics.convergence_s([at(n / 2) for n in range(1, 121)]) == 0.5
+    assert metrics.convergence_s([at(n / 10) for n in range(1, 601)]) == pytest.approx(0.4)
+
+
+def test_convergence_does_not_depend_on_units_and_allows_rare_outliers():
+    def frames(scale, *outside):
+        return [
+            frame(n / 2, ue1=scale * (3.0 if n < 13 or n in outside else 10.0 + n % 2 * 0.5))
+            for n in range(1, 121)
+        ]
+
+    assert metrics.convergence_s(frames(1)) == metrics.convergence_s(frames(1000)) == 6.0
+    assert metrics.convergence_s(frames(1, 60, 70)) == 6.0
+    assert metrics.convergence_s(frames(1, 18)) == 9.0  # within the first 5 s
+    assert metrics.convergence_s(frames(1, *range(20, 100, 5))) is None
 
 
 def test_short_silent_or_unsettled_runs_have_no_convergence():

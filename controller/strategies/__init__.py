@@ -9,6 +9,7 @@ from controller.strategies.base import Strategy, StrategyParams, checked_params
 from controller.strategies.disjoint import Disjoint
 from controller.strategies.expected_throughput import ExpectedThroughput
 from controller.strategies.failures import failures_of
+from controller.strategies.forms import explain_unknown, named_forms
 from controller.strategies.loss_aware import LossAware
 from controller.strategies.meter_throttling import MeterThrottling
 from controller.strategies.none import NoStrategy
@@ -16,13 +17,17 @@ from controller.strategies.optimum import Optimum
 from controller.strategies.subflow_selection.strategy import SubflowSelection
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    "none": NoStrategy,
-    "meter_throttling": MeterThrottling,
-    "subflow_selection": SubflowSelection,
-    "optimum": Optimum,
-    "loss_aware": LossAware,
-    "expected_throughput": ExpectedThroughput,
-    "disjoint": Disjoint,
+    name: form
+    for strategy in (
+        NoStrategy,
+        MeterThrottling,
+        SubflowSelection,
+        Optimum,
+        LossAware,
+        ExpectedThroughput,
+        Disjoint,
+    )
+    for name, form in named_forms(strategy).items()
 }
 
 BUILT_IN = frozenset(STRATEGIES)  # `from_file.register` adds further ones to the table
@@ -37,7 +42,8 @@ def known(name: str) -> type[Strategy]:
     """
     if name not in STRATEGIES:
         raise UnknownStrategy(
-            f"strategy {name!r} is unknown: choose from {', '.join(sorted(STRATEGIES))}"
+            explain_unknown(name, STRATEGIES)
+            or f"strategy {name!r} is unknown: choose from {', '.join(sorted(STRATEGIES))}"
         )
     return STRATEGIES[name]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
@@ -77,6 +78,7 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
+    improved: ClassVar[Mapping[str, Any]] = {}  # defaults of NAME/improved (see `forms`)
     wakes_on_subflows: ClassVar[bool] = False  # decide at once when a subflow opens or closes
     Params: ClassVar[type[StrategyParams]] = StrategyParams
 
@@ -128,7 +130,7 @@ def without_subflows(plan: Plan) -> str | None:
 
 
 def checked_params(
-    schema: type[StrategyParams], values: dict[str, Any], doing: str, rate_scale: float = 1.0
+    schema: type[StrategyParams], values: Mapping[str, Any], doing: str, rate_scale: float = 1.0
 ) -> StrategyParams:
     """Return `values` as an object of the class `schema`, for a network with this rate scale.
 
@@ -136,7 +138,7 @@ def checked_params(
     the value and the bounds.
     """
     try:
-        return schema.model_validate(values).scaled(rate_scale)
+        return schema.model_validate(dict(values)).scaled(rate_scale)
     except ValidationError as error:
         raise ParamsRefused(f"{doing}: {_first_problem(schema, error)}") from error
 

@@ -10,14 +10,16 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from controller.errors import UserFileRefused
+from controller.errors import ParamsRefused, UserFileRefused
 from controller.strategies import BUILT_IN, STRATEGIES, Strategy
 from controller.strategies.failures import source_file
+from controller.strategies.forms import named_forms
+from controller.strategy_names import base_name
 from controller.user_file import import_file, stem
 
 
 def register(path: str) -> str:
-    """Load the strategy in a Python file, add it to `STRATEGIES`, and return its name.
+    """Load the strategy in a Python file, add its forms to `STRATEGIES`, and return its name.
 
     A file that is registered a second time is loaded anew. Raise `UserFileRefused` in the cases
     that `load` lists, and if another file with the same name is already registered.
@@ -26,7 +28,13 @@ def register(path: str) -> str:
     if before is not None and stem(path) not in BUILT_IN and source_file(before) != path:
         raise UserFileRefused(f"import {path}: {source_file(before)} has this name too, rename one")
     strategy = load(path)
-    STRATEGIES[strategy.name] = strategy
+    try:
+        forms = named_forms(strategy)
+    except ParamsRefused as error:
+        raise _refused(path, strategy, str(error)) from error
+    for old in [name for name in STRATEGIES if base_name(name) == strategy.name]:
+        del STRATEGIES[old]
+    STRATEGIES.update(forms)
     return strategy.name
 
 

@@ -17,10 +17,14 @@ and T2 the rate of Tier 2 since the last step:
      access point is not congested
 `windup_guard: false` switches off the use of T2 in steps 3 and 4. R_m is at least 0.05 Mb/s on the
 wire.
+
+With `at_floor: backup`, Tier 2 subflows become backup while BW is at R_m (`floor_backup`). They
+then carry nothing, so step 4 is left out: BW follows the MAC occupancy alone.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from controller import tiers
@@ -28,6 +32,7 @@ from controller.command import Decision, Throttle, Unthrottle, effective_floor_b
 from controller.observation import AccessPoint, Observation
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param
+from controller.strategies.floor_backup import FloorBackup, changes, is_backed_up
 from controller.units import rate_text
 
 UNUSED_FRACTION = 0.5
@@ -36,7 +41,8 @@ UNUSED_FRACTION = 0.5
 class MeterThrottlingParams(StrategyParams):
     """Hold the parameters of MP-SDN, with the names and defaults of the paper's section VI.
 
-    The paper does not have `m_floor`, `windup_guard`, `preseed` and `contention`.
+    The paper does not have `m_floor`, `windup_guard`, `preseed`, `at_floor`, `floor_steps` and
+    `room_factor`.
     """
 
     cth: float = param(
@@ -86,35 +92,59 @@ class MeterThrottlingParams(StrategyParams):
         "Choose the associations of single-path users before the first multipath user",
     )
     contention: Literal["none", "bianchi"] = param(
-        "none", "choice", "Model of WiFi collisions for the estimated rates of the users"
+        "bianchi", "choice", "Model of WiFi collisions for the estimated rates of the users"
+    )
+    at_floor: Literal["keep", "backup"] = param(
+        "keep", "choice", "Keep using Tier 2 subflows while the limit is at the floor, or not"
+    )
+    floor_steps: int = param(
+        1, "steps", "at_floor backup: steps at the floor before they become backup", ge=1, le=100
+    )
+    room_factor: float = param(
+        4.0, "1", "at_floor backup: used once more from this multiple of the floor", gt=1, le=1000
     )
 
 
 class MeterThrottling(Strategy):
     """Run MP-SDN: limit the Tier 2 traffic of each congested access point with a meter.
 
-    The strategy stores nothing between two decisions: the present limit of each access point is
-    part of the observation, also after a restart of the controller.
+    The present limit of each access point and the backup flags are part of the observation, also
+    after a restart of the controller.
     """
 
     name = "meter_throttling"
     Params = MeterThrottlingParams
     params: MeterThrottlingParams
+    improved = {"at_floor": "backup"}
+
+    def __init__(self, params: MeterThrottlingParams) -> None:
+        super().__init__(params)
+        self._backup = FloorBackup(params.floor_steps, params.room_factor)
 
     @classmethod
     def unfit(cls, plan: Plan) -> str | None:
         return None if plan.aps else "it limits users at access points, and this network has none"
 
     def decide(self, observation: Observation) -> list[Decision]:
-        decisions = (self._decide_for(ap, observation) for ap in observation.access_points)
-        return [decision for decision in decisions if decision is not None]
+        found = (self._decide_for(ap, observation) for ap in observation.access_points)
+        decisions = [decision for decision in found if decision is not None]
+        if self.params.at_floor == "keep":
+            return [*decisions, *changes(set(), {}, observation)]
+        limits_bps = {
+            each.command.ap: each.command.rate_bps
+            for each in decisions
+            if isinstance(each.command, Throttle)
+        }
+        floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
+        return [*decisions, *self._backup.decisions(limits_bps, floor_bps, observation)]
 
     def withdraw(self, observation: Observation) -> list[Decision]:
-        return [
+        lifted = [
             Decision(ap.id, "strategy withdrawn: limit lifted", Unthrottle(ap.id))
             for ap in observation.access_points
             if ap.meter_bps is not None
         ]
+        return [*lifted, *changes(set(), {}, observation)]
 
     def tier_settings(self) -> tiers.Settings:
         return tiers.Settings(
@@ -131,6 +161,8 @@ class MeterThrottling(Strategy):
                 ap.id, "no Tier 2 association is left here: limit lifted", Unthrottle(ap.id)
             )
             return lifted if ap.meter_bps is not None else None
+        if is_backed_up(ap.id, observation):
+            ap = replace(ap, tier2_bps=None)  # it carries nothing, which says nothing about room
         limit_bps, reason = self.next_limit(ap, observation.rate_scale)
         return Decision(ap.id, reason, Throttle(ap.id, addresses, limit_bps))
 

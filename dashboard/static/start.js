@@ -57,9 +57,18 @@ function bounds(param) {
   return from === null && to === null ? "" : ` ${from ?? "…"} to ${to ?? "…"}.`;
 }
 
+// The scenario's own parameters, for every form of its strategy: NAME and NAME/improved.
+function ownParams(chosen) {
+  const own = strategies.find((each) => each.name === scenario.strategy);
+  if (chosen === own) return scenario.params;
+  if (chosen.name.split("/")[0] !== scenario.strategy.split("/")[0]) return {};
+  const changed = own.params.filter((each) => scenario.params[each.name] !== each.default);
+  return Object.fromEntries(changed.map((each) => [each.name, scenario.params[each.name]]));
+}
+
 function fillParams() {
   const chosen = strategies.find((each) => each.name === $("strategy").value);
-  const given = chosen.name === scenario.strategy ? scenario.params : {};
+  const given = ownParams(chosen);
   $("strategy-help").textContent = chosen.unfit
     ? `This strategy does not fit this network: ${chosen.unfit}.`
     : chosen.help;

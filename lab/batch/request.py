@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from controller.strategy_names import folder_name
 from lab.batch.jobs import Job
 from lab.engines import registry
 from lab.errors import RequestError
@@ -107,7 +108,7 @@ def _admitted(request: Request) -> list[Job]:
 
 
 def _in_own_folder(job: Job, out: Path | None) -> Job:
-    folder = f"{job.scenario.strategy.name}-{job.scenario.seed}"
+    folder = f"{folder_name(job.scenario.strategy.name)}-{job.scenario.seed}"
     return job if out is None else replace(job, out=out / folder)
 
 

@@ -12,20 +12,17 @@ ones (MP-SDN).
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lab.run.convergence import convergence_s
 from lab.run.frame import ApSample, Frame
 from lab.run.report import ConnectionReport, Report
 from lab.topologies.topology import Topology
 
 SCHEMA = 2  # of manifest.json and result.json; schema 1 held wire rates
 NOT_SAMPLED = ApSample(tier1_mbps=None, tier2_mbps=None)
-CONVERGED_WITHIN = 0.10  # of the mean over the second half of the run
-CONVERGENCE_WINDOW_S = 5.0
-CONVERGENCE_AT_LEAST_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -122,37 +119,6 @@ def sd(rates: Sequence[float]) -> float | None:
         return None
     centre = sum(rates) / len(rates)
     return math.sqrt(sum((rate - centre) ** 2 for rate in rates) / len(rates))
-
-
-def convergence_s(frames: Sequence[Frame]) -> float | None:
-    """Return the time in s after which the total throughput stays close to its final level.
-
-    The final level is the mean over the second half of the run. The throughput is close if its mean
-    over the last 5 s differs from the final level by at most 10 %. Return None if the run is
-    shorter than 20 s, has no traffic, or is not close at its end.
-    """
-    if not frames or frames[-1].t < CONVERGENCE_AT_LEAST_S:
-        return None
-    totals = [sum(user.mbps or 0.0 for user in frame.user.values()) for frame in frames]
-    weights = intervals([frame.t for frame in frames])
-    half = frames[-1].t / 2
-    late = [
-        weight if frame.t > half else 0.0 for frame, weight in zip(frames, weights, strict=True)
-    ]
-    settled = mean(totals, late)
-    if not settled:
-        return None
-    since: float | None = None
-    window: deque[tuple[float, float, float]] = deque()
-    for frame, total, weight in zip(frames, totals, weights, strict=True):
-        window.append((frame.t, total, weight))
-        while window[0][0] <= frame.t - CONVERGENCE_WINDOW_S:
-            window.popleft()
-        if frame.t >= CONVERGENCE_WINDOW_S:
-            recent = mean([each[1] for each in window], [each[2] for each in window]) or 0.0
-            close = abs(recent - settled) <= CONVERGED_WITHIN * settled
-            since = (frame.t if since is None else since) if close else None
-    return since
 
 
 def _ap(

@@ -23,6 +23,7 @@ from typing import Any, TextIO
 
 import yaml
 
+from controller.strategy_names import base_name, folder_name
 from lab import sudo
 from lab.errors import LabError, RequestError
 from lab.extensions import COPIES, Extension
@@ -128,7 +129,7 @@ class Recorder:
 
         The runner calls this when a change during the run selects `name`.
         """
-        files = files_named({name}, self.engine)
+        files = files_named({base_name(name)}, self.engine)
         kept = self._manifest.get("extensions", [])
         if added := [each for each in files if each.row() not in kept]:
             self._copy(added)
@@ -217,7 +218,7 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
                     f"--out {out}: is there already and not empty. Choose another folder"
                 )
             return _made(out)
-        name = f"{scenario.name}-{scenario.strategy.name}-{scenario.seed}"
+        name = f"{scenario.name}-{folder_name(scenario.strategy.name)}-{scenario.seed}"
         stem = f"{datetime.now():%Y%m%d-%H%M%S}-{name}"
         _made(runs)
         for n in range(1, 1000):

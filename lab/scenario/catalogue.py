@@ -96,10 +96,10 @@ def parameter_rows(name: str) -> list[Row]:
     topology.
     """
     known = [*strategy_table.strategies(), *TOPOLOGIES]
-    if name not in known:
-        raise RequestError(f"list params: {unknown(name, known)}")
     if name in TOPOLOGIES:
         return checking.described(TOPOLOGIES[name].Params)
+    if "/" not in name and name not in known:
+        raise RequestError(f"list params: {unknown(name, known)}")
     return strategy_table.describe_params(name)
 
 

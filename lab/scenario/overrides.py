@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from controller.strategy_names import base_name
 from lab.errors import RequestError
 from lab.scenario.yaml_text import parse
 
@@ -28,11 +29,7 @@ class Overrides:
 
 def apply(raw: dict[str, Any], overrides: Overrides) -> None:
     if overrides.strategy is not None:
-        present = raw.get("strategy")
-        if not (isinstance(present, dict) and present.get("name") == overrides.strategy):
-            raw["strategy"] = {
-                "name": overrides.strategy
-            }  # the file's parameters belong to its own strategy
+        raw["strategy"] = _chosen(raw.get("strategy"), overrides.strategy)
     if overrides.cc is not None:
         set_value(raw, f"multipath.cc={overrides.cc}")
     if overrides.seed is not None:
@@ -41,6 +38,14 @@ def apply(raw: dict[str, Any], overrides: Overrides) -> None:
         raw["duration_s"] = float(overrides.duration_s)
     for setting in overrides.settings:
         set_value(raw, setting)
+
+
+def _chosen(present: Any, name: str) -> dict[str, Any]:
+    """Return the value of the key `strategy` for the strategy `name`. The parameters in the file,
+    in `present`, are kept for every form of the strategy that they belong to."""
+    if isinstance(present, dict) and base_name(str(present.get("name"))) == base_name(name):
+        return present | {"name": name}
+    return {"name": name}
 
 
 def set_value(raw: dict[str, Any], setting: str) -> None:

@@ -30,9 +30,13 @@ def params_of(name: str, source: str = "strategy") -> type[BaseModel]:
     Raise `RequestError`, which lists the known names, if there is no such strategy. The message
     begins with `source`.
     """
+    from controller.strategies import forms
+
     known = strategies()
     if name not in known:
-        raise RequestError(f"{source}: {unknown(name, sorted(known))}")
+        raise RequestError(
+            f"{source}: {forms.explain_unknown(name, known) or unknown(name, sorted(known))}"
+        )
     model: type[BaseModel] = known[name].Params
     return model
 
@@ -72,8 +76,13 @@ def unfit(topology: Topology) -> dict[str, str | None]:
 
 def summary(name: str) -> str:
     """Return the help text of a strategy: the first line of the docstring of the strategy's
-    module."""
-    return (sys.modules[strategies()[name].__module__].__doc__ or "").strip().partition("\n")[0]
+    module, and the presets if `name` is an improved form."""
+    from controller.strategies.forms import preset_text
+
+    strategy = strategies()[name]
+    line = (sys.modules[strategy.__module__].__doc__ or "").strip().partition("\n")[0]
+    presets = preset_text(strategy)
+    return f"{line} Improved form: {presets}." if presets else line
 
 
 def describe_params(name: str) -> list[dict[str, Any]]:

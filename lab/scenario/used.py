@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from controller.strategy_names import base_name
 from lab import extensions, user_file_kind
 from lab.extensions import Extension
 from lab.scenario.engine_table import ENGINES
@@ -23,7 +24,7 @@ def strategies(scenario: Scenario) -> list[str]:
 def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
     """Return the users' own files that are loaded when the scenario runs on the engine `engine`."""
     names = {
-        *strategies(scenario),
+        *map(base_name, strategies(scenario)),
         *scenario.congestion_controls,
         scenario.topology.kind,
     }

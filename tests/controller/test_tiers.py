@@ -1,9 +1,12 @@
 """The test vectors of MP-SDN, sections III and IV."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller import tiers
-from controller.observation import AccessPoint, Association, Observation
+from controller.control import Control
+from controller.observation import AccessPoint, Arc, Association, Observation, Subflow
 
 MBPS = 1_000_000
 APS = (AccessPoint("lte1", "lte", 46 * MBPS), AccessPoint("wifi1", "wifi", 54 * MBPS))
@@ -123,3 +126,52 @@ def test_single_path_users_and_primaries_are_tier_1():
 
 def test_a_multipath_user_with_one_connection_is_tier_1():
     assert tiers.categorise(seen(("u1", "wifi1", 30), multipath="u1")) == {("u1", "wifi1"): 1}
+
+
+def behind_links(observation: Observation, *failed: str) -> Observation:
+    """Add a server behind one link per access point, and a subflow of each association."""
+    arcs = [
+        Arc(ap.id, *ends, 100 * MBPS)
+        for ap in observation.access_points
+        for ends in (("s1", ap.id), (ap.id, "s1"))
+        if ap.id not in failed
+    ]
+    subflows = [
+        Subflow(
+            f"{each.user}-1", n, each.user, each.ap, "10.0.0.1:5001", f"{each.addresses[0]}:{n}"
+        )
+        for n, each in enumerate(observation.associations, 1)
+    ]
+    server = Arc("server", "10.0.0.1", "s1", 100 * MBPS)
+    return replace(observation, arcs=(server, *arcs), subflows=tuple(subflows))
+
+
+@pytest.mark.parametrize("selection", ["priority", "filtering"])
+@pytest.mark.parametrize("preseed", [True, False])
+def test_an_access_point_without_a_path_to_the_server_is_no_primary(selection, preseed):
+    network = seen(("u1", "wifi1", 54), ("u1", "lte1", 20), ("u2", "lte1", 20), multipath="u1")
+    settings = tiers.Settings(selection, preseed)
+    assert tiers.primaries(behind_links(network), settings) == {"u1": "wifi1"}
+    cut = behind_links(network, "wifi1")
+    assert tiers.cut_off(cut) == {("u1", "wifi1")}
+    assert tiers.categorise(cut, settings) == {
+        ("u1", "lte1"): 1,
+        ("u1", "wifi1"): 2,
+        ("u2", "lte1"): 1,
+    }
+    nothing_left = behind_links(network, "wifi1", "lte1")
+    assert tiers.primaries(nothing_left, settings) == {"u1": "wifi1"}
+
+
+@pytest.mark.parametrize("name", ["meter_throttling", "meter_throttling/improved"])
+def test_tiers_are_chosen_anew_when_the_primary_path_fails_and_when_it_comes_back(name):
+    network = seen(("u1", "wifi1", 54), ("u1", "lte1", 20), multipath="u1")
+    control = Control(name, {"categorisation_interval_s": 100})
+    primary = [
+        control.step(
+            replace(behind_links(network, *failed), now_ns=n * 2 * 10**9)
+        ).observation.tiers
+        for n, failed in enumerate(((), ("wifi1",), ("wifi1",), ()))
+    ]
+    assert [each["u1", "lte1"] for each in primary] == [2, 1, 1, 2]
+    assert [each["u1", "wifi1"] for each in primary] == [1, 2, 2, 1]

@@ -8,7 +8,7 @@ import yaml
 from dashboard import code_paths, create_app
 from dashboard.runs import StartRequest, checked
 from lab.errors import RequestError
-from lab.scenario import loading, strategy_table, yaml_text
+from lab.scenario import loading, yaml_text
 
 START = {"scenario": "testbed_wifi_lte", "engine": "testbed"}
 
@@ -62,10 +62,11 @@ def test_a_scenario_that_names_a_file_is_neither_loaded_nor_started_over_http(
     assert client.get("/scenarios/own").status_code == 422
 
 
-def test_a_registered_name_with_a_slash_is_a_name(monkeypatch):
-    assert code_paths.is_path("none/improved")
-    monkeypatch.setattr(strategy_table, "strategies", lambda: {"none/improved": object})
-    assert not code_paths.is_path("none/improved")
+def test_a_strategy_and_a_form_are_a_name():
+    assert not code_paths.is_path("meter_throttling/improved")
+    assert not code_paths.is_path("none/improved")  # refused later: there is no such form
+    for path in ("none/../mine", "none/mine.py", "none/my/mine", "mine/improved", "/improved"):
+        assert code_paths.is_path(path), path
 
 
 def test_the_page_of_a_run_loads_no_file_that_its_scenario_names(client, runs):

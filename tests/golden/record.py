@@ -74,6 +74,7 @@ EXTRA = {
 }
 INTENDED = (  # fields that a later change altered on purpose; README.md has the reasons
     "result.schema",
+    "result.convergence_s",
     "samples.link.*.mbps",
     "samples.link.*.backlog",
     "samples.link.*.loss",
@@ -219,7 +220,8 @@ def main(verb: str, file: str, *names: str) -> int:
     """Run the command line's verb; return 1 if `compare` found an unintended difference."""
     path = Path(file)
     if verb == "record":
-        path.write_text(packed(digests(list(names or cases()))), encoding="utf-8")
+        kept = unpacked(path.read_text(encoding="utf-8")) if names else {}
+        path.write_text(packed(kept | digests(list(names or cases()))), encoding="utf-8")
         return 0
     before = unpacked(path.read_text(encoding="utf-8"))
     chosen = {name: before[name] for name in names or before}

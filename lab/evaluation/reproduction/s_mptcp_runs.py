@@ -5,9 +5,8 @@ connection the mean rate from 20 to 50 s is computed. `total` is the sum of thes
 their population standard deviation (section 5.1).
 
 `settles` is the time in s from the start of the last connection until all connections have settled.
-A connection has settled when its rate, in windows of 1 s, is within 10 % of its mean from 35 to 50
-s. All windows must satisfy this for 5 s, and 90 % of the windows until 50 s. If the connections
-never settle, `settles` is `MOST_S`.
+`lab.run.convergence` says when they have: the final mean is that from 35 to 50 s. If the
+connections never settle, `settles` is `MOST_S`.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from lab.evaluation.reproduction.base import Case
 from lab.evaluation.reproduction.relations import Numbers
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
+from lab.run.convergence import settled_s
 from lab.run.frame import Frame
 from lab.run.reading import read_frames
 
@@ -27,8 +27,7 @@ LOSS_BASED = ("balia", "olia", "lia")
 DELAY_BASED = "wvegas"
 DELAYS_MS = (15, 30, 100, 200, 500)  # one way, Table 8
 WHOLE_MBPS = {"within": 20, "between": 40}  # of frames, without a collision
-LAST_START_S, JUDGED_S, SETTLED_S = 10.0, (20.0, 50.0), (35.0, 50.0)
-WINDOW_S, BAND, STAYS_S, MOSTLY = 1.0, 0.1, 5.0, 0.9
+LAST_START_S, JUDGED_S = 10.0, (20.0, 50.0)
 MOST_S = 40.0
 BY_PACING, BY_WINDOW = "pooling-pacing", "pooling-window"
 Rates = Sequence[tuple[float, float]]  # (end of a sample [s], Mb/s) of one connection
@@ -91,20 +90,10 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 def settles_s(connections: Sequence[Rates]) -> float:
     """Return the time in s from the start of the last connection until all connections have settled
     (see the module's docstring), or `MOST_S`."""
-    ends = [t for t, _ in connections[0] if LAST_START_S + WINDOW_S <= t <= SETTLED_S[1]]
-    targets = [_mean(each, *SETTLED_S) for each in connections]
-    inside = [
-        all(
-            abs(_mean(each, t - WINDOW_S, t) - target) <= BAND * target
-            for each, target in zip(connections, targets, strict=True)
-        )
-        for t in ends
-    ]
-    for n, t in enumerate(ends):
-        stays = [good for good, end in zip(inside[n:], ends[n:], strict=True) if end <= t + STAYS_S]
-        if t + STAYS_S <= ends[-1] and all(stays) and sum(inside[n:]) >= MOSTLY * len(inside[n:]):
-            return max(0.0, t - WINDOW_S - LAST_START_S)
-    return MOST_S
+    times = [t for t, _ in connections[0]]
+    rates = [[mbps for _, mbps in each] for each in connections]
+    settled = settled_s(times, rates, LAST_START_S, JUDGED_S[1])
+    return MOST_S if settled is None else settled
 
 
 def _rate_mbps(frame: Frame, user: str) -> float:

@@ -1,0 +1,83 @@
+"""Derive the improved form of a strategy, which is named `NAME/improved`.
+
+A plain name is the paper's form. A strategy declares its own form as a class attribute, such as
+`improved = {"at_floor": "backup"}`: default values of parameters that differ from the paper's. The
+improved form is the same class with these defaults, so a parameter that a user gives overrides the
+preset like any other default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from typing import Any
+
+from pydantic import create_model
+
+from controller.strategies.base import Strategy, StrategyParams, checked_params
+from controller.strategy_names import IMPROVED, SEPARATOR
+
+
+def named_forms(strategy: type[Strategy]) -> dict[str, type[Strategy]]:
+    """Map each name of a strategy to a class: its own name, and `NAME/improved` if it has presets.
+
+    A class does not inherit presets. Raise `ParamsRefused` if `strategy.improved` has an unknown
+    parameter or a wrong value.
+    """
+    forms = {strategy.name: strategy}
+    if vars(strategy).get("improved"):
+        form = _improved(strategy)
+        forms[form.name] = form
+    return forms
+
+
+def explain_unknown(name: str, known: Iterable[str]) -> str:
+    """Return why `name`, which is not in `known`, is no form of a strategy that is in `known`.
+
+    Return an empty text if the part of `name` before the slash is no strategy in `known` either.
+    """
+    base, slash, _ = name.partition(SEPARATOR)
+    known = list(known)
+    if not slash or base not in known:
+        return ""
+    forms = [each for each in known if each.startswith(base + SEPARATOR)]
+    if forms:
+        return f"strategy '{base}' has no form {name!r}: choose from {', '.join([base, *forms])}"
+    having = ", ".join(each for each in known if SEPARATOR in each) or "none"
+    return f"strategy '{base}' has no improved form: leave out the slash, or choose from {having}"
+
+
+def preset_text(strategy: type[Strategy]) -> str:
+    """Return the presets of an improved form, such as `at_floor: backup`; empty for other forms."""
+    if SEPARATOR not in strategy.name:
+        return ""
+    return ", ".join(f"{key}: {value}" for key, value in strategy.improved.items())
+
+
+def _improved(strategy: type[Strategy]) -> type[Strategy]:
+    name = f"{strategy.name}{SEPARATOR}{IMPROVED}"
+    checked = checked_params(strategy.Params, strategy.improved, f"presets of '{name}'")
+    members = {
+        "__module__": strategy.__module__,
+        "__doc__": strategy.__doc__,
+        "name": name,
+        "Params": _with_defaults(strategy.Params, checked, strategy.improved),
+    }
+    return type(strategy.__name__, (strategy,), members)
+
+
+def _with_defaults(
+    params: type[StrategyParams], checked: StrategyParams, keys: Iterable[str]
+) -> type[StrategyParams]:
+    fields: dict[str, Any] = {}
+    for key in keys:
+        field = copy(params.model_fields[key])
+        field.default = getattr(checked, key)
+        fields[key] = (field.annotation, field)
+    return create_model(
+        params.__name__,
+        __base__=params,
+        __module__=params.__module__,
+        __doc__=params.__doc__,
+        **fields,
+    )

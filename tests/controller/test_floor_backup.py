@@ -1,0 +1,116 @@
+"""Tier 2 subflows are backup while the limit of their access point is at its floor."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.command import SetBackup
+from controller.control import Control
+from controller.observation import AccessPoint, Association, Observation, Subflow
+
+MBPS = 1_000_000
+FLOOR, CONGESTED, IDLE = 100_000, 0.99, 0.1
+PRIMARY, SECONDARY = ("ue1-1", 1), ("ue1-1", 2)
+
+
+class Network:
+    """One user on LTE, its primary, and on WiFi; every command takes effect at once."""
+
+    def __init__(self, subflows=(PRIMARY, SECONDARY), **params):
+        self.control = Control("meter_throttling/improved", params)
+        self.limit_bps, self.now_ns, self.decided = None, 0, []
+        ends = {PRIMARY: ("lte1", "10.2.0.1"), SECONDARY: ("wifi1", "10.1.0.1")}
+        self.subflows = {
+            key: Subflow(*key, "ue1", ends[key][0], "10.0.0.1:5001", f"{ends[key][1]}:{key[1]}")
+            for key in subflows
+        }
+
+    def observation(self, occupancy, tier2_bps):
+        return Observation(
+            self.now_ns,
+            (
+                AccessPoint("lte1", "lte", 40 * MBPS, 0.5),
+                AccessPoint("wifi1", "wifi", 20 * MBPS, occupancy, tier2_bps, self.limit_bps),
+            ),
+            (
+                Association("ue1", "lte1", 40 * MBPS, 1.0, ("10.2.0.1",)),
+                Association("ue1", "wifi1", 20 * MBPS, 1.0, ("10.1.0.1",)),
+            ),
+            frozenset({"ue1"}),
+            tuple(self.subflows.values()),
+        )
+
+    def steps(self, count, occupancy):
+        """Make control steps with this MAC occupancy at the WiFi access point."""
+        for _ in range(count):
+            used = 0 if self.is_backup else self.limit_bps
+            step = self.control.step(self.observation(occupancy, used))
+            assert not step.refused
+            self.decided = step.decisions
+            for each in step.decisions:
+                if isinstance(each.command, SetBackup):
+                    key = each.command.subflow
+                    self.subflows[key] = replace(self.subflows[key], backup=each.command.backup)
+                else:
+                    self.limit_bps = getattr(each.command, "rate_bps", None)
+            self.now_ns += 2 * 10**9
+        return self
+
+    @property
+    def is_backup(self):
+        return SECONDARY in self.subflows and self.subflows[SECONDARY].backup
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_subflow_is_backup_after_that_many_steps_at_the_floor(steps):
+    network = Network(floor_steps=steps)
+    assert not network.steps(steps - 1, CONGESTED).is_backup
+    assert network.steps(1, CONGESTED).is_backup
+    assert network.limit_bps == FLOOR
+    assert not network.subflows[PRIMARY].backup
+    assert any("limit is 0.1 Mb/s: backup" in each.reason for each in network.decided)
+
+
+def test_the_limit_grows_while_nothing_is_sent_and_the_subflow_comes_back_with_room():
+    network = Network().steps(5, CONGESTED)
+    network.steps(1, 0.5)  # 0.135 Mb/s: less than four times the floor
+    assert network.limit_bps > FLOOR
+    assert network.is_backup
+    network.steps(1, IDLE)
+    assert network.limit_bps >= 4 * FLOOR
+    assert not network.is_backup
+    network.steps(1, 0.9)  # halved, still above the floor
+    assert not network.is_backup
+    assert network.steps(5, CONGESTED).is_backup
+
+
+def test_the_count_begins_anew_when_the_limit_has_left_the_floor():
+    network = Network(floor_steps=3).steps(2, CONGESTED).steps(1, 0.5).steps(2, CONGESTED)
+    assert not network.is_backup
+    assert network.steps(1, CONGESTED).is_backup
+
+
+def test_a_restarted_controller_goes_on_from_the_flags():
+    network = Network().steps(2, CONGESTED)
+    network.control = Control("meter_throttling/improved", {"floor_steps": 100})
+    assert network.steps(3, CONGESTED).is_backup
+    assert not network.steps(3, IDLE).is_backup
+
+
+def test_the_only_subflow_of_a_connection_stays_in_use():
+    network = Network(subflows=(SECONDARY,)).steps(5, CONGESTED)
+    assert network.limit_bps == FLOOR
+    assert not network.is_backup
+
+
+@pytest.mark.parametrize("name", ["none", "meter_throttling"])
+def test_another_strategy_or_the_papers_form_uses_the_subflow_once_more(name):
+    network = Network().steps(2, CONGESTED)
+    network.control.switch(name)
+    assert not network.steps(1, CONGESTED).is_backup
+
+
+def test_a_changed_parameter_uses_the_subflow_once_more():
+    network = Network().steps(2, CONGESTED)
+    network.control.change({"at_floor": "keep"})
+    assert not network.steps(1, CONGESTED).is_backup
