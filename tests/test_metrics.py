@@ -134,7 +134,7 @@ def test_convergence_does_not_depend_on_units_and_allows_rare_outliers():
     assert metrics.convergence_s(frames(1)) == metrics.convergence_s(frames(1000)) == 6.0
     assert metrics.convergence_s(frames(1, 60, 70)) == 6.0
     assert metrics.convergence_s(frames(1, 18)) == 9.0  # within the first 5 s
-    assert metrics.convergence_s(frames(1, *range(20, 100, 5))) is None
+    assert metrics.convergence_s(frames(1, *range(20, 119, 5))) is None
 
 
 def test_short_silent_or_unsettled_runs_have_no_convergence():
