@@ -25,6 +25,7 @@ from lab.cli.own_files import with_option
 from lab.errors import LabError
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.run.recorder import RUNS
+from lab.scenario.stacks import STACKS
 
 
 class CommandLine(click.Group):
@@ -78,6 +79,11 @@ def cli() -> None:
     help="Replace the scenario's strategy. Give it several times to compare strategies.",
 )
 @click.option("--cc", metavar="NAME|FILE", help="Replace the scenario's congestion control.")
+@click.option(
+    "--stack",
+    type=click.Choice(list(STACKS)),
+    help="Multipath TCP of the simulator: that of the papers' kernel, or of today's.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Replace the scenario's seed.")
 @click.option(
     "--repeat",

@@ -9,23 +9,18 @@ from pathlib import Path
 import pytest
 from test_cli import lab  # noqa: F401 - a fixture
 
-from lab.cli.terminal import Terminal
 from lab.evaluation.reproduction import (
     PAPERS,
     dtmc,
-    mp_sdn,
     mp_sdn_runs,
-    mptcp_la,
     mptcp_la_benefit,
     mptcp_la_runs,
-    rat_study,
     rat_study_runs,
     s_mptcp,
     s_mptcp_runs,
 )
-from lab.evaluation.reproduction.base import Case, Claim, Paper
+from lab.evaluation.reproduction.base import Case, Claim
 from lab.evaluation.reproduction.relations import Constant, Every, Relation, Value
-from lab.evaluation.reproduction.runs import reproduce
 from lab.results.documents import FinishedRun
 from lab.run.frame import ApSample, Frame
 from lab.scenario.loading import load
@@ -40,17 +35,6 @@ LOW, HIGH, NEAR, WIDE = (
 FOUND = {
     name: [{"T": each} for each in values]
     for name, values in {"low": LOW, "high": HIGH, "near": NEAR, "wide": WIDE}.items()
-}
-
-
-NUMBERS = {  # the numbers that each `measure` returns
-    "mp_sdn": "T sp mp un un+ ac used t1_before t2_before t2_low t1_after T_wifi1 "
-    "T_ue1 T_ue4 t2_wifi1 t2_wifi2 t2_wifi3",
-    "s_mptcp": "total sd settles",
-    "mptcp_la": "T wifi_before lte_before wifi_lossy lte_lossy wifi_late lte_late "
-    "wifi_lossy_most wifi_back_most",
-    "dtmc": "T out_of_order retransmitted lost rtt active forecast",
-    "rat_study": "T W L",
 }
 
 
@@ -312,53 +296,3 @@ def test_every_case_loads_and_has_its_own_name(name):
     assert len({case.name for case in cases}) == len(cases)
     for case in cases[:: max(1, len(cases) // 12)]:
         load(case.scenario, Overrides(case.strategy, case.cc, 1, case.duration_s, case.settings))
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_the_page_judges_every_claim(name):
-    """With equal numbers everywhere, a page still has a row for every claim."""
-    paper = PAPERS[name]
-    claims = {
-        each.__name__.rpartition(".")[2]: each.CLAIMS
-        for each in (mp_sdn, s_mptcp, mptcp_la, dtmc, rat_study)
-    }[name]
-    relations = [each for claim in claims for each in claim.relations if isinstance(each, Relation)]
-    sides = [
-        side for each in relations for side in (each.left, each.right) if isinstance(side, Value)
-    ]
-    numbers = dict.fromkeys(NUMBERS[name].split(), 5.0)
-    found = {case.name: [numbers, numbers] for case in paper.cases}
-    assert {side.case for side in sides} <= set(found)
-    page = paper.page(found)
-    strengths = {claim.name: claim.strength + ", judged" * claim.judged for claim in claims}
-    assert all(
-        f"| {claim.name} | {strengths[claim.name]} | {claim.text} |" in page for claim in claims
-    )
-
-
-def test_an_unknown_paper_is_refused(lab):  # noqa: F811
-    refused = lab("reproduce", "unknown")
-    assert refused.exit_code == 2
-    assert "choose from dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp" in refused.stderr
-
-
-@pytest.mark.whole
-def test_the_page_says_how_it_was_made(tmp_path):
-    tiny = tuple(
-        Case(f"case{n}", "rat_setup_1", ("traffic_volume_mb=0.1",), "reno", duration_s=5)
-        for n in (1, 2)
-    )
-    paper = Paper("tiny", "Tiny", tiny, rat_study_runs.measure, lambda found: f"{len(found)} cases")
-    PAPERS["tiny"] = paper
-    try:
-        for _ in range(2):
-            page = reproduce("tiny", 2, Terminal(), tmp_path / "runs", tmp_path / "pages")
-            assert page == tmp_path / "pages" / "tiny.md"
-    finally:
-        del PAPERS["tiny"]
-    text = (tmp_path / "pages" / "tiny.md").read_text()
-    assert text.startswith(
-        "# Tiny\n\nMade by `./run_lab.sh reproduce tiny --repeat 2` with version"
-    )
-    assert "seeds 1 to 2, 4 runs" in text
-    assert text.endswith("2 cases\n")

@@ -41,6 +41,7 @@ class Request:
     out: Path | None = None
     vm: bool = False
     wait: bool = False
+    stack: str | None = None
 
 
 def checked(request: Request) -> list[Job]:
@@ -82,6 +83,7 @@ def plan(request: Request) -> list[Scenario]:
             request.duration_s,
             request.settings,
             registry.is_slow(request.engine, request.vm),
+            request.stack,
         )
         scenarios.append(scenario.load(request.scenario, first))
         first_seed = scenarios[-1].seed

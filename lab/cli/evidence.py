@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lab.cli.trial import Trial
+from lab.scenario.stacks import STACKS
 
 ENGINES = ("sim", "mininet")
 duration_option = click.option(
@@ -97,6 +98,11 @@ def crosscheck(
     metavar="ID",
     help="Check this claim only (mininet). Give it several times for several claims.",
 )
+@click.option(
+    "--stack",
+    type=click.Choice(list(STACKS)),
+    help="Multipath TCP of the papers' kernel or of today's. Default: both, side by side.",
+)
 @duration_option
 @tries_option
 @click.option(
@@ -119,6 +125,7 @@ def reproduce(
     repeat: int,
     engine: str,
     claims: tuple[str, ...],
+    stack: str | None,
     duration_s: float | None,
     tries: int,
     runs: Path | None,
@@ -126,8 +133,9 @@ def reproduce(
 ) -> None:
     """Repeat the experiments of PAPER.
 
-    Run them in the simulator and write docs/reproduction/PAPER.md. With `--engine mininet`, check
-    the claims that fit into the emulation in both engines, with the same settings, and write
+    Run them in the simulator, with the Multipath TCP of the papers' kernel and with today's, and
+    write docs/reproduction/PAPER.md, unless that page is of more seeds. With `--engine mininet`,
+    check the claims that fit into the emulation in both engines, with the same settings, and write
     docs/reproduction/PAPER_mininet.md.
 
     Runs that exist already are kept: an interrupted command continues.
@@ -138,5 +146,8 @@ def reproduce(
     if engine == ENGINES[0]:
         if claims or duration_s:
             raise click.UsageError("--claim and --duration belong to --engine mininet")
-        ctx.exit(reproducing.main(paper, repeat, runs, pages))
+        stacks = (stack,) if stack else tuple(STACKS)
+        ctx.exit(reproducing.main(paper, repeat, runs, pages, stacks))
+    if stack == "paper":
+        raise click.UsageError("--stack paper belongs to --engine sim: the emulation has a kernel")
     ctx.exit(reproducing.emulated(paper, repeat, claims, Trial(duration_s, tries), runs, pages))

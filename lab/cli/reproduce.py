@@ -16,18 +16,25 @@ from lab.evaluation.paired_runs import ENGINES, PairedRuns
 from lab.evaluation.reproduction.emulated_runs import reproduce_in_emulation
 from lab.evaluation.reproduction.runs import PAGES, RUNS, reproduce
 from lab.run.outcome import EXIT_INTERRUPTED
+from lab.scenario.stacks import STACKS
 
 QUICK = 3  # seeds
 TRIAL = Trial()
 
 
-def main(name: str, repeat: int, runs: Path | None = None, pages: Path | None = None) -> int:
+def main(
+    name: str,
+    repeat: int,
+    runs: Path | None = None,
+    pages: Path | None = None,
+    stacks: Sequence[str] = tuple(STACKS),
+) -> int:
     """Run a paper's experiments in the simulator, and write its page. Return the exit code.
 
-    `name` is the paper. Each case (experiment) is run `repeat` times. Runs that exist already are
-    not repeated. An interruption leaves the page unchanged.
+    `name` is the paper. Each case (experiment) is run `repeat` times with each of `stacks`. Runs
+    that exist already are not repeated. An interruption leaves the page unchanged.
     """
-    return _end(reproduce(name, repeat, Terminal(), runs or RUNS, pages or PAGES))
+    return _end(reproduce(name, repeat, Terminal(), runs or RUNS, pages or PAGES, stacks))
 
 
 def emulated(

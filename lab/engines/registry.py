@@ -55,7 +55,7 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
     if entry(name).real_time:
         relays.check(scenario.network)
-    for setting in ("scheduler", "penalisation", *VARIANTS):
+    for setting in ("stack", "scheduler", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     load_laws(name)
     for cc in scenario.congestion_controls:

@@ -31,7 +31,8 @@ class Header:
     run, and its status.
 
     `flips` lists the changes that were made by hand during the run, each as {"t", "target",
-    "value"}.
+    "value"}. `stack` names the implementation of Multipath TCP; None stands for another
+    combination of settings in the simulator.
     """
 
     run_id: str
@@ -42,6 +43,7 @@ class Header:
     rate_scale: float
     status: str
     flips: tuple[Mapping[str, Any], ...] = ()
+    stack: str | None = None
 
 
 def result(
@@ -69,6 +71,7 @@ def result(
         "duration_s": frames[-1].t if frames else 0.0,
         "rate_scale": header.rate_scale,
         "flips": [dict(each) for each in header.flips],
+        "stack": header.stack,
         "status": header.status,
         "overloaded": known.overload.overloaded,
         "overload": known.overload.to_json() if report else {},

@@ -13,6 +13,7 @@ from lab.run.frame import Frame
 from lab.run.reading import read_frames
 from lab.run.recorder import Recorder
 from lab.run.report import Report
+from lab.scenario import engine_table, stacks
 from lab.scenario.schema import Scenario
 
 EXIT_INTERRUPTED = 130
@@ -87,4 +88,10 @@ def _header(scenario: Scenario, recorder: Recorder, status: str) -> metrics.Head
         scenario.rate_scale,
         status,
         tuple(recorder.flips),
+        _stack(scenario, recorder.engine),
     )
+
+
+def _stack(scenario: Scenario, engine: str) -> str | None:
+    known = engine_table.entry(engine).stacks
+    return stacks.named(scenario.multipath.model_dump()) if len(known) > 1 else known[0]

@@ -127,7 +127,7 @@ def _has_all_settings(engine: str, scenario: Scenario) -> bool:
     """Return whether an engine supports the congestion controls and settings of a scenario."""
     multipath = scenario.multipath
     settings = [("cc", cc) for cc in scenario.congestion_controls]
-    for name in ("scheduler", "penalisation", *VARIANTS):
+    for name in ("stack", "scheduler", "penalisation", *VARIANTS):
         settings.append((name, getattr(multipath, name)))
     try:
         for name, value in settings:

@@ -13,6 +13,7 @@ from typing import Any
 from lab import extensions, user_file_kind
 from lab.congestion import BUILT_IN
 from lab.errors import MachineLacks, RequestError, unknown
+from lab.scenario.stacks import STACKS
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Entry:
     - `cc`: the built-in congestion controls that the engine can run
     - `law_suffix`: the file name suffix of a user's own congestion control for this engine
     - `variants`: the allowed values of the keys `balia_decrease` and `olia_metric` of a scenario
+    - `stacks`: the allowed values of the key `stack`; every engine runs scenarios without it
     - `schedulers`, `penalisation`: the allowed values of these keys
     - `lacks`: for each key, why the engine allows no other value
     """
@@ -35,6 +37,7 @@ class Entry:
     variants: tuple[str, ...] = ("kernel",)
     penalisation: tuple[bool, ...] = (False,)
     law_suffix: str = user_file_kind.C
+    stacks: tuple[str, ...] = ("linux",)
 
 
 KERNEL_LACKS = {
@@ -55,6 +58,7 @@ ENGINES: dict[str, Entry] = {
         variants=("kernel", "draft"),
         penalisation=(False, True),
         law_suffix=user_file_kind.PYTHON,
+        stacks=tuple(STACKS),
     ),
     "mininet": Entry(
         "lab.engines.mininet.engine:MininetEngine",
@@ -83,8 +87,8 @@ def congestion_controls(name: str) -> tuple[str, ...]:
 def refuse(name: str, setting: str, value: Any) -> None:
     """Raise an error if the engine `name` does not support `value`; otherwise do nothing.
 
-    `setting` is a key of `multipath` in the scenario. The error is `RequestError` if a user's
-    congestion control lacks the file for this engine, else `MachineLacks`.
+    `setting` is a key of `multipath` in the scenario. The error is `RequestError` for a stack, and
+    if a user's congestion control lacks the file for this engine, else `MachineLacks`.
     """
     engine = entry(name)
     if setting == "cc" and (missing := extensions.missing_half(value, engine.law_suffix)):
@@ -92,6 +96,13 @@ def refuse(name: str, setting: str, value: Any) -> None:
             f"cc '{value}' on engine '{name}': {missing} is missing. Write it (docs/extend.md), or "
             "choose another engine"
         )
+    if setting == "stack":
+        if value not in (None, *engine.stacks):
+            raise RequestError(
+                f"stack '{value}' on engine '{name}': the emulation has the Multipath TCP of its "
+                "kernel. Choose --stack linux, or --engine sim"
+            )
+        return
     able: tuple[Any, ...] = {
         "cc": congestion_controls(name),
         "scheduler": engine.schedulers,

@@ -7,6 +7,7 @@ from typing import Any
 
 from controller.strategy_names import base_name
 from lab.errors import RequestError
+from lab.scenario import stacks
 from lab.scenario.yaml_text import parse
 
 
@@ -25,6 +26,7 @@ class Overrides:
     duration_s: float | None = None
     settings: tuple[str, ...] = ()
     slow_machine: bool = False
+    stack: str | None = None
 
 
 def apply(raw: dict[str, Any], overrides: Overrides) -> None:
@@ -32,6 +34,8 @@ def apply(raw: dict[str, Any], overrides: Overrides) -> None:
         raw["strategy"] = _chosen(raw.get("strategy"), overrides.strategy)
     if overrides.cc is not None:
         set_value(raw, f"multipath.cc={overrides.cc}")
+    if overrides.stack is not None:
+        raw["multipath"] = stacks.chosen(overrides.stack, raw.get("multipath"))
     if overrides.seed is not None:
         raw["seed"] = overrides.seed
     if overrides.duration_s is not None:

@@ -20,6 +20,7 @@ from pydantic import (
 
 from lab import extensions
 from lab.errors import unknown
+from lab.scenario.stacks import with_settings_of
 from lab.topologies.topology import Topology
 
 DAY_S = 86_400
@@ -90,12 +91,15 @@ class Multipath(Part):
       Internet-Draft, or that of the multipath-tcp.org kernel
     - `expected_by`: how a subflow is limited to the throughput that the controller expects of it:
       by its pacing rate, or by its congestion window as in S-MPTCP's Algorithm 5
+    - `stack`: the implementation that the simulator takes after (`lab.scenario.stacks`). It sets
+      `scheduler` and `penalisation`; without it, these two are free
     - `penalisation`: while the receive window is full, reinject the data that the receiver waits
       for, and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the
       multipath-tcp.org kernel). It is off by default, because upstream Linux does not do this.
     """
 
     cc: str = "reno"
+    stack: Literal["paper", "linux"] | None = None
     scheduler: Literal["lowest_rtt", "linux", "round_robin", "redundant"] = "lowest_rtt"
     receive_buffer_kb: Annotated[int, Field(ge=16, le=1_000_000)] = 4000
     server_enabled: bool = True
@@ -105,6 +109,13 @@ class Multipath(Part):
     penalisation: bool = False
 
     _cc = field_validator("cc")(known_cc)
+
+    @model_validator(mode="before")
+    @classmethod
+    def has_the_settings_of_its_stack(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("stack"), str):
+            return with_settings_of(data["stack"], data)
+        return data
 
     @property
     def by_window(self) -> bool:

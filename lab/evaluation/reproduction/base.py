@@ -8,13 +8,12 @@ one fails. Otherwise it is not significant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lab.evaluation.reproduction.relations import Found, Judged, Numbers
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
-from lab.results.tables import markdown_table
 
 FRAME_BITS = 8 * 1514  # of a full Ethernet frame
 PAYLOAD = 1420 / 1514  # the share of a frame that is data of Multipath TCP
@@ -76,15 +75,18 @@ class Claim:
 class Paper:
     """Describe a paper: its name on the command line, its cases (experiments), and two functions.
 
-    `measure` returns the numbers of a finished run of a case. `page` returns the Markdown text of
-    the paper's page; its argument holds the numbers of all runs by case.
+    `measure` returns the numbers of a finished run of a case. `tables` returns Markdown with tables
+    of what was measured; its argument holds the numbers of all runs by case. `note` explains the
+    symbols in the claims.
     """
 
     name: str
     title: str
     cases: tuple[Case, ...]
     measure: Callable[[Case, FinishedRun], Numbers]
-    page: Callable[[Found], str]
+    tables: Callable[[Found], str]
+    claims: tuple[Claim, ...] = ()
+    note: str = ""
 
 
 def joined(*parts: str) -> str:
@@ -92,27 +94,7 @@ def joined(*parts: str) -> str:
     return "\n\n".join(parts)
 
 
-def claims_section(claims: Sequence[Claim], found: Found, note: str) -> str:
-    """Return Markdown: a sentence that says how many judged claims agree, the text `note`, and a
-    table of all claims."""
-    judged = [each for each in claims if each.judged]
-    agree = sum(each.verdict(found) == "agrees" for each in judged)
-    return f"{agree} of {len(judged)} judged claims agree. {note}\n\n{_claims_table(claims, found)}"
-
-
 def average(found: Found, case: str, number: str) -> float:
     """Return the mean over all seeds of the number with the name `number`, such as "T", in a
     case."""
     return mean([each[number] for each in found[case]])
-
-
-def _claims_table(claims: Sequence[Claim], found: Found) -> str:
-    rows = []
-    for claim in claims:
-        verdict = claim.verdict(found)
-        strength = f"{claim.strength}, judged" if claim.judged else claim.strength
-        why = f". {claim.why}" if claim.why and verdict != "agrees" else ""
-        evidence = f"{claim.evidence(found)}{why}"
-        rows.append([claim.name, strength, claim.text, verdict, evidence])
-    head = ("claim", "strength", "the paper says", "verdict", "relations that hold, and figures")
-    return markdown_table(head, rows)

@@ -18,7 +18,6 @@ from lab.evaluation.reproduction.base import (
     Claim,
     Paper,
     average,
-    claims_section,
     joined,
 )
 from lab.evaluation.reproduction.relations import (
@@ -225,15 +224,10 @@ CLAIMS = (
 )
 
 
-def page(found: Found) -> str:
-    """Return the Markdown page: the claims, a table by number of paths, and a table of the
+def tables(found: Found) -> str:
+    """Return Markdown: a table by number of paths, and a table of the
     forecasts."""
     return joined(
-        claims_section(
-            CLAIMS,
-            found,
-            "T is goodput in Mb/s; first-n are the first n of fifteen paths.",
-        ),
         "## The first n of fifteen paths (Figures 5 to 11)",
         f"Goodput in Mb/s with all paths (`{PLAIN}`), with those that `{CHOSEN}` chooses (in "
         f"brackets: how many, and the forecast) and with the best choice (`{BEST}`). The other "
@@ -275,4 +269,12 @@ def _forecasts(found: Found) -> str:
     return markdown_table(("paths", "loss", "forecast", "measured"), rows)
 
 
-DTMC = Paper("dtmc", "Select a few of many paths by a Markov chain", tuple(_cases()), measure, page)
+DTMC = Paper(
+    "dtmc",
+    "Select a few of many paths by a Markov chain",
+    tuple(_cases()),
+    measure,
+    tables,
+    CLAIMS,
+    "T is goodput in Mb/s; first-n are the first n of fifteen paths.",
+)

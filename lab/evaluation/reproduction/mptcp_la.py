@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import product
 from statistics import quantiles
 
-from lab.evaluation.reproduction.base import Claim, Paper, average, claims_section, joined
+from lab.evaluation.reproduction.base import Claim, Paper, average, joined
 from lab.evaluation.reproduction.mptcp_la_benefit import (
     TITLES,
     Benefit,
@@ -210,15 +210,10 @@ CLAIMS = (
 )
 
 
-def page(found: Found) -> str:
-    """Return the Markdown page: the claims, a table of the benefit by loss, and a table of the run
+def tables(found: Found) -> str:
+    """Return Markdown: a table of the benefit by loss, and a table of the run
     in which the loss changes."""
     return joined(
-        claims_section(
-            CLAIMS,
-            found,
-            "T is goodput in Mb/s; a+b are the rates of WiFi and LTE in Mb/s.",
-        ),
         "## Benefit of the second path (Figure 3) and of leaving it (Figure 4)",
         "Median, and in brackets first and third quartile, of 25 pairs of bandwidths. Runs of "
         "20 s, receive buffer 1000 kB, no jitter. The goodput of a path alone is reduced to "
@@ -254,5 +249,11 @@ def _dynamics_table(found: Found) -> str:
 
 
 MPTCP_LA = Paper(
-    "mptcp_la", "A path that loses packets: use it or leave it", tuple(cases()), measure, page
+    "mptcp_la",
+    "A path that loses packets: use it or leave it",
+    tuple(cases()),
+    measure,
+    tables,
+    CLAIMS,
+    "T is goodput in Mb/s; a+b are the rates of WiFi and LTE in Mb/s.",
 )

@@ -3,7 +3,7 @@ and WiFi."""
 
 from __future__ import annotations
 
-from lab.evaluation.reproduction.base import Paper, claims_section, joined
+from lab.evaluation.reproduction.base import Paper, joined
 from lab.evaluation.reproduction.rat_study_claims import CLAIMS
 from lab.evaluation.reproduction.rat_study_relations import CONGESTION_CONTROLS
 from lab.evaluation.reproduction.rat_study_runs import cell, measure
@@ -19,22 +19,18 @@ def _names() -> list[str]:
     return list(dict.fromkeys(side.case for side in sides if isinstance(side, Value)))
 
 
-def page(found: Found) -> str:
-    """Return the Markdown page: the claims, then a table of all experiments."""
-    judged = [each for each in CLAIMS if each.judged]
-    agreeing = [each.name for each in judged if each.verdict(found) == "agrees"]
+NOTE = (
+    "T is the volume of a node over the time until all of it has arrived, in Mb/s; W and L are its "
+    "parts by WiFi and by LTE (in Setups II and III, by the path that begins on LTE). Roman "
+    "numbers are setups; C, A and O are Cubic, LIA and OLIA; (n) connections per node; [v] MB if "
+    "not 15; {b} KB of receive buffer if not 1000. The standard is 802.11n at 5 GHz unless another "
+    "is named."
+)
+
+
+def tables(found: Found) -> str:
+    """Return a Markdown table of all experiments."""
     return joined(
-        claims_section(
-            CLAIMS,
-            found,
-            f"Judged are {', '.join(each.name for each in judged)}; of these agree "
-            f"{', '.join(agreeing) or 'none'}.\n\n"
-            "T is the volume of a node over the time until all of it has arrived, in Mb/s; W "
-            "and L are its parts by WiFi and by LTE (in Setups II and III, by the path that "
-            "begins on LTE). Roman numbers are setups; C, A and O are Cubic, LIA and OLIA; "
-            "(n) connections per node; [v] MB if not 15; {b} KB of receive buffer if not "
-            "1000. The standard is 802.11n at 5 GHz unless another is named.",
-        ),
         "## All cells",
         "T (W + L) in Mb/s per node, means over the seeds.",
         _cells_table(found),
@@ -61,5 +57,7 @@ RAT_STUDY = Paper(
     "Cubic, LIA and OLIA over LTE and WiFi",
     tuple(each.case for each in CELLS.values()),
     measure,
-    page,
+    tables,
+    CLAIMS,
+    NOTE,
 )

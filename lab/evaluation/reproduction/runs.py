@@ -3,65 +3,84 @@ results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-import lab
 from lab.batch import jobs
 from lab.batch.jobs import Display
 from lab.batch.request import Request, placed
 from lab.errors import RequestError, unknown
-from lab.evaluation.page_file import write_page
+from lab.evaluation.page_file import read_page, write_page
 from lab.evaluation.reproduction import PAPERS
-from lab.evaluation.reproduction.base import Case, Paper
+from lab.evaluation.reproduction.base import Case
+from lab.evaluation.reproduction.page import Origin, is_of_more, page
+from lab.evaluation.reproduction.relations import Numbers
 from lab.results.documents import FinishedRun
 from lab.run.manifest import ROOT
 from lab.run.outcome import Outcome
 from lab.run.reading import read_document
+from lab.scenario.stacks import STACKS
 
 PAGES = ROOT / "docs" / "reproduction"
 RUNS = ROOT / "data" / "reproduction"
 DEFAULT_REPEAT = 10
-INTRODUCTION = """# {title}
-
-Made by `./run_lab.sh reproduce {name}{repeat}` with version {version} of the lab ({commits}), in
-the simulator, seeds 1 to {seeds}, {runs} runs. Nothing was tuned to a number of the paper.
-
-A claim is a list of relations between means over the seeds. `>` holds if the 95 % interval of the
-ratio is above 1; `>=` and `<=` hold unless that interval says the opposite; `~` holds if the means
-are within 5 %. Medians and single runs are compared as plain numbers. A claim agrees if all its
-relations hold and disagrees if one fails; otherwise it is not significant.
-
-Strength: S, the paper states the claim plainly and confirms it; M, once; W, weakly. The judged
-claims decide whether the reproduction succeeds.
-"""
+WALL_TIME = "seconds.txt"  # beside the runs
 
 
 def reproduce(
-    name: str, repeat: int, display: Display, runs: Path = RUNS, pages: Path = PAGES
+    name: str,
+    repeat: int,
+    display: Display,
+    runs: Path = RUNS,
+    pages: Path = PAGES,
+    stacks: Sequence[str] = tuple(STACKS),
 ) -> Path | None:
     """Make those runs of the paper `name` that do not exist yet, write its page, and return the
     path of the page.
 
-    Each case (experiment) is run with the seeds 1 to `repeat`. Return None if the user interrupted:
-    the page is then unchanged, and runs that have ended are kept. Raise `RequestError` for an
-    unknown paper.
+    Each case (experiment) is run with each of `stacks` and the seeds 1 to `repeat`. A page of more
+    seeds or further stacks is kept: the new page then goes to the folder of the runs. Return None
+    if the user interrupted: the page is then unchanged, and runs that have ended are kept. Raise
+    `RequestError` for an unknown paper.
     """
     if name not in PAPERS:
         raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
-    paper = PAPERS[name]
-    outcomes = _outcomes([_request(case, repeat, runs / name) for case in paper.cases], display)
+    paper, folder = PAPERS[name], runs / name
+    pairs = [(stack, case) for stack in stacks for case in paper.cases]
+    with _timed(folder / WALL_TIME) as seconds:
+        outcomes = _outcomes(
+            [_request(case, repeat, folder, stack) for stack, case in pairs], display
+        )
     if any(len(each) < repeat for each in outcomes):
         return None
-    found = {
-        case.name: [
+    found: dict[str, dict[str, list[Numbers]]] = {stack: {} for stack in stacks}
+    for (stack, case), each in zip(pairs, outcomes, strict=True):
+        found[stack][case.name] = [
             paper.measure(case, FinishedRun(outcome.result, outcome.folder)) for outcome in each
         ]
-        for case, each in zip(paper.cases, outcomes, strict=True)
-    }
-    page = pages / f"{name}.md"
-    write_page(page, f"{_introduction(paper, repeat, outcomes)}\n{paper.page(found)}\n")
-    return page
+    path = pages / f"{name}.md"
+    if is_of_more(read_page(path), repeat, found):
+        path = folder / f"{name}.md"
+    write_page(path, page(paper, found, _origin(repeat, stacks, outcomes, seconds())))
+    return path
+
+
+@contextmanager
+def _timed(file: Path) -> Iterator[Callable[[], float]]:
+    """Add the wall time of the `with` block, in s, to the number in `file`. Return a function that
+    returns the number. An interrupted command thus counts too."""
+
+    def before() -> float:
+        return float(read_page(file) or 0)
+
+    began = time.monotonic()
+    try:
+        yield before
+    finally:
+        write_page(file, f"{before() + time.monotonic() - began:.1f}\n")
 
 
 def _outcomes(requests: Sequence[Request], display: Display) -> list[list[Outcome]]:
@@ -73,7 +92,7 @@ def _outcomes(requests: Sequence[Request], display: Display) -> list[list[Outcom
     return [[by_folder[job.out] for job in group if job.out in by_folder] for group in groups]
 
 
-def _request(case: Case, repeat: int, runs: Path) -> Request:
+def _request(case: Case, repeat: int, runs: Path, stack: str) -> Request:
     return Request(
         case.scenario,
         "sim",
@@ -83,21 +102,26 @@ def _request(case: Case, repeat: int, runs: Path) -> Request:
         repeat=repeat,
         duration_s=case.duration_s,
         settings=case.settings,
-        out=runs / case.name,
+        out=runs / stack / case.name,
+        stack=stack,
     )
 
 
-def _introduction(paper: Paper, repeat: int, outcomes: Sequence[Sequence[Outcome]]) -> str:
+def _origin(
+    repeat: int, stacks: Sequence[str], outcomes: Sequence[Sequence[Outcome]], seconds: float
+) -> Origin:
     folders = [outcome.folder for each in outcomes for outcome in each]
     commits = sorted(
         {str(read_document(folder, "manifest.json")["versions"]["commit"]) for folder in folders}
     )
-    return INTRODUCTION.format(
-        title=paper.title,
-        name=paper.name,
-        repeat="" if repeat == DEFAULT_REPEAT else f" --repeat {repeat}",
-        version=lab.__version__,
-        commits=f"commit {', '.join(commits)}",
-        seeds=repeat,
-        runs=len(folders),
+    options = "" if repeat == DEFAULT_REPEAT else f" --repeat {repeat}"
+    if tuple(stacks) != tuple(STACKS):
+        options += "".join(f" --stack {stack}" for stack in stacks)
+    return Origin(
+        repeat,
+        len(folders),
+        f"commit {', '.join(commits)}",
+        seconds / 60,
+        os.cpu_count() or 1,
+        options,
     )

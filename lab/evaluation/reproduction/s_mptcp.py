@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lab.evaluation.reproduction.base import PAYLOAD, Claim, Paper, average, claims_section, joined
+from lab.evaluation.reproduction.base import PAYLOAD, Claim, Paper, average, joined
 from lab.evaluation.reproduction.relations import Constant, Every, Found, Relation, Value, Verdict
 from lab.evaluation.reproduction.s_mptcp_runs import (
     BY_PACING,
@@ -230,17 +230,16 @@ CLAIMS = (
 )
 
 
-def page(found: Found) -> str:
-    """Return the Markdown page: the claims, and tables of measured values with the paper's values
-    in brackets."""
+NOTE = (
+    "Rates are goodput in Mb/s. The paper's kernel puts 1428 bytes of data into a frame of 1514 "
+    f"bytes, this one 1420: its values are multiplied by {PAPER_SCALE:.3f}. S-MPTCP is "
+    "`expected_throughput` over Reno with paced hosts."
+)
+
+
+def tables(found: Found) -> str:
+    """Return Markdown tables of measured values with the paper's values in brackets."""
     return joined(
-        claims_section(
-            CLAIMS,
-            found,
-            "Rates are goodput in Mb/s. The paper's kernel puts 1428 bytes of data into a "
-            f"frame of 1514 bytes, this one 1420: its values are multiplied by "
-            f"{PAPER_SCALE:.3f}. S-MPTCP is `expected_throughput` over Reno with paced hosts.",
-        ),
         "## Figure 1 (Tables 1 and 7)",
         "Total, standard deviation of the three connections, and the time until they have "
         "settled: means over the seeds, in brackets the paper's values. The paper's own "
@@ -296,4 +295,5 @@ def _collisions_table(found: Found) -> str:
     return markdown_table(("", "Figure 2a, Mb/s", "Figure 2b, Mb/s"), rows)
 
 
-S_MPTCP = Paper("s_mptcp", "Paths and rates chosen by the network", tuple(cases()), measure, page)
+TITLE = "Paths and rates chosen by the network"
+S_MPTCP = Paper("s_mptcp", TITLE, tuple(cases()), measure, tables, CLAIMS, NOTE)

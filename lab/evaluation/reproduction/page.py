@@ -1,0 +1,114 @@
+"""Write the page of a paper that was reproduced in the simulator, as Markdown.
+
+The page judges each claim twice: with the Multipath TCP of the papers' kernel and with today's
+(`lab.scenario.stacks`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import lab
+from lab.evaluation.reproduction.base import Claim, Paper, joined
+from lab.evaluation.reproduction.relations import Found
+from lab.results.tables import markdown_table
+
+STACK_TITLES = {"paper": "the papers' kernel", "linux": "today's Linux"}
+INTRODUCTION = """# {title}
+
+Made by `./run_lab.sh reproduce {name}{options}` with version {version} of the lab ({commits}), in
+the simulator, seeds 1 to {seeds}, stacks {stacks}, {runs} runs, which took {minutes:.0f} minutes on
+{processors} processors. Nothing was tuned to a number of the paper.
+
+A stack is an implementation of Multipath TCP: `paper` schedules, retransmits and penalises as the
+multipath-tcp.org kernel of the papers does, `linux` as upstream Linux 6.12 does
+(`lab/scenario/stacks.py`).
+
+A claim is a list of relations between means over the seeds. `>` holds if the 95 % interval of the
+ratio is above 1; `>=` and `<=` hold unless that interval says the opposite; `~` holds if the means
+are within 5 %. Medians and single runs are compared as plain numbers. A claim agrees if all its
+relations hold and disagrees if one fails; otherwise it is not significant.
+
+Strength: S, the paper states the claim plainly and confirms it; M, once; W, weakly. The judged
+claims decide whether the reproduction succeeds.
+"""
+MADE_WITH = re.compile(r"seeds 1 to (\d+),\s+stacks ([a-z, ]+),", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Hold how the runs of a page were made: `commits` of the lab, the wall time in minutes, and
+    `options`, the command line options that differ from the defaults, with a leading space."""
+
+    seeds: int
+    runs: int
+    commits: str
+    minutes: float
+    processors: int
+    options: str
+
+
+def page(paper: Paper, found: Mapping[str, Found], origin: Origin) -> str:
+    """Return the text of the page. `found` holds, for each stack, the numbers of all runs."""
+    introduction = INTRODUCTION.format(
+        title=paper.title,
+        name=paper.name,
+        version=lab.__version__,
+        stacks=", ".join(found),
+        **vars(origin),
+    )
+    claims = (
+        (_counts(paper, found), paper.note, _claims_table(paper, found)) if paper.claims else ()
+    )
+    tables = [
+        f"## Measured with the stack of {STACK_TITLES[stack]}\n\n{_lowered(paper.tables(each))}"
+        for stack, each in found.items()
+    ]
+    return f"{introduction}\n{joined(*claims, *tables)}\n"
+
+
+def is_of_more(text: str, seeds: int, stacks: Mapping[str, object]) -> bool:
+    """Return whether the page with this text was made from more seeds or from further stacks."""
+    made = MADE_WITH.search(text)
+    if made is None:
+        return "seeds 1 to " in text and seeds < _first_number(text)
+    return int(made[1]) > seeds or not set(made[2].split(", ")) <= set(stacks)
+
+
+def _first_number(text: str) -> int:
+    found = re.search(r"seeds 1 to (\d+)", text)
+    return int(found[1]) if found else 0
+
+
+def _counts(paper: Paper, found: Mapping[str, Found]) -> str:
+    judged = [each for each in paper.claims if each.judged]
+    counts = (
+        f"{sum(claim.verdict(each) == 'agrees' for claim in judged)} with the stack of "
+        f"{STACK_TITLES[stack]}"
+        for stack, each in found.items()
+    )
+    return f"Of {len(judged)} judged claims agree: {', '.join(counts)}."
+
+
+def _claims_table(paper: Paper, found: Mapping[str, Found]) -> str:
+    rows = []
+    for claim in paper.claims:
+        verdicts = [claim.verdict(each) for each in found.values()]
+        strength = f"{claim.strength}, judged" if claim.judged else claim.strength
+        rows.append([claim.name, strength, claim.text, *verdicts, _evidence(claim, found)])
+    titles = (f"with {STACK_TITLES[stack]}" for stack in found)
+    head = ("claim", "strength", "the paper says", *titles, "relations that hold, and figures")
+    return markdown_table(head, rows)
+
+
+def _evidence(claim: Claim, found: Mapping[str, Found]) -> str:
+    parts = [f"`{stack}`: {claim.evidence(each)}" for stack, each in found.items()]
+    agrees = all(claim.verdict(each) == "agrees" for each in found.values())
+    return ". ".join([*parts, *([claim.why] if claim.why and not agrees else [])])
+
+
+def _lowered(text: str) -> str:
+    """Return Markdown with every heading one level deeper."""
+    return re.sub(r"^#", "##", text, flags=re.MULTILINE)

@@ -1,0 +1,106 @@
+"""Pages of reproduced papers: every claim is judged, with both stacks, and by which runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from test_cli import lab  # noqa: F401 - a fixture
+
+from lab.cli.terminal import Terminal
+from lab.evaluation.reproduction import (
+    PAPERS,
+    dtmc,
+    mp_sdn,
+    mptcp_la,
+    rat_study,
+    rat_study_runs,
+    s_mptcp,
+)
+from lab.evaluation.reproduction.base import Case, Paper
+from lab.evaluation.reproduction.page import Origin, is_of_more
+from lab.evaluation.reproduction.page import page as page_of
+from lab.evaluation.reproduction.relations import Relation, Value
+from lab.evaluation.reproduction.runs import reproduce
+from lab.scenario.stacks import STACKS
+
+NUMBERS = {  # the numbers that each `measure` returns
+    "mp_sdn": "T sp mp un un+ ac used t1_before t2_before t2_low t1_after T_wifi1 "
+    "T_ue1 T_ue4 t2_wifi1 t2_wifi2 t2_wifi3",
+    "s_mptcp": "total sd settles",
+    "mptcp_la": "T wifi_before lte_before wifi_lossy lte_lossy wifi_late lte_late "
+    "wifi_lossy_most wifi_back_most",
+    "dtmc": "T out_of_order retransmitted lost rtt active forecast",
+    "rat_study": "T W L",
+}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_page_judges_every_claim(name):
+    """With equal numbers everywhere, a page still has a row for every claim."""
+    paper = PAPERS[name]
+    claims = {
+        each.__name__.rpartition(".")[2]: each.CLAIMS
+        for each in (mp_sdn, s_mptcp, mptcp_la, dtmc, rat_study)
+    }[name]
+    relations = [each for claim in claims for each in claim.relations if isinstance(each, Relation)]
+    sides = [
+        side for each in relations for side in (each.left, each.right) if isinstance(side, Value)
+    ]
+    numbers = dict.fromkeys(NUMBERS[name].split(), 5.0)
+    found = {case.name: [numbers, numbers] for case in paper.cases}
+    assert {side.case for side in sides} <= set(found)
+    origin = Origin(10, 8, "commit abc", 12.0, 2, "")
+    both = dict.fromkeys(STACKS, found)
+    page = page_of(paper, both, origin)
+    assert paper.claims == claims
+    for claim in claims:
+        strength, verdict = claim.strength + ", judged" * claim.judged, claim.verdict(found)
+        row = f"| {claim.name} | {strength} | {claim.text} | {verdict} | {verdict} |"
+        assert row in page
+    assert "seeds 1 to 10, stacks paper, linux, 8 runs, which took 12 minutes on\n2" in page
+    assert page.count("with the stack of the papers' kernel") == 2
+    assert is_of_more(page, 3, both)
+    assert is_of_more(page, 10, {"paper": found})
+    assert not is_of_more(page, 10, both)
+    assert not is_of_more("", 1, {"paper": found})
+    assert is_of_more("the simulator, seeds 1 to 10, 1900 runs", 3, both)
+
+
+def test_an_unknown_paper_is_refused(lab):  # noqa: F811
+    refused = lab("reproduce", "unknown")
+    assert refused.exit_code == 2
+    assert "choose from dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp" in refused.stderr
+
+
+@pytest.mark.whole
+def test_the_page_says_how_it_was_made(tmp_path):
+    tiny = tuple(
+        Case(f"case{n}", "rat_setup_1", ("traffic_volume_mb=0.1",), "reno", duration_s=5)
+        for n in (1, 2)
+    )
+    paper = Paper("tiny", "Tiny", tiny, rat_study_runs.measure, lambda found: f"{len(found)} cases")
+    seconds = tmp_path / "runs" / "tiny" / "seconds.txt"
+    PAPERS["tiny"] = paper
+    try:
+        for _ in range(2):
+            page = reproduce("tiny", 2, Terminal(), tmp_path / "runs", tmp_path / "pages")
+            assert page == tmp_path / "pages" / "tiny.md"
+        took = float(seconds.read_text())
+        quick = reproduce("tiny", 1, Terminal(), tmp_path / "runs", tmp_path / "pages")
+        assert quick == tmp_path / "runs" / "tiny" / "tiny.md"
+        assert took <= float(seconds.read_text()) < took + 5  # no run was made once more
+    finally:
+        del PAPERS["tiny"]
+    text = (tmp_path / "pages" / "tiny.md").read_text()
+    assert text.startswith(
+        "# Tiny\n\nMade by `./run_lab.sh reproduce tiny --repeat 2` with version"
+    )
+    assert "seeds 1 to 2, stacks paper, linux, 8 runs" in text
+    assert text.endswith("2 cases\n")
+    for stack, penalises in (("paper", True), ("linux", False)):
+        run = tmp_path / "runs" / "tiny" / stack / "case1" / "none-1"
+        assert json.loads((run / "result.json").read_text())["stack"] == stack
+        multipath = yaml.safe_load((run / "scenario.yaml").read_text())["multipath"]
+        assert (multipath["stack"], multipath["penalisation"]) == (stack, penalises)
