@@ -69,11 +69,12 @@ def _improved(strategy: type[Strategy]) -> type[Strategy]:
 def _with_defaults(
     params: type[StrategyParams], checked: StrategyParams, keys: Iterable[str]
 ) -> type[StrategyParams]:
-    fields: dict[str, Any] = {}
-    for key in keys:
+    def with_default(key: str) -> Any:
         field = copy(params.model_fields[key])
         field.default = getattr(checked, key)
-        fields[key] = (field.annotation, field)
+        return field.annotation, field
+
+    fields = {key: with_default(key) for key in keys}
     return create_model(
         params.__name__,
         __base__=params,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +45,7 @@ def apply(raw: dict[str, Any], overrides: Overrides) -> None:
         set_value(raw, setting)
 
 
-def _chosen(present: Any, name: str) -> dict[str, Any]:
+def _chosen(present: Any, name: str) -> Mapping[str, Any]:
     """Return the value of the key `strategy` for the strategy `name`. The parameters in the file,
     in `present`, are kept for every form of the strategy that they belong to."""
     if isinstance(present, dict) and base_name(str(present.get("name"))) == base_name(name):

@@ -25,7 +25,7 @@ STACKS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def with_settings_of(stack: Any, multipath: Mapping[str, Any]) -> dict[str, Any]:
+def with_settings_of(stack: Any, multipath: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `multipath`, the part of a scenario file, with the settings of the stack `stack`.
 
     Raise `ValueError` if `multipath` has another value of such a setting. An unknown stack adds
@@ -47,7 +47,7 @@ def named(multipath: Mapping[str, Any]) -> str | None:
     return None
 
 
-def chosen(stack: str, multipath: Any) -> dict[str, Any]:
+def chosen(stack: str, multipath: Any) -> Mapping[str, Any]:
     """Return `multipath`, the part of a scenario file, with another stack. The file's own values of
     settings that belong to a stack are dropped."""
     kept = multipath if isinstance(multipath, dict) else {}
