@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 import yaml
 
@@ -17,15 +19,16 @@ from lab.scenario.stacks import STACKS, named
 @pytest.mark.parametrize("name", ["pooling", "two_paths", "uneven_paths"])
 def test_a_stack_is_a_name_for_its_settings(stack, name):
     """two_paths and uneven_paths name a scheduler themselves; --stack replaces it."""
-    multipath = loading.load(name, Overrides(stack=stack)).multipath.model_dump()
-    assert multipath["stack"] == stack
-    assert STACKS[stack].items() <= multipath.items()
-    assert named(multipath) == stack
+    multipath = loading.load(name, Overrides(stack=stack)).multipath
+    assert multipath.stack == stack
+    assert asdict(STACKS[stack]).items() <= multipath.model_dump().items()
+    assert named(multipath.scheduler, multipath.penalisation) == stack
 
 
 def test_without_a_stack_settings_are_free_and_may_have_a_name():
     def name_of(*settings):
-        return named(loading.load("pooling", Overrides(settings=settings)).multipath.model_dump())
+        multipath = loading.load("pooling", Overrides(settings=settings)).multipath
+        return named(multipath.scheduler, multipath.penalisation)
 
     assert name_of() is None
     assert name_of("multipath.scheduler=linux") == "linux"

@@ -78,7 +78,7 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
-    improved: ClassVar[Mapping[str, Any]] = {}  # defaults of NAME/improved (see `forms`)
+    improved: ClassVar[Mapping[str, str | float]] = {}  # defaults of NAME/improved (see `forms`)
     wakes_on_subflows: ClassVar[bool] = False  # decide at once when a subflow opens or closes
     Params: ClassVar[type[StrategyParams]] = StrategyParams
 

@@ -13,8 +13,9 @@ from lab.run.frame import Frame
 from lab.run.reading import read_frames
 from lab.run.recorder import Recorder
 from lab.run.report import Report
-from lab.scenario import engine_table, stacks
+from lab.scenario import engine_table
 from lab.scenario.schema import Scenario
+from lab.scenario.stacks import named
 
 EXIT_INTERRUPTED = 130
 
@@ -94,4 +95,5 @@ def _header(scenario: Scenario, recorder: Recorder, status: str) -> metrics.Head
 
 def _stack(scenario: Scenario, engine: str) -> str | None:
     known = engine_table.entry(engine).stacks
-    return stacks.named(scenario.multipath.model_dump()) if len(known) > 1 else known[0]
+    multipath = scenario.multipath
+    return named(multipath.scheduler, multipath.penalisation) if len(known) > 1 else known[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.strategy_names import base_name
 from lab.errors import RequestError
-from lab.scenario import stacks
+from lab.scenario.stacks import with_stack
 from lab.scenario.yaml_text import parse
 
 
@@ -36,7 +36,7 @@ def apply(raw: dict[str, Any], overrides: Overrides) -> None:
     if overrides.cc is not None:
         set_value(raw, f"multipath.cc={overrides.cc}")
     if overrides.stack is not None:
-        raw["multipath"] = stacks.chosen(overrides.stack, raw.get("multipath"))
+        raw["multipath"] = with_stack(overrides.stack, raw.get("multipath"))
     if overrides.seed is not None:
         raw["seed"] = overrides.seed
     if overrides.duration_s is not None:

@@ -20,7 +20,7 @@ from pydantic import (
 
 from lab import extensions
 from lab.errors import unknown
-from lab.scenario.stacks import with_settings_of
+from lab.scenario.stacks import STACKS
 from lab.topologies.topology import Topology
 
 DAY_S = 86_400
@@ -113,9 +113,9 @@ class Multipath(Part):
     @model_validator(mode="before")
     @classmethod
     def has_the_settings_of_its_stack(cls, data: Any) -> Any:
-        if isinstance(data, dict) and isinstance(data.get("stack"), str):
-            return with_settings_of(data["stack"], data)
-        return data
+        name = data.get("stack") if isinstance(data, dict) else None
+        stack = STACKS.get(name) if isinstance(name, str) else None
+        return stack.added_to(name, data) if stack else data  # the schema refuses unknown names
 
     @property
     def by_window(self) -> bool:

@@ -16,40 +16,43 @@ frame, upstream Linux 1420; the simulator always uses 1420.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
-STACKS: Mapping[str, Mapping[str, Any]] = {
-    "paper": {"scheduler": "lowest_rtt", "penalisation": True},
-    "linux": {"scheduler": "linux", "penalisation": False},
-}
+
+@dataclass(frozen=True)
+class Stack:
+    """Hold the settings of a stack. The fields have the names of keys of `multipath`."""
+
+    scheduler: str
+    penalisation: bool
+
+    def added_to(self, name: str, multipath: Any) -> Any:
+        """Return `multipath`, the part of a scenario file, with the settings of this stack.
+
+        `name` is the name of the stack. Raise `ValueError` if `multipath` has another value of a
+        setting.
+        """
+        settings = asdict(self)
+        for key, value in settings.items():
+            if multipath.get(key, value) != value:
+                shown = str(value).lower()
+                raise ValueError(f"stack '{name}' has {key} {shown}: leave out {key} or stack")
+        return {**multipath, **settings}
 
 
-def with_settings_of(stack: Any, multipath: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `multipath`, the part of a scenario file, with the settings of the stack `stack`.
-
-    Raise `ValueError` if `multipath` has another value of such a setting. An unknown stack adds
-    nothing: the schema refuses it.
-    """
-    settings = STACKS.get(stack, {})
-    for key, value in settings.items():
-        if multipath.get(key, value) != value:
-            shown = str(value).lower()
-            raise ValueError(f"stack '{stack}' has {key} {shown}: leave out {key} or stack")
-    return {**multipath, **settings}
+STACKS = {"paper": Stack("lowest_rtt", True), "linux": Stack("linux", False)}
 
 
-def named(multipath: Mapping[str, Any]) -> str | None:
+def named(scheduler: str, penalisation: bool) -> str | None:
     """Return the name of the stack that has these settings, or None for another combination."""
-    for name, settings in STACKS.items():
-        if all(multipath[key] == value for key, value in settings.items()):
-            return name
-    return None
+    found = Stack(scheduler, penalisation)
+    return next((name for name, stack in STACKS.items() if stack == found), None)
 
 
-def chosen(stack: str, multipath: Any) -> Mapping[str, Any]:
+def with_stack(name: str, multipath: Any) -> Any:
     """Return `multipath`, the part of a scenario file, with another stack. The file's own values of
     settings that belong to a stack are dropped."""
     kept = multipath if isinstance(multipath, dict) else {}
-    settings = {key for each in STACKS.values() for key in each}
-    return {**{key: value for key, value in kept.items() if key not in settings}, "stack": stack}
+    own = Stack.__dataclass_fields__
+    return {**{key: value for key, value in kept.items() if key not in own}, "stack": name}
