@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 import yaml
 from test_cli import lab  # noqa: F401 - a fixture
 
 from lab.cli.terminal import Terminal
+from lab.evaluation.bar_chart import Bars, svg
 from lab.evaluation.reproduction import (
     PAPERS,
     dtmc,
@@ -19,7 +21,8 @@ from lab.evaluation.reproduction import (
     s_mptcp,
 )
 from lab.evaluation.reproduction.base import Case, Paper
-from lab.evaluation.reproduction.page import Origin, is_of_more
+from lab.evaluation.reproduction.openings import OPENINGS
+from lab.evaluation.reproduction.page import Origin, figure, is_of_more
 from lab.evaluation.reproduction.page import page as page_of
 from lab.evaluation.reproduction.relations import Relation, Value
 from lab.evaluation.reproduction.runs import reproduce
@@ -104,3 +107,33 @@ def test_the_page_says_how_it_was_made(tmp_path):
         assert json.loads((run / "result.json").read_text())["stack"] == stack
         multipath = yaml.safe_load((run / "scenario.yaml").read_text())["multipath"]
         assert (multipath["stack"], multipath["penalisation"]) == (stack, penalises)
+
+
+def test_a_chart_has_a_bar_for_each_value_above_or_below_zero():
+    bars = Bars("Title & unit", "Mb/s", ("a", "b"), {"one": (4.0, 1.0), "two": (-2.0, 0.0)})
+    drawing = ElementTree.fromstring(svg([bars, bars]))
+    charts = drawing.findall("{*}g")
+    assert len(charts) == 2
+    boxes = [each.attrib for each in charts[0].findall("{*}rect") if each.attrib["width"] != "10.0"]
+    high = [float(each["height"]) for each in boxes]
+    assert high == [
+        pytest.approx(4 * high[1], rel=0.02),
+        high[1],
+        pytest.approx(2 * high[1], rel=0.02),
+        0,
+    ]
+    tops = [float(each["y"]) for each in boxes]
+    assert tops[0] + high[0] == pytest.approx(tops[2], abs=0.1)  # both begin at zero
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_page_opens_with_what_was_claimed_and_what_holds(name):
+    paper = PAPERS[name]
+    numbers = dict.fromkeys(NUMBERS[name].split(), 5.0)
+    found = {stack: {case.name: [numbers] * 2 for case in paper.cases} for stack in STACKS}
+    page = page_of(paper, found, Origin(10, 8, "commit abc", 12.0, 2, ""))
+    opening = page.partition("succeeds.\n\n")[2].partition("\n\n")[0]
+    assert opening.startswith(OPENINGS[name].claimed)
+    assert "With the Multipath TCP of today's Linux" in opening
+    assert f"]({name}.svg)" in page
+    assert len(ElementTree.fromstring(figure(paper, found)).findall("{*}g")) == 2

@@ -55,7 +55,8 @@ def _uneven(n: int) -> str:
     return _path(n, 10 * n, (n - 1) / 100, max(10, round(n * 20_000 * n / FRAME_BITS)))
 
 
-def _first(n: int, strategy: str) -> str:
+def first(n: int, strategy: str) -> str:
+    """Return the name of the experiment with the first `n` paths and `strategy`."""
     return f"first-{n}-{strategy}"
 
 
@@ -66,7 +67,7 @@ def _chain(n: int, loss: float) -> str:
 def _first_case(n: int, strategy: str) -> Case:
     paths = ", ".join(_uneven(k) for k in range(1, n + 1))
     settings = (f"topology.paths=[{paths}]", "sample_interval_s=5")
-    return Case(_first(n, strategy), "fifteen_paths", settings, None, strategy, 60)
+    return Case(first(n, strategy), "fifteen_paths", settings, None, strategy, 60)
 
 
 def _chain_case(n: int, loss: float) -> Case:
@@ -121,7 +122,7 @@ def _of(case: str, number: str = "T") -> Value:
 
 
 def _all(n: int, number: str = "T") -> Value:
-    return _of(_first(n, PLAIN), number)
+    return _of(first(n, PLAIN), number)
 
 
 def _chosen(
@@ -133,7 +134,7 @@ def _chosen(
     There is one relation for each number of paths in `counts`.
     """
     return tuple(
-        Relation(_of(_first(n, CHOSEN)), operator, _of(_first(n, other)), times) for n in counts
+        Relation(_of(first(n, CHOSEN)), operator, _of(first(n, other)), times) for n in counts
     )
 
 
@@ -143,7 +144,7 @@ def _less_with_chosen(number: str) -> tuple[Judged, ...]:
     `number` names the measured value, such as `rtt` (see `measure`). There is one relation for each
     count of paths from four to fifteen.
     """
-    return tuple(Relation(_all(n, number), ">", _of(_first(n, CHOSEN), number)) for n in FROM_FOUR)
+    return tuple(Relation(_all(n, number), ">", _of(first(n, CHOSEN), number)) for n in FROM_FOUR)
 
 
 FORECAST = tuple(
@@ -217,7 +218,7 @@ CLAIMS = (
         "9, 10",
         "S",
         "Of four paths, three are chosen",
-        (Relation(_of(_first(4, CHOSEN), "active"), "~", Constant(3.0)),),
+        (Relation(_of(first(4, CHOSEN), "active"), "~", Constant(3.0)),),
         True,
     ),
     Claim("11", "S", "From four paths on, the RTT is shorter", _less_with_chosen("rtt"), True),
@@ -243,7 +244,7 @@ def tables(found: Found) -> str:
 def _counts(found: Found) -> str:
     rows = []
     for n in COUNTS:
-        plain, chosen, best = (_first(n, each) for each in (PLAIN, CHOSEN, BEST))
+        plain, chosen, best = (first(n, each) for each in (PLAIN, CHOSEN, BEST))
         row = [str(n), f"{average(found, plain, 'T'):.2f}"]
         if n > 1:
             active, forecast = (average(found, chosen, each) for each in ("active", "forecast"))

@@ -7,11 +7,13 @@ The page judges each claim twice: with the Multipath TCP of the papers' kernel a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import lab
+from lab.evaluation.bar_chart import svg
 from lab.evaluation.reproduction.base import Claim, Paper, joined
+from lab.evaluation.reproduction.openings import OPENINGS, charts, paragraph
 from lab.evaluation.reproduction.relations import Found
 from lab.results.tables import markdown_table
 
@@ -66,7 +68,19 @@ def page(paper: Paper, found: Mapping[str, Found], origin: Origin) -> str:
         f"## Measured with the stack of {STACK_TITLES[stack]}\n\n{_lowered(paper.tables(each))}"
         for stack, each in found.items()
     ]
-    return f"{introduction}\n{joined(*claims, *tables)}\n"
+    return f"{introduction}\n{joined(*_opening(paper, found), *claims, *tables)}\n"
+
+
+def _opening(paper: Paper, found: Mapping[str, Found]) -> Iterator[str]:
+    if paper.name in OPENINGS:
+        yield paragraph(paper, found, STACK_TITLES)
+        title = " and ".join(STACK_TITLES[stack] for stack in found)
+        yield f"![{paper.title}: the main result with {title}]({paper.name}.svg)"
+
+
+def figure(paper: Paper, found: Mapping[str, Found]) -> str:
+    """Return the chart of the paper's main result as SVG, or an empty text if it has none."""
+    return svg(charts(paper.name, found, STACK_TITLES)) if paper.name in OPENINGS else ""
 
 
 def is_of_more(text: str, seeds: int, stacks: Mapping[str, object]) -> bool:

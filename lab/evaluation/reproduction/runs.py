@@ -16,7 +16,7 @@ from lab.errors import RequestError, unknown
 from lab.evaluation.page_file import read_page, write_page
 from lab.evaluation.reproduction import PAPERS
 from lab.evaluation.reproduction.base import Case
-from lab.evaluation.reproduction.page import Origin, is_of_more, page
+from lab.evaluation.reproduction.page import Origin, figure, is_of_more, page
 from lab.evaluation.reproduction.relations import Numbers
 from lab.results.documents import FinishedRun
 from lab.run.manifest import ROOT
@@ -64,6 +64,8 @@ def reproduce(
     path = pages / f"{name}.md"
     if is_of_more(read_page(path), repeat, found):
         path = folder / f"{name}.md"
+    if chart := figure(paper, found):
+        write_page(path.with_suffix(".svg"), chart)
     write_page(path, page(paper, found, _origin(repeat, stacks, outcomes, seconds())))
     return path
 

@@ -1,0 +1,145 @@
+"""Define how the page of each paper begins: what the paper claims in plain words, and a chart of
+its main result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from lab.evaluation.bar_chart import Bars
+from lab.evaluation.reproduction import dtmc, mptcp_la, rat_study_runs, s_mptcp
+from lab.evaluation.reproduction.base import Claim, Paper, average
+from lab.evaluation.reproduction.mp_sdn_runs import NONE, REGULATED, SHARES, share_name
+from lab.evaluation.reproduction.mptcp_la_benefit import Benefit
+from lab.evaluation.reproduction.relations import Found
+from lab.evaluation.reproduction.s_mptcp_runs import BY_PACING, LOSS_BASED, pooling
+from lab.results.statistics import mean
+
+PARALLEL = (1, 5, 10)  # connections per node
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Hold one sentence or two that a student understands, and the chart of the main result."""
+
+    claimed: str
+    bars: Callable[[Found], Bars]
+
+
+def _mp_sdn(found: Found) -> Bars:
+    def totals(strategy: str) -> tuple[float, ...]:
+        names = (share_name(each, strategy if each else NONE, "reno") for each in SHARES)
+        return tuple(average(found, name, "T") for name in names)
+
+    shares = tuple(f"{each} %" for each in SHARES)
+    series = {"plain Multipath TCP": totals(NONE), "MP-SDN": totals(REGULATED)}
+    return Bars("All users together, by the share of multipath users", "Mb/s", shares, series)
+
+
+def _s_mptcp(found: Found) -> Bars:
+    cases = {
+        **{cc: pooling(cc) for cc in (*LOSS_BASED, s_mptcp.DELAY_BASED)},
+        "S-MPTCP": BY_PACING,
+    }
+    here = tuple(average(found, case, "sd") for case in cases.values())
+    paper = [s_mptcp.PAPER.get(each, s_mptcp.PAPER[s_mptcp.NETWORK])[1] for each in cases]
+    scaled = tuple(each * s_mptcp.PAPER_SCALE for each in paper)
+    title = "Standard deviation of three connections that share links"
+    return Bars(title, "Mb/s", tuple(cases), {"here": here, "in the paper": scaled})
+
+
+def _mptcp_la(found: Found) -> Bars:
+    def medians(strategy: str) -> tuple[float, ...]:
+        values = (sorted(Benefit("wifi", each, strategy).of(found)) for each in mptcp_la.LOSSES)
+        return tuple(each[len(each) // 2] for each in values)
+
+    losses = tuple(f"{100 * each:g} %" for each in mptcp_la.LOSSES)
+    series = {"plain": medians(mptcp_la.PLAIN), "MPTCP-LA": medians(mptcp_la.AWARE)}
+    return Bars("Benefit of the second path (median), by the loss of WiFi", "1", losses, series)
+
+
+def _dtmc(found: Found) -> Bars:
+    counts = dtmc.SEVERAL
+    series = {
+        title: tuple(average(found, dtmc.first(n, strategy), "T") for n in counts)
+        for title, strategy in (("all paths", dtmc.PLAIN), ("chosen paths", dtmc.CHOSEN))
+    }
+    return Bars(
+        "Goodput with the first n of fifteen paths", "Mb/s", tuple(map(str, counts)), series
+    )
+
+
+def _rat_study(found: Found) -> Bars:
+    def total(parallel: int, cc: str) -> float:
+        cell = rat_study_runs.Cell(1, "11n5", parallel, cc=cc)
+        return mean([each["T"] for each in found[cell.name]])
+
+    controls = (rat_study_runs.CUBIC, rat_study_runs.LIA, rat_study_runs.OLIA)
+    series = {cc: tuple(total(each, cc) for each in PARALLEL) for cc in controls}
+    titles = tuple(f"{each} connections" for each in PARALLEL)
+    return Bars("Throughput of a node in Setup I", "Mb/s", titles, series)
+
+
+OPENINGS: Mapping[str, Opening] = {
+    "mp_sdn": Opening(
+        "Phones that use WiFi and LTE at the same time slow down those that use one, and the "
+        "network as a whole. A controller that limits second paths while an access point is busy "
+        "gives back what was lost.",
+        _mp_sdn,
+    ),
+    "s_mptcp": Opening(
+        "Connections with several paths should get equal rates, but congestion control alone does "
+        "not see the whole network. A controller that chooses paths and rates makes them equal, "
+        "at once and without losing capacity.",
+        _s_mptcp,
+    ),
+    "mptcp_la": Opening(
+        "A second path that loses packets can make a connection slower than one path alone. "
+        "Leaving such a path while it loses packets avoids this.",
+        _mptcp_la,
+    ),
+    "dtmc": Opening(
+        "With a small receive buffer, more paths are not always better. A Markov chain forecasts "
+        "what each set of paths carries, and the best set is used.",
+        _dtmc,
+    ),
+    "rat_study": Opening(
+        "Which congestion control is best over LTE and WiFi depends on the network: coupled ones "
+        "leave a crowded WiFi alone, Cubic on each path takes more.",
+        _rat_study,
+    ),
+}
+
+
+def paragraph(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
+    """Return what was claimed, which judged claims hold with each stack, and why others do not.
+
+    `titles` names each stack in words.
+    """
+    judged = [each for each in paper.claims if each.judged]
+    parts = [OPENINGS[paper.name].claimed]
+    for stack, numbers in found.items():
+        held = [each.name for each in judged if each.verdict(numbers) == "agrees"]
+        which = f": {', '.join(held)}" if held else ""
+        parts.append(
+            f"With the Multipath TCP of {titles[stack]} {len(held)} of {len(judged)} judged claims "
+            f"hold{which}."
+        )
+    failing = [each for each in judged if _fails(each, found.values())]
+    parts += [
+        f"Claim {each.name} does not: {each.why.rstrip('.')}." for each in failing if each.why
+    ]
+    unexplained = ", ".join(each.name for each in failing if not each.why)
+    if unexplained:
+        parts.append(f"Not explained yet: {unexplained}.")
+    return " ".join(parts)
+
+
+def charts(name: str, found: Mapping[str, Found], titles: Mapping[str, str]) -> list[Bars]:
+    """Return the chart of the paper `name` for each stack, with the stack in its title."""
+    made = {stack: OPENINGS[name].bars(numbers) for stack, numbers in found.items()}
+    return [replace(each, title=f"{each.title}: {titles[stack]}") for stack, each in made.items()]
+
+
+def _fails(claim: Claim, found: Iterable[Found]) -> bool:
+    return any(claim.verdict(each) != "agrees" for each in found)
