@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from math import fsum
 
 from controller.graph import ArcUse
 from controller.strategies.expected_throughput.estimation import (
@@ -138,7 +137,7 @@ class _WaterFilling:
         before = self.shares[name]
         self._add(self.load, name, [-rate for rate in before])
         alone = largest_rates(own, self._room(self.load, own))  # 1
-        others = fsum(sum(self.shares[each]) for each in together if each != name)
+        others = sum(sum(self.shares[each]) for each in together if each != name)
         mean = (others + sum(alone)) / len(together)
         fair = sum(alone) >= self.fairness * mean  # 2
         self.shares[name] = alone if fair else self._filled(name, alone, mean)  # 3
@@ -184,14 +183,14 @@ class _WaterFilling:
 
         The other connections are all except `name`.
         """
-        found = []
+        found = 0.0
         for each in self.users[arc] - {name}:
             rates = self._rates_left(each)
             if any(
                 rate > 0 and arc in path for path, rate in zip(self.paths[each], rates, strict=True)
             ):
-                found.append(sum(rates) - mean)
-        return fsum(found)  # exact, whatever the order of the set
+                found += sum(rates) - mean
+        return found
 
     def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
         """Return the rates of the connection after raising the rates `alone`, path by path.

@@ -257,7 +257,7 @@ def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPa
 
 
 def _mean(rates: Collection[float]) -> float:
-    return math.fsum(rates) / len(rates)
+    return sum(rates) / len(rates)
 
 
 def load(paths: Paths, shares: Shares) -> dict[int, float]:

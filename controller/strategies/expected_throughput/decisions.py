@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import fsum
 
 from controller.command import (
     Decision,
@@ -115,7 +114,7 @@ class _Comparison:
         own = sum(self.after.connections[name].rates)
         if len(together) < 2:
             return f"the connection gets {self._text(own)} and shares no link"
-        mean = fsum(sum(shares[each]) for each in together) / len(together)
+        mean = sum(sum(shares[each]) for each in together) / len(together)
         return (
             f"the connection gets {self._text(own)} (mean of the {len(together)} connections "
             f"that share links: {self._text(mean)})"

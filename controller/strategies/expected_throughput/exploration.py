@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
 
 from controller.graph import ArcPath, ArcUse, Graph, arc_use, simple_paths
 from controller.strategies.expected_throughput.allocation import (
@@ -133,7 +132,7 @@ class _Competition:
         self._users = users_of_arcs(others)
         met = {name for found in candidates.values() for path in found for name in self._on(path)}
         together = sharing_set(neighbours(others), met)
-        self._total = fsum(self._rates[name] for name in together)
+        self._total = sum(self._rates[name] for name in together)
         self.mean = self._total / len(together) if together else 0.0
 
     def excess(self, path: ArcPath) -> int:
@@ -143,7 +142,7 @@ class _Competition:
         smaller difference compare as equal.
         """
         met = self._on(path)
-        above = fsum(self._rates[name] for name in met) - len(met) * self.mean
+        above = sum(self._rates[name] for name in met) - len(met) * self.mean
         return round(above / (SAME * self._total)) if self._total else 0
 
     def _on(self, path: ArcPath) -> set[str]:
