@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from lab.evaluation.bar_chart import Bars
-from lab.evaluation.reproduction import dtmc, mptcp_la, rat_study_runs, s_mptcp
+from lab.evaluation.reproduction import dtmc, rat_study_runs, s_mptcp
 from lab.evaluation.reproduction.base import Claim, Paper, average
 from lab.evaluation.reproduction.mp_sdn_runs import NONE, REGULATED, SHARES, share_name
 from lab.evaluation.reproduction.mptcp_la_benefit import Benefit
+from lab.evaluation.reproduction.mptcp_la_runs import AWARE, LOSSES, PLAIN
 from lab.evaluation.reproduction.relations import Found
-from lab.evaluation.reproduction.s_mptcp_runs import BY_PACING, LOSS_BASED, pooling
+from lab.evaluation.reproduction.s_mptcp_runs import (
+    BY_PACING,
+    DELAY_BASED,
+    LOSS_BASED,
+    NETWORK,
+    pooling,
+)
 from lab.results.statistics import mean
 
 PARALLEL = (1, 5, 10)  # connections per node
@@ -38,11 +45,11 @@ def _mp_sdn(found: Found) -> Bars:
 
 def _s_mptcp(found: Found) -> Bars:
     cases = {
-        **{cc: pooling(cc) for cc in (*LOSS_BASED, s_mptcp.DELAY_BASED)},
+        **{cc: pooling(cc) for cc in (*LOSS_BASED, DELAY_BASED)},
         "S-MPTCP": BY_PACING,
     }
     here = tuple(average(found, case, "sd") for case in cases.values())
-    paper = [s_mptcp.PAPER.get(each, s_mptcp.PAPER[s_mptcp.NETWORK])[1] for each in cases]
+    paper = [s_mptcp.PAPER.get(each, s_mptcp.PAPER[NETWORK])[1] for each in cases]
     scaled = tuple(each * s_mptcp.PAPER_SCALE for each in paper)
     title = "Standard deviation of three connections that share links"
     return Bars(title, "Mb/s", tuple(cases), {"here": here, "in the paper": scaled})
@@ -50,11 +57,11 @@ def _s_mptcp(found: Found) -> Bars:
 
 def _mptcp_la(found: Found) -> Bars:
     def medians(strategy: str) -> tuple[float, ...]:
-        values = (sorted(Benefit("wifi", each, strategy).of(found)) for each in mptcp_la.LOSSES)
+        values = (sorted(Benefit("wifi", each, strategy).of(found)) for each in LOSSES)
         return tuple(each[len(each) // 2] for each in values)
 
-    losses = tuple(f"{100 * each:g} %" for each in mptcp_la.LOSSES)
-    series = {"plain": medians(mptcp_la.PLAIN), "MPTCP-LA": medians(mptcp_la.AWARE)}
+    losses = tuple(f"{100 * each:g} %" for each in LOSSES)
+    series = {"plain": medians(PLAIN), "MPTCP-LA": medians(AWARE)}
     return Bars("Benefit of the second path (median), by the loss of WiFi", "1", losses, series)
 
 
