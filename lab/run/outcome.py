@@ -13,7 +13,7 @@ from lab.run.frame import Frame
 from lab.run.reading import read_frames
 from lab.run.recorder import Recorder
 from lab.run.report import Report
-from lab.scenario import engine_table
+from lab.scenario.engine_table import ENGINES
 from lab.scenario.schema import Scenario
 from lab.scenario.stacks import named
 
@@ -94,6 +94,7 @@ def _header(scenario: Scenario, recorder: Recorder, status: str) -> metrics.Head
 
 
 def _stack(scenario: Scenario, engine: str) -> str | None:
-    known = engine_table.entry(engine).stacks
-    multipath = scenario.multipath
-    return named(multipath.scheduler, multipath.penalisation) if len(known) > 1 else known[0]
+    entry = ENGINES.get(engine)
+    if entry and len(entry.stacks) == 1:
+        return entry.stacks[0]
+    return named(scenario.multipath.scheduler, scenario.multipath.penalisation)
