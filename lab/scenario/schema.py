@@ -114,8 +114,9 @@ class Multipath(Part):
     @classmethod
     def has_the_settings_of_its_stack(cls, data: Any) -> Any:
         name = data.get("stack") if isinstance(data, dict) else None
-        stack = STACKS.get(name) if isinstance(name, str) else None
-        return stack.added_to(name, data) if stack else data  # the schema refuses unknown names
+        if isinstance(name, str) and name in STACKS:
+            return STACKS[name].added_to(name, data)
+        return data  # the schema refuses an unknown name
 
     @property
     def by_window(self) -> bool:
