@@ -104,7 +104,8 @@ class Control:
     def step(self, observation: Observation) -> Step:
         """Run one control step on the observation and return its result.
 
-        The next step is due one interval (the parameter `interval_s`) after this step was due.
+        The next step is due one interval (the parameter `interval_s`) after this step was due, or
+        earlier if the strategy asks for it (`wake_at_ns`).
         Raise `StrategyFailed` if the strategy raises an exception.
         """
         leaving, self.strategy = self.strategy, self._next  # 1
@@ -122,7 +123,10 @@ class Control:
     def _next_due_ns(self, now_ns: int) -> int:
         interval_ns = ns_from_s(self.strategy.params.interval_s)
         due_ns = (now_ns if self._due_ns is None else self._due_ns) + interval_ns
-        return due_ns if due_ns > now_ns else now_ns + interval_ns
+        due_ns = due_ns if due_ns > now_ns else now_ns + interval_ns
+        with failures.failures_of(type(self.strategy), "wake_at_ns"):
+            wake_ns = self.strategy.wake_at_ns()
+        return due_ns if wake_ns is None else min(due_ns, max(wake_ns, now_ns + 1))
 
     def _current_tiers(self, observation: Observation) -> Tiers:
         present = {(each.user, each.ap) for each in observation.associations}

@@ -143,7 +143,8 @@ class Observation:
 
     `multipath` names the users that use MPTCP. `tiers` maps (user, access point) to 1 or 2;
     `Control` fills it in before a strategy gets the observation. `receive_buffer_bytes` is the
-    receive buffer of every connection. Rates are wire rates. A wire rate divided by `rate_scale` is
+    receive buffer of every connection. `user_addresses` maps each multipath user to all addresses
+    of its interfaces, those of broken links included. Rates are wire rates. A wire rate divided by `rate_scale` is
     a rate in scenario units, the units that people read (`units.rate_text`).
     """
 
@@ -156,6 +157,7 @@ class Observation:
     arcs: tuple[Arc, ...] = ()
     receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES
     rate_scale: float = 1.0
+    user_addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def subflow(self, key: SubflowKey) -> Subflow | None:
         """Return the subflow with this key, or None if no open subflow has it."""

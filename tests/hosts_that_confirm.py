@@ -27,6 +27,7 @@ class Confirming:
         self.every = self.arcs = arcs_of(topology)
         self.subflows: dict[tuple[str, int], Subflow] = {}
         self.decided: list[Decision] = []
+        self.now_s = 0.0
 
     def open(
         self, *users: str, only: int | None = None, ports: int | None = None
@@ -38,17 +39,19 @@ class Confirming:
         numbers = PORTS if ports is None else count(ports)
         for user in users:
             server = self.wiring.of(self.topology.server_of(user))[0]
-            addresses = [
-                (each.link, address)
-                for each in self.wiring.of(user)
-                for address in (each.address, *each.further)
-            ]
-            for number, (link, address) in enumerate(addresses[:only], 1):
+            for number, (link, address) in enumerate(self._addresses(user)[:only], 1):
                 key = (f"{user}-1", number)
                 if key not in self.subflows:
                     ends = (f"{server.address}:5001", f"{address}:{next(numbers)}")
                     self.subflows[key] = self._hashed(Subflow(*key, user, link, *ends))
         return self.step()
+
+    def _addresses(self, user: str) -> list[tuple[str, str]]:
+        return [
+            (each.link, address)
+            for each in self.wiring.of(user)
+            for address in (each.address, *each.further)
+        ]
 
     def close(self, user: str) -> list[Decision]:
         """Close a user's connection, and make one step."""
@@ -82,10 +85,14 @@ class Confirming:
 
     def observation(self) -> Observation:
         return Observation(
-            0,
+            round(self.now_s * 1e9),
             subflows=tuple(self.subflows.values()),
             arcs=self.arcs,
             rate_scale=self.rate_scale,
+            user_addresses={
+                user: tuple(address for _, address in self._addresses(user))
+                for user in self.topology.multipath
+            },
         )
 
     def mbps(self, user: str) -> list[float]:

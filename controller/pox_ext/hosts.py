@@ -97,6 +97,10 @@ class Hosts:
             )
         )
 
+    def addresses(self, host: str) -> tuple[str, ...]:
+        """Return all known addresses of a host: those of the topology file, then learned ones."""
+        return tuple(own for own, owner in self._owners.items() if owner == host)
+
     def associations(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """Map each station of the topology file to its addresses at the access point.
 

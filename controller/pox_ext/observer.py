@@ -100,6 +100,7 @@ class Observer:
             tiers=self.tiers,
             arcs=self.arcs.observed(),
             receive_buffer_bytes=self.plan.receive_buffer_kb * 1000,
+            user_addresses={user: self.hosts.addresses(user) for user in self.plan.multipath},
         )
         aps = tuple(
             self._access_point(ap, reports.get(ap.id, []), observation)

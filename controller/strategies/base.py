@@ -98,6 +98,13 @@ class Strategy(ABC):
         are Tier 1 and which are Tier 2.
         """
 
+    def wake_at_ns(self) -> int | None:
+        """Return the time in ns at which to decide although the interval has not ended, or None.
+
+        The controller calls this after each decision.
+        """
+        return None
+
     @abstractmethod
     def withdraw(self, observation: Observation) -> list[Decision]:
         """Return the decisions that undo everything this strategy has installed in the network.

@@ -1,5 +1,6 @@
 """Choose paths and pacing rates for all subflows so that connections get equal rates (S-MPTCP).
 
+arrivals     holds back connections whose subflows are not all open yet
 max_flow     computes the largest flow between hosts and splits it into paths
 exploration  finds paths for the subflows of one connection
 estimation   estimates the rates that one connection could get on its paths

@@ -1,6 +1,8 @@
 """Choose a path and a pacing rate for every subflow so that connections get equal rates (S-MPTCP).
 
 Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and every `interval_s`:
+0) A new connection whose subflows are not all open yet is left alone, for 1 s at most (module
+   `arrivals`).
 1) A connection with a new subflow, or with a subflow that has lost its path, gets new paths and
    rates. The oldest connection comes first.
 2) A connection on a link whose load is larger than the link's capacity gets new paths and rates
@@ -20,10 +22,14 @@ the observation and changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Container
+from dataclasses import replace
+
 from controller.command import Decision, Expect, SetBackup, subflow_name
 from controller.graph import build_graph
 from controller.observation import Observation
 from controller.strategies.base import Strategy, StrategyParams, param
+from controller.strategies.expected_throughput.arrivals import Arrivals
 from controller.strategies.expected_throughput.assignment import SLACK, Assignment, observed
 from controller.strategies.expected_throughput.decisions import decisions
 from controller.strategies.hashed import hashed_paths
@@ -57,8 +63,9 @@ class ExpectedThroughputParams(StrategyParams):
 class ExpectedThroughput(Strategy):
     """Run S-MPTCP: choose a path and a pacing rate for every subflow.
 
-    The strategy stores only the capacity of each link between two decisions, to notice when a
-    capacity grows.
+    Between two decisions, the strategy stores the capacity of each link, to notice when a capacity
+    grows, and the time at which it first saw each connection, to limit how long it waits for
+    further subflows.
     """
 
     name = "expected_throughput"
@@ -69,13 +76,16 @@ class ExpectedThroughput(Strategy):
     def __init__(self, params: StrategyParams) -> None:
         super().__init__(params)
         self._capacities: Capacities | None = None
+        self._arrivals = Arrivals()
 
     def decide(self, observation: Observation) -> list[Decision]:
         if not observation.arcs:  # the network is not known yet
             return []
+        graph = build_graph(observation.arcs)
+        waiting = self._arrivals.waiting(graph, observation, self.params.max_subflows)  # 0
         before = draft = observed(
-            build_graph(observation.arcs),
-            observation,
+            graph,
+            _without(observation, waiting),
             self.params.fairness,
             self.params.max_subflows,
         )
@@ -92,6 +102,9 @@ class ExpectedThroughput(Strategy):
             why = f"capacity is free for {_user(draft, name)}"
             draft = draft.better_of(draft.with_new_rates(name, why))
         return decisions(before, draft.with_poor_raised(), observation.rate_scale)  # 5, 6
+
+    def wake_at_ns(self) -> int | None:
+        return self._arrivals.next_ns
 
     def withdraw(self, observation: Observation) -> list[Decision]:
         why = "strategy withdrawn"
@@ -130,6 +143,12 @@ class ExpectedThroughput(Strategy):
             capacity > (1 + SLACK) * before.get(ends, 0)
             for ends, capacity in self._capacities.items()
         )
+
+
+def _without(observation: Observation, connections: Container[str]) -> Observation:
+    """Return the observation without the subflows of these connections."""
+    left = tuple(each for each in observation.subflows if each.connection not in connections)
+    return replace(observation, subflows=left)
 
 
 def _user(draft: Assignment, name: str) -> str:

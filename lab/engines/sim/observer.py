@@ -79,6 +79,10 @@ class Observer:
                 self._rate_scale,
             )
         )
+        self._user_addresses = {
+            user: tuple(address for each in plan.hosts[user] for address in each.addresses)
+            for user in plan.multipath
+        }
         self._owner = {
             address: host
             for host, ports in plan.hosts.items()
@@ -132,6 +136,7 @@ class Observer:
             tuple(self._arc(each, elapsed_ns) for each in self._arcs if self._is_up(each)),
             self._receive_buffer_kb * 1000,
             self._rate_scale,
+            self._user_addresses,
         )
 
     # --- access points
