@@ -144,8 +144,8 @@ class Observation:
     `multipath` names the users that use MPTCP. `tiers` maps (user, access point) to 1 or 2;
     `Control` fills it in before a strategy gets the observation. `receive_buffer_bytes` is the
     receive buffer of every connection. `user_addresses` maps each multipath user to all addresses
-    of its interfaces, those of broken links included. Rates are wire rates. A wire rate divided by `rate_scale` is
-    a rate in scenario units, the units that people read (`units.rate_text`).
+    of its interfaces, those of broken links included. Rates are wire rates. A wire rate divided by
+    `rate_scale` is a rate in scenario units, the units that people read (`units.rate_text`).
     """
 
     now_ns: int

@@ -32,6 +32,7 @@ from controller.strategies.expected_throughput.allocation import (
 )
 from controller.strategies.expected_throughput.estimation import largest_rates
 from controller.strategies.expected_throughput.exploration import Pair, PathRequest, explore
+from controller.strategies.expected_throughput.max_min import max_min_rates
 
 SLACK = 0.02  # of a rate or a capacity: a smaller difference is no reason to act
 WORTH = 0.05  # of a connection's rate: the least gain of a change that no connection needs
@@ -200,6 +201,31 @@ class Assignment:
             self,
             connections={**self.connections, **changed},
             why={**self.why, **dict.fromkeys(changed, why)},
+        )
+
+    def with_max_min_rates(self, present: Assignment) -> Assignment:
+        """Return a copy in which all connections have their max-min fair rates (`max_min`).
+
+        `present` holds the rates that the hosts have confirmed. The rates in the copy differ from
+        them as little as possible.
+        """
+        paths, _ = self.paths_and_rates()
+        now = {
+            name: tuple(
+                present.connections[name].rates[n] for n in self.connections[name].with_path
+            )
+            for name in paths
+        }
+        given = max_min_rates(self.graph.capacity_bps, paths, now)
+        changed = {
+            name: self._with_rates(name, given[name]) for name in paths if given[name] != now[name]
+        }
+        kept = {name: self._with_rates(name, now[name]) for name in paths if name not in changed}
+        why = f"the fair rates of {len(changed)} connections differ from their present ones"
+        return replace(
+            self,
+            connections={**self.connections, **kept, **changed},
+            why={**dict.fromkeys(changed, why), **self.why},
         )
 
     def _with_rates(self, name: str, rates: Collection[float]) -> Connection:

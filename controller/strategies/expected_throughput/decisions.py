@@ -1,17 +1,18 @@
 """Derive the commands that turn one assignment into another, each with its reason in numbers.
 
-The order of the commands:
-1) Routes. A new subflow gets a route even if its path stays, so that the network does not hash it
-   to another path when a link breaks elsewhere.
-2) Lower rates, then higher rates, so that no arc is overloaded in between.
-3) Subflows that become normal.
-4) Subflows that become backup.
+1) A new subflow gets a route even if its path stays, so that the network does not hash it to
+   another path when a link breaks elsewhere.
+2) A subflow with hardly any rate becomes backup, but never the last one of its connection.
+3) A higher rate is commanded only if it is more than 1 % higher (S-MPTCP, section V-C). A lower one
+   is always commanded, because another subflow may get the difference.
+4) The commands are sorted so that they overload no link on the way (module `command_order`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from controller.command import (
     Decision,
@@ -22,27 +23,51 @@ from controller.command import (
     effective_floor_bps,
     subflow_name,
 )
-from controller.graph import arc_use, switches_on
+from controller.graph import ArcPath, Graph, arc_use, switches_on
 from controller.observation import Subflow
 from controller.strategies.expected_throughput.allocation import neighbours, sharing_set
 from controller.strategies.expected_throughput.assignment import Assignment, Connection, load
+from controller.strategies.expected_throughput.command_order import (
+    NOWHERE,
+    Change,
+    Load,
+    crowded,
+)
 from controller.units import rate_text
 
-SMALLEST_CHANGE = (
-    0.01  # of a rate: a smaller change is not sent to the hosts (S-MPTCP, section V-C)
-)
-SMALLEST_PART = 0.01  # of a connection's rate: a subflow with less becomes backup
+SMALLEST_RAISE = 0.01  # of a rate: a smaller raise is not sent to the hosts
+SMALLEST_PART = 0.01  # of a connection's rate: what its backup subflows lose together, at most
 Ranked = tuple[int, Decision]
-ROUTE, LOWER, HIGHER, NORMAL, BACKUP = range(5)
+LOWER, ROUTE, NORMAL, BACKUP, RAISE = range(5)
 
 
 def decisions(before: Assignment, after: Assignment, rate_scale: float) -> list[Decision]:
-    """Return the commands that turn `before` into `after`: routes first, then rates, then backups.
+    """Return the commands that turn `before` into `after`, in the order in which to carry them out.
 
     Connections that did not change get no command. Reasons show rates in scenario units (wire rate
     divided by `rate_scale`).
     """
     return _Comparison(before, after, rate_scale).decisions()
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Hold what one subflow shall have after the step: its path, its pacing rate, its backup flag.
+
+    `change` compares the load of its path before and after the step.
+    """
+
+    subflow: Subflow
+    present: ArcPath | None
+    path: ArcPath | None
+    rate_bps: int | None
+    backup: bool
+    change: Change
+
+    @property
+    def gets_route(self) -> bool:
+        is_new = self.subflow.expected_bps is None and not self.subflow.backup
+        return self.path is not None and (self.path != self.present or is_new)
 
 
 @dataclass(frozen=True)
@@ -52,56 +77,100 @@ class _Comparison:
     rate_scale: float
 
     def decisions(self) -> list[Decision]:
+        targets = {name: self._targets(name) for name in self.after.connections}
+        every = [each for own in targets.values() for each in own]
+        halved = crowded(self.after.graph.capacity_bps, [each.change for each in every])
+        slow = {each.subflow.key for each, half in zip(every, halved, strict=True) if half}
         found: list[Ranked] = []
         for name, why in self.after.why.items():
-            found += self._routes(name, why)
-            found += self._rates(self.after.connections[name], f"{why}: {self._share(name)}")
+            found += self._routes(name, targets[name], why)
+            shares = f"{why}: {self._share(name)}"
+            for target in targets[name]:
+                found += self._commands(target, target.subflow.key in slow, shares)
         return [decision for _, decision in sorted(found, key=lambda each: each[0])]
 
-    def _routes(self, name: str, why: str) -> Iterator[Ranked]:
-        graph, after = self.after.graph, self.after.connections[name]
-        carried = load(*self.after.paths_and_rates())
-        for subflow, present, path, rate in zip(
-            after.subflows,
-            self.before.connections[name].paths,
-            after.paths,
-            after.rates,
-            strict=True,
-        ):
-            is_new = subflow.expected_bps is None and not subflow.backup
-            if path is not None and (path != present or is_new):
-                switches = switches_on(graph, path)
+    def _targets(self, name: str) -> list[_Target]:
+        graph, connection = self.after.graph, self.after.connections[name]
+        present = self.before.connections[name].paths
+        if name not in self.after.why:
+            ends = ((each.expected_bps, each.backup) for each in connection.subflows)
+        else:
+            ends = zip(_pacing(connection), _backups(connection.rates), strict=True)
+        ends = list(ends)
+        stays = any(
+            not each.backup and not backup
+            for each, (_, backup) in zip(connection.subflows, ends, strict=True)
+        )
+        return [
+            _Target(
+                subflow,
+                old,
+                path,
+                rate,
+                backup,
+                Change(
+                    _load(graph, old, subflow.expected_bps, subflow.backup),
+                    _load(graph, path, rate, backup),
+                    not stays,
+                ),
+            )
+            for subflow, old, path, (rate, backup) in zip(
+                connection.subflows, present, connection.paths, ends, strict=True
+            )
+        ]
+
+    def _routes(self, name: str, targets: Sequence[_Target], why: str) -> Iterator[Ranked]:
+        graph, connection = self.after.graph, self.after.connections[name]
+        for each, own_bps in zip(targets, connection.rates, strict=True):
+            if each.path is not None and each.gets_route:
+                switches = switches_on(graph, each.path)
                 free_bps, arc = min(
-                    (graph.capacity_bps[arc] - carried[arc] + rate * part, arc)
-                    for arc, part in arc_use(graph, path).items()
+                    (graph.capacity_bps[arc] - self._carried[arc] + own_bps * part, arc)
+                    for arc, part in arc_use(graph, each.path).items()
                 )
                 text = (
                     f"{why}: on path {' '.join(switches)} other connections leave "
                     f"{self._text(free_bps)} of {self._text(graph.capacity_bps[arc])}"
                 )
-                yield ROUTE, _decision(subflow, text, Route(subflow.key, switches))
+                yield ROUTE, _decision(each.subflow, text, Route(each.subflow.key, switches))
 
-    def _rates(self, connection: Connection, why: str) -> Iterator[Ranked]:
-        whole = sum(connection.rates)
-        idle = [rate <= SMALLEST_PART * whole for rate in connection.rates]
-        if all(idle):  # the last subflow never becomes backup
-            idle[0] = False
-        for subflow, rate, nothing in zip(connection.subflows, connection.rates, idle, strict=True):
-            then = None if nothing or rate < 1 else effective_floor_bps(round(rate))
-            if _differs(subflow.expected_bps, then):
-                rank = HIGHER if then is None or then > (subflow.expected_bps or 0) else LOWER
-                text = f"{why}, {self._text(rate if then is None else then)} on this subflow"
-                yield rank, _decision(subflow, text, Expect(subflow.key, then))
-            if nothing != subflow.backup:
-                text = (
-                    f"{why}, nothing on this subflow"
-                    if nothing
-                    else f"{why}, {self._text(rate)} on this subflow, which was backup"
-                )
-                yield (
-                    BACKUP if nothing else NORMAL,
-                    _decision(subflow, text, SetBackup(subflow.key, nothing)),
-                )
+    @cached_property
+    def _carried(self) -> dict[int, float]:
+        return load(*self.after.paths_and_rates())
+
+    def _commands(self, target: _Target, half: bool, why: str) -> Iterator[Ranked]:
+        """Yield the commands that set pacing rate and backup flag of one subflow, with their ranks.
+
+        `half` is True if the subflow must have half its rate while paths change.
+        """
+        subflow, change = target.subflow, target.change
+        if target.backup:
+            rank = BACKUP if change.leaves_late else LOWER
+            if half and change.leaves_late:
+                yield LOWER, self._pace(subflow, round(change.leaving_bps / 2), f"{why}, for now")
+            if not subflow.backup:
+                text = f"{why}, nothing on this subflow"
+                yield rank, _decision(subflow, text, SetBackup(subflow.key, True))
+            if subflow.expected_bps is not None:
+                yield rank, self._pace(subflow, None, f"{why}, a backup subflow is not paced")
+            return
+        present, then = subflow.expected_bps, target.rate_bps
+        if half and then is not None:
+            now = round((change.coming_bps if subflow.backup else change.staying_bps) / 2)
+            rank = NORMAL if subflow.backup else LOWER
+            yield rank, self._pace(subflow, now, f"{why}, half of its rate while paths change")
+            present = now
+        if present != then:
+            lower = then is not None and present is not None and then < present
+            rank = NORMAL if subflow.backup and not half else LOWER if lower else RAISE
+            text = f"{why}, {self._text(change.after.rate_bps)} on this subflow"
+            yield rank, self._pace(subflow, then, text)
+        if subflow.backup:
+            text = f"{why}, {self._text(change.after.rate_bps)} on this subflow, which was backup"
+            yield NORMAL, _decision(subflow, text, SetBackup(subflow.key, False))
+
+    def _pace(self, subflow: Subflow, rate_bps: int | None, text: str) -> Decision:
+        return _decision(subflow, text, Expect(subflow.key, rate_bps))
 
     def _share(self, name: str) -> str:
         """Return a text with the rate of the connection `name`, compared with other connections.
@@ -124,10 +193,39 @@ class _Comparison:
         return rate_text(rate_bps, self.rate_scale)
 
 
-def _differs(present_bps: int | None, then_bps: int | None) -> bool:
-    if present_bps is None or then_bps is None:
-        return present_bps != then_bps
-    return abs(then_bps - present_bps) > SMALLEST_CHANGE * present_bps
+def _load(graph: Graph, path: ArcPath | None, rate_bps: int | None, backup: bool) -> Load:
+    use = NOWHERE if path is None else arc_use(graph, path)
+    return Load(use, 0.0 if backup else float(rate_bps or 0), backup)
+
+
+def _backups(rates: Sequence[float]) -> list[bool]:
+    """Return for each subflow with these rates whether it becomes backup.
+
+    Those with the smallest rates do, as long as together they have hardly anything. If no rate is
+    above 0, the first subflow stays normal.
+    """
+    backups, lost = [False] * len(rates), 0.0
+    for n in sorted(range(len(rates)), key=rates.__getitem__):
+        lost += rates[n]
+        backups[n] = lost <= SMALLEST_PART * sum(rates)
+    return [not all(backups) and backups[0], *backups[1:]] if backups else []
+
+
+def _pacing(connection: Connection) -> list[int | None]:
+    """Return the pacing rate that each subflow of the connection shall have, None for no pacing."""
+    return [
+        None if backup or rate < 1 else _with_small_raise_left_out(each.expected_bps, rate)
+        for each, rate, backup in zip(
+            connection.subflows, connection.rates, _backups(connection.rates), strict=True
+        )
+    ]
+
+
+def _with_small_raise_left_out(present_bps: int | None, rate_bps: float) -> int:
+    then = effective_floor_bps(round(rate_bps))
+    if present_bps is not None and present_bps <= then <= (1 + SMALLEST_RAISE) * present_bps:
+        return present_bps
+    return then
 
 
 def _decision(subflow: Subflow, reason: str, command: SubflowCommand) -> Decision:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import replace
+from typing import Literal
 
 from controller.command import Decision, Expect, SetBackup, subflow_name
 from controller.graph import build_graph
@@ -54,6 +55,9 @@ class ExpectedThroughputParams(StrategyParams):
         "A connection with at least this part of the mean rate takes nothing from others",
         gt=0,
         le=1,
+    )
+    allocation: Literal["paper", "max_min"] = param(
+        "paper", "", "How to compute rates: the paper's water filling, or max-min fair rates"
     )
     max_subflows: int = param(
         8, "subflows", "How many subflows of a connection get a path", ge=1, le=16
@@ -98,6 +102,8 @@ class ExpectedThroughput(Strategy):
             for name in draft.connections:
                 why = f"other links have more room for {_user(draft, name)}"
                 draft = draft.better_of(draft.with_new_paths(name, why))
+        if self.params.allocation == "max_min":
+            return decisions(before, draft.with_max_min_rates(before), observation.rate_scale)
         for name in list(draft.with_free_capacity()):  # 4
             why = f"capacity is free for {_user(draft, name)}"
             draft = draft.better_of(draft.with_new_rates(name, why))

@@ -99,9 +99,7 @@ def test_the_end_of_the_wait_makes_a_step_due():
         for tail, head in (("s1", "a1"), ("s1", "a2"), ("srv", "s1"))
     )
     first = Subflow("c1", 1, "ue1", "", "srv:5001", "a1:40000", path=("s1",))
-    seen = Observation(
-        7, arcs=arcs, subflows=(first,), user_addresses={"ue1": ("a1", "a2", "a9")}
-    )
+    seen = Observation(7, arcs=arcs, subflows=(first,), user_addresses={"ue1": ("a1", "a2", "a9")})
     assert control.step(seen).decisions == ()
     assert not control.due(1_000_000_006)
     assert control.due(1_000_000_007)

@@ -48,8 +48,6 @@ def test_lower_rates_are_commanded_first():
     ]
 
 
-
-
 @pytest.mark.parametrize("order", list(permutations(BETWEEN.users)))
 @pytest.mark.parametrize("attempt", range(5))
 def test_subflows_of_two_connections_never_share_a_path(order, attempt):

@@ -1,0 +1,209 @@
+"""Compute the max-min fair rates of connections on the paths they have.
+
+This is an alternative to S-MPTCP's own allocation. Rates are max-min fair if no connection can get
+more without taking from one that has no more than it. Only the total rate of a connection counts.
+These totals are unique. They are found by progressive filling:
+1) Sort the connections into groups that compete for arcs (directions of links). An arc that has
+   room for all its paths at the same time cannot fill up, so it joins nobody.
+2) Raise the rates of all connections of a group together, as far as possible. This is a linear
+   programme, because a connection may divide its rate over its paths in any way.
+3) Some connections can get no more, whatever the others do: those with a positive dual value (the
+   price of a little more for this connection). Their level is final.
+4) Raise the others further, with what is final as a lower bound. End when all levels are final.
+Then choose the rate of each subflow:
+5) If the present rates are almost at the levels, keep them.
+6) Else take the rates at these levels that differ least from the present ones (the sum of the
+   differences is smallest), so that few subflows change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import OptimizeResult, linprog
+
+from controller.graph import ArcUse
+from controller.strategies.expected_throughput.allocation import Paths, Shares
+from controller.strategies.expected_throughput.estimation import Rates
+
+ALMOST = 0.99  # of its level: a connection with less gets new rates
+ROUNDING = 1e-6  # relative: smaller overloads and differences are rounding errors
+MOST_GROUPS = 1024  # whose levels are remembered
+
+Columns = tuple[tuple[tuple[int, float], ...], ...]  # for each path: (row of an arc, its part)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Describe connections that compete for arcs, in a form that can be a dictionary key.
+
+    `most` holds the largest rate of each path in bit/s, `owner` the number of its connection within
+    the group, from 0. `columns` lists for each path the scarce arcs that it crosses, and `room` the
+    capacity of these arcs.
+    """
+
+    owner: tuple[int, ...]
+    most: tuple[float, ...]
+    columns: Columns
+    room: tuple[float, ...]
+
+    @property
+    def unit(self) -> float:
+        """Return the rate in bit/s that is 1 in the linear programmes."""
+        return min((rate for rate in self.most if rate > 0), default=1.0)
+
+    def matrix(self) -> np.ndarray:
+        """Return the matrix that maps the rates of the paths to the loads of the scarce arcs."""
+        found = np.zeros((len(self.room), len(self.most)))
+        for n, column in enumerate(self.columns):
+            for row, part in column:
+                found[row, n] += part
+        return found
+
+    def totals(self) -> np.ndarray:
+        """Return the matrix that maps the rates of the paths to the rates of the connections."""
+        found = np.zeros((self.owner[-1] + 1, len(self.owner)))
+        found[list(self.owner), range(len(self.owner))] = 1.0
+        return found
+
+
+def max_min_rates(capacity_bps: Sequence[float], paths: Paths, present: Shares) -> dict[str, Rates]:
+    """Return the max-min fair rates in bit/s of all connections, one rate per path.
+
+    `paths` holds the paths of the connections. `present` holds their present rates, which are kept
+    where they are fair already.
+    """
+    rates: dict[str, Rates] = {}
+    for names, group in _groups(capacity_bps, paths):
+        now = np.array([rate for name in names for rate in present[name]])
+        found = iter(_divided(group, np.array(levels(group)), now))
+        rates |= {name: tuple(float(next(found)) for _ in paths[name]) for name in names}
+    return rates
+
+
+def _groups(capacity_bps: Sequence[float], paths: Paths) -> Iterator[tuple[list[str], _Group]]:
+    """Yield the names of the connections of each group, and the group (step 1)."""
+    most = {
+        name: [min(capacity_bps[arc] / part for arc, part in path.items()) for path in own]
+        for name, own in paths.items()
+    }
+    largest: dict[int, float] = {}
+    for name, own in paths.items():
+        for path, rate in zip(own, most[name], strict=True):
+            for arc, part in path.items():
+                largest[arc] = largest.get(arc, 0.0) + rate * part
+    scarce = {arc for arc, rate in largest.items() if rate > (1 + ROUNDING) * capacity_bps[arc]}
+    for names in _competing(paths, scarce):
+        row: dict[int, int] = {}
+        columns = tuple(
+            tuple(
+                (row.setdefault(arc, len(row)), part) for arc, part in path.items() if arc in scarce
+            )
+            for name in names
+            for path in paths[name]
+        )
+        owner = tuple(n for n, name in enumerate(names) for _ in paths[name])
+        yield (
+            names,
+            _Group(
+                owner,
+                tuple(rate for name in names for rate in most[name]),
+                columns,
+                tuple(capacity_bps[arc] for arc in row),
+            ),
+        )
+
+
+def _competing(paths: Mapping[str, Sequence[ArcUse]], scarce: set[int]) -> list[list[str]]:
+    """Return lists of connections that share scarce arcs, directly or through others."""
+    leader: dict[int | str, int | str] = {}
+
+    def find(each: int | str) -> int | str:
+        while leader.setdefault(each, each) != each:
+            leader[each] = leader[leader[each]]
+            each = leader[each]
+        return each
+
+    for name, own in paths.items():
+        for path in own:
+            for arc in path:
+                if arc in scarce:
+                    leader[find(arc)] = find(name)
+    found: dict[int | str, list[str]] = {}
+    for name in paths:
+        found.setdefault(find(name), []).append(name)
+    return list(found.values())
+
+
+@lru_cache(MOST_GROUPS)
+def levels(group: _Group) -> tuple[float, ...]:
+    """Return the max-min fair total rate in bit/s of each connection of a group (steps 2 to 4)."""
+    totals = group.totals()
+    if not group.room:
+        return tuple(totals @ np.array(group.most))
+    final = np.full(len(totals), -1.0)
+    matrix, room = group.matrix(), np.array(group.room) / group.unit
+    bounds = [(0.0, rate / group.unit) for rate in group.most]
+    while (raised := final < 0).any():
+        rows = np.vstack(
+            [
+                np.hstack([matrix, np.zeros((len(matrix), 1))]),
+                np.hstack([-totals, raised[:, None].astype(float)]),
+            ]
+        )
+        limits = np.concatenate([room, np.where(raised, 0.0, -final)])
+        cost = np.zeros(len(bounds) + 1)
+        cost[-1] = -1.0
+        best = _solved(cost, rows, limits, [*bounds, (0.0, None)])
+        price = -best.ineqlin.marginals[len(matrix) :]
+        done = raised & (price > ROUNDING)
+        final[done if done.any() else raised] = max(0.0, best.x[-1] * (1 - ROUNDING))
+    return tuple(float(level) * group.unit for level in final)
+
+
+def _divided(group: _Group, level: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Return the rate in bit/s of each path of a group such that connections have their `level`.
+
+    `present` holds the present rate of each path. Steps 5 and 6.
+    """
+    if not group.room:
+        most = np.array(group.most)
+        return present if _is_good(group, level, present) else most
+    if _is_good(group, level, present):
+        return present
+    unit, most = group.unit, np.array(group.most)
+    start = np.minimum(present, most) / unit
+    matrix, totals = group.matrix(), group.totals()
+    rows = np.vstack([matrix, -totals])
+    limits = np.concatenate([np.array(group.room) / unit, -level / unit])
+    bounds = [(0.0, rate) for rate in (*(most / unit - start), *start)]
+    less = _solved(
+        np.ones(len(bounds)),
+        np.hstack([rows, -rows]),
+        limits - rows @ start,
+        bounds,
+    )
+    up, down = np.split(less.x, 2)
+    return np.clip(start + up - down, 0.0, most / unit) * unit
+
+
+def _is_good(group: _Group, level: np.ndarray, rates: np.ndarray) -> bool:
+    """Return whether these rates of the paths almost reach the levels and overload no arc."""
+    return bool(
+        (rates <= (1 + ROUNDING) * np.array(group.most)).all()
+        and (group.matrix() @ rates <= (1 + ROUNDING) * np.array(group.room)).all()
+        and (group.totals() @ rates >= ALMOST * level).all()
+    )
+
+
+def _solved(
+    cost: np.ndarray, rows: np.ndarray, limits: np.ndarray, bounds: list[tuple[float, float | None]]
+) -> OptimizeResult:
+    """Minimise `cost` x such that `rows` x <= `limits`. Raise `ArithmeticError` on a failure."""
+    found = linprog(cost, A_ub=rows, b_ub=limits, bounds=bounds, method="highs")
+    if found.status != 0:
+        raise ArithmeticError(f"compute max-min fair rates: {found.message}")
+    return found
