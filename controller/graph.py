@@ -8,9 +8,12 @@ link. Each direction between two vertices is one arc.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, wraps
 from itertools import pairwise
+from operator import attrgetter
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from controller.observation import Arc, air
 
@@ -20,16 +23,21 @@ ArcUse = Mapping[
 ]  # for each arc of a path, the capacity that one bit/s on the path takes
 EXTRA_HOPS, MOST_PATHS = 2, 64
 AIR = air("")
+END = attrgetter("link", "tail", "head", "capacity_bps")
+MOST_GRAPHS = 4  # that are remembered, so that an unchanged network is not built anew
+
+Parameters, Result = ParamSpec("Parameters"), TypeVar("Result")
+End = tuple[str, str, str, int]  # link, tail, head and capacity in bit/s of an arc
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Graph:
     """Hold a network as vertices and arcs, which are numbered from 0.
 
     `names` lists the names of the vertices. `vertex` maps the name of a switch, or any address of a
     host, to its vertex number. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`.
     `leaving[v]` and `entering[v]` list the numbers of the arcs that leave vertex `v` and that enter
-    it.
+    it. `memo` holds results that were computed for this graph (`remembered`).
     """
 
     names: tuple[str, ...]
@@ -39,27 +47,76 @@ class Graph:
     capacity_bps: list[float]
     leaving: list[list[int]]
     entering: list[list[int]]
+    memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def residual_ends(self) -> list[int]:
+        """Return the vertex to which each residual edge leads.
+
+        Edge 2n has the direction of arc n, and edge 2n + 1 the opposite direction.
+        """
+        return [end for ends in zip(self.head, self.tail, strict=True) for end in ends]
+
+    @cached_property
+    def residual_edges(self) -> list[list[int]]:
+        """Return for each vertex the residual edges that leave it."""
+        return [
+            [2 * arc for arc in leaving] + [2 * arc + 1 for arc in entering]
+            for leaving, entering in zip(self.leaving, self.entering, strict=True)
+        ]
+
+    def capacities(self) -> dict[tuple[str, str], float]:
+        """Map the names of the two ends of each arc to its capacity in bit/s."""
+        name = self.names
+        return {
+            (name[tail], name[head]): capacity
+            for tail, head, capacity in zip(self.tail, self.head, self.capacity_bps, strict=True)
+        }
 
     def between(self, tail: int, head: int) -> int | None:
         """Return the number of the arc from vertex `tail` to vertex `head`, or None."""
         return next((arc for arc in self.leaving[tail] if self.head[arc] == head), None)
 
 
+def remembered(
+    function: Callable[Concatenate[Graph, Parameters], Result],
+) -> Callable[Concatenate[Graph, Parameters], Result]:
+    """Store each result of `function` in the graph, its first argument.
+
+    The other arguments must be hashable. The caller must not change a result.
+    """
+
+    @wraps(function)
+    def looked_up(graph: Graph, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        key = (function, args, *sorted(kwargs.items()))
+        if key not in graph.memo:
+            graph.memo[key] = function(graph, *args, **kwargs)
+        found: Result = graph.memo[key]
+        return found
+
+    return looked_up
+
+
 def build_graph(arcs: Iterable[Arc]) -> Graph:
     """Return a graph with the arcs of an observation.
 
     If several links lead from one vertex to the same other vertex, only the first becomes an arc.
+    Arcs with the same ends and capacities as before give the same `Graph` object as before.
     """
-    arcs = tuple(arcs)
+    return _built(tuple(map(END, arcs)))
+
+
+@lru_cache(MOST_GRAPHS)
+def _built(arcs: Sequence[End]) -> Graph:
     first_address = _first_addresses(arcs)
     vertex: dict[str, int] = {}
     ends: dict[tuple[int, int], float] = {}
-    for arc in arcs:
+    for _, tail_name, head_name, capacity_bps in arcs:
         tail, head = (
             vertex.setdefault(first_address.get(name, name), len(vertex))
-            for name in (arc.tail, arc.head)
+            for name in (tail_name, head_name)
         )
-        ends.setdefault((tail, head), float(arc.capacity_bps))
+        ends.setdefault((tail, head), float(capacity_bps))
     names = tuple(vertex)
     leaving: list[list[int]] = [[] for _ in names]
     entering: list[list[int]] = [[] for _ in names]
@@ -71,21 +128,21 @@ def build_graph(arcs: Iterable[Arc]) -> Graph:
     return Graph(names, vertex, tails, heads, list(ends.values()), leaving, entering)
 
 
-def _first_addresses(arcs: Sequence[Arc]) -> dict[str, str]:
+def _first_addresses(arcs: Sequence[End]) -> dict[str, str]:
     """Map every further address of a host interface to the first address of that interface.
 
     The arcs of one link that leave the same switch lead to the addresses of one interface. The
     first of them is the first address of the interface; the others are further addresses. An
     address that has a second link is never mapped.
     """
-    degree = Counter(arc.tail for arc in arcs)
+    degree = Counter(tail for _, tail, _, _ in arcs)
     first: dict[tuple[str, str], str] = {}
     further = {}
-    for arc in arcs:
-        if not arc.tail.endswith(AIR):
-            known = first.setdefault((arc.link, arc.tail), arc.head)
-            if known != arc.head and degree[arc.head] == 1:
-                further[arc.head] = known
+    for link, tail, head, _ in arcs:
+        if not tail.endswith(AIR):
+            known = first.setdefault((link, tail), head)
+            if known != head and degree[head] == 1:
+                further[head] = known
     return further
 
 
@@ -132,6 +189,7 @@ def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
     return tuple(name for name in inner if not name.endswith(AIR))
 
 
+@remembered
 def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
     """Return, for each arc of a path, the capacity in bit/s that one bit/s on the path takes.
 
@@ -169,6 +227,7 @@ def hops_to(
     return hops
 
 
+@remembered
 def simple_paths(
     graph: Graph,
     source: int,

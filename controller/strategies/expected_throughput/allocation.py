@@ -24,9 +24,9 @@ its capacity.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from math import fsum
 
 from controller.graph import ArcUse
 from controller.strategies.expected_throughput.estimation import (
@@ -35,60 +35,31 @@ from controller.strategies.expected_throughput.estimation import (
     largest_rates,
     room_left,
 )
+from controller.strategies.expected_throughput.sharing import Paths, Sharing
 
 SMALL_REST = 0.1  # of what was missing: a smaller rest is not distributed
 MOST_ROUNDS = 20
 
-Paths = Mapping[str, Sequence[ArcUse]]  # by connection, in the order in which they appeared
 Shares = Mapping[str, Rates]
 
 
-def users_of_arcs(paths: Paths) -> dict[int, set[str]]:
-    """Map the number of each arc to the names of the connections that have a path over it."""
-    found: dict[int, set[str]] = {}
-    for name, own in paths.items():
-        for path in own:
-            for arc in path:
-                found.setdefault(arc, set()).add(name)
-    return found
-
-
-def neighbours(paths: Paths) -> dict[str, set[str]]:
-    """Map the name of each connection to all others that share at least one arc with it."""
-    found: dict[str, set[str]] = {name: set() for name in paths}
-    for sharing in users_of_arcs(paths).values():
-        for name in sharing:
-            found[name] |= sharing
-    return {name: sharing - {name} for name, sharing in found.items()}
-
-
-def sharing_set(near: Mapping[str, Iterable[str]], start: Iterable[str]) -> set[str]:
-    """Return `start` and all connections that share arcs with it, directly or through others.
-
-    `near` maps each connection to those that share an arc with it directly. The paper (S-MPTCP)
-    calls the result "Set".
-    """
-    found = set(start)
-    waiting = deque(found)
-    while waiting:
-        for name in near[waiting.popleft()]:
-            if name not in found:
-                found.add(name)
-                waiting.append(name)
-    return found
-
-
 def reallocate(
-    capacity_bps: Sequence[float], paths: Paths, shares: Shares, first: str, fairness: float = 0.9
+    capacity_bps: Sequence[float],
+    paths: Paths,
+    shares: Shares,
+    first: str,
+    fairness: float = 0.9,
+    sharing: Sharing | None = None,
 ) -> dict[str, Rates]:
     """Return new rates in bit/s for all connections after `first` has arrived or got new paths.
 
     The rates are computed by water filling, see the top of this file. `paths` holds the paths of
     all connections, `shares` their present rates, one rate per path; a connection that is missing
     there has no rate yet. A connection that gets at least `fairness` times the mean rate takes no
-    capacity from others.
+    capacity from others. `sharing` is `Sharing(paths)`, if the caller has it.
     """
-    return _WaterFilling(capacity_bps, paths, shares, fairness).run(first)
+    sharing = sharing or Sharing(paths)
+    return _WaterFilling(capacity_bps, paths, shares, fairness, sharing).run(first)
 
 
 class _WaterFilling:
@@ -99,10 +70,15 @@ class _WaterFilling:
     """
 
     def __init__(
-        self, capacity_bps: Sequence[float], paths: Paths, shares: Shares, fairness: float
+        self,
+        capacity_bps: Sequence[float],
+        paths: Paths,
+        shares: Shares,
+        fairness: float,
+        sharing: Sharing,
     ) -> None:
         self.capacity_bps, self.paths, self.fairness = capacity_bps, paths, fairness
-        self.users, self.near = users_of_arcs(paths), neighbours(paths)
+        self.sharing, self.users = sharing, sharing.users
         self.shares = {name: shares.get(name) or (0.0,) * len(own) for name, own in paths.items()}
         self.load: dict[int, float] = {}
         self.final_load: dict[int, float] = {}
@@ -117,14 +93,15 @@ class _WaterFilling:
         arc.
         """
         order = {name: n for n, name in enumerate(self.paths)}
-        together = sharing_set(self.near, [first])
+        together = self.sharing.together([first])
         waiting, met = [(1, order[first], first)], {first}
         while waiting:
             level, _, name = heappop(waiting)
             if not self._turn(name, together):
-                for each in self.near[name] - met:  # 5
+                near = self.sharing.near(name)
+                for each in near - met:  # 5
                     heappush(waiting, (level + 1, order[each], each))
-                met |= self.near[name]
+                met |= near
         return self.shares
 
     def _turn(self, name: str, together: set[str]) -> bool:
@@ -137,7 +114,7 @@ class _WaterFilling:
         before = self.shares[name]
         self._add(self.load, name, [-rate for rate in before])
         alone = largest_rates(own, self._room(self.load, own))  # 1
-        others = sum(sum(self.shares[each]) for each in together if each != name)
+        others = fsum(sum(self.shares[each]) for each in together if each != name)
         mean = (others + sum(alone)) / len(together)
         fair = sum(alone) >= self.fairness * mean  # 2
         self.shares[name] = alone if fair else self._filled(name, alone, mean)  # 3
@@ -183,14 +160,14 @@ class _WaterFilling:
 
         The other connections are all except `name`.
         """
-        found = 0.0
+        found = []
         for each in self.users[arc] - {name}:
             rates = self._rates_left(each)
             if any(
                 rate > 0 and arc in path for path, rate in zip(self.paths[each], rates, strict=True)
             ):
-                found += sum(rates) - mean
-        return found
+                found.append(sum(rates) - mean)
+        return fsum(found)
 
     def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
         """Return the rates of the connection after raising the rates `alone`, path by path.

@@ -20,19 +20,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import fsum
 
 from controller.graph import ArcPath, Graph, arc_path, arc_use, hops_to
 from controller.observation import Observation, Subflow
 from controller.strategies.expected_throughput.allocation import (
-    Paths,
     Shares,
-    neighbours,
     reallocate,
-    sharing_set,
 )
 from controller.strategies.expected_throughput.estimation import largest_rates
 from controller.strategies.expected_throughput.exploration import Pair, PathRequest, explore
 from controller.strategies.expected_throughput.max_min import max_min_rates
+from controller.strategies.expected_throughput.sharing import Paths, Sharing
 
 SLACK = 0.02  # of a rate or a capacity: a smaller difference is no reason to act
 WORTH = 0.05  # of a connection's rate: the least gain of a change that no connection needs
@@ -74,6 +74,7 @@ class Assignment:
     unassigned: tuple[str, ...]
     why: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
     def paths_and_rates(self) -> tuple[Paths, Shares]:
         """Return two mappings for the assigned connections: their paths, and their rates in bit/s.
 
@@ -93,13 +94,18 @@ class Assignment:
             name: tuple(each.rates[n] for n in each.with_path) for name, each in here.items()
         }
 
+    @cached_property
+    def sharing(self) -> Sharing:
+        """Return which assigned connections share arcs."""
+        return Sharing(self.paths_and_rates[0])
+
     def utility(self) -> float:
         """Return the sum of the logarithms of all assigned connections' rates (S-MPTCP, eq (4))."""
-        return sum(math.log(max(1.0, sum(rates))) for rates in self.paths_and_rates()[1].values())
+        return sum(math.log(max(1.0, sum(rates))) for rates in self.paths_and_rates[1].values())
 
     def overloaded(self) -> list[str]:
         """Return the connections that use an arc whose load is over 102 % of its capacity."""
-        paths, shares = self.paths_and_rates()
+        paths, shares = self.paths_and_rates
         full = {
             arc
             for arc, rate in load(paths, shares).items()
@@ -114,7 +120,7 @@ class Assignment:
 
         No other connection would lose anything by this. The poorest connection comes first.
         """
-        paths, shares = self.paths_and_rates()
+        paths, shares = self.paths_and_rates
         carried = load(paths, shares)
         for name in sorted(paths, key=lambda each: sum(shares[each])):
             own = load({name: paths[name]}, shares)
@@ -131,9 +137,12 @@ class Assignment:
         Far below means below (`fairness` - 0.02) times the mean. The mean is taken over the
         connection and all that share arcs with it, directly or through others.
         """
-        paths, shares = self.paths_and_rates()
-        near, rate = neighbours(paths), {name: sum(rates) for name, rates in shares.items()}
-        means = {name: _mean([rate[each] for each in sharing_set(near, [name])]) for name in paths}
+        paths, shares = self.paths_and_rates
+        rate = {name: sum(rates) for name, rates in shares.items()}
+        means: dict[str, float] = {}
+        for together in self.sharing.sets():
+            mean = fsum(rate[name] for name in together) / len(together)
+            means |= dict.fromkeys(together, mean)
         return sorted(
             (name for name in paths if rate[name] < (self.fairness - SLACK) * means[name]),
             key=rate.__getitem__,
@@ -158,7 +167,7 @@ class Assignment:
         The rates of connections that share arcs with it can change too. `why` is the reason to log.
         """
         connection = self.connections[name]
-        paths, shares = self.paths_and_rates()
+        paths, shares = self.paths_and_rates
         others = {each: own for each, own in paths.items() if each != name}
         ends = enumerate(connection.pairs[: self.most_subflows])
         requests = {
@@ -188,10 +197,12 @@ class Assignment:
 
         If the connection `first` has no path, nothing changes. `why` is the reason to log.
         """
-        paths, shares = self.paths_and_rates()
+        paths, shares = self.paths_and_rates
         if first not in paths:
             return self
-        given = reallocate(self.graph.capacity_bps, paths, shares, first, self.fairness)
+        given = reallocate(
+            self.graph.capacity_bps, paths, shares, first, self.fairness, self.sharing
+        )
         changed = {
             name: self._with_rates(name, given[name])
             for name in paths
@@ -209,7 +220,7 @@ class Assignment:
         `present` holds the rates that the hosts have confirmed. The rates in the copy differ from
         them as little as possible.
         """
-        paths, _ = self.paths_and_rates()
+        paths, _ = self.paths_and_rates
         now = {
             name: tuple(
                 present.connections[name].rates[n] for n in self.connections[name].with_path
@@ -280,10 +291,6 @@ def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPa
     if path is None:
         return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))
     return subflow.expected_bps is None and not subflow.backup
-
-
-def _mean(rates: Collection[float]) -> float:
-    return sum(rates) / len(rates)
 
 
 def load(paths: Paths, shares: Shares) -> dict[int, float]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
 
 from controller.command import (
     Decision,
@@ -25,7 +26,6 @@ from controller.command import (
 )
 from controller.graph import ArcPath, Graph, arc_use, switches_on
 from controller.observation import Subflow
-from controller.strategies.expected_throughput.allocation import neighbours, sharing_set
 from controller.strategies.expected_throughput.assignment import Assignment, Connection, load
 from controller.strategies.expected_throughput.command_order import (
     NOWHERE,
@@ -136,7 +136,7 @@ class _Comparison:
 
     @cached_property
     def _carried(self) -> dict[int, float]:
-        return load(*self.after.paths_and_rates())
+        return load(*self.after.paths_and_rates)
 
     def _commands(self, target: _Target, half: bool, why: str) -> Iterator[Ranked]:
         """Yield the commands that set pacing rate and backup flag of one subflow, with their ranks.
@@ -178,12 +178,12 @@ class _Comparison:
         The comparison is with the mean rate over this connection and all that share arcs with it,
         directly or through others.
         """
-        paths, shares = self.after.paths_and_rates()
-        together = sharing_set(neighbours(paths), [name]) if name in paths else {name}
+        paths, shares = self.after.paths_and_rates
+        together = self.after.sharing.together([name]) if name in paths else {name}
         own = sum(self.after.connections[name].rates)
         if len(together) < 2:
             return f"the connection gets {self._text(own)} and shares no link"
-        mean = sum(sum(shares[each]) for each in together) / len(together)
+        mean = fsum(sum(shares[each]) for each in together) / len(together)
         return (
             f"the connection gets {self._text(own)} (mean of the {len(together)} connections "
             f"that share links: {self._text(mean)})"

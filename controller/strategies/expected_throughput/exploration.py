@@ -22,16 +22,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from controller.graph import ArcPath, ArcUse, Graph, arc_use, simple_paths
 from controller.strategies.expected_throughput.allocation import (
-    Paths,
     Shares,
-    neighbours,
-    sharing_set,
-    users_of_arcs,
 )
 from controller.strategies.expected_throughput.max_flow import LEFT_OVER, Flow, max_flow, split
+from controller.strategies.expected_throughput.sharing import Paths, Sharing
 
 Pair = tuple[int, int]  # the vertices of source and destination
 Chosen = dict[Pair, list[ArcPath]]
@@ -129,10 +127,11 @@ class _Competition:
 
     def __init__(self, candidates: Chosen, others: Paths, shares: Shares) -> None:
         self._rates = {name: sum(rates) for name, rates in shares.items()}
-        self._users = users_of_arcs(others)
+        sharing = Sharing(others)
+        self._users = sharing.users
         met = {name for found in candidates.values() for path in found for name in self._on(path)}
-        together = sharing_set(neighbours(others), met)
-        self._total = sum(self._rates[name] for name in together)
+        together = sharing.together(met)
+        self._total = fsum(self._rates[name] for name in together)
         self.mean = self._total / len(together) if together else 0.0
 
     def excess(self, path: ArcPath) -> int:
@@ -142,7 +141,7 @@ class _Competition:
         smaller difference compare as equal.
         """
         met = self._on(path)
-        above = sum(self._rates[name] for name in met) - len(met) * self.mean
+        above = fsum(self._rates[name] for name in met) - len(met) * self.mean
         return round(above / (SAME * self._total)) if self._total else 0
 
     def _on(self, path: ArcPath) -> set[str]:

@@ -47,12 +47,10 @@ class _Residual:
 
     def __init__(self, graph: Graph, room_bps: Sequence[float]) -> None:
         self.nothing = ZERO * max(room_bps, default=0.0)
-        self.left = [rate for room in room_bps for rate in (room, 0.0)]
-        self.to = [end for ends in zip(graph.head, graph.tail, strict=True) for end in ends]
-        self.edges = [
-            [2 * arc for arc in leaving] + [2 * arc + 1 for arc in entering]
-            for leaving, entering in zip(graph.leaving, graph.entering, strict=True)
-        ]
+        self.left = [0.0] * (2 * len(room_bps))
+        self.left[::2] = room_bps
+        self.to, self.edges = graph.residual_ends, graph.residual_edges
+        self.touched: set[int] = set()  # arcs on which flow has been sent
 
     def hops(self, source: int, destinations: Collection[int]) -> list[int]:
         """Return the number of hops from each vertex to the nearest destination, -1 if unknown.
@@ -91,6 +89,7 @@ class _Residual:
                 for edge in path:
                     left[edge] -= rate
                     left[edge ^ 1] += rate
+                    self.touched.add(edge >> 1)
                 sent += rate
                 full = next(n for n, edge in enumerate(path) if left[edge] <= nothing)
                 here, path = to[path[full] ^ 1], path[:full]
@@ -124,8 +123,8 @@ def max_flow(
         rate_bps += residual.send(source, hops)  # 2
     carried = {
         arc: rate
-        for arc, room in enumerate(room_bps)
-        if (rate := room - residual.left[2 * arc]) > residual.nothing
+        for arc in sorted(residual.touched)
+        if (rate := room_bps[arc] - residual.left[2 * arc]) > residual.nothing
     }
     return Flow(rate_bps, carried)
 

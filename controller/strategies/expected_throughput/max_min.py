@@ -26,8 +26,9 @@ import numpy as np
 from scipy.optimize import OptimizeResult, linprog
 
 from controller.graph import ArcUse
-from controller.strategies.expected_throughput.allocation import Paths, Shares
+from controller.strategies.expected_throughput.allocation import Shares
 from controller.strategies.expected_throughput.estimation import Rates
+from controller.strategies.expected_throughput.sharing import Paths
 
 ALMOST = 0.99  # of its level: a connection with less gets new rates
 ROUNDING = 1e-6  # relative: smaller overloads and differences are rounding errors

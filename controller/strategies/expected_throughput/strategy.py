@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import Literal
 
 from controller.command import Decision, Expect, SetBackup, subflow_name
-from controller.graph import build_graph
+from controller.graph import Graph, build_graph
 from controller.observation import Observation
 from controller.strategies.base import Strategy, StrategyParams, param
 from controller.strategies.expected_throughput.arrivals import Arrivals
@@ -35,8 +35,6 @@ from controller.strategies.expected_throughput.assignment import SLACK, Assignme
 from controller.strategies.expected_throughput.decisions import decisions
 from controller.strategies.hashed import hashed_paths
 from controller.units import rate_text
-
-Capacities = dict[tuple[str, str], int]
 
 
 class ExpectedThroughputParams(StrategyParams):
@@ -67,8 +65,8 @@ class ExpectedThroughputParams(StrategyParams):
 class ExpectedThroughput(Strategy):
     """Run S-MPTCP: choose a path and a pacing rate for every subflow.
 
-    Between two decisions, the strategy stores the capacity of each link, to notice when a capacity
-    grows, and the time at which it first saw each connection, to limit how long it waits for
+    Between two decisions, the strategy stores the graph of the network, to notice when a link's
+    capacity grows. It also stores when it first saw each connection, to limit how long it waits for
     further subflows.
     """
 
@@ -79,7 +77,7 @@ class ExpectedThroughput(Strategy):
 
     def __init__(self, params: StrategyParams) -> None:
         super().__init__(params)
-        self._capacities: Capacities | None = None
+        self._graph: Graph | None = None
         self._arrivals = Arrivals()
 
     def decide(self, observation: Observation) -> list[Decision]:
@@ -98,7 +96,7 @@ class ExpectedThroughput(Strategy):
         for name in draft.overloaded():  # 2
             if name in draft.overloaded():
                 draft = draft.with_new_paths(name, f"a link of {_user(draft, name)} is overloaded")
-        if self._capacity_grew(observation):  # 3
+        if self._capacity_grew(graph):  # 3
             for name in draft.connections:
                 why = f"other links have more room for {_user(draft, name)}"
                 draft = draft.better_of(draft.with_new_paths(name, why))
@@ -134,20 +132,18 @@ class ExpectedThroughput(Strategy):
         ]
         return hashed_paths(observation) + paced + backups
 
-    def _capacity_grew(self, observation: Observation) -> bool:
+    def _capacity_grew(self, graph: Graph) -> bool:
         """Return whether a link is new since the last step, or has a larger capacity than then.
 
         The result is False at the first step.
         """
-        before, self._capacities = (
-            self._capacities,
-            {(arc.tail, arc.head): arc.capacity_bps for arc in observation.arcs},
-        )
-        if before is None:
+        before, self._graph = self._graph, graph
+        if before is None or before is graph:
             return False
+        capacities = before.capacities()
         return any(
-            capacity > (1 + SLACK) * before.get(ends, 0)
-            for ends, capacity in self._capacities.items()
+            capacity > (1 + SLACK) * capacities.get(ends, 0)
+            for ends, capacity in graph.capacities().items()
         )
 
 

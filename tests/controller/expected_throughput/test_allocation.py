@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from controller.strategies.expected_throughput.allocation import neighbours, reallocate, sharing_set
+from controller.strategies.expected_throughput.allocation import reallocate
+from controller.strategies.expected_throughput.sharing import Sharing
 
 MIDDLE = (2, 5, 10, 15)
 TABLE_2 = {
@@ -98,8 +99,14 @@ def test_connections_that_share_no_arc_keep_their_rates():
     capacity = [*capacities((9, 9, 9, 9)), 0.0, 0.0, 0.0, 7.0, 7.0]
     shares = reallocate(capacity, paths, {"far": (3.0,)}, "C1")
     assert shares["far"] == (3.0,)
-    assert sharing_set(neighbours(paths), ["C1"]) == {"C1", "C2", "C3"}
-    assert neighbours(paths) == {"C1": {"C2"}, "C2": {"C1", "C3"}, "C3": {"C2"}, "far": set()}
+    sharing = Sharing(paths)
+    assert sharing.together(["C1"]) == {"C1", "C2", "C3"}
+    assert {name: sharing.near(name) for name in paths} == {
+        "C1": {"C2"},
+        "C2": {"C1", "C3"},
+        "C3": {"C2"},
+        "far": set(),
+    }
 
 
 def test_connections_with_only_a_narrow_arc_share_it_equally():
