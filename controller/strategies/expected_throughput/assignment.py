@@ -131,6 +131,34 @@ class Assignment:
             if not any(shares[name]) or largest > (1 + SLACK) * sum(shares[name]):
                 yield name
 
+    def with_room_to_gain(self) -> list[str]:
+        """Return the connections for which other paths could be worth it, in order of potential.
+
+        The potential of a connection is the difference between its rate and the capacity of its
+        interfaces, as a logarithm. A connection is missing if the potential of all connections that
+        share arcs with it, directly or through others, is together too small (`better_of`).
+        """
+        shares = self.paths_and_rates[1]
+        potential = {
+            name: math.log(max(1.0, self._most(name) / max(1.0, sum(rates))))
+            for name, rates in shares.items()
+        }
+        found = [
+            name
+            for together in self.sharing.sets()
+            if fsum(potential[name] for name in together) > math.log(1 + WORTH)
+            for name in together
+        ]
+        order = {name: n for n, name in enumerate(shares)}
+        return sorted(found, key=lambda name: (-potential[name], order[name]))
+
+    def _most(self, name: str) -> float:
+        """Return the capacity in bit/s of a connection's interfaces, at the narrower end."""
+        graph, pairs = self.graph, [pair for pair in self.connections[name].pairs if pair]
+        out = {arc for source, _ in pairs for arc in graph.leaving[source]}
+        into = {arc for _, destination in pairs for arc in graph.entering[destination]}
+        return min(fsum(graph.capacity_bps[arc] for arc in arcs) for arcs in (out, into))
+
     def poor(self) -> list[str]:
         """Return the connections whose rate is far below the mean rate, the poorest first.
 

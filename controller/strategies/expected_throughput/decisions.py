@@ -3,8 +3,8 @@
 1) A new subflow gets a route even if its path stays, so that the network does not hash it to
    another path when a link breaks elsewhere.
 2) A subflow with hardly any rate becomes backup, but never the last one of its connection.
-3) A higher rate is commanded only if it is more than 1 % higher (S-MPTCP, section V-C). A lower one
-   is always commanded, because another subflow may get the difference.
+3) A higher rate is commanded only if it is clearly higher, by 1 % in S-MPTCP. A lower one is always
+   commanded, because another subflow may get the difference.
 4) The commands are sorted so that they overload no link on the way (module `command_order`).
 """
 
@@ -35,19 +35,25 @@ from controller.strategies.expected_throughput.command_order import (
 )
 from controller.units import rate_text
 
-SMALLEST_RAISE = 0.01  # of a rate: a smaller raise is not sent to the hosts
-SMALLEST_PART = 0.01  # of a connection's rate: what its backup subflows lose together, at most
+SMALLEST_RAISE = 0.01  # of a rate: a smaller raise is not sent to the hosts (section V-C)
+SMALLEST_PART = 0.004  # of a connection's rate: what its backup subflows lose together, at most
 Ranked = tuple[int, Decision]
 LOWER, ROUTE, NORMAL, BACKUP, RAISE = range(5)
 
 
-def decisions(before: Assignment, after: Assignment, rate_scale: float) -> list[Decision]:
+def decisions(
+    before: Assignment,
+    after: Assignment,
+    rate_scale: float,
+    smallest_raise: float = SMALLEST_RAISE,
+) -> list[Decision]:
     """Return the commands that turn `before` into `after`, in the order in which to carry them out.
 
     Connections that did not change get no command. Reasons show rates in scenario units (wire rate
-    divided by `rate_scale`).
+    divided by `rate_scale`). A rate stays if it would rise by less than the fraction
+    `smallest_raise`.
     """
-    return _Comparison(before, after, rate_scale).decisions()
+    return _Comparison(before, after, rate_scale, smallest_raise).decisions()
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ class _Comparison:
     before: Assignment
     after: Assignment
     rate_scale: float
+    smallest_raise: float
 
     def decisions(self) -> list[Decision]:
         targets = {name: self._targets(name) for name in self.after.connections}
@@ -95,7 +102,9 @@ class _Comparison:
         if name not in self.after.why:
             ends = ((each.expected_bps, each.backup) for each in connection.subflows)
         else:
-            ends = zip(_pacing(connection), _backups(connection.rates), strict=True)
+            ends = zip(
+                _pacing(connection, self.smallest_raise), _backups(connection.rates), strict=True
+            )
         ends = list(ends)
         stays = any(
             not each.backup and not backup
@@ -211,19 +220,19 @@ def _backups(rates: Sequence[float]) -> list[bool]:
     return [not all(backups) and backups[0], *backups[1:]] if backups else []
 
 
-def _pacing(connection: Connection) -> list[int | None]:
+def _pacing(connection: Connection, smallest_raise: float) -> list[int | None]:
     """Return the pacing rate that each subflow of the connection shall have, None for no pacing."""
     return [
-        None if backup or rate < 1 else _with_small_raise_left_out(each.expected_bps, rate)
+        None if backup or rate < 1 else _pacing_rate(each.expected_bps, rate, smallest_raise)
         for each, rate, backup in zip(
             connection.subflows, connection.rates, _backups(connection.rates), strict=True
         )
     ]
 
 
-def _with_small_raise_left_out(present_bps: int | None, rate_bps: float) -> int:
+def _pacing_rate(present_bps: int | None, rate_bps: float, smallest_raise: float) -> int:
     then = effective_floor_bps(round(rate_bps))
-    if present_bps is not None and present_bps <= then <= (1 + SMALLEST_RAISE) * present_bps:
+    if present_bps is not None and present_bps <= then <= (1 + smallest_raise) * present_bps:
         return present_bps
     return then
 

@@ -7,7 +7,7 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    rates. The oldest connection comes first.
 2) A connection on a link whose load is larger than the link's capacity gets new paths and rates
    too.
-3) When a link came up or its capacity grew, try new paths for each connection.
+3) When a link came up or its capacity grew, try new paths for each connection that could gain.
 4) Distribute free capacity, to the poorest connection first.
 5) If a connection has a rate far below the rates of the connections that share its links, compute
    new rates, beginning with this connection (module `allocation`). This step is not in the paper:
@@ -35,6 +35,9 @@ from controller.strategies.expected_throughput.assignment import SLACK, Assignme
 from controller.strategies.expected_throughput.decisions import decisions
 from controller.strategies.hashed import hashed_paths
 from controller.units import rate_text
+
+SLIGHTEST_RAISE = 1e-4  # of a rate: a smaller difference between max-min rates is rounding
+MOST_TRIES = 16  # connections per step, so that a step stays short in a large network
 
 
 class ExpectedThroughputParams(StrategyParams):
@@ -78,6 +81,7 @@ class ExpectedThroughput(Strategy):
     def __init__(self, params: StrategyParams) -> None:
         super().__init__(params)
         self._graph: Graph | None = None
+        self._to_try: list[str] = []
         self._arrivals = Arrivals()
 
     def decide(self, observation: Observation) -> list[Decision]:
@@ -96,12 +100,10 @@ class ExpectedThroughput(Strategy):
         for name in draft.overloaded():  # 2
             if name in draft.overloaded():
                 draft = draft.with_new_paths(name, f"a link of {_user(draft, name)} is overloaded")
-        if self._capacity_grew(graph):  # 3
-            for name in draft.connections:
-                why = f"other links have more room for {_user(draft, name)}"
-                draft = draft.better_of(draft.with_new_paths(name, why))
+        draft = self._with_better_paths(draft)  # 3
         if self.params.allocation == "max_min":
-            return decisions(before, draft.with_max_min_rates(before), observation.rate_scale)
+            after = draft.with_max_min_rates(before)
+            return decisions(before, after, observation.rate_scale, SLIGHTEST_RAISE)
         for name in list(draft.with_free_capacity()):  # 4
             why = f"capacity is free for {_user(draft, name)}"
             draft = draft.better_of(draft.with_new_rates(name, why))
@@ -131,6 +133,21 @@ class ExpectedThroughput(Strategy):
             if each.backup
         ]
         return hashed_paths(observation) + paced + backups
+
+    def _with_better_paths(self, draft: Assignment) -> Assignment:
+        """Return the assignment with new paths for connections that get more on them (step 3).
+
+        At most `MOST_TRIES` connections are tried in one step, in the order in which they appeared.
+        The others follow in the next steps.
+        """
+        if self._capacity_grew(draft.graph):
+            self._to_try = draft.with_room_to_gain()
+        tried, self._to_try = set(self._to_try[:MOST_TRIES]), self._to_try[MOST_TRIES:]
+        for name in draft.connections:
+            if name in tried:
+                why = f"other links have more room for {_user(draft, name)}"
+                draft = draft.better_of(draft.with_new_paths(name, why))
+        return draft
 
     def _capacity_grew(self, graph: Graph) -> bool:
         """Return whether a link is new since the last step, or has a larger capacity than then.

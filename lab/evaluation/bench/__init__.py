@@ -14,6 +14,11 @@ maxflow_k16_ms, maxflow_k32_ms
     computation of the largest flow between two hosts of a fat tree (S-MPTCP, Algorithm 1)
 reallocate_100_ms
     computation of new rates when the 100th connection arrives at a fat tree (S-MPTCP, Algorithm 3)
+arrival_k16_p99_ms, link_change_k16_ms
+    a whole control step of `expected_throughput` in a fat tree with k = 16, when one of 100
+    connections arrives (the 99th percentile), and when a link changes (the longest of four)
+arrival_k16_max_min_p99_ms, link_change_k16_max_min_ms
+    the same with `allocation: max_min`
 forecast_15_paths_ms
     one greedy selection among fifteen paths (DTMC, Algorithm 1)
 viewers_40_p99_ms, viewers_40_cpu_share
@@ -79,6 +84,16 @@ MEASURES = (
     Measure(("maxflow_k16_ms",), lambda: strategies.largest_flow(16), 3),
     Measure(("maxflow_k32_ms",), lambda: strategies.largest_flow(32), 3),
     Measure(("reallocate_100_ms",), strategies.reallocation, 3),
+    Measure(
+        ("arrival_k16_p99_ms", "link_change_k16_ms"),
+        lambda: strategies.steps_in_a_large_tree("paper"),
+        3,
+    ),
+    Measure(
+        ("arrival_k16_max_min_p99_ms", "link_change_k16_max_min_ms"),
+        lambda: strategies.steps_in_a_large_tree("max_min"),
+        3,
+    ),
     Measure(("forecast_15_paths_ms",), strategies.selection),
     Measure(("viewers_40_p99_ms", "viewers_40_cpu_share"), viewers.viewers, 3),
     Measure(("vm_first_sample_s",), runs.vm_first_sample_s, 3, emulation=True),

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from controller import paths
+from controller.command import Expect, Route, SetBackup
 from controller.graph import Graph, arc_path, arc_use, build_graph
+from controller.observation import Arc, Observation, Subflow, SubflowKey
 from controller.plan import Plan
+from controller.strategies import Strategy, make
 from controller.strategies.expected_throughput import allocation, max_flow
 from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
 from controller.strategies.subflow_selection.selection import greedy
 from lab.topologies import fat_tree
 from lab.topologies.topology import Topology, Wiring, wire
 from lab.topologies.topology_file import describe
+
+Hashed = tuple[paths.Flow, paths.Path]
 
 
 def _tree(k: int) -> tuple[Topology, Wiring, Plan, Graph]:
@@ -35,30 +42,37 @@ def largest_flow(k: int) -> tuple[float]:
     return (took_s * 1000,)
 
 
+def _hashed_flows(tree: tuple[Topology, Wiring, Plan, Graph], user: str) -> list[Hashed]:
+    """Return two flows from the user's server, each with the path that a hash selects."""
+    topology, wiring, plan, _ = tree
+    near: dict[str, set[str]] = {switch: set() for switch in plan.switches}
+    for trunk in plan.trunks:
+        near[trunk.a].add(trunk.b)
+        near[trunk.b].add(trunk.a)
+    server, own = wiring.of(topology.server_of(user))[0], wiring.of(user)[0]
+    candidates = paths.between(near, server.switch, own.switch)
+    flows = [
+        paths.Flow(server.address, address, paths.TCP, 5001, port)
+        for address, port in zip((own.address, *own.further), (40001, 40002), strict=True)
+    ]
+    return [(flow, paths.choose(candidates, flow)) for flow in flows]
+
+
 def reallocation() -> tuple[float]:
     """Return the time in ms to compute new rates when the 100th connection arrives at a fat tree.
 
     The connections arrive one after the other. Each has two subflows on paths that a hash of their
     addresses and ports selects.
     """
-    topology, wiring, plan, graph = _tree(10)
-    near: dict[str, set[str]] = {switch: set() for switch in plan.switches}
-    for trunk in plan.trunks:
-        near[trunk.a].add(trunk.b)
-        near[trunk.b].add(trunk.a)
+    tree = _tree(10)
+    graph = tree[3]
     uses: dict[str, list[Any]] = {}
     shares: dict[str, tuple[float, ...]] = {}
     took_s = 0.0
-    for user in topology.users[:100]:
-        server, own = wiring.of(topology.server_of(user))[0], wiring.of(user)[0]
-        candidates = paths.between(near, server.switch, own.switch)
-        flows = (
-            paths.Flow(server.address, own.address, paths.TCP, 5001, port)
-            for port in (40001, 40002)
-        )
+    for user in tree[0].users[:100]:
         found = [
-            arc_path(graph, server.address, paths.choose(candidates, flow), own.address)
-            for flow in flows
+            arc_path(graph, flow.source, path, flow.destination)
+            for flow, path in _hashed_flows(tree, user)
         ]
         uses[user] = [arc_use(graph, path) for path in found if path is not None]
         began = time.perf_counter()
@@ -66,6 +80,64 @@ def reallocation() -> tuple[float]:
         took_s = time.perf_counter() - began
     assert len(shares) == 100
     return (took_s * 1000,)
+
+
+def steps_in_a_large_tree(form: str) -> tuple[float, float]:
+    """Return two times of whole control steps of `expected_throughput` in a fat tree with k = 16.
+
+    `form` is the parameter `allocation`. Connections of 100 users arrive one after the other; the
+    first time is the second longest of the 100 steps, in ms. Then a link of the core breaks, comes
+    back, halves its rate and doubles it; the second time is the longest of these four steps, in ms.
+    """
+    tree = _tree(16)
+    users, arcs = tree[0].users[::5][:100], tree[2].arcs()
+    hosts = _ConfirmingHosts(make("expected_throughput", {"allocation": form}))
+    hosts.step_ms(arcs)
+    arrivals = []
+    for user in users:
+        hosts.open(user, _hashed_flows(tree, user))
+        arrivals.append(hosts.step_ms(arcs))
+    core = hosts.subflows[f"{users[0]}-1", 1].path[1:3]
+    slow = [
+        replace(arc, capacity_bps=arc.capacity_bps // 2) if {arc.tail, arc.head} == {*core} else arc
+        for arc in arcs
+    ]
+    broken = [arc for arc in arcs if {arc.tail, arc.head} != {*core}]
+    changes = [hosts.step_ms(each) for each in (broken, arcs, slow, arcs)]
+    return sorted(arrivals)[-2], max(changes)
+
+
+class _ConfirmingHosts:
+    """Open subflows, and carry out the commands of a strategy without delay."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+        self.subflows: dict[SubflowKey, Subflow] = {}
+
+    def open(self, user: str, flows: Iterable[Hashed]) -> None:
+        for number, (flow, path) in enumerate(flows, 1):
+            ends = (
+                f"{flow.source}:{flow.source_port}",
+                f"{flow.destination}:{flow.destination_port}",
+            )
+            key = (f"{user}-1", number)
+            self.subflows[key] = Subflow(*key, user, "", *ends, path=path)
+
+    def step_ms(self, arcs: Iterable[Arc]) -> float:
+        """Let the strategy decide about a network with these arcs. Return how long it took."""
+        observation = Observation(0, subflows=tuple(self.subflows.values()), arcs=tuple(arcs))
+        began = time.perf_counter()
+        decisions = self._strategy.decide(observation)
+        took_s = time.perf_counter() - began
+        for decision in decisions:
+            match decision.command:
+                case Route(key, path):
+                    self.subflows[key] = replace(self.subflows[key], path=path)
+                case Expect(key, rate_bps):
+                    self.subflows[key] = replace(self.subflows[key], expected_bps=rate_bps)
+                case SetBackup(key, backup):
+                    self.subflows[key] = replace(self.subflows[key], backup=backup)
+        return took_s * 1000
 
 
 def selection() -> tuple[float]:
