@@ -8,6 +8,7 @@ estimation   estimates the rates that one connection could get on its paths
 allocation   shares capacity between connections that have arcs in common, as the paper does
 max_min      computes max-min fair rates instead
 assignment   holds the paths and rates of all connections
+observed     reads an assignment from the observation
 decisions    derives the commands that turn one assignment into another
 command_order  finds the subflows that must slow down while paths change
 strategy     turns an observation into decisions, with all of the above

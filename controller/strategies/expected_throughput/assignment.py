@@ -1,14 +1,12 @@
 """Hold the paths and rates of all connections: those of an observation, or a draft of new ones.
 
-1) `observed` reads the observation: the path of every subflow, and its rate, which is 0 for a
-   backup. A connection is unassigned if one of its subflows has lost its path, or has no rate
-   although it is no backup.
-2) `with_new_paths` chooses paths for one connection (module `exploration`), then rates for it and
+1) `with_new_paths` chooses paths for one connection (module `exploration`), then rates for it and
    for the connections that share arcs with it (module `allocation`).
-3) `with_new_rates` chooses only rates, for example to distribute the capacity that a closed
+2) `with_new_rates` chooses only rates, for example to distribute the capacity that a closed
    connection left.
-4) `with_poor_raised` starts an allocation at each connection whose rate is low compared with the
+3) `with_poor_raised` starts an allocation at each connection whose rate is low compared with the
    rates of the connections that share its links.
+4) `with_max_min_rates` computes max-min fair rates for all connections (module `max_min`).
 5) `better_of` chooses between two assignments, for changes that are optional because every
    connection has paths and rates already. It returns the new one only if the sum of the logarithms
    of all connections' rates (eq (4)) is clearly larger.
@@ -23,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
 
-from controller.graph import ArcPath, Graph, arc_path, arc_use, hops_to
-from controller.observation import Observation, Subflow
+from controller.graph import ArcPath, Graph, arc_use
+from controller.observation import Subflow
 from controller.strategies.expected_throughput.allocation import (
     Shares,
     reallocate,
@@ -280,45 +278,6 @@ class Assignment:
         The utility is the sum of the logarithms of all connections' rates.
         """
         return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
-
-
-def observed(
-    graph: Graph, observation: Observation, fairness: float, most_subflows: int
-) -> Assignment:
-    """Return the paths and rates that the observation shows, as an assignment.
-
-    A subflow at position `most_subflows` or later in its connection counts as having no path. In
-    `Connection.pairs`, a subflow has None if one of its ends is not in the graph.
-    """
-    found: dict[str, Connection] = {}
-    unassigned = []
-    for name, subflows in observation.connections().items():
-        pairs = tuple(_pair(graph, each) for each in subflows)
-        paths = tuple(arc_path(graph, each.ends[0], each.path, each.ends[1]) for each in subflows)
-        rates = tuple(0.0 if each.backup else float(each.expected_bps or 0) for each in subflows)
-        beyond = len(paths[most_subflows:])
-        paths = (*paths[:most_subflows], *[None] * beyond)
-        found[name] = Connection(subflows, pairs, paths, rates)
-        within = list(zip(subflows, pairs, paths, strict=True))[:most_subflows]
-        if any(_is_undecided(graph, *each) for each in within):
-            unassigned.append(name)
-    return Assignment(graph, fairness, most_subflows, found, tuple(unassigned))
-
-
-def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
-    source, destination = (graph.vertex.get(end) for end in subflow.ends)
-    return None if source is None or destination is None else (source, destination)
-
-
-def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
-    """Return whether a subflow needs a new path or rate.
-
-    A normal subflow needs one if it has no path or no rate. A backup subflow needs one if it has no
-    path although one to its destination exists.
-    """
-    if path is None:
-        return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))
-    return subflow.expected_bps is None and not subflow.backup
 
 
 def load(paths: Paths, shares: Shares) -> dict[int, float]:

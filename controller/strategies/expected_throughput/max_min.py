@@ -203,7 +203,10 @@ def _is_good(group: _Group, level: np.ndarray, rates: np.ndarray) -> bool:
 def _solved(
     cost: np.ndarray, rows: np.ndarray, limits: np.ndarray, bounds: list[tuple[float, float | None]]
 ) -> OptimizeResult:
-    """Minimise `cost` x such that `rows` x <= `limits`. Raise `ArithmeticError` on a failure."""
+    """Find the x with the smallest `cost` x such that `rows` x <= `limits`.
+
+    Raise `ArithmeticError` if the solver finds none.
+    """
     found = linprog(cost, A_ub=rows, b_ub=limits, bounds=bounds, method="highs")
     if found.status != 0:
         raise ArithmeticError(f"compute max-min fair rates: {found.message}")

@@ -31,8 +31,9 @@ from controller.graph import Graph, build_graph
 from controller.observation import Observation
 from controller.strategies.base import Strategy, StrategyParams, param
 from controller.strategies.expected_throughput.arrivals import Arrivals
-from controller.strategies.expected_throughput.assignment import SLACK, Assignment, observed
+from controller.strategies.expected_throughput.assignment import SLACK, Assignment
 from controller.strategies.expected_throughput.decisions import decisions
+from controller.strategies.expected_throughput.observed import observed
 from controller.strategies.hashed import hashed_paths
 from controller.units import rate_text
 
