@@ -29,7 +29,6 @@ from controller.strategies.expected_throughput.allocation import (
 )
 from controller.strategies.expected_throughput.estimation import largest_rates
 from controller.strategies.expected_throughput.exploration import Pair, PathRequest, explore
-from controller.strategies.expected_throughput.max_min import max_min_rates
 from controller.strategies.expected_throughput.sharing import Paths, Sharing
 
 SLACK = 0.02  # of a rate or a capacity: a smaller difference is no reason to act
@@ -246,6 +245,8 @@ class Assignment:
         `present` holds the rates that the hosts have confirmed. The rates in the copy differ from
         them as little as possible.
         """
+        from controller.strategies.expected_throughput.max_min import max_min_rates
+
         paths, _ = self.paths_and_rates
         now = {
             name: tuple(

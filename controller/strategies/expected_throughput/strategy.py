@@ -13,8 +13,11 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    new rates, beginning with this connection (module `allocation`). This step is not in the paper:
    there, new rates are computed only until the newest connection has enough, so an older
    connection that gave up capacity to the newest one can stay poor.
+   With `allocation: max_min`, all connections get the max-min fair rates on their paths instead of
+   steps 4 and 5 (module `max_min`).
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
-   backup, unless it is the last normal one of its connection.
+   backup, unless it is the last normal one of its connection. No command overloads a link (module
+   `command_order`).
 A change of steps 3 to 5 is kept only if the sum of the logarithms of all rates grows enough. The
 present paths and rates are those that the hosts confirm, so a restarted controller reads them from
 the observation and changes nothing.
@@ -24,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import replace
+from importlib import import_module
 from typing import Literal
 
 from controller.command import Decision, Expect, SetBackup, subflow_name
@@ -59,7 +63,7 @@ class ExpectedThroughputParams(StrategyParams):
         le=1,
     )
     allocation: Literal["paper", "max_min"] = param(
-        "paper", "", "How to compute rates: the paper's water filling, or max-min fair rates"
+        "paper", "choice", "How to compute rates: the paper's water filling, or max-min fair rates"
     )
     max_subflows: int = param(
         8, "subflows", "How many subflows of a connection get a path", ge=1, le=16
@@ -84,6 +88,8 @@ class ExpectedThroughput(Strategy):
         self._graph: Graph | None = None
         self._to_try: list[str] = []
         self._arrivals = Arrivals()
+        if self.params.allocation == "max_min":  # loads scipy, which takes a part of a second
+            import_module("controller.strategies.expected_throughput.max_min")
 
     def decide(self, observation: Observation) -> list[Decision]:
         if not observation.arcs:  # the network is not known yet
