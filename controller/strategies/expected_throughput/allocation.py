@@ -160,7 +160,7 @@ class _WaterFilling:
 
         The other connections are all except `name`.
         """
-        found = []
+        found: list[float] = []
         for each in self.users[arc] - {name}:
             rates = self._rates_left(each)
             if any(

@@ -99,13 +99,12 @@ class _Comparison:
     def _targets(self, name: str) -> list[_Target]:
         graph, connection = self.after.graph, self.after.connections[name]
         present = self.before.connections[name].paths
-        if name not in self.after.why:
-            ends = ((each.expected_bps, each.backup) for each in connection.subflows)
-        else:
-            ends = zip(
-                _pacing(connection, self.smallest_raise), _backups(connection.rates), strict=True
-            )
-        ends = list(ends)
+        ends: list[tuple[int | None, bool]] = [
+            (each.expected_bps, each.backup) for each in connection.subflows
+        ]
+        if name in self.after.why:
+            rates = _pacing(connection, self.smallest_raise)
+            ends = list(zip(rates, _backups(connection.rates), strict=True))
         stays = any(
             not each.backup and not backup
             for each, (_, backup) in zip(connection.subflows, ends, strict=True)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog
 
 from controller.graph import ArcUse
@@ -34,6 +35,7 @@ ALMOST = 0.995  # of its level: a connection with less gets new rates
 ROUNDING = 1e-6  # relative: smaller overloads and differences are rounding errors
 MOST_GROUPS = 1024  # whose levels are remembered
 
+Array = NDArray[np.float64]
 Columns = tuple[tuple[tuple[int, float], ...], ...]  # for each path: (row of an arc, its part)
 
 
@@ -56,7 +58,7 @@ class _Group:
         """Return the rate in bit/s that is 1 in the linear programmes."""
         return min((rate for rate in self.most if rate > 0), default=1.0)
 
-    def matrix(self) -> np.ndarray:
+    def matrix(self) -> Array:
         """Return the matrix that maps the rates of the paths to the loads of the scarce arcs."""
         found = np.zeros((len(self.room), len(self.most)))
         for n, column in enumerate(self.columns):
@@ -64,7 +66,7 @@ class _Group:
                 found[row, n] += part
         return found
 
-    def totals(self) -> np.ndarray:
+    def totals(self) -> Array:
         """Return the matrix that maps the rates of the paths to the rates of the connections."""
         found = np.zeros((self.owner[-1] + 1, len(self.owner)))
         found[list(self.owner), range(len(self.owner))] = 1.0
@@ -144,7 +146,7 @@ def levels(group: _Group) -> tuple[float, ...]:
     """Return the max-min fair total rate in bit/s of each connection of a group (steps 2 to 4)."""
     totals = group.totals()
     if not group.room:
-        return tuple(totals @ np.array(group.most))
+        return tuple(float(rate) for rate in totals @ np.array(group.most))
     final = np.full(len(totals), -1.0)
     matrix, room = group.matrix(), np.array(group.room) / group.unit
     bounds = [(0.0, rate / group.unit) for rate in group.most]
@@ -165,7 +167,7 @@ def levels(group: _Group) -> tuple[float, ...]:
     return tuple(float(level) * group.unit for level in final)
 
 
-def _divided(group: _Group, level: np.ndarray, present: np.ndarray) -> np.ndarray:
+def _divided(group: _Group, level: Array, present: Array) -> Array:
     """Return the rate in bit/s of each path of a group such that connections have their `level`.
 
     `present` holds the present rate of each path. Steps 5 and 6.
@@ -191,7 +193,7 @@ def _divided(group: _Group, level: np.ndarray, present: np.ndarray) -> np.ndarra
     return np.clip(start + up - down, 0.0, most / unit) * unit
 
 
-def _is_good(group: _Group, level: np.ndarray, rates: np.ndarray) -> bool:
+def _is_good(group: _Group, level: Array, rates: Array) -> bool:
     """Return whether these rates of the paths almost reach the levels and overload no arc."""
     return bool(
         (rates <= (1 + ROUNDING) * np.array(group.most)).all()
@@ -201,7 +203,7 @@ def _is_good(group: _Group, level: np.ndarray, rates: np.ndarray) -> bool:
 
 
 def _solved(
-    cost: np.ndarray, rows: np.ndarray, limits: np.ndarray, bounds: list[tuple[float, float | None]]
+    cost: Array, rows: Array, limits: Array, bounds: list[tuple[float, float | None]]
 ) -> OptimizeResult:
     """Find the x with the smallest `cost` x such that `rows` x <= `limits`.
 

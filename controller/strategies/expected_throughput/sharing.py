@@ -7,7 +7,7 @@ other connections that use at least one of the same arcs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controller.graph import ArcUse
 
@@ -33,7 +33,7 @@ class Sharing:
         """Return the neighbours of the connection `name`."""
         if name not in self._near:
             arcs = {arc for path in self._paths[name] for arc in path}
-            self._near[name] = set().union(*(self.users[arc] for arc in arcs)) - {name}
+            self._near[name] = set[str]().union(*(self.users[arc] for arc in arcs)) - {name}
         return self._near[name]
 
     def together(self, start: Iterable[str]) -> set[str]:
@@ -49,7 +49,7 @@ class Sharing:
             waiting.extend(more)
         return found
 
-    def sets(self) -> Iterable[set[str]]:
+    def sets(self) -> Iterator[set[str]]:
         """Yield sets of connections such that only connections of the same set share arcs."""
         left = dict.fromkeys(self._paths)
         while left:
