@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, wraps
+from functools import cached_property, wraps
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -23,7 +23,7 @@ ArcUse = Mapping[
 ]  # for each arc of a path, the capacity that one bit/s on the path takes
 EXTRA_HOPS, MOST_PATHS = 2, 64
 AIR = air("")
-END = attrgetter("link", "tail", "head", "capacity_bps")
+IDENTITY = tuple(map(attrgetter, ("link", "tail", "head", "capacity_bps")))  # what a graph shows
 MOST_GRAPHS = 4  # that are remembered, so that an unchanged network is not built anew
 
 Parameters, Result = ParamSpec("Parameters"), TypeVar("Result")
@@ -97,16 +97,24 @@ def remembered(
     return looked_up
 
 
+_recent: deque[tuple[tuple[Any, ...], Graph]] = deque(maxlen=MOST_GRAPHS)
+
+
 def build_graph(arcs: Iterable[Arc]) -> Graph:
     """Return a graph with the arcs of an observation.
 
     If several links lead from one vertex to the same other vertex, only the first becomes an arc.
     Arcs with the same ends and capacities as before give the same `Graph` object as before.
     """
-    return _built(tuple(map(END, arcs)))
+    arcs = tuple(arcs)
+    key = tuple(tuple(map(field, arcs)) for field in IDENTITY)
+    for each, graph in _recent:
+        if each == key:
+            return graph
+    _recent.appendleft((key, _built(list(zip(*key, strict=True)))))
+    return _recent[0][1]
 
 
-@lru_cache(MOST_GRAPHS)
 def _built(arcs: Sequence[End]) -> Graph:
     first_address = _first_addresses(arcs)
     vertex: dict[str, int] = {}
@@ -154,6 +162,13 @@ def arc_path(
     `source` and `destination` are host addresses. Return None if `switches` is empty, if a name is
     not in the graph, or if no link joins two successive stops of the path.
     """
+    return _arc_path(graph, source, tuple(switches), destination)
+
+
+@remembered
+def _arc_path(
+    graph: Graph, source: str, switches: tuple[str, ...], destination: str
+) -> ArcPath | None:
     stops = [source, *switches, destination]
     if len(switches) == 0 or any(stop not in graph.vertex for stop in stops):
         return None

@@ -199,7 +199,11 @@ class Assignment:
             n: PathRequest(pair, connection.paths[n]) for n, pair in ends if pair is not None
         }
         given = explore(
-            self.graph, list(requests.values()), others, {each: shares[each] for each in others}
+            self.graph,
+            list(requests.values()),
+            others,
+            {each: shares[each] for each in others},
+            None if name in paths else self.sharing,
         )
         at = dict(zip(requests, given, strict=True))
         found = [at.get(n) for n in range(len(connection.paths))]

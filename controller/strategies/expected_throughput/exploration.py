@@ -45,17 +45,28 @@ class PathRequest:
 
 
 def explore(
-    graph: Graph, requests: Sequence[PathRequest], others: Paths, shares: Shares
+    graph: Graph,
+    requests: Sequence[PathRequest],
+    others: Paths,
+    shares: Shares,
+    sharing: Sharing | None = None,
 ) -> list[ArcPath | None]:
     """Return a path for each subflow in `requests`; None if no path joins its two ends.
 
     All requests are from one connection. `others` holds the paths of all other connections, and
-    `shares` their rates on these paths in bit/s. The steps are at the top of this file.
+    `shares` their rates on these paths in bit/s. `sharing` is `Sharing(others)`, if the caller has
+    it. The steps are at the top of this file.
     """
     wanted = Counter(each.pair for each in requests)
     candidates = {pair: simple_paths(graph, *pair) for pair in wanted}
     chosen = _over_free_capacity(graph, wanted, others, shares)  # 1
-    _add_for_fairness(graph, wanted, candidates, chosen, _Competition(candidates, others, shares))
+    _add_for_fairness(
+        graph,
+        wanted,
+        candidates,
+        chosen,
+        _Competition(candidates, sharing or Sharing(others), shares),
+    )
     for pair, count in wanted.items():
         _fill_up(chosen, pair, count, candidates[pair])  # 3
     return _assigned(requests, chosen)  # 4
@@ -125,9 +136,8 @@ class _Competition:
     directly or through others.
     """
 
-    def __init__(self, candidates: Chosen, others: Paths, shares: Shares) -> None:
+    def __init__(self, candidates: Chosen, sharing: Sharing, shares: Shares) -> None:
         self._rates = {name: sum(rates) for name, rates in shares.items()}
-        sharing = Sharing(others)
         self._users = sharing.users
         met = {name for found in candidates.values() for path in found for name in self._on(path)}
         together = sharing.together(met)
