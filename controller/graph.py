@@ -26,7 +26,8 @@ AIR = air("")
 IDENTITY = tuple(map(attrgetter, ("link", "tail", "head", "capacity_bps")))  # what a graph shows
 MOST_GRAPHS = 4  # that are remembered, so that an unchanged network is not built anew
 
-Parameters, Result = ParamSpec("Parameters"), TypeVar("Result")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 End = tuple[str, str, str, int]  # link, tail, head and capacity in bit/s of an arc
 
 

@@ -123,5 +123,6 @@ def events(network: Watched, rng: random.Random, count: int):
         elif act == "close":
             network.close(rng.choice(users))
         else:
+            network.down()
             network.open(rng.choice(users))
         yield

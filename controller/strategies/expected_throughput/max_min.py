@@ -190,7 +190,8 @@ def _divided(group: _Group, level: Array, present: Array) -> Array:
         bounds,
     )
     up, down = np.split(less.x, 2)
-    return np.clip(start + up - down, 0.0, most / unit) * unit
+    rates: Array = np.clip(start + up - down, 0.0, most / unit) * unit
+    return rates
 
 
 def _is_good(group: _Group, level: Array, rates: Array) -> bool:
