@@ -1,12 +1,13 @@
 """Send commands to host agents, and repeat them until reports confirm the desired settings.
 
 A host agent is the program of the lab on a host. A setting is the backup flag or the pacing rate of
-a subflow. One command contains all settings of a connection that are not confirmed yet. The command
-is sent to both hosts of the connection.
+a subflow. A command contains the settings of a connection that are not confirmed yet. It is sent to
+both hosts of the connection.
 
 1) When a strategy changes a setting, store the setting and make the command of its connection due.
 2) Repeat a command that is not confirmed after `REPEAT_AFTER_S`. A confirmed setting stays stored,
-   so that the command is sent once more if a host loses the setting.
+   so that the command is sent once more if a host loses the setting. Commands that lower the rate
+   of a subflow are sent before those that raise one, so that no link is overloaded in between.
 3) Forget the settings of a connection that has ended.
 """
 
@@ -89,33 +90,42 @@ class HostCommands:
         self._desired = {
             key: desired for key, desired in self._desired.items() if key[0] in connections
         }  # 3
-        return [host for found in connections.values() for host in self._refresh(found, now_s)]
+        due = [self._due(found, now_s) for found in connections.values()]
+        away = [
+            host
+            for rises in (False, True)
+            for changes in due
+            for host in self._command(
+                {each: to for each, to in changes.items() if _rises(each, to) == rises}
+            )
+        ]
+        return list(dict.fromkeys(away))
 
     def _desire(self, key: SubflowKey, desired: Desired) -> None:
         self._desired[key] = desired
         self._due_s.pop(key[0], None)  # 1
 
-    def _refresh(self, subflows: list[Subflow], now_s: float) -> list[str]:
+    def _due(self, subflows: list[Subflow], now_s: float) -> dict[Subflow, Desired]:
+        """Return the unconfirmed settings of one connection's subflows if it is time to send them."""
         connection = subflows[0].connection
-        open_changes = {
-            each: self._desired.get(each.key, Desired()).unconfirmed(each) for each in subflows
+        changes = {
+            each: to
+            for each in subflows
+            if (to := self._desired.get(each.key, Desired()).unconfirmed(each)) != Desired()
         }
-        changes = tuple(
-            _change(each, desired) for each, desired in open_changes.items() if desired != Desired()
-        )
         if not changes or now_s < self._due_s.get(connection, 0.0):  # 2
-            return []
+            return {}
         self._due_s[connection] = now_s + REPEAT_AFTER_S
-        hosts = {
-            self._host_of(address)
-            for each, desired in open_changes.items()
-            if desired != Desired()
-            for address in each.ends
-        }
+        return changes
+
+    def _command(self, changes: dict[Subflow, Desired]) -> list[str]:
+        """Send these changes of one connection; return the hosts that cannot be reached."""
+        hosts = {self._host_of(address) for each in changes for address in each.ends}
+        text = tuple(_change(each, to) for each, to in changes.items())
         return [
             host
             for host in sorted(host for host in hosts if host)
-            if not self._send_command(host, connection, changes)
+            if not self._send_command(host, next(iter(changes)).connection, text)
         ]
 
     def _send_command(self, host: str, connection: str, changes: tuple[SubflowChange, ...]) -> bool:
@@ -123,6 +133,11 @@ class HostCommands:
         return self._send(
             host, encode(HostCommand(self._seq, host, connection, changes), self._key)
         )
+
+
+def _rises(subflow: Subflow, desired: Desired) -> bool:
+    """Return whether the pacing rate of the subflow rises. None counts as 0, as in strategies."""
+    return desired.rate_bps is not None and desired.rate_bps > (subflow.expected_bps or 0)
 
 
 def _change(subflow: Subflow, desired: Desired) -> SubflowChange:

@@ -156,6 +156,22 @@ def test_a_new_command_is_sent_at_once():
     assert hosts.sent[-1][1].subflows[0].expected_mbps == 0
 
 
+def test_lower_rates_are_sent_before_higher_ones():
+    other = replace(FIRST, connection="d")
+    poor, rich = replace(FIRST, expected_bps=1_000_000), replace(SECOND, expected_bps=9_000_000)
+    hosts = Hosts()
+    hosts.commands.expect(poor.key, 2_000_000)
+    hosts.commands.expect(rich.key, 8_000_000)
+    hosts.commands.set_backup(other.key, True)
+    hosts.commands.refresh([poor, rich, other], 0.0)
+    at_server = [command.subflows for host, command in hosts.sent if host == "srv1"]
+    assert at_server == [
+        (SubflowChange(SERVER, "10.2.0.3:40113", None, 8.0),),
+        (SubflowChange(SERVER, USER, True, None),),
+        (SubflowChange(SERVER, USER, None, 2.0),),
+    ]
+
+
 def test_only_unconfirmed_changes_are_sent():
     hosts = Hosts()
     hosts.commands.set_backup(SECOND.key, True)
