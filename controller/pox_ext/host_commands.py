@@ -106,7 +106,7 @@ class HostCommands:
         self._due_s.pop(key[0], None)  # 1
 
     def _due(self, subflows: list[Subflow], now_s: float) -> dict[Subflow, Desired]:
-        """Return the unconfirmed settings of one connection's subflows if it is time to send them."""
+        """Return the unconfirmed settings of a connection if it is time to send them."""
         connection = subflows[0].connection
         changes = {
             each: to
