@@ -88,7 +88,7 @@ def remembered(
     """
 
     @wraps(function)
-    def looked_up(graph: Graph, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def looked_up(graph: Graph, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         key = (function, args, frozenset(kwargs.items()))
         if key not in graph.memo:
             graph.memo[key] = function(graph, *args, **kwargs)
