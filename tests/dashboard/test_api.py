@@ -298,7 +298,7 @@ def test_the_start_page_marks_strategies_that_do_not_fit(client):
         )
         return [row["name"] for row in json.loads(about)["strategies"] if row["unfit"]]
 
-    assert unfit("fifteen_paths") == ["meter_throttling"]
+    assert unfit("fifteen_paths") == ["meter_throttling", "meter_throttling/improved"]
     assert unfit("testbed_wifi_lte") == []
 
 
