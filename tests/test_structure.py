@@ -42,6 +42,7 @@ ROOMS = (  # from low to high: a file imports from its own room and from rooms b
     "lab/batch",
     "lab/results",
     "lab/evaluation",
+    "lab/worksheets",
     "lab/cli",
     "lab/__main__.py",
     "dashboard",

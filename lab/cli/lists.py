@@ -12,6 +12,7 @@ from lab.cli.own_files import with_option
 from lab.results.tables import text_table
 from lab.scenario import catalogue
 from lab.scenario.catalogue import Row
+from lab.worksheets import loading as worksheet_loading
 
 PARAMETER_COLUMNS = ("name", "default", "unit", "minimum", "maximum", "choices", "help")
 TARGET_COLUMNS = ("name", "value", "unit", "minimum", "maximum", "choices", "help")
@@ -59,6 +60,13 @@ def cc(as_json: bool) -> None:
 def topologies(as_json: bool) -> None:
     """List the kinds of topology and their parameters."""
     show(catalogue.topology_rows(), ("kind", "help", "params"), as_json)
+
+
+@listing.command()
+@as_json_option
+def worksheets(as_json: bool) -> None:
+    """List the worksheets: lessons that check themselves."""
+    show(worksheet_loading.rows(), ("name", "title", "minutes", "points"), as_json)
 
 
 @listing.command()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab.run import metrics
+from lab.results import figures
 
 STEADY, SHORT = 5, 15  # allowed difference in percent: steady throughput, short transfers
 
@@ -69,15 +69,8 @@ class Metric:
         """Return the value of this metric in a run. Return None if the run did not measure the
         metric."""
         if self.between_s is None:
-            return _number(measured.result, self.path)
-        frames, (start, end) = measured.frames, self.between_s
-        weights = [
-            weight if start < frame["t"] <= end else 0.0
-            for frame, weight in zip(
-                frames, metrics.intervals([frame["t"] for frame in frames]), strict=True
-            )
-        ]
-        return metrics.mean((_number(frame, self.path) for frame in frames), weights)
+            return figures.figure(measured.result, self.path)
+        return figures.mean_between(measured.frames, self.path, *self.between_s)
 
 
 @dataclass(frozen=True)
@@ -104,23 +97,6 @@ def is_evidence(result: Mapping[str, Any]) -> bool:
     """Return whether a run with this result.json can be used: it is complete, and the machine was
     not overloaded."""
     return bool(result["status"] == "complete" and not result["overloaded"])
-
-
-def _number(document: Any, path: str) -> float | None:
-    """Return the number at `path` in a JSON document: keys joined by `.`, list entries counted from
-    1.
-
-    Return None if the path does not exist or does not lead to a number.
-    """
-    value = document
-    for step in path.split("."):
-        if isinstance(value, list) and step.isdigit() and 1 <= int(step) <= len(value):
-            value = value[int(step) - 1]
-        elif isinstance(value, Mapping):
-            value = value.get(step)
-        else:
-            return None
-    return value if isinstance(value, int | float) else None
 
 
 TESTBED_REMARKS = """\

@@ -1,0 +1,85 @@
+"""Define the commands `worksheet check` and `worksheet try`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lab.cli.own_files import with_option
+from lab.cli.terminal import Terminal
+from lab.run.manifest import ROOT
+from lab.worksheets import loading, trial
+from lab.worksheets.marking import Mark
+from lab.worksheets.trial import Making, Tried
+from lab.worksheets.variants import Seat
+
+RUNS = ROOT / "data" / "worksheets"
+WORDS = {True: "passed", False: "failed", None: "open"}
+TRIAL_SECRET = b"worksheet try"  # a trial has no class, so its seats need no secret
+
+
+@click.group()
+def worksheet() -> None:
+    """Check and try worksheets, which are lessons that check themselves."""
+
+
+@worksheet.command()
+@click.argument("file")
+@with_option
+def check(file: str) -> None:
+    """Check every key of a worksheet and every check on its scenario.
+
+    FILE is a file, or a name of `list worksheets`. Nothing is started.
+    """
+    found = loading.load(file)
+    click.echo(f"{file}: valid. {found.title}, {found.minutes} min, {found.points} points")
+
+
+@worksheet.command(name="try")
+@click.argument("name")
+@click.option("--seat", default="example", show_default=True, help="Use this seat's variant.")
+@click.option("--engine", help="Make all runs in this engine.")
+@click.option("--vm", is_flag=True, help="Make runs of the emulation in the virtual machine.")
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    default=RUNS,
+    metavar="DIR",
+    help="Folder of the runs. Default: data/worksheets.",
+)
+@click.pass_context
+def try_(
+    ctx: click.Context, name: str, seat: str, engine: str | None, vm: bool, runs: Path
+) -> None:
+    """Mark the solution and the wrong attempts of a worksheet.
+
+    The solution must pass every check, and each wrong attempt must fail the checks that it names
+    and no other. NAME is a name of `list worksheets`, or a file.
+    """
+    found = loading.load(name)
+    stem = Path(name).stem
+    making = Making(Seat(TRIAL_SECRET, seat, stem), runs / stem / seat, engine, vm)
+    tried = trial.make(found, making, Terminal())
+    if tried is None:
+        ctx.exit(4)
+    for each in tried:
+        _print(each)
+    ctx.exit(4 if any(each.surprises for each in tried) else 0)
+
+
+def _print(tried: Tried) -> None:
+    """Print the marks of an attempt, and which of them are not as they must be."""
+    points = sum(each.points for each in tried.marks)
+    click.echo(f"{tried.name}: {points} of {sum(each.of for each in tried.marks)} points")
+    surprises = {each.step for each in tried.surprises}
+    for each in tried.marks:
+        unexpected = "   NOT AS EXPECTED" if each.step in surprises else ""
+        click.echo(f"  {WORDS[each.passed]:<8}{each.step}{_why(each)}{unexpected}")
+
+
+def _why(mark: Mark) -> str:
+    """Return what a mark is based on: the figures that were looked at, or the problem."""
+    figures = ", ".join(f"{text} = {value:.4g}" for text, value in mark.verdict.figures)
+    why = mark.verdict.problem or figures
+    return f": {why}" if why else ""

@@ -1,0 +1,158 @@
+"""Check that the parts of a worksheet fit together and fit its scenarios. Nothing is started.
+
+Checked are: the scenario of each run with every variant and with every bound of what a student may
+choose, the targets of flips, that each check looks only at earlier runs and at figures that they
+hold, and that the solution and the wrong attempts answer what is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from lab.errors import LabError, RequestError, unknown
+from lab.scenario import targets
+from lab.scenario.loading import load
+from lab.scenario.schema import Scenario
+from lab.worksheets import expressions, language, planning
+from lab.worksheets.expressions import Expression
+from lab.worksheets.known_figures import check_leaf
+from lab.worksheets.schema import (
+    Answer,
+    Attempt,
+    Check,
+    NumberRange,
+    Predict,
+    Question,
+    Run,
+    Task,
+    Worksheet,
+)
+
+Runs = dict[str, tuple[Run, Scenario]]  # by the id of the step
+
+
+def problems(worksheet: Worksheet) -> Iterator[str]:
+    """Yield one line of text for each problem of a worksheet."""
+    runs: Runs = {}
+    for step in worksheet.steps:
+        if step.drawing is not None:
+            yield from _problem("drawing", load, step.drawing)
+        if isinstance(step.task, Run):
+            yield from _problem(f"run '{step.task.id}'", _check_run, step.task, runs)
+        elif step.task is not None:
+            name = f"{type(step.task).__name__.lower()} '{step.task.id}'"
+            yield from _problem(name, _check_looks, step.task, runs)
+    if len(runs) < len(worksheet.runs):
+        return  # the checks of attempts would repeat the problems of the runs
+    for task in worksheet.tasks:
+        if isinstance(task, Predict) and task.curve:
+            yield from _problem(f"predict '{task.id}'", _check_is_run, task.curve.run, runs)
+    yield from _problem("solution", _check_attempt, worksheet, worksheet.solution)
+    for n, attempt in enumerate(worksheet.wrong, 1):
+        yield from _problem(f"wrong[{n}]", _check_attempt, worksheet, attempt)
+        yield from _problem(f"wrong[{n}].fails", _check_fails, worksheet, attempt.fails)
+
+
+def _problem(name: str, check: Callable[..., Any], *arguments: Any) -> Iterator[str]:
+    """Call `check`. If it raises a `LabError`, yield its message after `name`."""
+    try:
+        check(*arguments)
+    except LabError as error:
+        yield from (f"{name}: {line}" for line in str(error).splitlines())
+
+
+def _check_run(run: Run, runs: Runs) -> None:
+    """Check the scenario of a run with each variant and bound, and enter the run into `runs`."""
+    first = {key: (planning.variants(value) or [value])[0] for key, value in run.settings.items()}
+    scenario = planning.scenario_of(run, first)
+    known = targets.targets(scenario)
+    for target in run.flips:
+        if target not in known:
+            raise RequestError(f"flips: {unknown(target, known)}")
+    for key, value in run.settings.items():
+        for variant in planning.variants(value) or ():
+            planning.scenario_of(run, {**first, key: variant})
+    for key, bounds in run.choose.items():
+        ends = bounds.choices if bounds.choices is not None else (bounds.minimum, bounds.maximum)
+        for value in ends:
+            planning.scenario_of(run, {**first, key: value})
+    runs[run.id] = (run, scenario)
+
+
+def _check_is_run(run: str, runs: Mapping[str, Any]) -> None:
+    if run not in runs:
+        raise RequestError(f"run {unknown(run, runs)}")
+
+
+def _check_looks(task: Task, runs: Runs) -> None:
+    """Check that a question or a check looks only at runs of earlier steps, and at figures that
+    they hold."""
+    tree, own = _looked_at(task)
+    for leaf in () if tree is None else expressions.parts(tree):
+        run = getattr(leaf, "run", None)
+        if run is None:
+            continue
+        if not run and own is None:
+            raise RequestError("it does not say which run it looks at: write run, or 'of RUN'")
+        _check_is_run(run or str(own), runs)
+        step, scenario = runs[run or str(own)]
+        check_leaf(leaf, scenario, step)
+
+
+def _looked_at(task: Task) -> tuple[Expression | None, str | None]:
+    """Return the expression that marks a step, and the run that it means without `of`."""
+    if isinstance(task, Check):
+        return task.condition, task.run
+    if isinstance(task, Question) and task.number:
+        return language.parse_number(str(task.number.answer)), task.number.run
+    return None, None
+
+
+def _check_attempt(worksheet: Worksheet, attempt: Attempt) -> None:
+    """Check that an attempt answers questions that exist, in the form that they ask for, and makes
+    only runs that are allowed."""
+    asked = {each.id: each for each in worksheet.tasks if isinstance(each, Predict | Question)}
+    for name, answer in attempt.answers.items():
+        if name not in asked:
+            raise RequestError(f"answers: {unknown(name, asked)}")
+        check_answer(asked[name], answer)
+    for name in (*attempt.choices, *attempt.flips):
+        _check_is_run(name, worksheet.runs)
+    seat = planning.EXAMPLE_SEAT
+    for run in worksheet.runs.values():
+        planning.request(run, seat, attempt.choices.get(run.id, {}), attempt.flips.get(run.id, ()))
+
+
+def _check_fails(worksheet: Worksheet, fails: tuple[str, ...]) -> None:
+    marked = [each.id for each in worksheet.tasks if isinstance(each, Check | Question)]
+    for name in fails:
+        if name not in marked:
+            raise RequestError(unknown(name, marked))
+
+
+def check_answer(task: Predict | Question, answer: Answer) -> None:
+    """Raise `RequestError` if an answer does not have the form that a step asks for."""
+    choices = task.choice
+    if choices is not None:
+        if answer not in choices:
+            raise RequestError(f"'{task.id}': {unknown(answer, choices)}")
+    elif isinstance(task, Predict) and task.curve:
+        _check_curve(task.id, answer, task.curve.maximum)
+    elif task.number:
+        if isinstance(answer, bool) or not isinstance(answer, int | float):
+            raise RequestError(f"'{task.id}': write a number")
+        asked = task.number
+        if isinstance(asked, NumberRange) and not asked.minimum <= answer <= asked.maximum:
+            between = f"from {asked.minimum:g} to {asked.maximum:g}"
+            raise RequestError(f"'{task.id}': {answer:g} is out of range: write a number {between}")
+    elif not isinstance(answer, str):
+        raise RequestError(f"'{task.id}': write a text")
+
+
+def _check_curve(name: str, answer: Answer, maximum: float) -> None:
+    if not isinstance(answer, tuple) or len(answer) < 2:
+        raise RequestError(f"'{name}': a curve has at least two points [time, value]")
+    times = [time for time, _ in answer]
+    if times != sorted(set(times)) or not all(0 <= value <= maximum for _, value in answer):
+        raise RequestError(f"'{name}': times must rise, and values be from 0 to {maximum:g}")

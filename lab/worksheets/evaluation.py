@@ -1,0 +1,192 @@
+"""Evaluate a check on the files of a student's runs. No run is started."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.errors import RequestError
+from lab.results import figures
+from lab.run.metrics import mean
+from lab.run.reading import read_document, read_events, read_samples
+from lab.worksheets import expressions as at
+from lab.worksheets.expressions import Condition, Expression, Numeric, Occurrence
+from lab.worksheets.spelling import spelled
+
+COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+CALCULATE: Mapping[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+class NoEvidence(RequestError):
+    """Report that a check cannot be evaluated: a run or a figure is missing."""
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """Hold what a check can look at in one run: result.json, the samples and the events."""
+
+    result: Mapping[str, Any]
+    samples: Sequence[Mapping[str, Any]]
+    events: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, folder: Path) -> RunFiles:
+        """Return the files of a finished run. Raise `RequestError` if one cannot be read."""
+        result = read_document(folder, "result.json")
+        return cls(result, read_samples(folder), read_events(folder))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Hold whether a check is passed, and each figure that it looked at: its text and its value.
+
+    `problem` says why the check could not be evaluated; it is empty if it could.
+    """
+
+    passed: bool
+    figures: tuple[tuple[str, float], ...] = ()
+    problem: str = ""
+
+
+def evaluate(check: Condition, runs: Mapping[str, RunFiles]) -> Verdict:
+    """Return the verdict of a check.
+
+    `runs` holds the student's runs by the id of their step, and the check's own run as "". A
+    missing run or figure makes the verdict "not passed" with a problem; nothing is raised.
+    """
+    checker = _Checker(runs)
+    try:
+        return Verdict(checker.holds(check), checker.looked_at(check))
+    except NoEvidence as error:
+        return Verdict(False, problem=str(error))
+
+
+def evaluate_number(tree: Numeric, runs: Mapping[str, RunFiles]) -> tuple[float | None, Verdict]:
+    """Return the value of a number, or None if a run or a figure is missing, and a verdict with the
+    figures that were looked at, or with the problem."""
+    checker = _Checker(runs)
+    try:
+        return checker.number(tree), Verdict(True, checker.looked_at(tree))
+    except NoEvidence as error:
+        return None, Verdict(False, problem=str(error))
+
+
+class _Checker:
+    """Compute the numbers and conditions of one check on the runs of one student."""
+
+    def __init__(self, runs: Mapping[str, RunFiles]) -> None:
+        self.runs = runs
+
+    def looked_at(self, check: Expression) -> tuple[tuple[str, float], ...]:
+        """Return the figures of an expression with their values, without those that are missing."""
+        measured = (at.Sampled, at.Measured, at.Time, at.Count)
+        leaves = {spelled(each): each for each in at.parts(check) if isinstance(each, measured)}
+        found = []
+        for text, leaf in leaves.items():
+            try:
+                found.append((text, self.number(leaf)))
+            except NoEvidence:
+                continue
+        return tuple(found)
+
+    def holds(self, tree: Condition) -> bool:
+        match tree:
+            case at.Comparison(symbol, left, right):
+                return COMPARE[symbol](self.number(left), self.number(right))
+            case at.Before(left, right):
+                first, second = self._first(left), self._first(right)
+                return first is not None and second is not None and first < second
+            case at.Occurrence():
+                return self._first(tree) is not None
+            case at.Multipath(run):
+                return bool(self._of(run).result.get("mptcp", {}).get("verified"))
+            case at.Not(inner):
+                return not self.holds(inner)
+            case at.Both(left, right, either):
+                first_holds = self.holds(left)
+                return first_holds if first_holds == either else self.holds(right)
+
+    def number(self, tree: Numeric) -> float:
+        match tree:
+            case at.Number(value):
+                return value
+            case at.Measured(path, run):
+                return self._present(figures.figure(self._of(run).result, path), tree)
+            case at.Sampled():
+                return self._sampled(tree)
+            case at.Time(event):
+                return self._present(self._first(event), tree)
+            case at.Count(event):
+                return float(len(self._times(event)))
+            case at.Magnitude(inner):
+                return abs(self.number(inner))
+            case at.Arithmetic(symbol, left, right):
+                try:
+                    return CALCULATE[symbol](self.number(left), self.number(right))
+                except ZeroDivisionError as error:
+                    raise NoEvidence(f"{spelled(tree)}: the divisor is 0") from error
+
+    def _sampled(self, tree: at.Sampled) -> float:
+        samples = self._of(tree.run).samples
+        pairs = figures.values_between(samples, tree.path, tree.start_s, tree.end_s)
+        values = [value for value, _ in pairs]
+        if not values:
+            raise NoEvidence(f"{spelled(tree)}: no sample there has this figure")
+        if tree.fold == "mean":
+            return self._present(mean(values, [length for _, length in pairs]), tree)
+        return {"min": min(values), "max": max(values), "last": values[-1]}[tree.fold]
+
+    def _present(self, value: float | None, tree: Expression) -> float:
+        if value is None:
+            raise NoEvidence(f"{spelled(tree)}: the run has no such figure")
+        return value
+
+    def _of(self, run: str) -> RunFiles:
+        if run not in self.runs:
+            name = f"run '{run}'" if run else "the run of this check"
+            raise NoEvidence(f"{name} is missing: make it first")
+        return self.runs[run]
+
+    def _first(self, event: Occurrence) -> float | None:
+        return min(self._times(event), default=None)
+
+    def _times(self, event: Occurrence) -> list[float]:
+        """Return the times of all events that match, in s."""
+        return [
+            each["t"]
+            for each in self._of(event.run).events
+            if each.get("kind") == event.kind
+            and each.get("ok", True) is not False
+            and all(_has(each, field, value) for field, value in event.where)
+        ]
+
+
+def _has(event: Mapping[str, Any], field: str, value: str) -> bool:
+    """Return whether a field of an event has a value that is given as text.
+
+    A strategy is compared by its name, and a number by its value.
+    """
+    present = event.get(field)
+    if isinstance(present, Mapping):
+        present = present.get("name")
+    if isinstance(present, bool) or present is None:
+        return value == {True: "true", False: "false", None: "null"}[present]
+    if isinstance(present, int | float):
+        try:
+            return float(value) == present
+        except ValueError:
+            return False
+    return str(present) == value

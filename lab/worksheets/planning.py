@@ -1,0 +1,111 @@
+"""Convert a run step of a worksheet to the run that a student's seat makes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from lab.batch.request import Request
+from lab.errors import RequestError, show, unknown
+from lab.scenario.loading import load
+from lab.scenario.overrides import Overrides
+from lab.scenario.schema import Scenario
+from lab.worksheets.schema import Flip, Run, Variant
+from lab.worksheets.variants import Seat
+
+EXAMPLE_SEAT = Seat(b"an example", "example", "")
+
+
+def request(
+    run: Run,
+    seat: Seat,
+    chosen: Mapping[str, Any],
+    flips: Sequence[Flip] = (),
+    out: Path | None = None,
+) -> Request:
+    """Return the request for a run, as the seat `seat` makes it.
+
+    `chosen` holds the student's values of the keys in `run.choose`; keys that are missing keep the
+    value of the worksheet. `flips` become events of the scenario. Raise `RequestError` if a value
+    or a flip is not allowed by the worksheet.
+    """
+    _check_choices(run, chosen)
+    settings = {**given(run, seat), **chosen}
+    if flips:
+        settings["events"] = _events(run, settings, flips)
+        scenario_of(run, settings)
+    return Request(
+        run.scenario,
+        run.engine,
+        (run.strategy,) if run.strategy else (),
+        seed=seat.seed,
+        duration_s=run.duration_s,
+        settings=_written(settings),
+        speed="max" if run.engine == "sim" else None,
+        out=out,
+    )
+
+
+def scenario_of(run: Run, settings: Mapping[str, Any]) -> Scenario:
+    """Return the scenario of a run with these settings. Raise `RequestError` if it is not valid."""
+    overrides = Overrides(run.strategy, duration_s=run.duration_s, settings=_written(settings))
+    return load(run.scenario, overrides)
+
+
+def _written(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return settings as values of the option `--set`."""
+    return tuple(f"{key}={json.dumps(value)}" for key, value in settings.items())
+
+
+def given(run: Run, seat: Seat) -> dict[str, Any]:
+    """Return the settings of a run with this seat's value for each key that has variants."""
+    return {key: _value(key, value, seat) for key, value in run.settings.items()}
+
+
+def variants(value: Any) -> tuple[Any, ...] | None:
+    """Return the list in `{variant: [...]}`, or None if `value` is not of this form.
+
+    Raise `RequestError` if the list is empty or has one entry only.
+    """
+    if not (isinstance(value, Mapping) and set(value) == {"variant"}):
+        return None
+    try:
+        return Variant.model_validate(dict(value)).variant
+    except ValidationError as error:
+        raise RequestError(
+            f"{show(dict(value))}: write {{variant: [...]}} with 2 to 64 values"
+        ) from error
+
+
+def _value(key: str, value: Any, seat: Seat) -> Any:
+    choices = variants(value)
+    return value if choices is None else seat.pick(key, choices)
+
+
+def _check_choices(run: Run, chosen: Mapping[str, Any]) -> None:
+    for key, value in chosen.items():
+        if key not in run.choose:
+            raise RequestError(f"run '{run.id}': {unknown(key, run.choose)}")
+        bounds = run.choose[key]
+        if not bounds.allows(value):
+            allowed = (
+                ", ".join(show(each) for each in bounds.choices)
+                if bounds.choices is not None
+                else f"a number from {bounds.minimum:g} to {bounds.maximum:g}"
+            )
+            raise RequestError(
+                f"run '{run.id}': {key}: {show(value)} is not allowed. Choose {allowed}"
+            )
+
+
+def _events(run: Run, settings: Mapping[str, Any], flips: Sequence[Flip]) -> list[dict[str, Any]]:
+    """Return the events of the scenario and the flips, as a scenario file holds them."""
+    for flip in flips:
+        if flip.target not in run.flips:
+            raise RequestError(f"run '{run.id}': flip of {unknown(flip.target, run.flips)}")
+    present = scenario_of(run, settings).events
+    return [each.model_dump(mode="json") for each in (*present, *flips)]
