@@ -17,7 +17,7 @@ import click
 from lab import __version__, extensions, sudo
 from lab.batch.request import Request
 from lab.cli import check as checking
-from lab.cli import evidence, lists, machine
+from lab.cli import evidence, lists, machine, worksheet
 from lab.cli import run as running
 from lab.cli.audit import audit
 from lab.cli import worksheet
