@@ -20,7 +20,6 @@ from lab.cli import check as checking
 from lab.cli import evidence, lists, machine, worksheet
 from lab.cli import run as running
 from lab.cli.audit import audit
-from lab.cli import worksheet
 from lab.cli.export_script import export_script
 from lab.cli.own_files import with_option
 from lab.errors import LabError
