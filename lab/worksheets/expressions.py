@@ -22,7 +22,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Stand for one number made from a figure of the samples between `start_s` and `end_s`.
+    """Describe one number made from a figure of the samples between `start_s` and `end_s`.
 
     `path` leads to the figure in a sample, such as `ap.wifi1.tier2_mbps`. `fold` says how its
     values become one number: their mean over time, the least, the largest, or the last.
@@ -37,7 +37,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Measured:
-    """Stand for the figure of result.json at `path`, such as `users.ue1.throughput_mbps`."""
+    """Describe the figure of result.json at `path`, such as `users.ue1.throughput_mbps`."""
 
     path: str
     run: str
@@ -45,7 +45,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """Stand for the events of one `kind` whose fields have the given values, all as text.
+    """Describe the events of one `kind` whose fields have the given values, all as text.
 
     As a condition it holds if there is such an event. A flip that was refused does not count.
     """
@@ -57,14 +57,14 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Time:
-    """Stand for the time of the first event that matches `event`."""
+    """Describe the time of the first event that matches `event`."""
 
     event: Occurrence
 
 
 @dataclass(frozen=True)
 class Count:
-    """Stand for the number of events that match `event`."""
+    """Describe the number of events that match `event`."""
 
     event: Occurrence
 
@@ -78,14 +78,14 @@ class Multipath:
 
 @dataclass(frozen=True)
 class Magnitude:
-    """Stand for the absolute value of a number."""
+    """Describe the absolute value of a number."""
 
     of: Numeric
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """Stand for `left` + `right`, or another of the four operations."""
+    """Describe `left` + `right`, or another of the four operations."""
 
     operator: str
     left: Numeric

@@ -217,11 +217,3 @@ def test_lists_name_the_worksheets():
         "coupled",
         "real_kernel",
     } <= {row["name"] for row in rows}
-
-
-@pytest.mark.parametrize("name", loading.names())
-def test_each_shipped_worksheet_is_proved_by_its_attempts(name, tmp_path):
-    """The run of the instructor is simulated here; tests/emulation makes it in the kernel."""
-    argv = ["worksheet", "try", name, "--engine", "sim", "--runs", str(tmp_path)]
-    done = CliRunner().invoke(cli, argv)
-    assert done.exit_code == 0, done.output
