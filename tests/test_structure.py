@@ -56,6 +56,8 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/scenario/yaml_text.py": "YAML before it is checked",
     "lab/scenario/catalogue.py": "rows of `list` and of HTTP",
     "lab/run/metrics.py": "result.json",
+    "lab/worksheets/evaluation.py": "result.json, samples and events",
+    "lab/worksheets/planning.py": "YAML values that students may choose",
     "controller/bounded_json.py": "JSON",
     "controller/datagrams.py": "datagrams",
     "lab/run/frame.py": "lines of samples.jsonl",
