@@ -68,6 +68,8 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/run/inbox.py": "files in the inbox",
     "lab/run/forms.py": "the files of a run folder",
     "lab/results/documents.py": "result.json of other runs",
+    "lab/results/figures.py": "result.json and samples",
+    "lab/results/flips.py": "the flips in result.json",
     "lab/results/index_document.py": "TinyDB",
     "lab/results/packages.py": "a bill of materials in JSON",
     "lab/results/storage.py": "TinyDB",
