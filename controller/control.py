@@ -23,6 +23,7 @@ from controller import strategies, tiers
 from controller.command import Command, Decision, Expect, Route, SetBackup, checked, raised_to_floor
 from controller.errors import CommandRefused
 from controller.observation import Observation, Tiers
+from controller.reach import cut_off
 from controller.strategies import failures
 from controller.strategies.base import StrategyParams, checked_params
 from controller.units import ns_from_s
@@ -131,8 +132,8 @@ class Control:
     def _current_tiers(self, observation: Observation) -> Tiers:
         present = {(each.user, each.ap) for each in observation.associations}
         self._tiers = _handed_over(self._tiers, present)
-        cut_off, self._cut_off = self._cut_off, tiers.cut_off(observation)
-        is_changed = present != set(self._tiers) or cut_off != self._cut_off
+        before, self._cut_off = self._cut_off, cut_off(observation)
+        is_changed = present != set(self._tiers) or before != self._cut_off
         if observation.now_ns >= self._tiers_due_ns or is_changed:
             with failures.failures_of(type(self.strategy), "tier_settings"):
                 settings = self.strategy.tier_settings()

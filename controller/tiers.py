@@ -29,7 +29,8 @@ from dataclasses import dataclass, replace
 from math import floor
 from typing import Literal
 
-from controller.observation import Arc, Association, Observation
+from controller.observation import Association, Observation
+from controller.reach import cut_off
 
 Selection = Literal["priority", "filtering"]
 # IEEE 802.11, best effort: contention window of 16 slots, doubled at most 6 times
@@ -65,38 +66,6 @@ def categorise(
         (each.user, each.ap): 1 if chosen.get(each.user, each.ap) == each.ap else 2
         for each in observation.associations
     }
-
-
-def cut_off(observation: Observation) -> frozenset[tuple[str, str]]:
-    """Return (user, access point) of each association without a path to the user's server.
-
-    A path leads over links that are up, from the source of one of the user's subflows to the switch
-    of the access point. The associations of a user without subflows count as connected.
-    """
-    sources: dict[str, set[str]] = {}
-    for each in observation.subflows:
-        sources.setdefault(each.user, set()).add(each.ends[0])
-    reached = {
-        source: _reachable(source, observation.arcs) for source in set().union(*sources.values())
-    }
-    return frozenset(
-        (each.user, each.ap)
-        for each in observation.associations
-        if each.user in sources
-        and not any(each.ap in reached[source] for source in sources[each.user])
-    )
-
-
-def _reachable(source: str, arcs: Iterable[Arc]) -> set[str]:
-    heads: dict[str, list[str]] = {}
-    for each in arcs:
-        heads.setdefault(each.tail, []).append(each.head)
-    found, to_visit = {source}, [source]
-    while to_visit:
-        new = set(heads.get(to_visit.pop(), ())) - found
-        found |= new
-        to_visit += new
-    return found
 
 
 def _within_reach(observation: Observation) -> Observation:

@@ -7,6 +7,7 @@ import pytest
 from controller import tiers
 from controller.control import Control
 from controller.observation import AccessPoint, Arc, Association, Observation, Subflow
+from controller.reach import cut_off
 
 MBPS = 1_000_000
 APS = (AccessPoint("lte1", "lte", 46 * MBPS), AccessPoint("wifi1", "wifi", 54 * MBPS))
@@ -153,7 +154,7 @@ def test_an_access_point_without_a_path_to_the_server_is_no_primary(selection, p
     settings = tiers.Settings(selection, preseed)
     assert tiers.primaries(behind_links(network), settings) == {"u1": "wifi1"}
     cut = behind_links(network, "wifi1")
-    assert tiers.cut_off(cut) == {("u1", "wifi1")}
+    assert cut_off(cut) == {("u1", "wifi1")}
     assert tiers.categorise(cut, settings) == {
         ("u1", "lte1"): 1,
         ("u1", "wifi1"): 2,
