@@ -81,6 +81,7 @@ class ExpectedThroughput(Strategy):
     name = "expected_throughput"
     wakes_on_subflows = True
     Params = ExpectedThroughputParams
+    improved = {"allocation": "max_min"}
     params: ExpectedThroughputParams
 
     def __init__(self, params: StrategyParams) -> None:

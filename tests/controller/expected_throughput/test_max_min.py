@@ -6,6 +6,7 @@ import pytest
 from hosts_that_confirm import Confirming
 
 from controller.command import Expect, SetBackup
+from controller.strategies import make
 from controller.strategies.expected_throughput import ExpectedThroughput
 from controller.strategies.expected_throughput.max_min import max_min_rates
 from lab.topologies import collision, fat_tree, pooling
@@ -81,8 +82,9 @@ def test_pooling(middle, rates):
     assert total == pytest.approx(rates, rel=1e-4)
 
 
-def test_the_default_is_the_paper():
-    assert ExpectedThroughput.Params().allocation == "paper"
+def test_the_default_is_the_paper_and_the_improved_form_is_max_min():
+    assert make("expected_throughput", {}).params.allocation == "paper"
+    assert make("expected_throughput/improved", {}).params.allocation == "max_min"
 
 
 def test_no_command_is_repeated_and_a_restarted_controller_changes_nothing():
