@@ -8,7 +8,7 @@ is in between:
    its rate for now if it is the only normal subflow of its connection.
 2) Set paths, make subflows normal, and make the remaining ones backup. A subflow that is to get
    more than it has keeps the lower rate.
-3) Raise rates.
+3) Raise rates. A subflow that became backup last in phase 2 gets its new path only now.
 In phase 2, some subflows have left their old arcs and others have not. If an arc has no room for
 both, all subflows that leave it or come to it have half their rate until phase 3. This is enough:
 the load is then at most the mean of the loads before and after, and neither is too large.

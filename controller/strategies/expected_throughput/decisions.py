@@ -140,7 +140,8 @@ class _Comparison:
                     f"{why}: on path {' '.join(switches)} other connections leave "
                     f"{self._text(free_bps)} of {self._text(graph.capacity_bps[arc])}"
                 )
-                yield ROUTE, _decision(each.subflow, text, Route(each.subflow.key, switches))
+                rank = RAISE if each.change.leaves_late else ROUTE
+                yield rank, _decision(each.subflow, text, Route(each.subflow.key, switches))
 
     @cached_property
     def _carried(self) -> dict[int, float]:

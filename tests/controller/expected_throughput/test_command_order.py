@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 from hosts_that_confirm import Confirming
+from oracles.random_networks import Watched, events, topology
 
 from controller.command import Expect, SetBackup
 from controller.graph import build_graph
@@ -93,3 +95,13 @@ def test_a_backup_takes_over_before_the_last_normal_subflow_becomes_backup():
         Expect(("ue1-1", 2), None),
     ]
     assert [each.backup for each in network.of("ue1")] == [False, True]
+
+
+@pytest.mark.parametrize("allocation", ["paper", "max_min"])
+@pytest.mark.parametrize("seed", [1018, 1060, 1071, 1072])
+def test_no_command_overloads_a_link_of_a_random_network(seed, allocation):
+    """Cases of tests/oracles, among them subflows that get a new path and become backup."""
+    rng = random.Random(seed)
+    network = Watched(topology(rng), allocation=allocation)
+    for _ in events(network, rng, 6):
+        assert network.worst <= 1 + 1e-6
