@@ -11,13 +11,15 @@ from typing import Any
 
 from flask import Flask
 
-from dashboard import api_finished, errors, guard, pages
+from dashboard import api, api_batches, api_finished, errors, guard, pages
+from dashboard.batches import Batches
 from dashboard.runs import Launcher
 from dashboard.stream import Streams
 from lab.errors import MachineLacks
 from lab.results.store import Store
 from lab.run.recorder import RUNS
 
+MORE_ADDRESSES = (api_batches, api_finished)  # importing them adds their addresses to `api`
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULTS = {
     "RUNS": RUNS,  # the folder that contains the run folders
@@ -57,8 +59,9 @@ def create_app(config: dict[str, Any] | None = None) -> Flask:
         app.config["STARTED_AT_ONCE"],
         app.config["EXTENSION_FOLDERS"],
     )
+    app.extensions["batches"] = Batches(store, app.extensions["launcher"])
     guard.protect(app)
     errors.register(app)
     app.register_blueprint(pages.pages)
-    app.register_blueprint(api_finished.api)  # that of dashboard.api, with more addresses
+    app.register_blueprint(api.api)
     return app

@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from dashboard import finished, group_charts, repeats, view
-from dashboard.api import api as api
 from dashboard.api import route
 from dashboard.errors import Problem
 from dashboard.http import body, folder_of, launcher, points, requested_runs, store

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from dashboard import code_paths
-from lab.scenario import catalogue, loading, strategy_table
+from lab.scenario import catalogue, checking, loading, strategy_table
+from lab.scenario.schema import Scenario
 
 Row = dict[str, Any]  # a JSON object of the catalogue
 GROUPS = {  # by the first word of a scenario's `paper`
@@ -91,7 +92,20 @@ def choices(name: str) -> Row:
         ],
         "engines": catalogue.engine_rows(),
         "cc": [row["name"] for row in catalogue.congestion_control_rows()],
+        "topology": topology_parameters(scenario),
     }
+
+
+def topology_parameters(scenario: Scenario) -> list[Row]:
+    """Return the parameters of a scenario's topology that are one number, switch or choice, each
+    with its value in the scenario."""
+    params = scenario.topology.params
+    return [
+        row | {"value": getattr(params, row["name"])}
+        for row in checking.described(type(params))
+        if row["name"] in type(params).model_fields
+        and (row["choices"] or row["type"] in ("number", "integer", "boolean"))
+    ]
 
 
 def picture(kind: str) -> list[Part]:

@@ -149,6 +149,7 @@ def serve(
     except KeyboardInterrupt:
         click.echo("\nending ...", err=True)
     finally:
+        app.extensions["batches"].stop_all()
         launcher.stop_all()
         waitress.close()
 

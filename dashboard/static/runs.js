@@ -1,5 +1,6 @@
 // The list of runs: search, compare, remove.
 import { $, api, element, number, pill, started, toast, verified } from "./app.js";
+import { isOfBatch, refreshBatches } from "./batches.js";
 
 const MOST = 200;
 const selected = new Set();
@@ -81,14 +82,17 @@ async function remove() {
 async function refresh() {
   try {
     const runs = await api(`/api/runs?limit=500&q=${encodeURIComponent($("search").value)}`);
-    const text = JSON.stringify(runs);
+    await refreshBatches();
+    const text = JSON.stringify([runs, $("with-batches").checked]);
     if (text !== shown) {
       shown = text;
       if (!$("search").value)
         for (const id of selected) if (!runs.some((doc) => doc.id === id)) selected.delete(id);
       buttons();
+      const all = $("with-batches").checked || $("search").value;
+      const listed = all ? runs : runs.filter((doc) => !isOfBatch(doc));
       const empty = element("tr", {}, element("td", { colspan: 12, class: "muted" }, "No runs."));
-      $("runs").tBodies[0].replaceChildren(...(runs.length ? runs.map(row) : [empty]));
+      $("runs").tBodies[0].replaceChildren(...(listed.length ? listed.map(row) : [empty]));
     }
   } catch (error) {
     toast(error.message, true);
@@ -99,5 +103,6 @@ $("compare").addEventListener("click", () => {
 });
 $("remove").addEventListener("click", remove);
 $("search").addEventListener("input", refresh);
+$("with-batches").addEventListener("change", refresh);
 setInterval(() => document.hidden || refresh(), 2000);
 refresh();

@@ -1,7 +1,8 @@
 // The form that starts a run.
 import { $, api, data, element } from "./app.js";
+import { Several } from "./several.js";
 
-const { scenario, strategies, engines, cc } = data("about");
+const { scenario, strategies, engines, cc, topology } = data("about");
 const option = (value, text = value, selected = false) =>
   element("option", { value, selected }, text);
 
@@ -93,6 +94,27 @@ function fillParams() {
   );
 }
 
+function fillTopology() {
+  $("topology-box").hidden = !topology.length;
+  $("topology-params").append(
+    ...topology.map((param) => {
+      const id = `topology-${param.name}`;
+      return element(
+        "div",
+        { class: "field" },
+        element("label", { for: id }, param.name.replaceAll("_", " ")),
+        element(
+          "span",
+          { class: "unit-box" },
+          input(id, param, param.value),
+          element("span", {}, param.unit),
+        ),
+        element("p", { class: "help", id: `${id}-help` }, bounds(param)),
+      );
+    }),
+  );
+}
+
 function typed(field) {
   if (["number", "integer"].includes(field.dataset.type)) return Number(field.value);
   return field.dataset.type === "boolean" ? field.value === "true" : field.value;
@@ -163,6 +185,12 @@ function request() {
     body.set["topology.multipath"] = [...$("multipath").querySelectorAll("input:checked")].map(
       (each) => each.value,
     );
+  for (const param of topology) {
+    const field = $(`topology-${param.name}`);
+    if (field.value === "" && param.value === null) continue;
+    const value = typed(field);
+    if (value !== param.value) body.set[`topology.${param.name}`] = value;
+  }
   return body;
 }
 
@@ -173,6 +201,11 @@ $("start").addEventListener("submit", async (event) => {
   button.textContent = "Starting …";
   $("problem").hidden = true;
   try {
+    if (several.count() > 1) {
+      await api("/api/batches", { method: "POST", body: several.request(request()) });
+      location.href = "/runs";
+      return;
+    }
     const { id } = await api("/api/runs", { method: "POST", body: request() });
     location.href = `/runs/${id}`;
   } catch (error) {
@@ -185,3 +218,5 @@ $("start").addEventListener("submit", async (event) => {
 fillStrategies();
 fillEngines();
 fillMultipath();
+fillTopology();
+const several = new Several(strategies);

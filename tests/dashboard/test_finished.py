@@ -107,7 +107,9 @@ def test_a_changed_run_is_repeated_with_its_changes_as_events(runs, client):
         answer = client.post("/api/runs/plain/repeat", json={"with_flips": with_flips})
         assert answer.status_code == 201, answer.json
         path = f"/api/runs/{answer.json['id']}"
-        doc = until(lambda path=path: (d := client.get(path).json)["state"]["over"] and d)
-        assert (doc["status"], doc["seed"], doc["flips"]) == ("complete", 1, [])
+        doc = until(
+            lambda path=path: (d := client.get(path).json)["status"] == "complete" and d, 20
+        )
+        assert (doc["seed"], doc["flips"]) == (1, [])
         flips = [e for e in client.get(f"{path}/charts").json["events"] if e["kind"] == "flip"]
         assert [each["t"] for each in flips] == expected
