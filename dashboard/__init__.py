@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Flask
 
-from dashboard import api, api_batches, api_finished, errors, guard, pages
+from dashboard import api, api_batches, api_finished, errors, guard, network_api, pages
 from dashboard.batches import Batches
 from dashboard.runs import Launcher
 from dashboard.stream import Streams
@@ -64,4 +64,5 @@ def create_app(config: dict[str, Any] | None = None) -> Flask:
     errors.register(app)
     app.register_blueprint(pages.pages)
     app.register_blueprint(api.api)
+    app.register_blueprint(network_api.network_api)
     return app

@@ -14,9 +14,9 @@ import plotly.graph_objects as go
 
 from dashboard import charts
 from dashboard.charts import About, Chart, Frame, Key, Line
+from dashboard.palette import OKABE_ITO
 
 POINTS = 600
-OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#F0E442")
 Figure = dict[str, Any]  # Plotly's JSON
 
 

@@ -1,0 +1,1 @@
+"""Draw networks: places of nodes, paths of subflows, and the drawing as SVG."""

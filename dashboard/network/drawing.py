@@ -1,0 +1,203 @@
+"""Make the drawing model of a network: nodes, links and subflows with places, without markup."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from controller.units import fraction_from_ppm, ms_from_ns, scenario_mbps
+from dashboard.errors import Problem
+from dashboard.network import paths as network_paths
+from dashboard.network.layout import Layout, Place, arrange, on_map
+from dashboard.network.paths import Event, NodePath, Paths
+from dashboard.palette import subflow_colour, user_colours
+from lab.topologies.topology import Topology
+
+MOST_NODES = 300
+PARALLEL = 14.0  # distance in pixels of two links between the same nodes
+Frame = Mapping[str, Any]  # a line of samples.jsonl
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Describe a drawn node. `kind` is as in the topology; `colour` is the palette index of a user.
+
+    `side` says where the label is: "left", "right" or "below". `radius` is in pixels.
+    """
+
+    id: str
+    kind: str
+    x: float
+    y: float
+    side: str
+    radius: float
+    colour: int = -1
+
+
+@dataclass(frozen=True)
+class Line:
+    """Describe a drawn link between the nodes `a` and `b`, with its figures in scenario units.
+
+    A link on the `air` joins a station to its access point. `rate_mbps` is None for a link without
+    a configured rate. `loss` is the greater loss of the two directions, as a fraction. `shift`
+    moves a link sideways, in pixels, if several links join the same nodes.
+    """
+
+    id: str
+    a: str
+    b: str
+    air: bool = False
+    rate_mbps: float | None = None
+    delay_ms: float = 0.0
+    loss: float = 0.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Hold everything that the drawing of a network shows before a run begins."""
+
+    name: str
+    layout: Layout
+    spots: tuple[Spot, ...]
+    lines: tuple[Line, ...]
+    by_subflow: bool  # with one user, each subflow has a colour; else each user
+
+
+@dataclass(frozen=True)
+class Subflow:
+    """Describe a drawn subflow: its path from server to user, colour, state and figures."""
+
+    id: str
+    user: str
+    path: NodePath
+    colour: int
+    backup: bool
+    mbps: float
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Hold the state of a network at one time of a run.
+
+    `moved` holds the places of users that move. `frame` is the sample of that time.
+    """
+
+    frame: Frame
+    subflows: tuple[Subflow, ...]
+    down: frozenset[str]
+    moved: Mapping[str, Place]
+
+
+def drawing(topology: Topology, rate_scale: float = 1.0, upright: bool = False) -> Drawing:
+    """Return the drawing of a topology; raise a `Problem` (422) if it has too many nodes.
+
+    `rate_scale` converts the wire rates of the topology into scenario units.
+    """
+    if len(topology.nodes) > MOST_NODES:
+        text = f"draw the network: it has {len(topology.nodes)} nodes, and {MOST_NODES} can be read"
+        raise Problem(422, f"{text}. Choose smaller parameters, or read the table")
+    layout = arrange(topology, upright)
+    colours, by_subflow = user_colours(topology.users), len(topology.users) == 1
+    spots = tuple(
+        Spot(
+            node.id,
+            node.kind,
+            *layout.places[node.id],
+            _side(node.kind, upright, layout.area is not None),
+            layout.radius_of(node.kind),
+            colours.get(node.id, -1),
+        )
+        for node in topology.nodes
+    )
+    return Drawing(topology.name, layout, spots, tuple(_lines(topology, rate_scale)), by_subflow)
+
+
+def activity(
+    drawn: Drawing, topology: Topology, frame: Frame | None, events: Iterable[Event]
+) -> Activity:
+    """Return the state of a network at the time of `frame`, after `events`.
+
+    Without a frame there are no subflows.
+    """
+    known = Paths(topology)
+    known.follow(events)
+    frame = frame or {}
+    colours = user_colours(topology.users)
+    subflows = []
+    for name, sample in frame.get("sf", {}).items():
+        user, _ = network_paths.owner(name, sample)
+        path = known.of(name, sample)
+        if path:
+            number = int(name.rpartition("/")[2]) if name.rpartition("/")[2].isdigit() else 1
+            colour = subflow_colour(colours[user], number, drawn.by_subflow)
+            backup, mbps = bool(sample.get("backup")), sample.get("mbps") or 0.0
+            subflows.append(Subflow(name, user, path, colour, backup, mbps))
+    return Activity(frame, tuple(subflows), frozenset(known.down), _moved(drawn.layout, frame))
+
+
+def to_json(drawn: Drawing, topology: Topology) -> dict[str, Any]:
+    """Return a drawing as the JSON object with which the browser updates the SVG."""
+    layout = drawn.layout
+    return {
+        "name": drawn.name,
+        "width": layout.width,
+        "height": layout.height,
+        "ribbon": layout.ribbon,
+        "area": layout.area,
+        "by_subflow": drawn.by_subflow,
+        "nodes": [asdict(each) for each in drawn.spots],
+        "lines": [asdict(each) for each in drawn.lines],
+        "server_of": {user: topology.server_of(user) for user in topology.users},
+        "home_of": {node.id: node.home for node in topology.nodes if node.kind == "user"},
+        "doors": network_paths.doors(topology),
+        "reach": network_paths.reach(topology),
+    }
+
+
+def _moved(layout: Layout, frame: Frame) -> dict[str, Place]:
+    if layout.area is None:
+        return {}
+    left, top, side, side_m = layout.area
+    return {
+        user: on_map((sample["x_m"], sample["y_m"]), (left, top, side / side_m))
+        for user, sample in frame.get("user", {}).items()
+        if sample.get("x_m") is not None
+    }
+
+
+def _side(kind: str, upright: bool, on_a_map: bool) -> str:
+    if upright or on_a_map:
+        return "below"
+    return {"server": "left", "user": "right"}.get(kind, "below")
+
+
+def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
+    on_the_air = {
+        frozenset((cell.ap, each.user)) for cell in topology.cells for each in cell.stations
+    }
+    parallel = Counter(frozenset((link.a, link.b)) for link in topology.links)
+    drawn: Counter[frozenset[str]] = Counter()
+    for link in topology.links:
+        ends = frozenset((link.a, link.b))
+        rate = None if link.rate_bps is None else scenario_mbps(link.rate_bps, rate_scale)
+        yield Line(
+            link.id,
+            link.a,
+            link.b,
+            ends in on_the_air,
+            rate,
+            ms_from_ns(link.delay_ns),
+            fraction_from_ppm(max(link.loss_ppm, link.loss_back_ppm)),
+            (drawn[ends] - (parallel[ends] - 1) / 2) * PARALLEL * (1 if link.a < link.b else -1),
+        )
+        drawn[ends] += 1
+    for cell in topology.cells:
+        for each in cell.stations:
+            if not parallel[frozenset((cell.ap, each.user))]:
+                rate = scenario_mbps(each.rate_bps, rate_scale)
+                delay_ms = ms_from_ns(cell.delay_ns + each.delay_ns)
+                loss = fraction_from_ppm(cell.loss_ppm)
+                yield Line(f"{cell.ap}~{each.user}", cell.ap, each.user, True, rate, delay_ms, loss)

@@ -1,0 +1,114 @@
+"""Determine the path of each subflow, and the links that are down, from the events of a run.
+
+`dashboard/static/network_paths.js` does the same in the browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import networkx as nx
+
+from dashboard.network.layout import graph_of
+from lab.topologies.topology import Topology
+
+Event = Mapping[str, Any]  # a line of events.jsonl
+NodePath = tuple[str, ...]  # nodes, from the server to the user
+DOWN = ("link.", ".up")  # a flip target that switches a link on or off
+
+
+class Paths:
+    """Hold the paths of the subflows of a run at one time.
+
+    The controller names a connection by its flow ID or by its MPTCP token. Samples use flow IDs:
+    the first token of a user belongs to the user's first connection, and so on.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.down: set[str] = set()
+        self._reported: dict[str, NodePath] = {}
+        self._connections: dict[str, list[str]] = {}
+        self._reach = reach(topology)
+        self._doors = doors(topology)
+
+    def follow(self, events: Iterable[Event]) -> None:
+        """Apply events in their order: new paths, and links that go down or come back."""
+        for event in events:
+            if event.get("kind") == "subflow":
+                self._note(event)
+            elif event.get("kind") == "flip" and event.get("ok"):
+                self._flip(str(event.get("target", "")), event.get("value"))
+
+    def _note(self, event: Event) -> None:
+        connection = str(event["connection"])
+        known = self._connections.setdefault(str(event["user"]), [])
+        if connection not in known:
+            known.append(connection)
+        self._reported[f"{connection}/{event['subflow']}"] = tuple(event.get("path") or ())
+
+    def _flip(self, target: str, value: Any) -> None:
+        if target.startswith(DOWN[0]) and target.endswith(DOWN[1]):
+            link = target[len(DOWN[0]) : -len(DOWN[1])]
+            (self.down.discard if value else self.down.add)(link)
+
+    def of(self, name: str, sample: Mapping[str, Any]) -> NodePath:
+        """Return the path of a subflow, its server and user included.
+
+        `name` and `sample` are its ID and its figures in a frame. If the controller has not
+        reported a path, the result is the shortest one; it is empty if the user is not known.
+        """
+        number = name.rpartition("/")[2]
+        user, ordinal = owner(name, sample)
+        if user not in self.topology.users:
+            return ()
+        path = self._reported.get(name)
+        known = self._connections.get(user, [])
+        if path is None and ordinal <= len(known):
+            path = self._reported.get(f"{known[ordinal - 1]}/{number}")
+        server = self.topology.server_of(user)
+        here = str(sample.get("ap") or "")
+        door = self._doors.get(here, here)
+        if path and door and door in self._reach.get(server, {}) and path[-1] != door:
+            path = None  # the user has moved to another access point
+        if not path:
+            home = next(node.home for node in self.topology.nodes if node.id == user)
+            path = self._reach.get(server, {}).get(door or self._doors.get(home, home), ())
+        return (server, *path, user) if path else ()
+
+
+def owner(name: str, sample: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the user of a subflow, and the number of its connection among the user's, from 1."""
+    connection = name.rpartition("/")[0] or name
+    user, dash, ordinal = connection.rpartition("-")
+    numbered = bool(dash) and ordinal.isdigit()
+    named = str(sample.get("user") or (user if numbered else connection))
+    return named, int(ordinal) if numbered else 1
+
+
+def reach(topology: Topology) -> dict[str, dict[str, NodePath]]:
+    """Return the switches on the shortest path from each server to each switch.
+
+    The result is `{server: {switch: path}}`; a path ends with its switch.
+    """
+    graph = graph_of(topology)
+    inner = graph.subgraph(set(graph) - set(topology.users))
+    found: dict[str, dict[str, NodePath]] = {}
+    for server in topology.ids("server"):
+        paths = nx.single_source_shortest_path(inner, server)
+        found[server] = {end: tuple(path[1:]) for end, path in paths.items() if len(path) > 1}
+    return found
+
+
+def doors(topology: Topology) -> dict[str, str]:
+    """Return the switch at which a user's interface ends, by the ID of the interface's link.
+
+    An access point is its own entry.
+    """
+    users = set(topology.users)
+    found = {cell.ap: cell.ap for cell in topology.cells}
+    for link in topology.links:
+        if link.a in users or link.b in users:
+            found[link.id] = link.b if link.a in users else link.a
+    return found

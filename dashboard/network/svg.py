@@ -1,0 +1,205 @@
+"""Draw a network as SVG: for a page, where scripts update it, and as a file of its own.
+
+The colours are CSS variables of the page. A file has none of them, so that the fallback values
+apply: a light drawing that needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from dashboard.network.drawing import Activity, Drawing, Line, Spot, Subflow
+from dashboard.network.lanes import normal, polylines
+from dashboard.network.layout import Place
+from dashboard.palette import OKABE_ITO
+
+THIN = 3.0  # width of a link without load
+RING = 5.5  # from the edge of an access point to the ring around it
+GLYPHS = {  # in a square from -8 to 8
+    "user": "M-4,-7h8a1,1 0 0 1 1,1v12a1,1 0 0 1 -1,1h-8a1,1 0 0 1-1,-1v-12a1,1 0 0 1 1,-1zm3,12h2",
+    "server": "M-6,-6h12v5h-12zM-6,1h12v5h-12zM-4,-3.5h.5M-4,3.5h.5",
+    "switch": "M-6,-3h11l-3,-3M6,3h-11l3,3",
+    "wifi": "M-7,-2a10,10 0 0 1 14,0M-4.4,1a6.2,6.2 0 0 1 8.8,0M-1.8,4a2.6,2.6 0 0 1 3.6,0M0,6h.1",
+    "lte": "M0,-3l-4,10M0,-3l4,10M-2.6,3.5h5.2M-4,-7a5,5 0 0 0 0,6M4,-7a5,5 0 0 1 0,6M0,-4h.1",
+}
+KINDS = {
+    "user": "user",
+    "server": "server",
+    "switch": "switch",
+    "wifi": "WiFi access point",
+    "lte": "LTE base station",
+}
+STYLE = """
+.net{font:500 12px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
+.net *{vector-effect:none}
+.net .cable{stroke:var(--net-link,#ccd5dd);stroke-linecap:round;fill:none}
+.net .full .cable{stroke:var(--net-full,#f0c27a)}
+.net .air .cable{stroke-dasharray:1 5;stroke-width:2px}
+.net .down .cable{stroke:var(--bad,#b3261e);stroke-width:2.5px;stroke-dasharray:7 7}
+.net .cross{stroke:var(--bad,#b3261e);stroke-width:3px;stroke-linecap:round;display:none}
+.net .down .cross{display:inline}
+.net .grip{stroke:#000;stroke-opacity:0;stroke-width:16px;fill:none;pointer-events:stroke}
+.net .subflow{fill:none;stroke-width:2.6px;stroke-linejoin:round;stroke-linecap:round}
+.net .subflow.idle{opacity:.3}
+.net .subflow.backup{stroke-dasharray:6 6}
+.net .body{fill:var(--card,#fff);stroke:var(--net-node,#5b6670);stroke-width:1.8px}
+.net .glyph{fill:none;stroke:var(--ink,#17212b);stroke-width:1.5px;stroke-linecap:round}
+.net .glyph{stroke-linejoin:round}
+.net .track,.net .ring{fill:none;stroke-width:4px}
+.net .track{stroke:var(--net-link,#ccd5dd)}
+.net .ring{stroke:var(--good,#00704f)}
+.net .hot .ring{stroke:var(--flip,#b24800)}
+.net text{fill:var(--ink,#17212b);paint-order:stroke;stroke:var(--card,#fff);stroke-width:3px}
+.net text{stroke-linejoin:round}
+.net .figures{font-size:11px;display:none;text-anchor:middle}
+.net .labelled .figures,.net .item:hover .figures,.net .item:focus .figures,
+.net .item.chosen .figures{display:inline}
+.net .field{fill:var(--net-field,#f1f4f7);stroke:var(--line,#dbe1e7)}
+.net.choosing .item:not(.chosen):not(.related){opacity:.28}
+.net .item{cursor:pointer;outline:none}
+.net .item:focus-visible .body,.net .item.chosen .body{stroke:var(--accent,#0072b2)}
+.net .item:focus-visible .body,.net .item.chosen .body{stroke-width:4px}
+.net .item:focus-visible .grip{stroke:var(--accent,#0072b2);stroke-opacity:.45}
+.net .item.chosen .grip{stroke:var(--accent,#0072b2);stroke-opacity:.3}
+.net .subflow.chosen{stroke-width:5px}
+"""
+
+
+def svg(drawn: Drawing, now: Activity | None = None, title: str = "") -> str:
+    """Return a drawing as SVG.
+
+    `now` adds the state of a run: subflows, loads, the fill of the air, and moved users. Without
+    it, the network is idle. `title` is the name of the drawing for people; if it is not empty, the
+    SVG is a file of its own with a background.
+    """
+    width, height = drawn.layout.width, drawn.layout.height
+    places = {spot.id: (spot.x, spot.y) for spot in drawn.spots} | dict(now.moved if now else {})
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="net" role="group" '
+        f'aria-label="Network {escape(drawn.name)}" viewBox="0 0 {width:g} {height:g}"'
+        + (f' width="{width:g}" height="{height:g}">' if title else ">"),
+        f"<style>{STYLE}{_palette()}</style>",
+    ]
+    if title:
+        parts.append(f"<title>{escape(title)}</title>")
+        parts.append(f'<rect width="{width:g}" height="{height:g}" fill="#fff"/>')
+    if drawn.layout.area:
+        left, top, side, _ = drawn.layout.area
+        parts.append(
+            f'<rect class="field" x="{left}" y="{top}" width="{side}" height="{side}" rx="6"/>'
+        )
+    parts.append('<g class="lines">')
+    parts += [_line(each, places, drawn.layout.ribbon, now) for each in drawn.lines]
+    parts.append('</g><g class="subflows">')
+    parts += _subflows(now.subflows if now else (), places, drawn.layout.ribbon)
+    parts.append('</g><g class="nodes">')
+    parts += [_spot(each, places[each.id], now) for each in drawn.spots]
+    return "".join([*parts, "</g></svg>"])
+
+
+def load(line: Line, now: Activity | None) -> float:
+    """Return the load of a link in its busier direction, from 0 to 1; 0 if it was not measured."""
+    mbps = _sample(now, "link", line.id).get("mbps")
+    return min(1.0, mbps / line.rate_mbps) if mbps and line.rate_mbps else 0.0
+
+
+def link_text(line: Line, sample: Mapping[str, float | None]) -> str:
+    """Return the label of a link, such as "4.7 of 5 Mb/s, 1 % lost".
+
+    `sample` holds the figures of the link; without a measured rate, the label has the configured
+    rate and loss.
+    """
+    mbps, loss = sample.get("mbps"), sample.get("loss")
+    if mbps is None:
+        text = "" if line.rate_mbps is None else f"{line.rate_mbps:.3g} Mb/s"
+        loss = line.loss
+    elif line.rate_mbps is None:
+        text = f"{mbps:.1f} Mb/s"
+    else:
+        text = f"{mbps:.1f} of {line.rate_mbps:.3g} Mb/s"
+    lost = f"{100 * loss:.2g} % lost" if loss else ""
+    return ", ".join(part for part in (text, lost) if part)
+
+
+def _palette() -> str:
+    rules = (f".net .c{n}{{stroke:var(--c{n},{each})}}" for n, each in enumerate(OKABE_ITO))
+    return "".join(rules)
+
+
+def _sample(now: Activity | None, kind: str, name: str) -> Mapping[str, float | None]:
+    found: Mapping[str, float | None] = now.frame.get(kind, {}).get(name, {}) if now else {}
+    return found
+
+
+def _line(line: Line, places: Mapping[str, Place], ribbon: float, now: Activity | None) -> str:
+    dx, dy = (each * line.shift for each in normal(places[line.a], places[line.b]))
+    (x1, y1), (x2, y2) = ((x + dx, y + dy) for x, y in (places[line.a], places[line.b]))
+    full = load(line, now)
+    down = now is not None and line.id in now.down
+    names = ["item", "line", *(["air"] if line.air else []), *(["down"] if down else [])]
+    names += ["full"] if full >= 0.95 else []
+    x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    ends = f'x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"'
+    text = link_text(line, _sample(now, "link", line.id))
+    label = escape(f"link {line.id} from {line.a} to {line.b}: {'down' if down else text}")
+    return (
+        f'<g class="{" ".join(names)}" data-kind="link" data-id="{escape(line.id)}" '
+        f'role="button" tabindex="-1" aria-label="{label}">'
+        f'<line class="cable" stroke-width="{THIN + (ribbon - THIN) * full:.1f}" {ends}/>'
+        f'<line class="grip" {ends}/>'
+        f'<path class="cross" d="M-6,-6L6,6M-6,6L6,-6" transform="translate({x:g},{y:g})"/>'
+        f'<text class="figures" x="{x:g}" y="{y - 8:g}">{escape(text)}</text></g>'
+    )
+
+
+def _subflows(
+    subflows: Iterable[Subflow], places: Mapping[str, Place], ribbon: float
+) -> Iterable[str]:
+    lines = polylines({each.id: each.path for each in subflows}, places, ribbon)
+    for each in subflows:
+        points = " ".join(f"{x:g},{y:g}" for x, y in lines[each.id])
+        names = f"item subflow c{each.colour % len(OKABE_ITO)}"
+        names += " backup" if each.backup else ""
+        names += " idle" if each.mbps < 0.005 else ""
+        state = "backup, " if each.backup else ""
+        label = escape(f"subflow {each.id} of {each.user}: {state}{each.mbps:.2g} Mb/s")
+        yield (
+            f'<polyline class="{names}" data-kind="sf" data-id="{escape(each.id)}" role="button" '
+            f'tabindex="-1" aria-label="{label}" points="{points}"/>'
+        )
+
+
+def _spot(spot: Spot, place: Place, now: Activity | None) -> str:
+    radius = spot.radius
+    kind = "ap" if spot.kind in ("wifi", "lte") else "user" if spot.kind == "user" else "node"
+    occupancy = _sample(now, "ap", spot.id).get("mac_occupancy") if kind == "ap" else None
+    ring = ""
+    if kind == "ap":
+        around = f'r="{radius + RING:g}" pathLength="100"'
+        fill = 100 * min(1.0, occupancy or 0.0)
+        ring = (
+            f'<circle class="track" {around}/><circle class="ring" {around} '
+            f'stroke-dasharray="{fill:.0f} 200" transform="rotate(-90)"/>'
+        )
+    colour = f" c{spot.colour % len(OKABE_ITO)}" if spot.colour >= 0 else ""
+    names = "item spot" + (" hot" if (occupancy or 0) >= 0.85 else "")
+    size = 11 if radius < 12 else 12
+    return (
+        f'<g class="{names}" data-kind="{kind}" data-id="{escape(spot.id)}" role="button" '
+        f'tabindex="-1" aria-label="{escape(f"{KINDS[spot.kind]} {spot.id}")}" '
+        f'transform="translate({place[0]:g},{place[1]:g})">{ring}'
+        f'<circle class="body{colour}" r="{radius:g}"/>'
+        f'<path class="glyph" d="{GLYPHS[spot.kind]}" transform="scale({radius / 13:.2f})"/>'
+        f'<text {_label(spot, kind == "ap")} font-size="{size}">{escape(spot.id)}</text></g>'
+    )
+
+
+def _label(spot: Spot, ringed: bool) -> str:
+    beside = spot.radius + (RING + 6 if ringed else 6)
+    match spot.side:
+        case "left":
+            return f'x="{-beside:g}" y="4" text-anchor="end"'
+        case "right":
+            return f'x="{beside:g}" y="4" text-anchor="start"'
+    return f'y="{beside + 7:g}" text-anchor="middle"'

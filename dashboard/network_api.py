@@ -1,0 +1,105 @@
+"""Define the addresses of the API that draw the network of a scenario or of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from dashboard import code_paths, flips, openapi
+from dashboard.errors import Problem
+from dashboard.http import folder_of
+from dashboard.network.drawing import activity, drawing, to_json
+from dashboard.network.svg import svg
+from lab.run.reading import read_lines
+from lab.scenario import loading
+from lab.scenario.overrides import Overrides
+from lab.scenario.schema import Scenario
+
+network_api = Blueprint("network_api", __name__)
+route = openapi.router(network_api)
+
+
+@route(
+    "GET",
+    "/api/scenarios/{name}/network",
+    "Draw the network of a scenario: the drawing as JSON, and as SVG. ?set= is a JSON object such "
+    'as {"topology.k": 6}; ?upright=1 fits a narrow screen.',
+)
+def of_scenario(name: str) -> Any:
+    return _drawn(_changed(name, request.args.get("set", "{}")))
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/network",
+    "Draw the network of a run: the drawing as JSON, and as SVG. ?upright=1 fits a narrow screen.",
+)
+def of_run(id: str) -> Any:
+    return _drawn(_scenario_of(folder_of(id)))
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/network.svg",
+    "Return the drawn network of a run as an SVG file: at the end, or at ?t= seconds.",
+)
+def file(id: str) -> Any:
+    folder = folder_of(id)
+    scenario = _scenario_of(folder)
+    t = _time(request.args.get("t"))
+    samples, happened = folder / "samples.jsonl", folder / "events.jsonl"
+    frame = None
+    for each in read_lines(samples) if samples.exists() else ():
+        if frame is not None and each["t"] > t + 1e-6:
+            break
+        frame = each
+    reached = min(t, frame["t"]) if frame else 0.0
+    events = [
+        each
+        for each in (read_lines(happened) if happened.exists() else ())
+        if each.get("t", 0) <= reached + 1e-6
+    ]
+    drawn = drawing(scenario.network, scenario.rate_scale)
+    title = f"{scenario.title}, at {reached:g} s"
+    text = svg(drawn, activity(drawn, scenario.network, frame, events), title)
+    headers = {"Content-Disposition": f'attachment; filename="{id}-network.svg"'}
+    return Response(text, mimetype="image/svg+xml", headers=headers)
+
+
+def _drawn(scenario: Scenario) -> Any:
+    drawn = drawing(scenario.network, scenario.rate_scale, request.args.get("upright") == "1")
+    return {"svg": svg(drawn), "drawing": to_json(drawn, scenario.network)}
+
+
+def _scenario_of(folder: Path) -> Scenario:
+    try:
+        return flips.loaded(folder)
+    except LookupError as error:
+        raise Problem(404, str(error)) from error
+
+
+def _changed(name: str, text: str) -> Scenario:
+    """Return a scenario with changed keys; `text` is a JSON object of keys and values."""
+    try:
+        changes = json.loads(text)
+    except ValueError as error:
+        raise Problem(422, f"draw {name}: set {text}: {error}. Write a JSON object") from error
+    if not isinstance(changes, dict):
+        raise Problem(422, f"draw {name}: set {text}: write a JSON object")
+    code_paths.refuse(changes, f"draw {name}")
+    if name not in loading.names():
+        raise Problem(404, f"scenario '{name}' is unknown. Choose one from the list")
+    settings = tuple(f"{key}={json.dumps(value)}" for key, value in changes.items())
+    return loading.load(name, Overrides(settings=settings))
+
+
+def _time(text: str | None) -> float:
+    if text is None:
+        return float("inf")
+    try:
+        return max(0.0, float(text))
+    except ValueError as error:
+        raise Problem(422, f"t {text}: write a time in seconds") from error
