@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from dashboard.event_subjects import drawn_facts, subjects
 from lab.results.flips import flip_text, value_text
 
 ON_REQUEST = {"observation", "subflow", "ready"}  # the log shows them with "show everything"
@@ -24,7 +25,8 @@ class LogRow:
     connection that the decision is about. `orders` is the decision without time and reason; if it
     equals the `orders` of the previous decision with the same `subject`, the decision changes
     nothing. For other events, both are empty. `seq` is the message in the inbox that caused the
-    event, if one did.
+    event, if one did. `about` names the parts of the network that the event concerns, and `facts`
+    is what the drawing of the network needs of it.
     """
 
     n: int
@@ -39,6 +41,8 @@ class LogRow:
     subject: str = ""
     orders: str = ""
     seq: str = ""
+    about: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def describe(event: Event, n: int) -> LogRow:
@@ -71,6 +75,8 @@ def _described(event: Event, n: int) -> LogRow:
         subject=_subject(event) if is_decision else "",
         orders=_orders(event) if is_decision else "",
         seq="" if is_decision else str(event.get("seq") or ""),
+        about=subjects(event),
+        facts=drawn_facts(event),
     )
 
 

@@ -69,6 +69,15 @@ def file(id: str) -> Any:
     return Response(text, mimetype="image/svg+xml", headers=headers)
 
 
+def preview(name: str) -> str:
+    """Return the network of a scenario as SVG, empty if it is too large to be drawn."""
+    scenario = loading.load(name)
+    try:
+        return svg(drawing(scenario.network, scenario.rate_scale))
+    except Problem:
+        return ""
+
+
 def _drawn(scenario: Scenario) -> Any:
     drawn = drawing(scenario.network, scenario.rate_scale, request.args.get("upright") == "1")
     return {"svg": svg(drawn), "drawing": to_json(drawn, scenario.network)}

@@ -13,7 +13,7 @@ from flask import Blueprint, Response, g, redirect, render_template, request, ur
 from markupsafe import Markup, escape
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import glossary, group_charts, scenario_pages, view
+from dashboard import glossary, group_charts, network_api, scenario_pages, view
 from dashboard.errors import Problem
 from dashboard.http import folder_of, requested_runs, store
 from lab.batch import simulator_state
@@ -38,7 +38,8 @@ def scenario(name: str) -> str:
         "start.html",
         about={"scenario": found} | scenario_pages.choices(name),
         scenario=found,
-        picture=scenario_pages.picture(found["topology"]),
+        network=network_api.preview(name),
+        texts=scenario_pages.description(found["topology"]),
     )
 
 

@@ -49,14 +49,6 @@ class Group:
     scenarios: tuple[Row, ...]
 
 
-@dataclass(frozen=True)
-class Part:
-    """Hold a paragraph of a topology's description; `drawn` marks a drawing in ASCII characters."""
-
-    drawn: bool
-    text: str
-
-
 def rows() -> list[Row]:
     """Return one row per scenario, with the fields that pages show.
 
@@ -108,8 +100,8 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
     ]
 
 
-def picture(kind: str) -> list[Part]:
-    """Return the description of the topology `kind` as paragraphs.
+def description(kind: str) -> list[str]:
+    """Return the description of the topology `kind` as paragraphs, without its drawing in text.
 
     The description is the docstring of the function that builds the topology, without its first
     word `Return`.
@@ -117,7 +109,7 @@ def picture(kind: str) -> list[Part]:
     texts = (row["picture"] for row in catalogue.topology_rows() if row["kind"] == kind)
     text = (next(texts, "") or "").replace("`", "").removeprefix("Return ")
     text = text[:1].upper() + text[1:]
-    return [Part("  " in part, part) for part in text.split("\n\n") if part]
+    return [part for part in text.split("\n\n") if part and "  " not in part]
 
 
 def _first_figure(row: Row) -> int:

@@ -145,6 +145,8 @@ def test_events_are_described_in_words():
         "subject": "wifi1",
         "orders": '{"kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1}',
         "seq": "",
+        "about": ("wifi1",),
+        "facts": {},
     }
     later = events.describe(decision | {"t": 6.0, "reason": "still"}, 2)
     assert later.orders == events.describe(decision, 1).orders

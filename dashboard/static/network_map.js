@@ -1,0 +1,265 @@
+// The drawing of a network, which the server sends as SVG. This file keeps it up to date: it shows
+// a sample of a run, and it selects what is clicked or reached with the keys.
+import { api, element, number } from "./app.js";
+import { describe, linkText } from "./network_words.js";
+import { polylines, normal } from "./network_lanes.js";
+import { owner, Paths } from "./network_paths.js";
+import { choose, selected, toggle } from "./selection.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const THIN = 3; // width of a link without load
+const COLOURS = 8;
+
+export class NetworkMap {
+  // `threshold()`: from this occupancy on, the air of a cell counts as congested.
+  constructor({ box, readout, table, threshold = () => 0.85 }) {
+    Object.assign(this, { box, readout, table, threshold });
+    this.frame = null;
+    box.addEventListener("click", (event) => this.clicked(event.target.closest(".item")));
+    box.addEventListener("keydown", (event) => this.keyPressed(event));
+    for (const type of ["pointerover", "focusin"])
+      box.addEventListener(type, (event) => this.pointedAt(event.target.closest(".item")));
+    for (const type of ["pointerleave", "focusout"])
+      box.addEventListener(type, () => this.pointedAt(null));
+    table.closest("details").addEventListener("toggle", () => this.showTable());
+    document.addEventListener("select", () => this.showSelection());
+  }
+
+  async load(path) {
+    const upright = matchMedia("(max-width: 560px)").matches ? 1 : 0;
+    const found = await api(`${path}${path.includes("?") ? "&" : "?"}upright=${upright}`);
+    this.drawing = found.drawing;
+    this.box.innerHTML = found.svg; // made by this server, with every name escaped
+    this.svg = this.box.querySelector("svg");
+    this.lines = new Map(this.drawing.lines.map((line) => [line.id, line]));
+    this.home = Object.fromEntries(this.drawing.nodes.map((node) => [node.id, [node.x, node.y]]));
+    this.parts = new Map();
+    for (const part of this.box.querySelectorAll(".item"))
+      this.parts.set(`${part.dataset.kind} ${part.dataset.id}`, part);
+    this.svg.querySelector(".spot").setAttribute("tabindex", "0");
+    this.paths = new Paths(this.drawing);
+    this.drawnPaths = new Map();
+    if (this.frame) this.show(this.frame);
+    this.showSelection();
+    this.showTable();
+  }
+
+  // Forget all events, and follow these.
+  restart(events) {
+    this.paths = new Paths(this.drawing);
+    for (const event of events) this.paths.follow(event);
+  }
+
+  follow(event) {
+    this.paths?.follow(event);
+  }
+
+  show(frame) {
+    this.frame = frame;
+    if (!this.svg) return;
+    this.svg.classList.toggle("running", true);
+    const places = { ...this.home, ...this.moved(frame) };
+    this.showSubflows(frame, places);
+    for (const line of this.drawing.lines) this.showLine(line, frame, places);
+    for (const node of this.drawing.nodes) this.showNode(node, frame, places[node.id]);
+    if (selected()) this.showSelection();
+    if (this.pointed) this.pointedAt(this.pointed);
+    this.showTable();
+  }
+
+  moved(frame) {
+    if (!this.drawing.area) return {};
+    const [left, top, side, metres] = this.drawing.area;
+    const found = {};
+    for (const [user, { x_m, y_m }] of Object.entries(frame.user ?? {}))
+      if (x_m !== undefined && x_m !== null)
+        found[user] = [left + (x_m * side) / metres, top + (y_m * side) / metres];
+    return found;
+  }
+
+  showSubflows(frame, places) {
+    this.drawnPaths = new Map();
+    for (const [name, sample] of Object.entries(frame.sf ?? {})) {
+      const path = this.paths.of(name, sample);
+      if (path.length && path.every((node) => places[node])) this.drawnPaths.set(name, path);
+    }
+    const points = polylines(this.drawnPaths, places, this.drawing.ribbon);
+    for (const [key, part] of this.parts)
+      if (part.dataset.kind === "sf" && !this.drawnPaths.has(part.dataset.id)) {
+        part.remove();
+        this.parts.delete(key);
+      }
+    for (const name of this.drawnPaths.keys()) {
+      const sample = frame.sf[name];
+      const part = this.parts.get(`sf ${name}`) ?? this.newSubflow(name, sample);
+      put(part, "points", points.get(name));
+      part.classList.toggle("backup", Boolean(sample.backup));
+      part.classList.toggle("idle", (sample.mbps ?? 0) < 0.005);
+    }
+  }
+
+  newSubflow(name, sample) {
+    const part = document.createElementNS(SVG, "polyline");
+    const { user } = owner(name, sample);
+    const mine = this.drawing.nodes.find((node) => node.id === user)?.colour ?? 0;
+    const colour = this.drawing.by_subflow ? Number(name.split("/").at(-1)) - 1 : mine;
+    put(part, "class", `item subflow c${((colour % COLOURS) + COLOURS) % COLOURS}`);
+    for (const [key, value] of [
+      ["role", "button"],
+      ["tabindex", "-1"],
+      ["aria-label", `subflow ${name} of ${user}`],
+    ])
+      put(part, key, value);
+    Object.assign(part.dataset, { kind: "sf", id: name });
+    this.svg.querySelector(".subflows").append(part);
+    this.parts.set(`sf ${name}`, part);
+    return part;
+  }
+
+  showLine(line, frame, places) {
+    const part = this.parts.get(`link ${line.id}`);
+    const sample = frame.link?.[line.id] ?? {};
+    const load = line.rate_mbps ? Math.min(1, (sample.mbps ?? 0) / line.rate_mbps) : 0;
+    const [cable, grip, cross, text] = part.children;
+    put(cable, "stroke-width", (THIN + (this.drawing.ribbon - THIN) * load).toFixed(1));
+    part.classList.toggle("full", load >= 0.95);
+    part.classList.toggle("down", this.paths.down.has(line.id));
+    if (text.textContent !== linkText(line, sample)) text.textContent = linkText(line, sample);
+    const [dx, dy] = normal(places[line.a], places[line.b]).map((each) => each * line.shift);
+    const [x1, y1] = [places[line.a][0] + dx, places[line.a][1] + dy];
+    const [x2, y2] = [places[line.b][0] + dx, places[line.b][1] + dy];
+    for (const each of [cable, grip])
+      for (const [name, value] of Object.entries({ x1, y1, x2, y2 })) put(each, name, +value.toFixed(1));
+    put(cross, "transform", `translate(${(x1 + x2) / 2},${(y1 + y2) / 2})`);
+    put(text, "x", (x1 + x2) / 2);
+    put(text, "y", (y1 + y2) / 2 - 8);
+  }
+
+  showNode(node, frame, [x, y]) {
+    const part = this.parts.get(`${kindOf(node)} ${node.id}`);
+    put(part, "transform", `translate(${+x.toFixed(1)},${+y.toFixed(1)})`);
+    const ring = part.querySelector(".ring");
+    if (!ring) return;
+    const full = frame.ap?.[node.id]?.mac_occupancy ?? 0;
+    put(ring, "stroke-dasharray", `${Math.round(100 * Math.min(1, full))} 200`);
+    part.classList.toggle("hot", full >= this.threshold());
+  }
+
+  // ---- selection
+
+  // The ids that belong to the selection, by kind; null if nothing is selected.
+  related() {
+    const chosen = selected();
+    if (!chosen || !this.drawing) return null;
+    const found = { link: new Set(), ap: new Set(), user: new Set(), sf: new Set(), node: new Set() };
+    found[chosen.kind]?.add(chosen.id);
+    const line = chosen.kind === "link" ? this.lines.get(chosen.id) : null;
+    for (const [name, path] of this.drawnPaths ?? [])
+      if (
+        (chosen.kind === "sf" && name === chosen.id) ||
+        (line ? joins(path, line) : path.includes(chosen.id))
+      ) {
+        found.sf.add(name);
+        if (chosen.kind === "link" || chosen.kind === "node") found.user.add(path.at(-1));
+        else this.addPath(found, path, chosen.kind === "ap");
+      }
+    return found;
+  }
+
+  addPath(found, path, onlyUser) {
+    found.user.add(path.at(-1));
+    if (onlyUser) return;
+    for (const line of this.drawing.lines) if (joins(path, line)) found.link.add(line.id);
+    for (const node of this.drawing.nodes)
+      if (path.includes(node.id)) found[kindOf(node)].add(node.id);
+  }
+
+  showSelection() {
+    if (!this.svg) return;
+    const chosen = selected();
+    const related = this.related();
+    this.svg.classList.toggle("choosing", Boolean(chosen));
+    for (const part of this.parts.values()) {
+      const { kind, id } = part.dataset;
+      const mine = chosen?.kind === kind && chosen.id === id;
+      part.classList.toggle("chosen", mine);
+      part.classList.toggle("related", Boolean(related?.[kind]?.has(id)));
+      put(part, "aria-pressed", String(mine));
+    }
+    this.pointedAt(null);
+  }
+
+  clicked(part) {
+    if (part) toggle(part.dataset.kind, part.dataset.id);
+    else choose(null);
+  }
+
+  keyPressed(event) {
+    const all = [...this.parts.values()];
+    const here = all.indexOf(event.target.closest(".item"));
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (step) {
+      const next = all[(here + step + all.length) % all.length];
+      for (const part of all) put(part, "tabindex", part === next ? "0" : "-1");
+      next.focus();
+    } else if (event.key === "Enter" || event.key === " ") this.clicked(all[here]);
+    else if (event.key === "Escape") choose(null);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  // ---- words
+
+  pointedAt(part) {
+    this.pointed = part?.isConnected ? part : null;
+    const { kind, id } = this.pointed?.dataset ?? selected() ?? {};
+    const row = kind && this.rows().find((each) => each.kind === kind && each.id === id);
+    if (row) {
+      this.hint ??= this.readout.textContent;
+      this.readout.textContent = `${row.name}, ${row.where}: ${row.figures}`;
+    } else if (this.hint) this.readout.textContent = this.hint;
+  }
+
+  rows() {
+    return this.drawing ? describe(this.drawing, this.frame, this.drawnPaths, this.paths.down) : [];
+  }
+
+  showTable() {
+    if (!this.drawing || !this.table.closest("details").open) return;
+    const cells = (row, tag) =>
+      element("tr", {}, ...row.map((text) => element(tag, {}, text)));
+    this.table.replaceChildren(
+      element(
+        "table",
+        {},
+        element(
+          "caption",
+          { class: "hidden" },
+          this.frame ? `The network at ${number(this.frame.t, 1)} s` : "The network",
+        ),
+        element("thead", {}, cells(["What", "Where", "Figures"], "th")),
+        element(
+          "tbody",
+          {},
+          ...this.rows().map((row) => cells([row.name, row.where, row.figures], "td")),
+        ),
+      ),
+    );
+  }
+}
+
+function put(part, name, value) {
+  if (part.getAttribute(name) !== String(value)) part.setAttribute(name, value);
+}
+
+const kindOf = (node) =>
+  ["wifi", "lte"].includes(node.kind) ? "ap" : node.kind === "user" ? "user" : "node";
+
+function joins(path, line) {
+  return path.some(
+    (node, i) =>
+      i > 0 &&
+      ((node === line.a && path[i - 1] === line.b) || (node === line.b && path[i - 1] === line.a)),
+  );
+}

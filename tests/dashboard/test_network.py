@@ -1,0 +1,187 @@
+"""The drawn network: every topology has a layout, every subflow a path, and the SVG is complete."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from dashboard.errors import Problem
+from dashboard.event_subjects import subjects
+from dashboard.network.drawing import activity, drawing, to_json
+from dashboard.network.lanes import polylines
+from dashboard.network.layout import arrange
+from dashboard.network.svg import svg
+from lab.scenario import loading
+from lab.scenario.overrides import Overrides
+from lab.topologies.topology import Link, Node, Topology
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def network(name, *settings):
+    return loading.load(name, Overrides(settings=settings)).network
+
+
+def subflow(connection, number, user, path):
+    return {
+        "kind": "subflow",
+        "connection": connection,
+        "subflow": number,
+        "user": user,
+        "path": path,
+    }
+
+
+@pytest.mark.parametrize("upright", [False, True])
+@pytest.mark.parametrize("name", loading.names())
+def test_every_node_has_a_place_of_its_own_inside_the_drawing(name, upright):
+    layout = arrange(network(name), upright)
+    assert layout == arrange(network(name), upright)
+    inside = [0 <= x <= layout.width and 0 <= y <= layout.height for x, y in layout.places.values()]
+    assert all(inside)
+    assert len(set(layout.places.values())) == len(network(name).nodes) == len(layout.places)
+
+
+@pytest.mark.parametrize("k", [2, 4, 6])
+def test_a_fat_tree_has_its_layers(k):
+    topology = network("fat_tree", f"topology.k={k}", "traffic=[{user: all, kind: bulk}]")
+    places = arrange(topology).places
+    columns = sorted({x for x, _ in places.values()})
+    assert len(columns) == 7
+    of = {name: columns.index(places[name][0]) for name in places}
+    assert [of[name] for name in ("srv1", "e1x1", "a1x1", "c1", f"a{k}x1", f"e{k}x1", "ue1")] == [
+        *range(7)
+    ]
+
+
+def test_positions_of_the_topology_are_kept():
+    topology = network("thirty_users")
+    layout = arrange(topology)
+    wifi1, lte1 = layout.places["wifi1"], layout.places["lte1"]
+    assert wifi1[0] == lte1[0]  # both at x = 100 m
+    assert wifi1[1] - lte1[1] == pytest.approx(50 * layout.area[2] / 200)
+
+
+def test_a_crossing_is_avoided():
+    ends = (("s1", "b"), ("s1", "a"), ("a", "ue2"), ("b", "ue1"))
+    nodes = (Node("ue1", "user", "b-ue1"), Node("ue2", "user", "a-ue2"), Node("a", "switch"))
+    nodes += (Node("b", "switch"), Node("s1", "switch"), Node("srv1", "server"))
+    links = tuple(Link(f"{a}-{b}", a, b) for a, b in (*ends, ("s1", "srv1")))
+    places = arrange(Topology("t", nodes, links)).places
+    assert (places["a"][1] < places["b"][1]) == (places["ue2"][1] < places["ue1"][1])
+
+
+def test_lanes_share_a_link_and_do_not_cover_each_other():
+    places = {"a": (0.0, 0.0), "b": (100.0, 0.0)}
+    lines = polylines({"1": ("a", "b"), "2": ("b", "a"), "3": ("a", "b")}, places, 19)
+    assert [points[0][1] for points in lines.values()] == [-4, 0, 4]
+    many = polylines({str(n): ("a", "b") for n in range(40)}, places, 19)
+    heights = [points[0][1] for points in many.values()]
+    assert max(heights) - min(heights) <= 19
+    assert len(set(heights)) == 40
+
+
+FRAME = {
+    "t": 4.0,
+    "link": {"path1": {"mbps": 4.75, "loss": 0.01}},
+    "sf": {
+        "ue1-1/1": {"mbps": 4.0, "backup": False},
+        "ue1-1/2": {"mbps": 0.0, "backup": True},
+    },
+}
+
+
+@pytest.mark.parametrize("connection", ["ue1-1", "3f2a91c0"])
+def test_a_subflow_follows_the_path_that_the_controller_reports(connection):
+    topology = network("two_paths")
+    events = [
+        subflow(connection, 1, "ue1", ["s1", "p2"]),
+        subflow(connection, 2, "ue1", ["s1", "p1"]),
+    ]
+    events.append({"kind": "flip", "ok": True, "target": "link.path2.up", "value": False})
+    now = activity(drawing(topology), topology, FRAME, events)
+    assert [each.path for each in now.subflows] == [
+        ("srv1", "s1", "p2", "ue1"),
+        ("srv1", "s1", "p1", "ue1"),
+    ]
+    assert now.down == {"path2"}
+    events.append({"kind": "flip", "ok": True, "target": "link.path2.up", "value": True})
+    assert activity(drawing(topology), topology, FRAME, events).down == frozenset()
+
+
+def test_a_subflow_without_a_report_takes_the_shortest_path_over_its_interface():
+    topology = network("testbed_wifi_lte")
+    frame = {
+        "sf": {"ue3-1/2": {"mbps": 1.0, "user": "ue3", "ap": "wifi1"}, "ue3-1/1": {"mbps": 1.0}}
+    }
+    now = activity(drawing(topology), topology, frame, [])
+    assert [each.path[2] for each in now.subflows] == ["wifi1", "lte1"]
+    moved = [subflow("ue3-1", 2, "ue3", ["s1", "lte1"])]
+    now = activity(drawing(topology), topology, frame, moved)
+    assert now.subflows[0].path[2] == "wifi1"  # the sample is newer than the report
+
+
+def test_the_file_is_complete_and_needs_nothing_else():
+    topology = network("two_paths")
+    drawn = drawing(topology)
+    events = [{"kind": "flip", "ok": True, "target": "link.path2.up", "value": False}]
+    text = svg(drawn, activity(drawn, topology, FRAME, events), "a <b> run")
+    root = ElementTree.fromstring(text)
+    assert root.find(f"{NAMESPACE}title").text == "a <b> run"
+    assert re.findall(r"(?:href|src|@import|url\()", text) == []
+    parts = {each.get("data-id"): each for each in root.iter() if each.get("data-id")}
+    assert {"srv1", "s1", "p1", "p2", "ue1", "path1", "path2", "ue1-1/1"} <= set(parts)
+    assert "down" in parts["path2"].get("class").split()
+    assert "backup" in parts["ue1-1/2"].get("class").split()
+    assert "% lost" in parts["path1"].get("aria-label")
+    width = {name: float(parts[name][0].get("stroke-width")) for name in ("path1", "server")}
+    assert width["path1"] > width["server"]
+
+
+def test_users_with_odd_names_cannot_add_markup():
+    nodes = (Node("<img src=x>", "user", "l"), Node("s1", "switch"), Node("srv1", "server"))
+    topology = Topology("t", nodes, (Link("l", "s1", nodes[0].id), Link("server", "s1", "srv1")))
+    ElementTree.fromstring(svg(drawing(topology)))
+    assert "<img" not in svg(drawing(topology))
+
+
+def test_a_network_that_cannot_be_read_is_refused():
+    with pytest.raises(Problem, match="nodes"):
+        drawing(network("fat_tree", "topology.k=8", "traffic=[{user: all, kind: bulk}]"))
+
+
+def test_the_model_for_the_browser_has_a_path_to_every_switch():
+    topology = network("campus")
+    found = to_json(drawing(topology), topology)
+    assert set(topology.switches) <= set(found["reach"]["srv1"])
+    assert found["doors"]["e1x2-ue5"] == "e1x2"
+    assert {each["id"]: each["colour"] for each in found["nodes"]}["ue6"] == 5
+
+
+def test_the_subjects_of_an_event_are_found():
+    flip = {"kind": "flip", "ok": True, "target": "cell.wifi1.ue3.rate_mbps", "value": 3}
+    assert subjects(flip) == ("wifi1", "ue3")
+    assert subjects({"kind": "decision", "subflow": "ue2-1/2"}) == ("ue2-1/2", "ue2")
+    assert subjects(subflow("ue1-1", 2, "ue1", ["s1"])) == ("ue1", "ue1-1", "ue1-1/2")
+
+
+def test_the_network_of_a_scenario_is_drawn_with_changed_parameters(client):
+    answer = client.get('/api/scenarios/thirty_users/network?set={"topology.users": 5}').json
+    assert "ue5" in answer["svg"]
+    assert "ue6" not in answer["svg"]
+    assert len(answer["drawing"]["nodes"]) == 11
+    assert client.get("/api/scenarios/nope/network").status_code == 404
+    assert client.get("/api/scenarios/fat_tree/network?set=[1]").status_code == 422
+    assert client.get('/api/scenarios/fat_tree/network?set={"topology.k": 3}').status_code == 422
+    refused = client.get('/api/scenarios/fat_tree/network?set={"topology.file": "/x.py"}')
+    assert refused.status_code == 422
+
+
+def test_the_drawing_of_a_run_is_a_file_at_any_time(client):
+    answer = client.get("/api/runs/metered/network.svg?t=5")
+    assert answer.mimetype == "image/svg+xml"
+    assert "at 5 s" in answer.text
+    assert client.get("/api/runs/metered/network.svg?t=x").status_code == 422
+    assert client.get("/api/runs/metered/network").json["drawing"]["home_of"]["ue1"] == "wifi1"
