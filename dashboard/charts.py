@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dashboard.palette import OKABE_ITO, natural, subflow_colour, user_colours
+
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-MAX_SUBFLOWS = 24  # a chart with more lines is not readable
 Frame = dict[str, Any]  # a line of samples.jsonl
 Key = tuple[str, ...]
 
@@ -148,7 +149,9 @@ def _queues(links: Iterable[str]) -> Chart:
 
 
 def _users(users: Iterable[str]) -> Chart:
-    lines = [Line(user, ("user", user, "mbps"), n, _dash(n)) for n, user in enumerate(users)]
+    lines = [
+        Line(user, ("user", user, "mbps"), n, _dash(n)) for user, n in user_colours(users).items()
+    ]
     text = "Goodput at the receiver, over all paths of a user."
     return Chart("users", "Throughput per user", ("Mb/s",), lines, explains=text)
 
@@ -157,17 +160,20 @@ def _subflows(frames: Sequence[Frame]) -> Chart:
     known: dict[str, Frame] = {}
     for frame in frames:
         known |= frame.get("sf", {})
-    owners = list(dict.fromkeys(_owner(name, subflow) for name, subflow in known.items()))
+    colours = user_colours({_owner(name, subflow) for name, subflow in known.items()})
     lines = []
-    for name, subflow in list(known.items())[:MAX_SUBFLOWS]:
-        colour, dash = owners.index(_owner(name, subflow)), _dash(_number(name) - 1)
+    for name in sorted(known, key=natural):
+        subflow, number, only_user = known[name], _number(name), len(colours) == 1
+        colour = subflow_colour(colours[_owner(name, subflow)], number, only_user)
+        dash = _dash((number - 1) // len(OKABE_ITO) if only_user else number - 1)
         label = _subflow_label(name, subflow)
         lines.append(Line(label, ("sf", name, "rtt_ms"), colour, dash))
         lines.append(Line(label, ("sf", name, "cwnd"), colour, dash, row=2))
     title = "Subflows: RTT and congestion window"
     text = (
         "Above: smoothed round-trip time. Below: congestion window. "
-        "Each user has a colour, each subflow a dash."
+        "Each user has a colour and each of its subflows a dash; a single user's subflows have "
+        "colours of their own, as in the drawing of the network."
     )
     return Chart("subflows", title, ("RTT ms", "cwnd packets"), lines, explains=text)
 
@@ -178,7 +184,9 @@ def _subflow_label(name: str, subflow: Frame) -> str:
 
 
 def _owner(name: str, subflow: Frame) -> str:
-    return str(subflow.get("user") or name.rpartition("/")[0])
+    connection = name.rpartition("/")[0]
+    user, dash, number = connection.rpartition("-")
+    return str(subflow.get("user") or (user if dash and number.isdigit() else connection))
 
 
 def _number(name: str) -> int:
@@ -206,6 +214,6 @@ def _quantities(last: Sequence[Frame]) -> list[tuple[str, str, str, Key]]:
             ("meter_mbps", "Tier 2 limit", "Mb/s"),
         ):
             found.append((f"{ap}-{key}", f"{ap}: {title}", unit, ("ap", ap, key)))
-    for user in dict.fromkeys(user for frame in last for user in frame.get("user", {})):
+    for user in user_colours({user for frame in last for user in frame.get("user", {})}):
         found.append((f"user-{user}", f"{user}: throughput", "Mb/s", ("user", user, "mbps")))
     return found

@@ -1,4 +1,7 @@
-"""Define the addresses of the API that draw the network of a scenario or of a run."""
+"""Define the addresses of the API that draw the network of a scenario or of a run.
+
+The samples of a time span, with which a page shows the network at any time, are here too.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def of_run(id: str) -> Any:
     "/api/runs/{id}/network.svg",
     "Return the drawn network of a run as an SVG file: at the end, or at ?t= seconds.",
 )
-def file(id: str) -> Any:
+def network_file(id: str) -> Any:
     folder = folder_of(id)
     scenario = _scenario_of(folder)
     t = _time(request.args.get("t"))
@@ -67,6 +70,21 @@ def file(id: str) -> Any:
     text = svg(drawn, activity(drawn, scenario.network, frame, events), title)
     headers = {"Content-Disposition": f'attachment; filename="{id}-network.svg"'}
     return Response(text, mimetype="image/svg+xml", headers=headers)
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/samples",
+    "Return the samples of a run from ?from= to ?to= seconds, both included.",
+)
+def samples(id: str) -> Any:
+    path = folder_of(id) / "samples.jsonl"
+    first, last = _time(request.args.get("from", "0")), _time(request.args.get("to"))
+    return [
+        frame
+        for frame in (read_lines(path) if path.exists() else ())
+        if first <= frame["t"] <= last
+    ]
 
 
 def preview(name: str) -> str:

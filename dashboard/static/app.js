@@ -60,6 +60,8 @@ export const verified = (doc) =>
       ? "verified"
       : "NOT verified";
 
+export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
 export function dark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

@@ -1,7 +1,13 @@
 // Draw charts and extend them while a run is running. The server sends the figures; this file
 // appends new frames, marks events, redraws and shows tables.
-import { dark, element } from "./app.js";
+import { fillLegend } from "./chart_legend.js";
+import { markLayout, tickTraces } from "./chart_marks.js";
+import { attach } from "./chart_time.js";
+import { css, dark, element } from "./app.js";
+import { bands, hasMany, heatMap, isRelated, split } from "./many_lines.js";
+import { selected } from "./selection.js";
 import { thin, valueTable } from "./series.js";
+import { TimeView } from "./time_view.js";
 
 const LIGHT = [
   "#0072B2",
@@ -31,16 +37,19 @@ const CONFIG = {
   displaylogo: false,
   showSendToCloud: false,
   scrollZoom: false,
+  doubleClick: false, // a double click shows the whole run in all charts
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
 
 export const colour = (n) => (n < 0 ? "#8b949c" : (dark() ? DARK : LIGHT)[n % LIGHT.length]);
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export class Charts {
-  constructor(box, { live = false } = {}) {
+  // `view` has the time and the zoom of the page; `related()` what belongs to the selection.
+  constructor(box, { live = false, view = new TimeView(), related = () => null } = {}) {
     this.box = box;
     this.live = live;
+    this.view = view;
+    this.related = related;
     this.cards = new Map();
     this.marks = [];
     this.ticks = [];
@@ -66,6 +75,9 @@ export class Charts {
         if (target.layout && target.clientWidth && target.layout.width !== target.clientWidth)
           Plotly.Plots.resize(target);
     });
+    view.addEventListener("zoom", () => this.refresh());
+    for (const type of ["time", "point"]) view.addEventListener(type, () => this.showCursor());
+    document.addEventListener("select", () => this.refresh());
     document.addEventListener("theme", () => this.restyle());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
   }
@@ -94,11 +106,14 @@ export class Charts {
     });
     const table = element("div", { class: "scroll", hidden: true });
     const button = element("button", { type: "button", "aria-pressed": "false" }, "Table");
+    const heat = element("button", { type: "button", "aria-pressed": "false", hidden: true }, "Heat map");
+    const legend = element("ul", { class: "lines", "aria-label": `Lines of ${each.title}` });
     const node = element(
       "figure",
       { class: "card chart", id: `chart-${each.name}` },
-      element("header", {}, element("h3", {}, each.title), button),
-      plot,
+      element("header", {}, element("h3", {}, each.title), heat, button),
+      legend,
+      element("div", { class: "stage" }, plot),
       table,
       each.explains ? element("p", { class: "help" }, each.explains) : null,
     );
@@ -106,6 +121,8 @@ export class Charts {
       node,
       plot,
       table,
+      legend,
+      heat,
       visible: false,
       dirty: true,
       revision: 0,
@@ -118,6 +135,11 @@ export class Charts {
       plot.hidden = !table.hidden;
       button.setAttribute("aria-pressed", String(!table.hidden));
       button.textContent = table.hidden ? "Table" : "Chart";
+      this.draw(card);
+    });
+    heat.addEventListener("click", () => {
+      const wanted = heat.getAttribute("aria-pressed") === "false";
+      heat.setAttribute("aria-pressed", String(wanted));
       this.draw(card);
     });
     this.box.append(node);
@@ -186,10 +208,39 @@ export class Charts {
 
   draw(card) {
     if (!card.table.hidden) card.table.replaceChildren(valueTable(card.traces));
-    else if (window.Plotly)
-      Plotly.react(card.plot, [...card.traces, ...this.tickTrace()], this.layoutOf(card), CONFIG);
+    else if (window.Plotly) this.plot(card);
     else return; // Plotly is still loading: the card stays dirty
     card.dirty = false;
+  }
+
+  plot(card) {
+    card.heat.hidden = !hasMany(card.traces);
+    const asHeatMap = !card.heat.hidden && card.heat.getAttribute("aria-pressed") === "true";
+    const layout = this.layoutOf(card, asHeatMap);
+    const related = this.related();
+    const { shown, others } = split(card.traces, related);
+    const traces = asHeatMap
+      ? [heatMap(card.traces, css("--bg"), css("--accent"))]
+      : [...bands(others, css("--band")), ...this.emphasised(shown, related), ...tickTraces(this.ticks)];
+    Plotly.react(card.plot, traces, layout, CONFIG);
+    if (!card.cursor) attach(card, this.view, () => this.live);
+    const upper = new Set(others.filter((trace) => (trace.yaxis ?? "y") === "y"));
+    fillLegend(card.legend, asHeatMap ? [] : shown, upper.size);
+    card.placeCursor();
+  }
+
+  // The lines of the selection are wider and the others fade, if the chart has lines of it.
+  emphasised(traces, related) {
+    if (!selected() || !traces.some((trace) => isRelated(trace, related))) return traces;
+    return traces.map((trace) =>
+      isRelated(trace, related)
+        ? { ...trace, line: { ...trace.line, width: 3.4 } }
+        : { ...trace, opacity: 0.22 },
+    );
+  }
+
+  showCursor() {
+    for (const card of this.cards.values()) if (card.visible) card.placeCursor?.();
   }
 
   // Redraw all cards; visible ones at once if the charts are paused.
@@ -221,46 +272,25 @@ export class Charts {
     this.refresh();
   }
 
-  layoutOf(card) {
+  layoutOf(card, asHeatMap) {
     const ink = css("--ink"),
-      grid = css("--grid"),
-      flip = css("--flip"),
-      mark = css("--mark"),
-      paper = css("--card");
-    const layout = structuredClone(card.layout);
+      grid = css("--grid");
+    const layout = { ...structuredClone(card.layout), ...markLayout(this.marks, colour) };
     layout.datarevision = ++card.revision;
-    if (this.live && this.t > WINDOW_S) layout.xaxis.range = [this.t - WINDOW_S, this.t];
+    layout.showlegend = false;
+    layout.margin = { ...layout.margin, t: 12 };
+    if (this.view.zoom) layout.xaxis.range = [...this.view.zoom];
+    else if (this.live && this.t > WINDOW_S) layout.xaxis.range = [this.t - WINDOW_S, this.t];
     else if (this.live && layout.xaxis.range[1] > WINDOW_S) layout.xaxis.range = [0, WINDOW_S];
-    layout.hovermode = this.live && !this.paused ? false : "x unified";
-    layout.hoverlabel = { bgcolor: paper, bordercolor: css("--line"), font: { color: ink } };
-    layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: mark, activecolor: ink };
+    layout.xaxis.uirevision = String(this.view.zoom);
+    layout.hovermode = asHeatMap ? "closest" : this.live && !this.paused ? false : "x unified";
+    layout.hoverlabel = { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: ink } };
+    layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: css("--mark"), activecolor: ink };
     layout.font = { ...layout.font, color: ink, family: "system-ui, sans-serif" };
     for (const axis of ["xaxis", "yaxis", "yaxis2"])
       if (layout[axis])
         Object.assign(layout[axis], { gridcolor: grid, linecolor: grid, zeroline: false });
-    const tint = (each) =>
-      each.run !== undefined ? colour(each.run) : each.kind === "flip" ? flip : mark;
-    layout.shapes = this.marks.map((each) => ({
-      type: "line",
-      x0: each.t,
-      x1: each.t,
-      yref: "paper",
-      y0: 0,
-      y1: 1,
-      line: { color: tint(each), width: 1.6, dash: "dot" },
-    }));
-    layout.annotations = this.marks.map((each) => ({
-      x: each.t,
-      y: 1,
-      yref: "paper",
-      yanchor: "top",
-      showarrow: false,
-      text: `<b>${each.number}</b>`,
-      font: { color: paper, size: 11 },
-      bgcolor: tint(each),
-      borderpad: 2,
-      hovertext: `${each.word}: ${each.title}. ${each.reason}`,
-    }));
+    for (const axis of ["yaxis", "yaxis2"]) if (layout[axis]) layout[axis].fixedrange = true;
     if (this.ticks.length)
       layout.yaxis9 = {
         overlaying: "y",
@@ -269,30 +299,12 @@ export class Charts {
         fixedrange: true,
         tickmode: "auto",
       };
+    if (asHeatMap) {
+      for (const axis of ["yaxis2", "yaxis9"]) delete layout[axis];
+      Object.assign(layout.xaxis, { anchor: "y" });
+      layout.yaxis = { type: "category", fixedrange: true, automargin: true, dtick: 1, domain: [0, 1] };
+      layout.yaxis.tickfont = { size: 9 };
+    }
     return layout;
-  }
-
-  tickTrace() {
-    if (!this.ticks.length) return [];
-    return [
-      {
-        x: this.ticks.map((each) => each.t),
-        y: this.ticks.map(() => 0.025),
-        yaxis: "y9",
-        mode: "markers",
-        type: "scatter",
-        name: "decisions",
-        showlegend: false,
-        marker: {
-          symbol: "line-ns-open",
-          size: 8,
-          color: css("--mark"),
-          line: { width: 1.2, color: css("--mark") },
-        },
-        text: this.ticks.map((each) => `${each.title}: ${each.reason}`),
-        hovertemplate: "%{text}<extra></extra>",
-        meta: { key: [], colour: -1 },
-      },
-    ];
   }
 }

@@ -8,9 +8,18 @@ export class EventLog {
     this.body = table.tBodies[0];
     this.showAll = showAll; // the checkbox
     this.clear();
-    showAll.addEventListener("change", () => {
-      for (const row of this.body.rows) row.hidden = row.quiet && !showAll.checked;
-    });
+    this.about = null; // show only events about one of these; null: about anything
+    showAll.addEventListener("change", () => this.filter(this.about));
+  }
+
+  filter(about) {
+    this.about = about;
+    for (const row of this.body.rows) row.hidden = this.hides(row);
+  }
+
+  hides(row) {
+    if (row.quiet && !this.showAll.checked) return true;
+    return this.about !== null && !row.about.some((name) => this.about.has(name));
   }
 
   clear() {
@@ -50,8 +59,8 @@ export class EventLog {
       element("td", {}, event.title),
       element("td", {}, event.reason),
     );
-    row.hidden = event.quiet && !this.showAll.checked;
-    row.quiet = event.quiet;
+    Object.assign(row, { quiet: event.quiet, about: event.about ?? [] });
+    row.hidden = this.hides(row);
     return row;
   }
 }

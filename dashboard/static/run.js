@@ -7,16 +7,22 @@ import { EventLog } from "./event_log.js";
 import { Finished } from "./finished.js";
 import { Lesson } from "./lesson.js";
 import { Pace } from "./pace.js";
+import { RunView } from "./run_view.js";
 import { Stream } from "./stream.js";
 import { showNow } from "./tiles.js";
 
 let run = data("run");
 const path = `/api/runs/${encodeURIComponent(run.id)}`;
-const charts = new Charts($("charts"), { live: !run.state.over });
 const log = new EventLog($("log"), $("all-events"));
 const lesson = new Lesson(path, run);
 const pace = new Pace();
 const finished = new Finished(path);
+const page = new RunView({ path, run: () => run, charts: () => charts, log });
+const charts = new Charts($("charts"), {
+  live: !run.state.over,
+  view: page.view,
+  related: () => page.related(),
+});
 const stream = new Stream(path, messageArrived, (error) =>
   banners([["warn", `${error.message} Reconnecting …`]]),
 );
@@ -32,11 +38,14 @@ async function load() {
   charts.ticks = [];
   log.clear();
   lesson.clear();
+  page.clear();
   for (const event of found.events) eventArrived(event, true);
   charts.set(found.figures);
   $("waiting")?.toggleAttribute("hidden", found.figures.length > 0);
   stream.seq = found.seq;
   if (found.last) showFrame(found.last);
+  if (page.map.drawing) page.showTime();
+  else await page.load();
 }
 
 // ---- messages
@@ -56,6 +65,7 @@ function eventArrived(event, old = false) {
   if (!log.add(event)) return;
   lesson.event(event);
   charts.mark(event);
+  page.event(event);
   if (event.kind === "flip" && event.ok && !old) changeApplied(event);
   if (event.kind === "flip" && !event.ok && !old) toast(`${event.title}: ${event.reason}`, true);
 }
@@ -85,6 +95,7 @@ function messageArrived(type, body) {
 // ---- the page
 
 function showFrame(frame) {
+  page.sample(frame);
   charts.t = frame.t;
   hasFrame = true;
   t = frame.t;

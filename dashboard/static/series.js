@@ -1,6 +1,9 @@
 // Work on the series of a chart: thin them, and show them as a table.
 import { element, number } from "./app.js";
 
+// An order in which ue2 comes before ue10.
+export const naturally = new Intl.Collator("en", { numeric: true }).compare;
+
 // Keep every peak: of each four points keep the least and the greatest.
 export function thin(trace) {
   const x = [],
@@ -22,7 +25,9 @@ export function thin(trace) {
 
 // A table with the present, mean, least and greatest value of each line.
 export function valueTable(traces) {
-  const lines = traces.filter((trace) => trace.meta.key.length);
+  const lines = traces
+    .filter((trace) => trace.meta.key.length)
+    .sort((a, b) => naturally(a.name, b.name));
   const head = element(
     "tr",
     {},

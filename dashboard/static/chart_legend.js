@@ -1,0 +1,46 @@
+// The legend of a chart is text above the plot, so that it never takes the plot's room. Each entry
+// is a button that selects its line everywhere.
+import { element } from "./app.js";
+import { selected, toggle } from "./selection.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const DASHES = { dash: "6 3", dot: "2 3", dashdot: "6 3 2 3", longdash: "9 3", longdashdot: "9 3 2 3" };
+const KINDS = ["link", "ap", "user", "sf"];
+
+export function fillLegend(list, traces, others) {
+  const lines = traces.filter(
+    (trace) => trace.showlegend !== false && trace.visible !== false && !trace.meta.band,
+  );
+  const chosen = selected();
+  const key = JSON.stringify([
+    lines.map((trace) => [trace.name, trace.line?.color, trace.line?.dash]),
+    others,
+    chosen,
+  ]);
+  if (list.dataset.shown === key) return;
+  list.dataset.shown = key;
+  const rest = others ? [element("li", { class: "muted" }, `grey: ${others} others, least to greatest`)] : [];
+  list.replaceChildren(...lines.map((trace) => element("li", {}, entry(trace, chosen))), ...rest);
+}
+
+function entry(trace, chosen) {
+  const [kind, id] = trace.meta.key;
+  const parts = [swatch(trace.line ?? {}), trace.name];
+  if (!KINDS.includes(kind) || id === "*") return element("button", { type: "button", disabled: true }, ...parts);
+  const pressed = chosen?.kind === kind && chosen.id === id;
+  const made = element("button", { type: "button", "aria-pressed": String(pressed) }, ...parts);
+  made.addEventListener("click", () => toggle(kind, id));
+  return made;
+}
+
+function swatch({ color, dash }) {
+  const made = document.createElementNS(SVG, "svg");
+  const line = document.createElementNS(SVG, "line");
+  for (const [name, value] of Object.entries({ width: 22, height: 8, "aria-hidden": "true" }))
+    made.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ x1: 0, x2: 22, y1: 4, y2: 4, stroke: color, "stroke-width": 2.5 }))
+    line.setAttribute(name, value);
+  if (DASHES[dash]) line.setAttribute("stroke-dasharray", DASHES[dash]);
+  made.append(line);
+  return made;
+}

@@ -1,0 +1,50 @@
+// Marks of events on charts: a line for a change, a tick for a decision.
+import { css } from "./app.js";
+
+export function markLayout(marks, colour) {
+  const tint = (each) =>
+    each.run !== undefined ? colour(each.run) : each.kind === "flip" ? css("--flip") : css("--mark");
+  return {
+    shapes: marks.map((each) => ({
+      type: "line",
+      x0: each.t,
+      x1: each.t,
+      yref: "paper",
+      y0: 0,
+      y1: 1,
+      line: { color: tint(each), width: 1.6, dash: "dot" },
+    })),
+    annotations: marks.map((each) => ({
+      x: each.t,
+      y: 1,
+      yref: "paper",
+      yanchor: "top",
+      showarrow: false,
+      text: `<b>${each.number}</b>`,
+      font: { color: css("--card"), size: 11 },
+      bgcolor: tint(each),
+      borderpad: 2,
+      hovertext: `${each.word}: ${each.title}. ${each.reason}`,
+    })),
+  };
+}
+
+export function tickTraces(ticks) {
+  if (!ticks.length) return [];
+  const color = css("--mark");
+  return [
+    {
+      x: ticks.map((each) => each.t),
+      y: ticks.map(() => 0.025),
+      yaxis: "y9",
+      mode: "markers",
+      type: "scatter",
+      name: "decisions",
+      showlegend: false,
+      marker: { symbol: "line-ns-open", size: 8, color, line: { width: 1.2, color } },
+      text: ticks.map((each) => `${each.title}: ${each.reason}`),
+      hovertemplate: "%{text}<extra></extra>",
+      meta: { key: [], colour: -1 },
+    },
+  ];
+}

@@ -1,0 +1,110 @@
+"""The page of a run in a real browser: the network drawn, the time of the page, many lines.
+
+One browser page serves all steps of a test, because a browser is slow to start.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from test_browser import page, until  # noqa: F401  # the fixture `page`
+
+from dashboard import view
+
+pytestmark = [pytest.mark.browser, pytest.mark.whole]
+
+OPACITIES = """() => document.querySelector('#chart-users .plot').data
+  .filter(trace => trace.meta.key.length).map(trace => [trace.name, trace.opacity ?? 1])"""
+RANGES = """() => [...document.querySelectorAll('#charts .plot')].filter(plot => plot.layout)
+  .map(plot => plot.layout.xaxis.range.map(Math.round).join())"""
+LINES = """() => document.querySelector('#chart-users .plot').data
+  .filter(trace => trace.meta.key.length).map(trace => trace.name)"""
+RINGS = """() => [...document.querySelectorAll('#drawing .ring')]
+  .map(ring => parseInt(ring.getAttribute('stroke-dasharray')))"""
+
+
+def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, address):  # noqa: F811
+    page.goto(f"{address}/runs/metered")
+    until(page, lambda: page.locator("#drawing .subflow").count() == 6, 20)
+    until(page, lambda: page.locator("#chart-users .plot .main-svg").count() > 0, 20)
+    assert page.locator("#drawing .spot").count() == 8
+    assert max(page.evaluate(RINGS)) > 50
+
+    page.focus("#drawing [tabindex='0']")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.kind") in ("user", "ap", "node")
+    page.click("#drawing [data-id='ue3']")
+    until(page, lambda: page.locator("#drawing .subflow.related").count() == 2, 5)
+    until(page, lambda: dict(page.evaluate(OPACITIES))["ue1"] < 0.5, 5)
+    assert dict(page.evaluate(OPACITIES))["ue3"] == 1
+    shown = page.locator("#log tbody tr:not([hidden])").all_inner_texts()
+    assert all("ue3" in row for row in shown)
+    assert "select=user%3Aue3" in page.evaluate("location.hash")
+
+    page.click("#network details summary")
+    until(page, lambda: page.locator("#network-table tbody tr").count() > 15, 5)
+    table = page.inner_text("#network-table")
+    assert "Subflow ue3/2" in table
+    assert "srv1 → s1 → wifi1 → ue3" in table
+    page.click("#unselect")
+    until(page, lambda: dict(page.evaluate(OPACITIES))["ue1"] == 1, 5)
+    assert page.evaluate("location.hash") == ""
+
+
+def test_all_charts_have_one_time_and_one_zoom(page, address):  # noqa: F811
+    page.goto(f"{address}/runs/metered#t=6&zoom=2-14")
+    until(page, lambda: set(page.evaluate(RANGES)) == {"2,14"}, 20)
+    until(page, lambda: "Around 6.0 s" in page.inner_text("#around"), 5)
+    assert "limit" in page.inner_text("#around")
+    until(page, lambda: page.locator(".stage .cursor.pinned").first.is_visible(), 5)
+    drawn = page.evaluate(RINGS)
+    page.click("text=Next event")
+    until(page, lambda: "Around 6.0 s" not in page.inner_text("#around"), 5)
+    assert float(page.evaluate("location.hash").split("t=")[1].split("&")[0]) > 6
+    page.click("text=Whole run")
+    until(page, lambda: set(page.evaluate(RANGES)) == {"0,20"}, 5)
+
+    page.select_option("select[aria-label='Speed of the replay']", "20")
+    page.click("text=Replay")
+    until(page, lambda: page.evaluate(RINGS) != drawn, 5)
+    until(page, lambda: page.locator(".keys button:has-text('Replay')").count() == 1, 10)
+    assert "20.0 s" in page.inner_text("#time output")
+
+
+@pytest.fixture
+def crowd(runs):
+    """A run whose samples have thirty users: ue1 receives least, ue30 most."""
+    folder = runs / "plain"
+    lines = (folder / "samples.jsonl").read_text().splitlines()
+    frames = [json.loads(line) for line in lines]
+    for frame in frames:
+        frame["user"] = {f"ue{n}": {"mbps": n / 10} for n in range(1, 31)}
+    text = "".join(json.dumps(frame) + "\n" for frame in frames)
+    (folder / "samples.jsonl").write_text(text)
+    return folder.name
+
+
+def test_a_chart_with_many_lines_shows_the_ones_that_matter(page, address, crowd, monkeypatch):  # noqa: F811
+    everyone = tuple(f"ue{n}" for n in range(1, 31))
+    before = view.about
+
+    def about(folder, happened):
+        return replace(before(folder, happened), users=everyone)
+
+    monkeypatch.setattr(view, "about", about)
+    page.goto(f"{address}/runs/{crowd}")
+    until(page, lambda: page.locator("#chart-users .plot .main-svg").count() > 0, 20)
+    shown = page.evaluate(LINES)
+    assert len(shown) <= 8
+    assert {"ue30", "ue1"} <= set(shown)
+    assert "24 others" in page.inner_text("#chart-users .lines")
+    height = page.evaluate("document.querySelector('#chart-users .lines').clientHeight")
+    assert height < 60
+    page.evaluate("location.hash = 'select=user:ue15'")
+    until(page, lambda: "ue15" in page.evaluate(LINES), 5)
+    page.click("#chart-users button:has-text('Heat map')")
+    rows = "() => document.querySelector('#chart-users .plot').data[0].y"
+    until(page, lambda: page.evaluate(rows)[0] == "ue30", 5)
+    assert page.evaluate(rows)[-2:] == ["ue2", "ue1"]  # the first row is drawn at the bottom
