@@ -26,7 +26,7 @@ export function fillLegend(list, traces, others) {
 function entry(trace, chosen) {
   const [kind, id] = trace.meta.key;
   const parts = [swatch(trace.line ?? {}), trace.name];
-  if (!KINDS.includes(kind) || id === "*") return element("button", { type: "button", disabled: true }, ...parts);
+  if (!KINDS.includes(kind) || id === "*") return element("span", {}, ...parts);
   const pressed = chosen?.kind === kind && chosen.id === id;
   const made = element("button", { type: "button", "aria-pressed": String(pressed) }, ...parts);
   made.addEventListener("click", () => toggle(kind, id));

@@ -26,7 +26,8 @@ export function attach(card, view, live) {
   });
   plot.on("plotly_relayout", (change) => {
     const span = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
-    if (change["xaxis.autorange"]) view.zoomTo(null);
+    const [from, to] = card.layout.xaxis.range;
+    if (change["xaxis.autorange"] || (span[0] <= from && span[1] >= to)) view.zoomTo(null);
     else if (span[0] !== undefined) view.zoomTo([Math.max(0, span[0]), span[1]]);
   });
   plot.on("plotly_doubleclick", () => view.zoomTo(null));

@@ -15,6 +15,7 @@ export class NetworkMap {
   constructor({ box, readout, table, threshold = () => 0.85 }) {
     Object.assign(this, { box, readout, table, threshold });
     this.frame = null;
+    this.hint = readout.textContent;
     box.addEventListener("click", (event) => this.clicked(event.target.closest(".item")));
     box.addEventListener("keydown", (event) => this.keyPressed(event));
     for (const type of ["pointerover", "focusin"])
@@ -39,6 +40,7 @@ export class NetworkMap {
     this.svg.querySelector(".spot").setAttribute("tabindex", "0");
     this.paths = new Paths(this.drawing);
     this.drawnPaths = new Map();
+    this.readout.textContent = this.hint;
     if (this.frame) this.show(this.frame);
     this.showSelection();
     this.showTable();
@@ -62,8 +64,7 @@ export class NetworkMap {
     this.showSubflows(frame, places);
     for (const line of this.drawing.lines) this.showLine(line, frame, places);
     for (const node of this.drawing.nodes) this.showNode(node, frame, places[node.id]);
-    if (selected()) this.showSelection();
-    if (this.pointed) this.pointedAt(this.pointed);
+    if (selected() || this.pointed) this.showSelection();
     this.showTable();
   }
 
@@ -186,7 +187,7 @@ export class NetworkMap {
       part.classList.toggle("related", Boolean(related?.[kind]?.has(id)));
       put(part, "aria-pressed", String(mine));
     }
-    this.pointedAt(null);
+    this.pointedAt(this.pointed);
   }
 
   clicked(part) {
@@ -215,10 +216,7 @@ export class NetworkMap {
     this.pointed = part?.isConnected ? part : null;
     const { kind, id } = this.pointed?.dataset ?? selected() ?? {};
     const row = kind && this.rows().find((each) => each.kind === kind && each.id === id);
-    if (row) {
-      this.hint ??= this.readout.textContent;
-      this.readout.textContent = `${row.name}, ${row.where}: ${row.figures}`;
-    } else if (this.hint) this.readout.textContent = this.hint;
+    this.readout.textContent = row ? `${row.name}, ${row.where}: ${row.figures}` : this.hint;
   }
 
   rows() {

@@ -62,7 +62,7 @@ export class RunView {
 
   sample(frame) {
     this.last = frame;
-    if (this.view.t === null) this.map.show(frame);
+    if (this.view.t === null && !this.charts().paused) this.map.show(frame);
     this.bar.show();
   }
 
@@ -72,6 +72,7 @@ export class RunView {
     const events = this.events.filter((event) => t === null || event.t <= t + 1e-6);
     if (this.map.drawing) this.map.restart(events);
     this.showWords(t, playing);
+    $("network-file").href = `${this.path}/network.svg${t === null ? "" : `?t=${+t.toFixed(2)}`}`;
     let frame = this.last;
     if (t !== null) {
       try {

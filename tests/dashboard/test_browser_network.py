@@ -6,7 +6,9 @@ One browser page serves all steps of a test, because a browser is slow to start.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 from test_browser import page, until  # noqa: F401  # the fixture `page`
@@ -23,6 +25,29 @@ LINES = """() => document.querySelector('#chart-users .plot').data
   .filter(trace => trace.meta.key.length).map(trace => trace.name)"""
 RINGS = """() => [...document.querySelectorAll('#drawing .ring')]
   .map(ring => parseInt(ring.getAttribute('stroke-dasharray')))"""
+DRAWN = """() => Object.fromEntries([...document.querySelectorAll('#drawing .item')].map(item =>
+  [item.dataset.id, [item.getAttribute('points'), item.querySelector('.cable')
+    ?.getAttribute('stroke-width'), item.querySelector('.figures')?.textContent]]))"""
+
+
+def figures(text):
+    return [float(each) for each in re.findall(r"[\d.]+", text or "")]
+
+
+def from_file(svg):
+    """Return what DRAWN returns, from the SVG file that the server draws."""
+    found = {}
+    for item in ElementTree.fromstring(svg).iter():
+        if item.get("data-id"):
+            cable = next((each for each in item if each.get("class") == "cable"), None)
+            label = next((each for each in item if each.get("class") == "figures"), None)
+            width = None if cable is None else cable.get("stroke-width")
+            found[item.get("data-id")] = [
+                item.get("points"),
+                width,
+                None if label is None else label.text or "",
+            ]
+    return found
 
 
 def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, address):  # noqa: F811
@@ -31,6 +56,13 @@ def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, 
     until(page, lambda: page.locator("#chart-users .plot .main-svg").count() > 0, 20)
     assert page.locator("#drawing .spot").count() == 8
     assert max(page.evaluate(RINGS)) > 50
+    file = from_file(page.request.get(f"{address}/api/runs/metered/network.svg").text())
+    browser = page.evaluate(DRAWN)
+    assert browser.keys() == file.keys()
+    for name, parts in file.items():  # the server and the browser draw the same
+        assert parts[2] == browser[name][2]
+        for own, other in zip(parts[:2], browser[name][:2], strict=True):
+            assert figures(own) == pytest.approx(figures(other), abs=0.11), name
 
     page.focus("#drawing [tabindex='0']")
     page.keyboard.press("ArrowRight")
