@@ -32,6 +32,10 @@ export class RunView {
     });
     this.view.addEventListener("time", () => this.showTime());
     document.addEventListener("select", () => this.showSelection());
+    document.addEventListener("shortcut", ({ detail: { key } }) => {
+      if (key === "n" || key === "p") this.bar.step(key === "n" ? 1 : -1);
+      if (key === "r" && run().state.over) this.bar.toggle();
+    });
     $("labels").addEventListener("click", () => this.showLabels());
     $("unselect").addEventListener("click", () => choose(null));
   }
