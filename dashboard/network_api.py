@@ -6,21 +6,25 @@ The samples of a time span, with which a page shows the network at any time, are
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, Response, request
 
+from controller.bounded_json import JsonRefused, parse_object
 from dashboard import code_paths, flips, openapi
 from dashboard.errors import Problem
 from dashboard.http import folder_of
 from dashboard.network.drawing import activity, drawing, to_json
 from dashboard.network.svg import svg
-from lab.run.reading import read_lines
+from lab.errors import show
+from lab.run.reading import readable_events, readable_samples
 from lab.scenario import loading
 from lab.scenario.overrides import Overrides
 from lab.scenario.schema import Scenario
 
+Row = dict[str, Any]  # a line of samples.jsonl or events.jsonl
 network_api = Blueprint("network_api", __name__)
 route = openapi.router(network_api)
 
@@ -53,21 +57,10 @@ def network_file(id: str) -> Any:
     folder = folder_of(id)
     scenario = _scenario_of(folder)
     t = _time(request.args.get("t"))
-    samples, happened = folder / "samples.jsonl", folder / "events.jsonl"
-    frame = None
-    for each in read_lines(samples) if samples.exists() else ():
-        if frame is not None and each["t"] > t + 1e-6:
-            break
-        frame = each
-    reached = min(t, frame["t"]) if frame else 0.0
-    events = [
-        each
-        for each in (read_lines(happened) if happened.exists() else ())
-        if each.get("t", 0) <= reached + 1e-6
-    ]
-    drawn = drawing(scenario.network, scenario.rate_scale)
-    title = f"{scenario.title}, at {reached:g} s"
-    text = svg(drawn, activity(drawn, scenario.network, frame, events), title)
+    try:
+        text = _at(scenario, readable_samples(folder), readable_events(folder), t)
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise Problem(422, f"draw run '{id}': its samples or events are damaged") from error
     headers = {"Content-Disposition": f'attachment; filename="{id}-network.svg"'}
     return Response(text, mimetype="image/svg+xml", headers=headers)
 
@@ -78,13 +71,20 @@ def network_file(id: str) -> Any:
     "Return the samples of a run from ?from= to ?to= seconds, both included.",
 )
 def samples(id: str) -> Any:
-    path = folder_of(id) / "samples.jsonl"
+    folder = folder_of(id)
     first, last = _time(request.args.get("from", "0")), _time(request.args.get("to"))
-    return [
-        frame
-        for frame in (read_lines(path) if path.exists() else ())
-        if first <= frame["t"] <= last
-    ]
+    return [frame for frame in readable_samples(folder) if first <= frame["t"] <= last]
+
+
+def _at(scenario: Scenario, samples: list[Row], events: list[Row], t: float) -> str:
+    """Return the network of a run as an SVG file that shows its state at `t` seconds."""
+    past = [each for each in samples if each["t"] <= t] or samples[:1]
+    frame = past[-1] if past else None
+    reached = frame["t"] if frame else 0.0
+    before = [each for each in events if each["t"] <= max(t if t < math.inf else 0.0, reached)]
+    drawn = drawing(scenario.network, scenario.rate_scale)
+    now = activity(drawn, scenario.network, frame, before)
+    return svg(drawn, now, f"{scenario.title}, at {reached:g} s")
 
 
 def preview(name: str) -> str:
@@ -111,14 +111,12 @@ def _scenario_of(folder: Path) -> Scenario:
 def _changed(name: str, text: str) -> Scenario:
     """Return a scenario with changed keys; `text` is a JSON object of keys and values."""
     try:
-        changes = json.loads(text)
-    except ValueError as error:
-        raise Problem(422, f"draw {name}: set {text}: {error}. Write a JSON object") from error
-    if not isinstance(changes, dict):
-        raise Problem(422, f"draw {name}: set {text}: write a JSON object")
-    code_paths.refuse(changes, f"draw {name}")
+        changes = parse_object(text)
+    except JsonRefused as error:
+        raise Problem(422, f"draw the network: set {show(text)}: {error}") from error
+    code_paths.refuse(changes, "draw the network")
     if name not in loading.names():
-        raise Problem(404, f"scenario '{name}' is unknown. Choose one from the list")
+        raise Problem(404, f"scenario '{show(name)}' is unknown. Choose one from the list")
     settings = tuple(f"{key}={json.dumps(value)}" for key, value in changes.items())
     return loading.load(name, Overrides(settings=settings))
 
@@ -127,6 +125,9 @@ def _time(text: str | None) -> float:
     if text is None:
         return float("inf")
     try:
-        return max(0.0, float(text))
-    except ValueError as error:
-        raise Problem(422, f"t {text}: write a time in seconds") from error
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if math.isnan(found):
+        raise Problem(422, f"t {show(text)}: write a time in seconds")
+    return found
