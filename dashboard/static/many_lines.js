@@ -8,6 +8,7 @@ const GREATEST = 4,
 const BINS = 160;
 
 const isLine = (trace) => trace.meta.key.length > 0 && trace.visible !== false;
+const isMeasured = (trace) => trace.y.some((value) => value !== null);
 const upper = (trace) => (trace.yaxis ?? "y") === "y";
 
 export const hasMany = (traces) =>
@@ -23,7 +24,7 @@ export function isRelated(trace, related) {
 export function split(traces, related) {
   if (!hasMany(traces)) return { shown: traces, others: [] };
   const ranked = traces
-    .filter((trace) => isLine(trace) && upper(trace))
+    .filter((trace) => isLine(trace) && upper(trace) && isMeasured(trace))
     .map((trace) => ({ name: trace.name, mean: mean(trace.y) }))
     .sort((a, b) => b.mean - a.mean);
   const names = new Set([...ranked.slice(0, GREATEST), ...ranked.slice(-LEAST)].map((each) => each.name));
@@ -31,7 +32,7 @@ export function split(traces, related) {
   for (const trace of traces)
     if (isLine(trace) && upper(trace) && isRelated(trace, related) && room-- > 0) names.add(trace.name);
   const shown = traces.filter((trace) => !isLine(trace) || names.has(trace.name));
-  return { shown, others: traces.filter((trace) => isLine(trace) && !names.has(trace.name)) };
+  return { shown, others: traces.filter((trace) => isLine(trace) && isMeasured(trace) && !names.has(trace.name)) };
 }
 
 // Two traces for each axis: the least and the greatest value of `others`, with the area between.
@@ -58,7 +59,7 @@ export function bands(others, colour) {
 
 // One row for each line, in natural order from above, and one column for each moment.
 export function heatMap(traces, from, to) {
-  const lines = traces.filter((trace) => isLine(trace) && upper(trace));
+  const lines = traces.filter((trace) => isLine(trace) && upper(trace) && isMeasured(trace));
   lines.sort((a, b) => naturally(b.name, a.name));
   const { x } = binned(lines);
   return {
