@@ -87,7 +87,7 @@ export class RunView {
       }
       if (this.view.t !== t && !this.view.playing) return; // the page has moved on
     }
-    if (frame && frame !== this.map.frame) this.map.show(frame);
+    if (frame) this.map.show(frame);
   }
 
   showWords(t, playing) {

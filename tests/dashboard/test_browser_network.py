@@ -27,7 +27,8 @@ RINGS = """() => [...document.querySelectorAll('#drawing .ring')]
   .map(ring => parseInt(ring.getAttribute('stroke-dasharray')))"""
 DRAWN = """() => Object.fromEntries([...document.querySelectorAll('#drawing .item')].map(item =>
   [item.dataset.id, [item.getAttribute('points'), item.querySelector('.cable')
-    ?.getAttribute('stroke-width'), item.querySelector('.figures')?.textContent]]))"""
+    ?.getAttribute('stroke-width'), item.querySelector('.figures')?.textContent,
+    item.classList.contains('down')]]))"""
 
 
 def figures(text):
@@ -46,11 +47,15 @@ def from_file(svg):
                 item.get("points"),
                 width,
                 None if label is None else label.text or "",
+                "down" in item.get("class").split(),
             ]
     return found
 
 
-def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, address):  # noqa: F811
+def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, address, runs):  # noqa: F811
+    broken = {"t": 15.0, "kind": "flip", "ok": True, "target": "link.wifi.up", "value": False}
+    with (runs / "metered" / "events.jsonl").open("a") as events:
+        events.write(json.dumps(broken) + "\n")
     page.goto(f"{address}/runs/metered")
     until(page, lambda: page.locator("#drawing .subflow").count() == 6, 20)
     until(page, lambda: page.locator("#chart-users .plot .main-svg").count() > 0, 20)
@@ -58,9 +63,10 @@ def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, 
     assert max(page.evaluate(RINGS)) > 50
     file = from_file(page.request.get(f"{address}/api/runs/metered/network.svg").text())
     browser = page.evaluate(DRAWN)
+    assert browser["wifi"][3]
     assert browser.keys() == file.keys()
     for name, parts in file.items():  # the server and the browser draw the same
-        assert parts[2] == browser[name][2]
+        assert parts[2:] == browser[name][2:]
         for own, other in zip(parts[:2], browser[name][:2], strict=True):
             assert figures(own) == pytest.approx(figures(other), abs=0.11), name
 
