@@ -60,7 +60,7 @@ export class RunView {
   }
 
   event(event) {
-    this.events.push(event);
+    if (!event.quiet || event.kind === "subflow") this.events.push(event);
     if (this.view.t === null) this.map.follow(event);
   }
 

@@ -91,6 +91,27 @@ def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, 
     assert page.evaluate("location.hash") == ""
 
 
+def test_a_running_network_is_drawn_live(page, address, client, running_run):  # noqa: F811
+    page.goto(f"{address}/runs/{running_run}")
+    until(page, lambda: page.locator("#drawing .subflow").count() == 6, 20)
+    widths = page.evaluate(DRAWN)["wifi"][:2]
+    until(page, lambda: page.evaluate(DRAWN)["wifi"][:2] != widths, 10)
+    change = {"target": "link.lte.up", "value": False}
+    assert client.post(f"/api/runs/{running_run}/flips", json=change).status_code == 202
+    until(page, lambda: page.evaluate(DRAWN)["lte"][3], 10)
+    page.click("#drawing [data-id='ue3']")
+    until(page, lambda: page.locator("#targets form.chosen").count() > 1, 5)
+    chosen = page.locator("#targets form.chosen")
+    assert all("ue3" in chosen.nth(n).get_attribute("data-target") for n in range(chosen.count()))
+    assert chosen.first.is_visible()
+    page.click("#pause-charts")  # the drawing stands still, too
+    page.wait_for_timeout(300)
+    widths = page.evaluate(DRAWN)["wifi"][:2]
+    page.wait_for_timeout(1000)
+    assert page.evaluate(DRAWN)["wifi"][:2] == widths
+    client.post(f"/api/runs/{running_run}/stop")
+
+
 def test_all_charts_have_one_time_and_one_zoom(page, address):  # noqa: F811
     page.goto(f"{address}/runs/metered#t=6&zoom=2-14")
     until(page, lambda: set(page.evaluate(RANGES)) == {"2,14"}, 20)
