@@ -38,7 +38,11 @@ function place({ plot, cursor, future }, view, live) {
   const layout = plot._fullLayout;
   const axis = layout?.xaxis;
   const t = view.pointed ?? view.t;
-  if (!axis || plot.hidden) return;
+  if (!axis) return;
+  if (plot.hidden) {
+    for (const each of [cursor, future]) each.style.display = "none"; // the table is shown
+    return;
+  }
   const { t: top, h: height } = layout._size;
   const px = (time) => axis._offset + axis.l2p(time);
   const inside = (time) => time !== null && time !== undefined && axis.l2p(time) >= -1 && axis.l2p(time) <= axis._length + 1;

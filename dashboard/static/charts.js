@@ -210,6 +210,7 @@ export class Charts {
     if (!card.table.hidden) card.table.replaceChildren(valueTable(card.traces));
     else if (window.Plotly) this.plot(card);
     else return; // Plotly is still loading: the card stays dirty
+    card.placeCursor?.();
     card.dirty = false;
   }
 
@@ -226,7 +227,6 @@ export class Charts {
     if (!card.cursor) attach(card, this.view, () => this.live);
     const upper = new Set(others.filter((trace) => (trace.yaxis ?? "y") === "y"));
     fillLegend(card.legend, asHeatMap ? [] : shown, upper.size);
-    card.placeCursor();
   }
 
   // The lines of the selection are wider and the others fade, if the chart has lines of it.
