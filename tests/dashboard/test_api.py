@@ -255,7 +255,7 @@ def test_every_address_is_described(client, app):
     rules = {
         rule.rule.replace("<", "{").replace(">", "}")
         for rule in app.url_map.iter_rules()
-        if rule.endpoint.startswith("api.")
+        if rule.endpoint.startswith(("api.", "network_api."))
     }
     assert rules == set(described)
     assert "StartRequest" in json.dumps(described["/api/runs"]["post"])
@@ -282,11 +282,14 @@ def test_a_run_started_in_a_terminal_is_listed(client, runs, finished_runs):
     assert "later" in {row["id"] for row in client.get("/api/runs").json}
 
 
-def test_the_start_page_shows_drawings_as_drawings_and_text_as_text(client):
+def test_the_start_page_draws_the_network_and_describes_it(client):
     page = client.get("/scenarios/fat_tree").text
-    before, _, after = page.partition("<pre")
-    assert "<p>A fat tree with servers in the first half of the pods" in before
-    assert "<p>Each host has one interface" in after.partition("</pre>")[2]
+    drawn = page.partition('id="drawing">')[2].partition("</div>")[0]
+    assert drawn.startswith("<svg")
+    assert all(f'data-id="{name}"' in drawn for name in ("srv8", "c4", "e4x2", "ue8", "access8"))
+    assert "<p>A fat tree with servers in the first half of the pods" in page
+    assert "<p>Each host has one interface" in page
+    assert "<pre" not in page
 
 
 def test_the_start_page_marks_strategies_that_do_not_fit(client):

@@ -149,7 +149,7 @@ def test_users_with_odd_names_cannot_add_markup():
 
 def test_a_network_that_cannot_be_read_is_refused():
     with pytest.raises(Problem, match="nodes"):
-        drawing(network("fat_tree", "topology.k=8", "traffic=[{user: all, kind: bulk}]"))
+        drawing(network("fat_tree", "topology.k=10", "traffic=[{user: all, kind: bulk}]"))
 
 
 def test_the_model_for_the_browser_has_a_path_to_every_switch():
