@@ -1,5 +1,5 @@
 // The part of a finished run's page that says what came out, and what can be done next.
-import { $, api, element, number, toast } from "./app.js";
+import { $, css, api, element, number, toast } from "./app.js";
 import { showMeans } from "./tiles.js";
 
 export class Finished {
@@ -91,15 +91,23 @@ export class Finished {
   }
 }
 
+const LEGEND_PX = 60;
+
 async function saveFigures() {
   for (const card of document.querySelectorAll("#charts .chart")) {
     const plot = card.querySelector(".plot");
     if (plot?.layout)
-      await Plotly.downloadImage(plot, {
+      await Plotly.downloadImage(withLegend(plot), {
         format: "svg",
         filename: card.id.replace("chart-", ""),
         width: plot.clientWidth || 700,
-        height: plot.clientHeight || 330,
+        height: (plot.clientHeight || 330) + LEGEND_PX,
       });
   }
+}
+
+// A figure of its own needs the legend that the page shows above the plot.
+function withLegend({ data, layout }) {
+  const margin = { ...layout.margin, t: 26 + LEGEND_PX };
+  return { data, layout: { ...layout, showlegend: true, margin, paper_bgcolor: css("--card") } };
 }
