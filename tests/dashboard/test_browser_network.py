@@ -96,9 +96,6 @@ def test_a_running_network_is_drawn_live(page, address, client, running_run):  #
     until(page, lambda: page.locator("#drawing .subflow").count() == 6, 20)
     widths = page.evaluate(DRAWN)["wifi"][:2]
     until(page, lambda: page.evaluate(DRAWN)["wifi"][:2] != widths, 10)
-    change = {"target": "link.lte.up", "value": False}
-    assert client.post(f"/api/runs/{running_run}/flips", json=change).status_code == 202
-    until(page, lambda: page.evaluate(DRAWN)["lte"][3], 10)
     page.click("#drawing [data-id='ue3']")
     until(page, lambda: page.locator("#targets form.chosen").count() > 1, 5)
     chosen = page.locator("#targets form.chosen")
