@@ -111,7 +111,7 @@ export class Charts {
     const node = element(
       "figure",
       { class: "card chart", id: `chart-${each.name}` },
-      element("header", {}, element("h3", {}, each.title), heat, button),
+      element("header", {}, element("h3", {}, each.title), button, heat),
       legend,
       element("div", { class: "stage" }, plot),
       table,

@@ -17,6 +17,7 @@ from dashboard import view
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
+TALL = {"width": 1280, "height": 3200}  # charts outside the window are not drawn
 OPACITIES = """() => document.querySelector('#chart-users .plot').data
   .filter(trace => trace.meta.key.length).map(trace => [trace.name, trace.opacity ?? 1])"""
 RANGES = """() => [...document.querySelectorAll('#charts .plot')].filter(plot => plot.layout)
@@ -56,6 +57,7 @@ def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, 
     broken = {"t": 15.0, "kind": "flip", "ok": True, "target": "link.wifi.up", "value": False}
     with (runs / "metered" / "events.jsonl").open("a") as events:
         events.write(json.dumps(broken) + "\n")
+    page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/metered")
     until(page, lambda: page.locator("#drawing .subflow").count() == 6, 20)
     until(page, lambda: page.locator("#chart-users .plot .main-svg").count() > 0, 20)
@@ -92,10 +94,11 @@ def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, 
 
 
 def test_a_running_network_is_drawn_live(page, address, client, running_run):  # noqa: F811
+    page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/{running_run}")
     until(page, lambda: page.locator("#drawing .subflow").count() == 6, 20)
-    widths = page.evaluate(DRAWN)["wifi"][:2]
-    until(page, lambda: page.evaluate(DRAWN)["wifi"][:2] != widths, 10)
+    label = page.evaluate(DRAWN)["wifi"][2]
+    until(page, lambda: page.evaluate(DRAWN)["wifi"][2] != label, 10)
     page.click("#drawing [data-id='ue3']")
     until(page, lambda: page.locator("#targets form.chosen").count() > 1, 5)
     chosen = page.locator("#targets form.chosen")
@@ -103,13 +106,14 @@ def test_a_running_network_is_drawn_live(page, address, client, running_run):  #
     assert chosen.first.is_visible()
     page.click("#pause-charts")  # the drawing stands still, too
     page.wait_for_timeout(300)
-    widths = page.evaluate(DRAWN)["wifi"][:2]
+    label = page.evaluate(DRAWN)["wifi"][2]
     page.wait_for_timeout(1000)
-    assert page.evaluate(DRAWN)["wifi"][:2] == widths
+    assert page.evaluate(DRAWN)["wifi"][2] == label
     client.post(f"/api/runs/{running_run}/stop")
 
 
 def test_all_charts_have_one_time_and_one_zoom(page, address):  # noqa: F811
+    page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/metered#t=6&zoom=2-14")
     until(page, lambda: set(page.evaluate(RANGES)) == {"2,14"}, 20)
     until(page, lambda: "Around 6.0 s" in page.inner_text("#around"), 5)
@@ -150,6 +154,7 @@ def test_a_chart_with_many_lines_shows_the_ones_that_matter(page, address, crowd
         return replace(before(folder, happened), users=everyone)
 
     monkeypatch.setattr(view, "about", about)
+    page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/{crowd}")
     until(page, lambda: page.locator("#chart-users .plot .main-svg").count() > 0, 20)
     shown = page.evaluate(LINES)
