@@ -36,7 +36,7 @@ from controller.strategies.expected_throughput.command_order import (
 from controller.units import rate_text
 
 SMALLEST_RAISE = 0.01  # of a rate: a smaller raise is not sent to the hosts (section V-C)
-SMALLEST_PART = 0.004  # of a connection's rate: what its backup subflows lose together, at most
+SMALLEST_PART = 0.007  # of a connection's rate: what its backup subflows lose together, at most
 Ranked = tuple[int, Decision]
 LOWER, ROUTE, NORMAL, BACKUP, RAISE = range(5)
 

@@ -31,7 +31,7 @@ from controller.strategies.expected_throughput.allocation import Shares
 from controller.strategies.expected_throughput.estimation import Rates
 from controller.strategies.expected_throughput.sharing import Paths
 
-ALMOST = 0.995  # of its level: a connection with less gets new rates
+ALMOST = 0.998  # of its level: a connection with less gets new rates
 ROUNDING = 1e-6  # relative: smaller overloads and differences are rounding errors
 MOST_GROUPS = 1024  # whose levels are remembered
 
