@@ -86,7 +86,7 @@ function row(target) {
   const bounds =
     target.minimum === null
       ? ""
-      : ` ${target.minimum} to ${target.maximum}${unit ? ` ${unit}` : ""}`;
+      : ` ${target.minimum} to ${target.maximum}`;
   const form = element(
     "form",
     {
@@ -102,7 +102,9 @@ function row(target) {
     element(
       "p",
       { class: "help", id: `${id}-help` },
-      [target.help, bounds].filter(Boolean).join("."),
+      [target.help.replace("null: unlimited", "leave empty for unlimited"), bounds]
+        .filter(Boolean)
+        .join("."),
     ),
   );
   form.addEventListener("submit", (event) => {

@@ -172,3 +172,14 @@ def test_suggestions_show_the_number_of_their_mark_or_that_they_were_refused(pag
     assert "instead of" in page.inner_text("#try li.done .result")
     assert page.inner_text("#log .badge") == "1"
     assert page.evaluate(MARKS) == 1
+
+
+def test_a_finished_run_says_what_came_out_and_is_run_again(page, address):
+    page.goto(f"{address}/runs/metered")
+    until(page, lambda: "The 4 users got" in page.inner_text("#outcome"))
+    assert page.inner_text("#tiles-when").startswith("Mean of the run")
+    page.click("#baseline")
+    until(page, lambda: "is the baseline" in page.inner_text("#against"))
+    page.click("#again")
+    page.wait_for_url("**/runs/*-meter_throttling-1")
+    assert page.inner_text("h1") == "Four laptops, one WiFi access point, one LTE base station"
