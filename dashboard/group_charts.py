@@ -17,6 +17,7 @@ import plotly.graph_objects as go
 from dashboard import charts, figures
 from dashboard.charts import Frame, Key, Line
 from dashboard.figures import Figure
+from dashboard.palette import OKABE_ITO
 from lab.errors import RequestError
 from lab.results import groups
 from lab.results.rate_scale import label as scale_label
@@ -99,13 +100,13 @@ def _traces(line: Line, several: Sequence[Sequence[Frame]], points: int) -> list
     if not len(times):
         return []
     mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
-    colour = line.colour % len(figures.OKABE_ITO)
+    colour = line.colour % len(OKABE_ITO)
     main = go.Scatter(
         x=times.tolist(),
         y=mean.tolist(),
         name=line.name,
         mode="lines",
-        line={"color": figures.OKABE_ITO[colour], "dash": line.dash, "width": 2},
+        line={"color": OKABE_ITO[colour], "dash": line.dash, "width": 2},
         meta={"key": [], "colour": colour},
         hovertemplate="%{y:.3g}",
     )
@@ -117,8 +118,8 @@ def _traces(line: Line, several: Sequence[Sequence[Frame]], points: int) -> list
         name=f"{line.name}: smallest to largest",
         mode="lines",
         fill="toself",
-        fillcolor=_transparent(figures.OKABE_ITO[colour]),
-        line={"width": 0, "color": figures.OKABE_ITO[colour]},
+        fillcolor=_transparent(OKABE_ITO[colour]),
+        line={"width": 0, "color": OKABE_ITO[colour]},
         showlegend=False,
         hoverinfo="skip",
         meta={"key": [], "colour": colour},
