@@ -220,3 +220,13 @@ fillEngines();
 fillMultipath();
 fillTopology();
 const several = new Several(strategies);
+
+// The drawing follows the parameters of the topology and the seed, which may place the users.
+let drawn = "{}";
+$("start").addEventListener("change", () => {
+  const { set, seed } = request();
+  const settings = seed === scenario.seed ? set : { ...set, seed };
+  if (JSON.stringify(settings) === drawn) return;
+  drawn = JSON.stringify(settings);
+  document.dispatchEvent(new CustomEvent("topology", { detail: settings }));
+});

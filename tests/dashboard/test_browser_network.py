@@ -169,3 +169,17 @@ def test_a_chart_with_many_lines_shows_the_ones_that_matter(page, address, crowd
     rows = "() => document.querySelector('#chart-users .plot').data[0].y"
     until(page, lambda: page.evaluate(rows)[0] == "ue30", 5)
     assert page.evaluate(rows)[-2:] == ["ue2", "ue1"]  # the first row is drawn at the bottom
+
+
+def test_the_drawing_follows_the_parameters_of_the_form(page, address):  # noqa: F811
+    page.goto(f"{address}/scenarios/thirty_users")
+    until(page, lambda: page.locator("#drawing .spot").count() == 36, 10)
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    page.fill("#topology-users", "5")
+    page.press("#topology-users", "Tab")
+    until(page, lambda: page.locator("#drawing .spot").count() == 11, 10)
+    before = page.get_attribute("#drawing [data-id='ue3']", "transform")
+    page.fill("#seed", "7")
+    page.press("#seed", "Tab")
+    moved = "[data-id='ue3']"
+    until(page, lambda: page.get_attribute(f"#drawing {moved}", "transform") != before, 10)
