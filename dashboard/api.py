@@ -118,11 +118,11 @@ def run(id: str) -> Any:
 
 @route("DELETE", "/api/runs/{id}", "Delete a finished run and its folder.", status=204)
 def delete(id: str) -> Any:
-    folder_of(id)
+    folder = folder_of(id)
     try:
         store().delete(id)
     except RequestError as error:
-        raise Problem(409, str(error)) from error
+        raise Problem(409 if folder.exists() else 404, str(error)) from error
     return ""
 
 

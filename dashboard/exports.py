@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from lab import plain_file
 from lab.results import packages
-from lab.run import plain_file
 from lab.run.reading import read_document, readable_events, readable_samples
 
 PIECE = 1 << 18  # bytes

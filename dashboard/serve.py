@@ -25,9 +25,8 @@ from flask import Flask
 from dashboard import create_app
 from dashboard.errors import Problem
 from dashboard.runs import Launcher, StartRequest
-from lab import extensions, sudo
+from lab import extensions, plain_file, sudo
 from lab.errors import LabError, MachineLacks
-from lab.run import plain_file
 from lab.run.recorder import RUNS
 
 HOST = "127.0.0.1"
@@ -84,8 +83,10 @@ def key(path: Path) -> str:
 
 def server(app: Flask, sock: socket.socket) -> Any:
     """Return a Waitress server for the app on the socket `sock`, with `THREADS` threads."""
+    from waitress.parser import HTTPRequestParser
     from waitress.server import create_server
 
+    HTTPRequestParser.path = ""  # waitress 3.0.2 logs it, also of a request that has none
     return create_server(
         app,
         sockets=[sock],

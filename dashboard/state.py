@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import flips
+from lab import plain_file
 from lab.results.documents import tolerant_document
 from lab.results.verdict import counted
 from lab.results.verdict import describe as describe_mptcp
-from lab.run import plain_file, process, reading
+from lab.run import process, reading
 
 LAST_BYTES = 65_536  # of samples.jsonl: enough for its last line
 DECIDE_AFTER_S = 5  # by then, a connection has opened its second subflow

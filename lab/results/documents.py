@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.bounded_json import JsonRefused
-from lab.run import plain_file
+from lab import plain_file
 from lab.run.reading import document
 
 WIRE_RATES_SCHEMA = 1  # of a manifest and a result with rates on the wire

@@ -26,8 +26,8 @@ from typing import Any
 from tinydb.storages import Storage
 
 from controller.bounded_json import parse_object
+from lab import plain_file
 from lab.errors import LabError
-from lab.run import plain_file
 
 COPIES = 3
 NO_FILE = (errno.ELOOP, errno.EINVAL, errno.EISDIR, errno.ENXIO)  # a link, a folder, a pipe

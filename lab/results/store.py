@@ -18,11 +18,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from tinydb import TinyDB, where
 
-from lab.errors import LabError, RequestError
+from lab import plain_file
+from lab.errors import LabError, RequestError, show
 from lab.results.documents import tolerant_document
 from lab.results.index_document import NOTE, SCHEMA, UNFINISHED, Doc, described, is_sound
 from lab.results.storage import AtomicStorage
-from lab.run import plain_file
 from lab.run.recorder import RUNS
 
 LOCK_S = 10.0
@@ -98,7 +98,7 @@ class Store:
         with self._mutex:
             found = next((doc for doc in self._documents() if doc["id"] == run_id), None)
         if found is None:
-            raise RequestError(f"run '{run_id}' is unknown: see the list of runs")
+            raise RequestError(f"run {show(run_id)} is unknown: see the list of runs")
         return copy.deepcopy(found)
 
     def folder(self, run_id: str) -> Path:
@@ -108,7 +108,7 @@ class Store:
         """
         path = self.runs_folder / run_id
         if not plain(run_id) or not path.is_dir() or path.is_symlink():
-            raise RequestError(f"run '{run_id}' is unknown: see the list of runs")
+            raise RequestError(f"run {show(run_id)} is unknown: see the list of runs")
         return path
 
     def annotate(self, run_id: str, tags: list[str] | None = None, note: str | None = None) -> Doc:

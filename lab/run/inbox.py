@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from controller.bounded_json import JsonRefused, parse_object
+from lab import plain_file
 from lab.errors import RequestError
-from lab.run import plain_file
 
 MOST_BYTES = 65_536  # of a message
 

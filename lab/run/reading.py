@@ -1,7 +1,7 @@
 """Read the files of a run folder. Another process may still be writing them.
 
 A line ends with a newline character and with nothing else. JSON is parsed within the limits of
-`controller.bounded_json`, and links are not followed (`lab.run.plain_file`).
+`controller.bounded_json`, and links are not followed (`lab.plain_file`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from controller.bounded_json import JsonRefused, parse_object
+from lab import plain_file
 from lab.errors import RequestError
-from lab.run import forms, plain_file
+from lab.run import forms
 from lab.run.frame import Frame
 
 Line = dict[str, Any]

@@ -24,10 +24,9 @@ from typing import Any, TextIO
 import yaml
 
 from controller.strategy_names import base_name, folder_name
-from lab import sudo
+from lab import plain_file, sudo
 from lab.errors import LabError, RequestError
 from lab.extensions import COPIES, Extension
-from lab.run import plain_file
 from lab.run.frame import Frame
 from lab.run.manifest import ROOT, manifest
 from lab.run.reading import read_document

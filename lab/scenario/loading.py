@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.bounded_json import parse_object
-from lab import extensions
+from lab import extensions, plain_file
 from lab.errors import RequestError, show, unknown
 from lab.scenario import checking, strategy_table, suggestions, targets
 from lab.scenario.overrides import Overrides, apply
@@ -85,7 +85,7 @@ def _files_of_a_run(folder: Path) -> str:
     """Return the end of an error message: the `--with` options for users' files that the run in
     `folder` used and that are not registered now; an empty text if there are none."""
     try:
-        manifest = parse_object((folder / "manifest.json").read_bytes())
+        manifest = parse_object(plain_file.read(folder / "manifest.json"))
         paths = [each["path"] for each in manifest["extensions"]]
     except (OSError, ValueError, KeyError, TypeError):
         return ""

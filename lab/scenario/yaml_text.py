@@ -12,6 +12,7 @@ import yaml
 from yaml.constructor import ConstructorError
 
 from controller.bounded_json import LARGEST_INTEGER
+from lab import plain_file
 from lab.errors import RequestError, show
 
 MOST_BYTES = 512 * 1024
@@ -164,5 +165,4 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    with path.open("rb") as file:
-        return file.read(4 * MOST_BYTES).decode()
+    return plain_file.read(path, most_bytes=4 * MOST_BYTES + 1, follow=True).decode()

@@ -36,6 +36,7 @@ def main() -> int:
                 made.runs = given.runs
             print(f"{name}: {made.what}", file=sys.stderr, flush=True)
             outcomes.append(campaign.run(made, given.seed, minutes, given.trial))
+            print(campaign.table(outcomes[-1:], given.seed), file=sys.stderr, flush=True)
     print(f"commit {commit()}, seed {given.seed}, {time.strftime('%Y-%m-%d')}")
     print(campaign.table(outcomes, given.seed))
     return 1 if any(each.failures for each in outcomes) else 0

@@ -16,13 +16,14 @@ SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # these say nothing abou
 MISSING = (FileNotFoundError, NotADirectoryError)
 
 
-def read(path: Path, offset: int = 0, most_bytes: int = -1) -> bytes:
+def read(path: Path, offset: int = 0, most_bytes: int = -1, follow: bool = False) -> bytes:
     """Return the content of a file from `offset` on, at most `most_bytes` bytes; -1 means all.
 
-    A negative `offset` counts from the end. Raise `OSError` if the path cannot be opened, or if it
-    is a link, a folder, a pipe or a device.
+    A negative `offset` counts from the end. Raise `OSError` if the path cannot be opened, if it is
+    a folder, a pipe or a device, or if it is a link; with `follow`, links are followed.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
     with open(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
