@@ -67,10 +67,10 @@ class Recorder:
         self.on_log: Callable[[str], None] = lambda _: None  # called with every line of the log
         try:
             (folder / "inbox").mkdir(exist_ok=True)
+            (folder / RESERVE).write_bytes(bytes(RESERVED_BYTES))
             write_scenario(folder / "scenario.yaml", scenario)
             self._document("manifest.json", _pretty(self._manifest))
             self._copy(user_files(scenario, engine))
-            (folder / RESERVE).write_bytes(bytes(RESERVED_BYTES))
             for name in ("samples.jsonl", "events.jsonl", "commands.sh", "log.txt"):
                 (folder / name).touch()
         except OSError as error:
