@@ -127,7 +127,7 @@ def paragraph(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str
     parts = [OPENINGS[paper.name].claimed]
     for stack, numbers in found.items():
         held = [each.name for each in judged if each.verdict(numbers) == "agrees"]
-        which = f": {', '.join(held)}" if held else ""
+        which = f" ({'; '.join(held)})" if held else ""
         parts.append(
             f"With the Multipath TCP of {titles[stack]} {len(held)} of {len(judged)} judged claims "
             f"hold{which}."
@@ -136,7 +136,7 @@ def paragraph(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str
     parts += [
         f"Claim {each.name} does not: {each.why.rstrip('.')}." for each in failing if each.why
     ]
-    unexplained = ", ".join(each.name for each in failing if not each.why)
+    unexplained = "; ".join(each.name for each in failing if not each.why)
     if unexplained:
         parts.append(f"Not explained yet: {unexplained}.")
     return " ".join(parts)
