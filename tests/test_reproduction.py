@@ -197,11 +197,11 @@ def test_numbers_of_a_subflow_selection(tmp_path):
         "connections": [{"subflows": subflows, "out_of_order_fraction": 0.25}],
     }
     forecasts = [
-        {"kind": "decision", "action": "forecast", "active": names, "forecast_mbps": mbps}
+        {"t": 1.0, "kind": "decision", "action": "forecast", "active": names, "forecast_mbps": mbps}
         for names, mbps in ((["a"], 1.0), (["a", "b"], 1.514))
     ]
     folder = written(
-        tmp_path, "events.jsonl", [*forecasts, {"kind": "decision", "action": "backup"}]
+        tmp_path, "events.jsonl", [*forecasts, {"t": 2.0, "kind": "decision", "action": "backup"}]
     )
     got = dtmc.measure(Case("", ""), FinishedRun(result, folder))
     assert got == pytest.approx(
