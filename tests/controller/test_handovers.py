@@ -106,6 +106,15 @@ def test_the_strategy_observes_the_user_at_its_new_access_point(world):
     assert arcs[world.address].capacity_bps == 7_500_000
 
 
+def test_the_strategy_observes_all_addresses_of_multipath_users(world):
+    found = world.observer.observe(1).user_addresses
+    assert set(found) == set(world.plan.multipath)
+    for user, addresses in found.items():
+        planned = [own for port in world.plan.hosts[user] for own in port.addresses]
+        assert sorted(addresses) == sorted(planned)
+        assert planned
+
+
 def test_a_report_that_shows_nothing_new_moves_nothing(world):
     world.report(world.old, ue1={"rate_mbps": 7.5})
     world.report(world.new, ue1={"rate_mbps": 7.5, "associated": False})

@@ -23,6 +23,7 @@ def test_observed_subflows_have_their_ends_paths_and_counters(two):
     assert (first.key, first.user, first.ap, first.path) == (FIRST, "ue1", "p1", ("s1", "p1"))
     assert first.ends == ("10.0.0.1", "10.16.0.1")
     assert second.ends == ("10.0.0.1", "10.17.0.1")
+    assert strategy.observations[-1].user_addresses == {"ue1": ("10.16.0.1", "10.17.0.1")}
     assert first.source.endswith(":5001")
     assert first.device_loss == pytest.approx(0.02)
     assert second.device_loss == 0
