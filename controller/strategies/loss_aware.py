@@ -37,6 +37,7 @@ from controller.strategies.loss_window import Verdict, Window
 from controller.strategies.trial import TrialParams, Trials, is_alone, loss_conditions
 from controller.units import ns_from_s
 
+START_S = 3.0  # until new subflows are measured; longer, trials of short connections come too late
 ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
 
 
@@ -156,7 +157,9 @@ class LossAware(Strategy):
                 self._suspects.pop(each.key, None)
         suspects = [self._suspects[each.key] for each in subflows if each.key in self._suspects]
         suspects.sort(key=lambda each: (-each.loss, each.subflow.number))
-        trials = self._trials.setdefault(subflows[0].connection, Trials(self.params))
+        trials = self._trials.setdefault(
+            subflows[0].connection, Trials(self.params, start_s=START_S)
+        )
         candidates = [trials.incumbent - {each.subflow.number} for each in suspects]
         alone = is_alone(subflows, observation)
         conditions = alone, loss_conditions(each.device_loss for each in subflows)

@@ -95,8 +95,15 @@ def loss_conditions(losses: Iterable[float | None]) -> Hashable:
 class Trials:
     """Compare sets of subflows of one connection (see the top of this file)."""
 
-    def __init__(self, params: TrialParams, head_start_s: float = 0.0) -> None:
-        self.params, self._head_start_s = params, head_start_s
+    def __init__(
+        self, params: TrialParams, head_start_s: float = 0.0, start_s: float = START_S
+    ) -> None:
+        """Begin without measurements.
+
+        The budget of trials is that of a connection that is `head_start_s` older (rule 3). New
+        subflows are measured after `start_s`.
+        """
+        self.params, self._head_start_s, self._start_s = params, head_start_s, start_s
         self.base: Numbers = frozenset()
         self.incumbent: Numbers = frozenset()
         self.challenger: Numbers | None = None
@@ -143,7 +150,7 @@ class Trials:
         )
 
     def _start(self, base: Numbers, conditions: Hashable, now_ns: int) -> None:
-        self._settle(now_ns, SETTLE_S if base <= self.base else START_S)
+        self._settle(now_ns, SETTLE_S if base <= self.base else self._start_s)
         self.base, self._conditions = base, conditions
         self.incumbent, self.challenger = base, None
         self._goodput, self._waits = {}, {}

@@ -109,10 +109,10 @@ def test_a_path_whose_interface_reports_nothing_is_tried_after_a_while():
     for n in (1, 2):
         connection.loses(n, None)
         connection.subflows[n] = replace(connection.subflows[n], retransmitted_packets=10 * (2 - n))
-    connection.run(2)
+    connection.run(20)
     one = connection.subflows[1]
     connection.subflows[1] = replace(one, retransmitted_packets=one.retransmitted_packets + 50)
-    assert connection.run(30).used == {2}
+    assert connection.run(15).used == {2}
     rates["now"] = lambda used: dict.fromkeys(used, 4000)
     assert connection.run(60).used == {1, 2}
 
@@ -123,7 +123,7 @@ def test_of_three_paths_the_one_that_loses_most_is_tried_first():
     )
     connection.loses(1, 0.02)
     connection.loses(3, 0.05)
-    connection.run(12)
+    connection.run(20)
     assert any("trial of subflows 1, 2:" in each for each in connection.reasons)
 
 
