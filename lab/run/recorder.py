@@ -99,8 +99,17 @@ class Recorder:
     def command(self, argv: Sequence[str], t: float | None = None) -> None:
         """Append a shell command to commands.sh. `t` is the time at which it was issued, in s since
         the start of the recording; the default is now."""
+        self.command_line(shlex.join(argv), t)
+
+    def command_line(self, line: str, t: float | None = None) -> None:
+        """Append a command to commands.sh, written for the shell. `t` is as in `command`."""
         at = time.time() - self.started if t is None else t
-        self._append("commands.sh", f"{shlex.join(argv)}  # {at:.3f} s\n")
+        first, newline, rest = line.partition("\n")
+        self._append("commands.sh", f"{first}  # {at:.3f} s{newline}{rest}\n")
+
+    def begin_commands(self, header: str) -> None:
+        """Write the first lines of commands.sh."""
+        self._append("commands.sh", header)
 
     def log(self, text: str) -> None:
         """Append a text for the user to log.txt, with the time of day. Call `on_log` with the

@@ -78,6 +78,10 @@ class EmulatedNetwork:
         self._connect_switches()
         self._measure_links()
 
+    def pids(self) -> dict[str, int]:
+        """Return the process numbers of those hosts that exist by now, by host."""
+        return self.network.pids() if hasattr(self, "network") else {}
+
     def users_with_traffic(self) -> list[str]:
         """Return the users that have flows in the scenario, in the order of the topology."""
         users = {flow.user for flow in self.scenario.traffic}

@@ -19,12 +19,15 @@ from lab import congestion
 from lab.engines.mininet import ebpf, execute, probes
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
 from lab.engines.mininet.captures import Captures
+from lab.engines.mininet.command_script import HEADER, CommandScript
 from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
 from lab.engines.mininet.install import capabilities
 from lab.engines.mininet.machine import lock, shell
 from lab.engines.mininet.mobility import Mobility
+from lab.engines.mininet.network import hostapd
 from lab.engines.mininet.pox_process import RunningStrategy
+from lab.engines.mininet.supervision import Supervision
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.workload import Workload
 from lab.errors import LabError
@@ -42,6 +45,7 @@ class MininetEngine(Engine):
 
     emulated: EmulatedNetwork
     mobility: Mobility
+    supervision: Supervision
     telemetry: Telemetry
     workload: Workload
 
@@ -66,6 +70,8 @@ class MininetEngine(Engine):
         self._undo.enter_context(lock.hold(f"run {recorder.run_id}", self.options.wait))
         self.emulated = EmulatedNetwork(scenario, recorder, self._undo, self._record_event)
         self.emulated.clean_up()
+        self._script = CommandScript(self.emulated.pids)
+        recorder.begin_commands(HEADER)
         self._undo.enter_context(shell.journal_to(self._journal))
         self._undo.callback(self.emulated.clean_up)
         self.emulated.build()
@@ -77,7 +83,7 @@ class MininetEngine(Engine):
         Flows that are due in this interval are started and stopped.
         """
         self.workload.until(until_s)
-        self._restart_what_ended()
+        self.supervision.check()
         self._follow_users()
         due_s = min(until_s, self._sampled_s + self.scenario.sample_interval_s)
         late_s = self.workload.now_s() - due_s
@@ -101,18 +107,6 @@ class MininetEngine(Engine):
             self.telemetry.sampler.handed_over(interface)
         for outcome in ended:
             self.recorder.event(outcome.at_s - self.workload.zero_s, "handover", **outcome.fields())
-
-    def _restart_what_ended(self) -> None:
-        """Restart POX and the host agent if they have ended."""
-        if self.emulated.pox.restart_if_ended():
-            text = "POX had ended; it was restarted. See pox/log.txt"
-            self._record_event("warning", text=text)
-        agent = self.emulated.host_agent
-        if agent:
-            if agent.restart_if_ended():
-                text = "the host agent had ended; it was restarted. See hosts.log"
-                self._record_event("warning", text=text)
-            agent.write_journal()
 
     def apply(self, change: changes.Change) -> None:
         """Carry out a change during the run.
@@ -207,6 +201,8 @@ class MininetEngine(Engine):
         if reopened:
             self._log_counters()
         self.started_at = time.time()
+        daemons = hostapd.pid_files(emulated.network.scratch, emulated.topology.ids("wifi"))
+        self.supervision = Supervision(emulated.pox, emulated.host_agent, daemons, self._warn)
         self.telemetry.begin()
         self.workload.begin()
         self.mobility.start(self.workload.zero_s)
@@ -263,6 +259,7 @@ class MininetEngine(Engine):
             text = f"this was not Multipath TCP: {verdict.why}"
             self._record_event("warning", text=text, mptcp=False)
             self._log_counters()
+        verdict = self.supervision.qualified(verdict)
         laws = {
             ebpf.our_name(subflow.cc)
             for each in connections
@@ -282,15 +279,14 @@ class MininetEngine(Engine):
             counted = {name: count for name, count in self._mptcp_counters(host).items() if count}
             self.recorder.log(f"{host} counted {json.dumps(counted)}")
 
+    def _warn(self, text: str) -> None:
+        self._record_event("warning", text=text)
+
     def _record_event(self, kind: str, **fields: Any) -> None:
         t = time.time() - self.started_at if self.started_at else 0.0
         self.recorder.event(t, kind, **fields)
 
     def _journal(self, at: float, argv: Sequence[str], stdin: str | None) -> None:
-        """Append a command that was issued at time `at` [s since 1970] to the script commands.sh.
-
-        A batch becomes one command per line, so that each line can be pasted into a shell.
-        """
-        program = list(argv[: argv.index("-batch")]) if "-batch" in argv else list(argv)
-        for line in stdin.splitlines() if stdin is not None else [""]:
-            self.recorder.command([*program, *line.split()], at - self.recorder.started)
+        """Append a command that was issued at time `at` [s since 1970] to commands.sh."""
+        for line in self._script.lines(argv, stdin):
+            self.recorder.command_line(line, at - self.recorder.started)

@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from lab.engines.mininet.kernel import mounts
 from lab.engines.mininet.machine import clean as cleaning
 from lab.engines.mininet.machine import ledger as module
 from lab.engines.mininet.machine import lock, shell, undo
@@ -59,7 +59,7 @@ def test_a_zombie_counts_as_ended(sleeper):
 def test_newest_first_and_radios_last(ledger, monkeypatch):
     undone = []
     monkeypatch.setitem(undo.UNDO, "file", lambda path: undone.append(path))
-    monkeypatch.setattr(module, "undo_radios", lambda prefix: undone.append(prefix))
+    monkeypatch.setitem(undo.UNDO, "radios", lambda prefix: undone.append(prefix))
     ledger.record("file", path="a")
     ledger.record("radios", prefix="mn7p")
     ledger.record("file", path="b")
@@ -73,24 +73,44 @@ def radios(tmp_path, monkeypatch):
     folder = tmp_path / "ieee80211"
     folder.mkdir()
     monkeypatch.setattr(undo, "RADIOS", folder)
-    monkeypatch.setattr(undo, "RADIO_RETURN_S", 0.4)
     monkeypatch.setattr(shell, "run", lambda argv, doing: (folder / argv[-1]).rmdir())
     return folder
 
 
-def test_radios_that_hosts_still_hold_are_awaited(radios):
-    (radios / "mn00007p00s00").mkdir()
-    (radios / "mn00008p00s00").mkdir()
-    late = threading.Timer(0.2, (radios / "mn00007p01s01").mkdir)
-    late.start()
-    assert undo.undo_radios("mn00007p", 2) == "radios mn00007p00s00, mn00007p01s01"
+def test_only_the_radios_of_the_run_are_removed(radios):
+    for name in ("mn00007p00s00", "mn00007p01s01", "mn00008p00s00"):
+        (radios / name).mkdir()
+    assert undo.radios("mn00007p") == "radios mn00007p00s00, mn00007p01s01"
     assert [each.name for each in radios.iterdir()] == ["mn00008p00s00"]
+    assert undo.radios("mn00007p") is None
 
 
-def test_radios_that_were_never_made_are_not_awaited_for_long(radios):
-    began = time.monotonic()
-    assert undo.undo_radios("mn00007p", 2) is None
-    assert time.monotonic() - began < 1
+@needs_root
+def test_radios_leave_the_namespace_of_a_host_that_is_gone(ledger, tmp_path, monkeypatch):
+    host = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+    while os.readlink(f"/proc/{host.pid}/ns/net") == os.readlink("/proc/self/ns/net"):
+        time.sleep(0.01)
+    kept, entered = tmp_path / "ue1.netns", []
+    ledger.record("namespace", path=str(kept))
+    mounts.keep_namespace(host.pid, kept)
+    inode = kept.stat().st_ino
+    host.kill()
+    host.wait()
+    real = shell.run
+
+    def run(argv, doing):
+        if argv[0] != "nsenter":
+            return real(argv, doing)
+        entered.append(argv[2:])
+        assert real([*argv[:2], "readlink", "/proc/self/ns/net"], doing) == f"net:[{inode}]\n"
+        return "Wiphy mn00007p00\n\twiphy index: 4\n" if argv[2:] == ["iw", "phy"] else ""
+
+    monkeypatch.setattr(shell, "run", run)
+    removed: list[str] = []
+    assert ledger.undo_all(removed) == []
+    move = ["iw", "phy#4", "set", "netns", str(os.getpid())]
+    assert entered == [["iw", "phy"], move]
+    assert (removed, kept.exists()) == ([f"mount {kept}"], False)
 
 
 def test_files_folders_and_pins(ledger, tmp_path):

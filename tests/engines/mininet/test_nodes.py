@@ -66,14 +66,15 @@ def test_hosts_end_with_the_network(built):
 
 
 def test_hostapd_reads_the_configuration_of_mininet_wifi(tmp_path, monkeypatch):
-    from lab.engines.mininet.network import nodes
+    from lab.engines.mininet.network import hostapd, nodes
 
     started = []
     monkeypatch.setattr(shell, "run", lambda argv, doing: started.append(argv))
     radio = type("Radio", (), {"name": "wifi1-wlan1", "node": type("Node", (), {"name": "wifi1"})})
     nodes._start_hostapd(tmp_path, CONFIGURATION, radio)
-    ((program, background, file),) = started
-    assert (program, background) == ("hostapd", "-B")
+    ((program, background, option, pid, file),) = started
+    assert (program, background, option) == ("hostapd", "-B", "-P")
+    assert {"wifi1": Path(pid)} == hostapd.pid_files(tmp_path, ["wifi1"])
     assert Path(file).parent == tmp_path
     assert Path(file).read_text() == "interface=wifi1-wlan1\nssid=lab-wifi1"
 

@@ -1,4 +1,4 @@
-"""Mount files inside hosts, that is, in the mount namespaces of their processes."""
+"""Mount files in the mount namespaces of hosts, and network namespaces of hosts on files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from lab.errors import LabError
 
 CLONE_FS, CLONE_NEWNS = 0x200, 0x20000
-MS_BIND = 0x1000
+MS_BIND, MNT_DETACH = 0x1000, 2
 
 
 def bind(pids: Sequence[int], source: Path, target: Path) -> None:
@@ -23,6 +23,25 @@ def bind(pids: Sequence[int], source: Path, target: Path) -> None:
     # a thread that has entered a mount namespace cannot return, so it is one of its own
     with ThreadPoolExecutor(1) as thread:
         thread.submit(_bind, pids, source, target).result()
+
+
+def keep_namespace(pid: int, path: Path) -> None:
+    """Mount the network namespace of process `pid` on the new file `path`.
+
+    The namespace then exists until the file is unmounted, even if all its processes have ended.
+    Raises `LabError` if this process is not root.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    libc = ctypes.CDLL(None, use_errno=True)
+    paths = (os.fsencode(f"/proc/{pid}/ns/net"), os.fsencode(path))
+    _check(libc.mount(*paths, None, ctypes.c_ulong(MS_BIND), None), path)
+
+
+def let_namespace_go(path: Path) -> None:
+    """Remove a file of `keep_namespace` and its mount. Do nothing if it is not there."""
+    ctypes.CDLL(None).umount2(os.fsencode(path), MNT_DETACH)
+    path.unlink(missing_ok=True)
 
 
 def _bind(pids: Sequence[int], source: Path, target: Path) -> None:
@@ -42,4 +61,4 @@ def _bind(pids: Sequence[int], source: Path, target: Path) -> None:
 def _check(status: int, source: Path) -> None:
     if status != 0:
         problem = os.strerror(ctypes.get_errno())
-        raise LabError(f"mount {source} inside the hosts: {problem}. The emulation needs root")
+        raise LabError(f"mount {source}: {problem}. The emulation needs root")

@@ -9,7 +9,6 @@ is deleted when every resource in it is removed.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
@@ -18,7 +17,7 @@ from typing import Any
 
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.processes import start_time
-from lab.engines.mininet.machine.undo import UNDO, return_radios, undo_radios
+from lab.engines.mininet.machine.undo import UNDO
 from lab.errors import LabError
 
 MACHINE = Path("/run/multipath-lab/ledger.jsonl")
@@ -37,13 +36,13 @@ def user_ledger() -> Path:
 class Ledger:
     """Record and remove the resources that runs have made on this machine.
 
-    Each entry has a kind, one of the keys of `undo.UNDO` or "radios", and arguments. The kinds and
-    their arguments are:
+    Each entry has a kind, one of the keys of `undo.UNDO`, and arguments. The kinds and their
+    arguments are:
 
     process pid | daemon program, word | bridges names | interface name | radio name
-    radios prefix, count | qdisc device, handle ("root" or "clsact")
-    pin path (file or folder in a bpf file system) | mount path | sysctl name, value
-    file path | folder path
+    radios prefix | namespace path (file on which it is mounted)
+    qdisc device, handle ("root" or "clsact") | pin path (file or folder in a bpf file system)
+    mount path | sysctl name, value | file path | folder path
     """
 
     def __init__(self, path: Path = MACHINE) -> None:
@@ -55,10 +54,8 @@ class Ledger:
         Call this before the resource is made. Only a process is recorded just after its start,
         because its number is not known earlier. Raises `KeyError` for an unknown kind.
         """
-        if kind not in UNDO and kind != "radios":
-            raise KeyError(
-                f"'{kind}' cannot be undone: choose from {', '.join(sorted([*UNDO, 'radios']))}"
-            )
+        if kind not in UNDO:
+            raise KeyError(f"'{kind}' cannot be undone: choose from {', '.join(sorted(UNDO))}")
         if kind == "process":
             arguments.setdefault("started", start_time(arguments["pid"]))
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,9 +88,8 @@ class Ledger:
         """Remove the resource of every entry, newest first, and return the error messages.
 
         A description of each removed resource is appended to `report`. Failed removals are retried,
-        because commands time out on a busy machine. Radios are removed last: a host's radio leaves
-        the host's network namespace only after the host has ended. If nothing failed, the ledger
-        file is deleted.
+        because commands time out on a busy machine. Radios are removed last, when they have left
+        the network namespaces of the hosts. If nothing failed, the ledger file is deleted.
         """
         removed = report if report is not None else []
         problems = self._undo_once(removed)
@@ -108,18 +104,11 @@ class Ledger:
 
     def _undo_once(self, removed: list[str]) -> list[str]:
         problems = []
-        entries = self.entries()[::-1]
-        if any(each["kind"] == "radios" for each in entries):
-            for each in entries:
-                if each["kind"] == "process":
-                    with contextlib.suppress(LabError, OSError):  # the kernel returns the radios
-                        return_radios(each["pid"], each["started"])
-        steps = [(UNDO[each["kind"]], each) for each in entries if each["kind"] != "radios"]
-        steps += [(undo_radios, each) for each in entries if each["kind"] == "radios"]
-        for undo, entry in steps:
+        newest_first = self.entries()[::-1]
+        for entry in sorted(newest_first, key=lambda each: each["kind"] == "radios"):
             arguments = {key: value for key, value in entry.items() if key != "kind"}
             try:
-                done = undo(**arguments)
+                done = UNDO[entry["kind"]](**arguments)
             except (LabError, OSError) as problem:
                 name = next(iter(arguments.values()))
                 problems.append(f"remove {entry['kind']} {name}: {problem}")

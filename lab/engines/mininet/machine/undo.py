@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,35 +16,37 @@ from lab.engines.mininet.machine.processes import running, start_time, stop
 from lab.errors import CommandFailed
 
 NET, RADIOS, SYSCTL = Path("/sys/class/net"), Path("/sys/class/ieee80211"), Path("/proc/sys")
-MANY = 1000
 NO_QDISC = ("No such file", "handle of zero", "Cannot find", "Invalid argument")  # errors of tc
-# the kernel removes a namespace in the background, and then returns its radios
-RADIO_RETURN_S = 20.0
 
 
 def process(pid: int, started: int | None) -> str | None:
     """Kill the process with this number and start time.
 
-    This also removes the network namespace of a host: the kernel removes a network namespace when
-    the last process in it ends.
+    This also ends the network namespace of a host without radios: the kernel removes a network
+    namespace after its last process has ended.
     """
     return f"process {pid}" if stop(pid, started) else None
 
 
-def return_radios(pid: int, started: int | None) -> None:
-    """Move the radios in the network namespace of a process back to the namespace of the caller.
+def namespace(path: str) -> str | None:
+    """Move the radios in a mounted network namespace to the caller's namespace, then unmount it.
 
-    The kernel does it too when it removes the namespace, but connections of killed programs can
-    delay that for a minute. Do nothing if the process has ended or is in the caller's namespace.
+    `path` is the file on which the run mounted the namespace of a host. The kernel returns the
+    radios too when it removes the namespace. But connections of killed programs can keep a
+    namespace for a minute after its last process has ended.
     """
-    theirs, ours = Path(f"/proc/{pid}/ns/net"), Path("/proc/self/ns/net")
-    if start_time(pid) != started or theirs.readlink() == ours.readlink():
-        return
-    enter = ["mnexec", "-a", str(pid)]
+    if path not in _mounted():
+        Path(path).unlink(missing_ok=True)
+        return None
+    enter = ["nsenter", f"--net={path}"]
     for line in shell.run([*enter, "iw", "phy"], "list the radios of a host").splitlines():
-        if line.startswith("Wiphy "):
-            argv = ["iw", "phy", line.split()[1], "set", "netns", str(os.getpid())]
+        word, _, index = line.strip().partition(": ")
+        if word == "wiphy index":
+            argv = ["iw", f"phy#{index}", "set", "netns", str(os.getpid())]
             shell.run([*enter, *argv], "take a radio out of a host")
+    done = mount(path)
+    Path(path).unlink()
+    return done
 
 
 def daemon(program: str, word: str) -> str | None:
@@ -91,23 +92,11 @@ def radio(name: str) -> str | None:
     return f"radio {name}"
 
 
-def undo_radios(prefix: str, count: int = MANY) -> str | None:
-    """Remove all radios whose names start with `prefix`.
-
-    `count` is how many the run wanted to make. When a host's network namespace is removed, the
-    kernel moves the host's radio back to the machine, but with a delay. So this waits until `count`
-    radios are removed, or until no radio has come back for `RADIO_RETURN_S`.
-    """
-    names: list[str] = []
-    latest = time.monotonic()
-    while RADIOS.exists() and len(names) < count:
-        if time.monotonic() - latest > RADIO_RETURN_S:
-            break
-        for found in sorted(RADIOS.glob(f"{prefix}*")):
-            radio(found.name)
-            names.append(found.name)
-            latest = time.monotonic()
-        time.sleep(0.05)
+def radios(prefix: str) -> str | None:
+    """Remove all radios whose names start with `prefix`."""
+    names = [each.name for each in sorted(RADIOS.glob(f"{prefix}*"))]
+    for name in names:
+        radio(name)
     return f"radios {', '.join(names)}" if names else None
 
 
@@ -131,10 +120,14 @@ def pin(path: str) -> str | None:
 
 
 def mount(path: str) -> str | None:
-    if path not in {line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()}:
+    if path not in _mounted():
         return None
     shell.run(["umount", path], f"unmount {path}")
     return f"mount {path}"
+
+
+def _mounted() -> set[str]:
+    return {line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()}
 
 
 def sysctl(name: str, value: str) -> str | None:
@@ -175,10 +168,12 @@ def _ovs_is_running() -> bool:
 
 UNDO: dict[str, Callable[..., str | None]] = {
     "process": process,
+    "namespace": namespace,
     "daemon": daemon,
     "bridges": bridges,
     "interface": interface,
     "radio": radio,
+    "radios": radios,
     "qdisc": qdisc,
     "pin": pin,
     "mount": mount,

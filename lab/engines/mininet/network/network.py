@@ -21,7 +21,8 @@ from lab.engines.mininet.kernel import netlink, shaping
 from lab.engines.mininet.kernel.station_radio import Target
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import association, bridges, host_setup, radios, release
+from lab.engines.mininet.network import association, bridges, host_setup, hostapd, radios, release
+from lab.engines.mininet.network.namespaces import KeptNamespaces
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.topologies.topology import Interface, Topology, Wiring
 
@@ -47,11 +48,12 @@ class Network:
         self._radios = [each for each in wiring.interfaces if each.link in aps] + self._relays
         self._wires = [each for each in wiring.interfaces if each not in self._radios]
         self._trunks = [each for each in wiring.trunks if not each.radio]
+        stations = {each.node for each in self._radios if each not in self._relays}
+        self._kept = KeptNamespaces(scratch, sorted(stations))
 
     def create(self) -> None:
         """Make all nodes without links. Commands can run inside the hosts afterwards."""
-        # importing Mininet-WiFi takes a second
-        from lab.engines.mininet.network import nodes
+        from lab.engines.mininet.network import nodes  # importing Mininet-WiFi takes a second
 
         host_setup.set_until_clean_up(SOCKET_TABLE, SOCKET_TABLE_ENTRIES, self.ledger)
         self._net = nodes.empty(self.scratch)
@@ -59,6 +61,7 @@ class Network:
         for node in self._net.values():
             node.wait_ready()
         self._record()
+        self._kept.mount({host: self.pid(host) for host in self.hosts})
 
     def build(self) -> None:
         """Connect the nodes, start bridges and hostapd, configure the hosts, associate stations."""
@@ -89,6 +92,10 @@ class Network:
         """Return the ID of the process that holds the network namespace of the host `node`."""
         return int(self._net[node].pid)
 
+    def pids(self) -> dict[str, int]:
+        """Return the processes that hold the namespaces of those hosts that exist by now."""
+        return {host: self.pid(host) for host in self.hosts if self._net and host in self._net}
+
     def run(self, node: str, argv: list[str], doing: str, stdin: str | None = None) -> str:
         """Run the command `argv` inside a host and return its standard output.
 
@@ -99,10 +106,7 @@ class Network:
         return shell.run(self.inside(node, argv), doing, stdin=stdin)
 
     def inside(self, node: str, argv: list[str]) -> list[str]:
-        """Return the command line that runs the command `argv` inside the host `node`.
-
-        For a switch or an access point return `argv` itself: such a node has no namespace.
-        """
+        """Return the command line that runs `argv` in a host; for other nodes return `argv`."""
         return ["mnexec", "-a", str(self.pid(node)), *argv] if node in self.hosts else argv
 
     def connect_controller(self) -> None:
@@ -127,6 +131,7 @@ class Network:
         Interfaces, radios and bridges are removed later by the clean-up, which reads the ledger.
         """
         radios.move_back(self._moved_radios)
+        self._kept.unmount()
         for node in list(self._net.values()) if self._net else []:
             node.terminate()
 
@@ -172,12 +177,12 @@ class Network:
         The ledger lists what the clean-up removes, in reverse order: bridges first, while their
         ports exist.
         """
-        count = len(self.topology.ids("wifi")) + len(self._radios)
-        self.ledger.record("radios", prefix=self._radio_prefix, count=count)
+        self.ledger.record("radios", prefix=self._radio_prefix)
         word = f"mn{os.getpid()}_"  # in the names of hostapd's configuration files
         self.ledger.record("daemon", program="hostapd", word=word)
         for host in self.hosts:
             self.ledger.record("process", pid=self.pid(host))
+        self._kept.record(self.ledger)
         for trunk in self._trunks:
             self.ledger.record("interface", name=trunk.a_port)
         for each in self._wires:
@@ -215,10 +220,10 @@ class Network:
 
     def _outside(self) -> list[str]:
         """Return the names of the radio interfaces outside all hosts: on access points, relays."""
-        return [*self._ap_radios(), *(each.name for each in self._relays)]
-
-    def _ap_radios(self) -> list[str]:
-        return [f"{ap}-wlan1" for ap in self.topology.ids("wifi")]
+        return [
+            *map(hostapd.radio, self.topology.ids("wifi")),
+            *(each.name for each in self._relays),
+        ]
 
     def _start_mininet(self) -> None:
         """Add the existing wired links to Mininet-WiFi's network object; make it start hostapd."""
@@ -239,7 +244,7 @@ class Network:
         ]
         ports += [(each.switch, each.port) for each in self._wires]
         ports += [(each.node, each.name) for each in self._relays]
-        ports += zip(self.topology.ids("wifi"), self._ap_radios(), strict=True)
+        ports += ((ap, hostapd.radio(ap)) for ap in self.topology.ids("wifi"))
         bridges.make(self.wiring.dpid, ports)
 
     def target(self, ap: str) -> Target:

@@ -19,7 +19,7 @@ from typing import Any
 
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.upstreams import folder
-from lab.engines.mininet.network import upstream_imports
+from lab.engines.mininet.network import hostapd, upstream_imports
 
 upstream_imports.prepare(folder())
 
@@ -201,13 +201,11 @@ def empty(scratch: Path) -> Any:
 
 
 def _start_hostapd(folder: Path, text: str, radio: Any) -> None:
-    """Write hostapd's configuration into a file in `folder`, and start hostapd with it.
+    """Start hostapd with the configuration in `text`; its files are in `folder`.
 
-    `text` is the shell command by which Mininet-WiFi would write the file; it begins with `echo`.
+    `text` is the shell command by which Mininet-WiFi would write a file; it begins with `echo`.
     """
-    file = folder / f"mn{os.getpid()}_{radio.name}.apconf"
-    file.write_text(text.removeprefix("echo '"))
-    shell.run(["hostapd", "-B", str(file)], f"start hostapd of {radio.node.name}")
+    hostapd.start(folder, radio.name, text.removeprefix("echo '"))
 
 
 def _nothing(*_args: Any, **_keywords: Any) -> None:

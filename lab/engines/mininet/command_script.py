@@ -1,0 +1,65 @@
+"""Write the commands of a run as a shell script, commands.sh, that can be run once more.
+
+A process number is valid only during its run. So the script stores the numbers of the processes
+that hold the hosts' namespaces in the array `pid`, and later commands read them from there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+HEADER = """\
+#!/bin/bash
+# The commands of this run, in order. As root on a machine without a run, `bash commands.sh` builds
+# the network once more, without its pauses. ${pid[NAME]} is a process in the host NAME. Programs
+# that only work together with the runner (POX, agents, traffic) are comments.
+declare -A pid
+hold() { # make the host $1 with the remaining words, and wait until it exists
+    local ready
+    exec {ready}< <(exec "${@:2}" </dev/null 2>/dev/null)
+    pid[$1]=$!
+    read -r -u "$ready"
+}
+"""
+HOLDER = "mininet:"  # begins the last argument of the process that holds a host's namespace
+PID_AFTER = {"-a", "-cda", "netns"}  # options of mnexec, ip and iw that a process number follows
+OF_THE_RUNNER = ("python", "tcpdump")
+
+
+class CommandScript:
+    """Format commands as lines of the script.
+
+    `pids` returns the process numbers of the hosts that exist when a command is issued.
+    """
+
+    def __init__(self, pids: Callable[[], Mapping[str, int]]) -> None:
+        self._pids = pids
+
+    def lines(self, argv: Sequence[str], stdin: str | None = None) -> list[str]:
+        """Return the lines of the script for one command.
+
+        `stdin` is its standard input. A batch of `ip` or `tc` becomes one command per line, so that
+        each can be pasted into a shell; any other standard input becomes a here-document.
+        """
+        if argv[-1].startswith(HOLDER):
+            host = argv[-1].removeprefix(HOLDER)
+            return [shlex.join(["hold", host, *argv[:-2], "echo; exec sleep infinity", argv[-1]])]
+        if any(Path(word).name.startswith(OF_THE_RUNNER) for word in argv):
+            return [f"# {line}" for line in shlex.join(argv).splitlines()]
+        if stdin is None:
+            return [self._line(argv)]
+        if "-batch" not in argv:
+            return [f"{self._line(argv)} <<'END'\n{stdin.rstrip()}\nEND"]
+        program = argv[: list(argv).index("-batch")]
+        return [self._line([*program, *line.split()]) for line in stdin.splitlines()]
+
+    def _line(self, argv: Sequence[str]) -> str:
+        hosts = {str(pid): host for host, pid in self._pids().items()}
+        return " ".join(
+            f"${{pid[{shlex.quote(hosts[word])}]}}"
+            if before in PID_AFTER and word in hosts
+            else shlex.quote(word)
+            for before, word in zip(("", *argv), argv, strict=False)
+        )
