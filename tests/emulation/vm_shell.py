@@ -12,11 +12,12 @@ from typing import Any
 
 from emulation.vm_run import ROOT, WITHIN_S, Run, run_argv
 
+WARM = ROOT / "lab" / "engines" / "mininet" / "vm" / "warm.sh"
 QUEUE = """
 n=1
 until [ -e "$1/over" ]; do
     if [ -e "$1/$n.sh" ]; then
-        sh "$1/$n.sh" >"$1/$n.txt" 2>&1 </dev/null
+        bash "$1/$n.sh" >"$1/$n.txt" 2>&1 </dev/null
         : >"$1/$n.done"
         n=$((n + 1))
     else
@@ -74,7 +75,11 @@ class VmShell:
         self._count += 1
         folder = self.folder / f"run{self._count}"
         argv = run_argv(scenario, folder, *arguments)
-        self._put(f"exec {shlex.join(argv)}")
+        command, output = shlex.join(argv), str(self.folder / f"{self._count}.txt")
+        warm = shlex.join(["warm", f"run{self._count}", str(ROOT), output, output])
+        self._put(
+            f"[ -d /run/warm ] || exec {command}\n. {shlex.quote(str(WARM))}\n{warm} {command}"
+        )
         self._latest = Queued(folder, self, self._count)
         return self._latest
 

@@ -58,6 +58,7 @@ class EmulatedNetwork:
         self.topology, self.wiring = scenario.network, wire(scenario.network)
         self.ledger = Ledger()
         self.host_agent: HostAgentProcess | None = None
+        self.misleading: list[str] = []  # measurements of paths that make the run worthless
         # the pinned map of expected rates; None if hosts limit pacing rates instead of windows
         self.expected = PINS / "expected" / "rates" if scenario.multipath.by_window else None
 
@@ -180,7 +181,7 @@ class EmulatedNetwork:
         Paths that share no link and no channel are measured at the same time. The rate from the
         user is measured only for LTE interfaces and for users that upload. A warning event is
         recorded for each rate or round-trip time that differs by more than 10 % from the expected
-        one.
+        one. Above 30 % the run counts as overloaded.
         """
         self.recorder.log("measuring every link")
         users = self.users_with_traffic()
@@ -191,8 +192,11 @@ class EmulatedNetwork:
                 [each.name for each in together], partial(self._probe, together)
             ).items():
                 measured[name] = comparison.to_json()
+                far_off = [*comparison.complaints(name, probes.MISLEADING)]
+                self.misleading += [f"before the start, {each}" for each in far_off]
                 for complaint in complaints:
-                    self._record_event("warning", text=complaint)
+                    marks = {"overloaded": True} if complaint in far_off else {}
+                    self._record_event("warning", text=complaint, **marks)
         self.recorder.describe(links_measured=measured)
 
     def _probe(

@@ -22,7 +22,7 @@ PACKETS = 100  # at most, in a burst that measures a rate; every queue on a path
 LEAST_PACKETS, BURST_S = 25, 1.0
 PING_BITS = 98 * 8  # of one echo request in an Ethernet frame
 FRAME_BITS = 1514 * 8
-TOLERANCE = 0.10
+TOLERANCE, MISLEADING = 0.10, 0.30
 MAX_ATTEMPTS = 2
 BEARERS_BPS = 5_000_000  # of bearers of LTE cells that are measured at the same time
 RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
@@ -61,10 +61,11 @@ class Comparison:
         """Return the figures as an entry of `links_measured` in manifest.json."""
         return {"asked": asdict(self.expected), "measured": asdict(self.measured)}
 
-    def complaints(self, name: str) -> Iterator[str]:
-        """Yield a sentence for each measured figure that is more than 10 % off the expected one.
+    def complaints(self, name: str, tolerance: float = TOLERANCE) -> Iterator[str]:
+        """Yield a sentence for each measured figure that differs too much from the expected one.
 
-        A round-trip time may also differ by `RTT_FLOOR_MS`. The sentences call the path `name`.
+        `tolerance` is the largest difference allowed, as a share of the expected figure; a
+        round-trip time may differ by `RTT_FLOOR_MS` more. The sentences call the path `name`.
         """
         for key, unit, slack in (
             ("rate_mbps", "Mb/s", 0.0),
@@ -76,7 +77,7 @@ class Comparison:
                 continue
             if got is None:
                 yield f"{name}: expected {wanted:g} {unit}, but no answer came back"
-            elif abs(got - wanted) > TOLERANCE * wanted + slack:
+            elif abs(got - wanted) > tolerance * wanted + slack:
                 change = got / wanted - 1
                 yield f"{name}: expected {wanted:g} {unit}, measured {got:g} ({change:+.0%})"
 

@@ -1,4 +1,4 @@
-"""Watch for programs that end during a run: restart POX and the host agent, report access points."""
+"""Watch for programs that end during a run: restart POX and the host agent, report hostapd."""
 
 from __future__ import annotations
 

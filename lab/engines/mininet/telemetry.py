@@ -6,6 +6,7 @@ started for a sample.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -20,6 +21,7 @@ from lab.engines.mininet.kernel.expected_rates import ExpectedRates
 from lab.engines.mininet.kernel.pacing import pacing_rate_bps
 from lab.engines.mininet.kernel.shaping import FQ, NETEM
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
+from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
 from lab.engines.mininet.sampler import Sampler
 from lab.engines.mininet.watchdog import Watchdog
 from lab.radio.cell import Cell
@@ -49,7 +51,10 @@ class Telemetry:
         self.ap_agent: ApAgentProcess | None = None
         expected = ExpectedRates(emulated.expected).rate_bps if emulated.expected else None
         self.sampler = Sampler(self.wiring, expected or pacing_rate_bps)
-        self.watchdog = Watchdog()
+        file = os.environ.get(LOST_SHARE_FILE)
+        self.watchdog = Watchdog(Path(file) if file else None)
+        for reason in emulated.misleading:
+            self.watchdog.add(reason)
         # a netlink socket stays in the namespace where it was opened
         self._diagnoses = {
             host: netlink.inside(emulated.network.pid(host), tcp_sockets.Diagnosis)

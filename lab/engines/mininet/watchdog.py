@@ -1,16 +1,18 @@
 """Judge whether this machine is fast enough for what it emulates.
 
-The results of a run that overloads the machine are not valid. Each sample checks four things:
+The results of a run that overloads the machine are not valid. Each sample checks five things:
 
 - late: how much later than planned the sample was taken
 - busy: whether the processors were hardly ever idle
+- lost: how much processor time the machine lost to others (machine/lost_time.py)
 - lag: how much longer than planned packets waited for a WiFi cell's virtual clock
 - time_squeeze: how often the kernel interrupted its packet processing
 
-The first three mark a run as overloaded if they persist (`PATIENCE_S`). Lag does so after a short
-time, because late packets make results wrong. Late and busy do so later, because they are only a
-risk, and normal for a moment when many flows begin with slow start. time_squeeze is only reported,
-because it also occurs in valid runs.
+The first four mark a run as overloaded if they persist (`PATIENCE_S`). Lag does so after a short
+time, because late packets make results wrong. Late, busy and lost do so later, because they are
+only a risk, and normal for a moment when many flows begin with slow start. time_squeeze is only
+reported, because it also occurs in valid runs. A reason found before the traffic starts, such as a
+path measured far off, is added by `add`.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.engines.mininet.machine.lost_time import stolen_share
 from lab.run.report import Overload
 
 LATE_S = 0.5
 IDLE_SHARE = 0.10
 LAG_MS = 60.0
-PATIENCE_S = {"late": 2.0, "busy": 2.0, "lag": 1.0}  # how long a condition must persist
+LOST_SHARE = 0.25
+# how long a condition must persist
+PATIENCE_S = {"late": 2.0, "busy": 2.0, "lost": 2.0, "lag": 1.0}
 
 
 @dataclass(frozen=True)
@@ -31,23 +36,30 @@ class MachineSample:
     """Hold one sample of the machine's load.
 
     `late_s` is the delay of the sample, `idle_share` the idle share of the processors since the
-    last sample (0 to 1), `lag_ms` the largest lag of a WiFi cell (`Links.lag_ms`).
+    last sample (0 to 1), `lag_ms` the largest lag of a WiFi cell (`Links.lag_ms`), `lost_share` the
+    share of the wanted processor time that others got (0 to 1).
     """
 
     late_s: float
     idle_share: float
     lag_ms: float
+    lost_share: float = 0.0
 
 
 @dataclass
 class Watchdog:
-    """Collect samples of the machine's load, and decide whether the run is overloaded."""
+    """Collect samples of the machine's load, and decide whether the run is overloaded.
 
+    `lost_share_file` is the file into which the host of a VM writes the share of processor time
+    that the VM loses.
+    """
+
+    lost_share_file: Path | None = None
     samples: list[MachineSample] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
     _lasted_s: dict[str, float] = field(default_factory=dict)
     _sampled_at: float = 0.0
-    _processors: tuple[int, int] | None = None
+    _stat: str = ""
     _squeezed: int | None = None
 
     def sample(
@@ -57,10 +69,11 @@ class Watchdog:
 
         `late_s` and `lag_ms` are as in `MachineSample`; the rest is read from `proc`.
         """
-        idle_share = self._idle_share((proc / "stat").read_text())
+        idle_share, stolen = self._processors((proc / "stat").read_text())
         if self._squeezed is None:
             self._squeezed = time_squeeze((proc / "net/softnet_stat").read_text())
-        sample = MachineSample(late_s, idle_share, lag_ms)
+        lost_share = 1 - (1 - stolen) * (1 - self._lost_by_host())
+        sample = MachineSample(late_s, idle_share, lag_ms, lost_share)
         self.samples.append(sample)
         return self.judge(t, sample)
 
@@ -70,12 +83,16 @@ class Watchdog:
         Return, as text, the conditions that have now persisted long enough for the first time.
         """
         span_s, self._sampled_at = t - self._sampled_at, t
-        added_s = {"late": sample.late_s, "busy": span_s, "lag": span_s}
+        added_s = {"late": sample.late_s, "busy": span_s, "lost": span_s, "lag": span_s}
         conditions = {
             "late": (sample.late_s > LATE_S, f"the sampling tick came {sample.late_s:.2f} s late"),
             "busy": (
                 sample.idle_share < IDLE_SHARE,
                 f"the processors were {sample.idle_share:.0%} idle",
+            ),
+            "lost": (
+                sample.lost_share > LOST_SHARE,
+                f"{sample.lost_share:.0%} of the processor time went to others",
             ),
             "lag": (
                 sample.lag_ms > LAG_MS,
@@ -91,11 +108,23 @@ class Watchdog:
                 new.append(self.reasons[name])
         return new
 
-    def _idle_share(self, stat: str) -> float:
-        before, self._processors = self._processors, idle_and_total(stat)
-        if before is None or self._processors[1] <= before[1]:
-            return 1.0
-        return (self._processors[0] - before[0]) / (self._processors[1] - before[1])
+    def add(self, reason: str) -> None:
+        """Mark the run as overloaded for a reason that was found before it began."""
+        self.reasons[reason] = reason
+
+    def _processors(self, stat: str) -> tuple[float, float]:
+        """Return the idle share and the stolen share since the last call (0 to 1)."""
+        before, self._stat = self._stat or stat, stat
+        (idle, total), (idle_before, total_before) = map(idle_and_total, (stat, before))
+        if total <= total_before:
+            return 1.0, 0.0
+        return (idle - idle_before) / (total - total_before), stolen_share(before, stat)
+
+    def _lost_by_host(self) -> float:
+        try:
+            return float(self.lost_share_file.read_text()) if self.lost_share_file else 0.0
+        except (OSError, ValueError):  # not yet written, or being written
+            return 0.0
 
     def verdict(self, proc: Path = Path("/proc")) -> Overload:
         """Return whether the run was overloaded, with the reasons and the extreme values.
@@ -104,11 +133,14 @@ class Watchdog:
         """
         squeezed = time_squeeze((proc / "net/softnet_stat").read_text()) - (self._squeezed or 0)
         idle = [each.idle_share for each in self.samples] or [1.0]
+        lost = [each.lost_share for each in self.samples] or [0.0]
         figures = {
             "late_max_s": round(max((each.late_s for each in self.samples), default=0.0), 3),
             "idle_share_min": round(min(idle), 3),
             "idle_share_mean": round(sum(idle) / len(idle), 3) if self.samples else 0.0,
             "lag_max_ms": round(max((each.lag_ms for each in self.samples), default=0.0), 1),
+            "lost_share_max": round(max(lost), 3),
+            "lost_share_mean": round(sum(lost) / len(lost), 3),
             "time_squeeze": squeezed,
         }
         return Overload(bool(self.reasons), tuple(self.reasons.values()), figures)

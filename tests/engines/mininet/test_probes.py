@@ -1,7 +1,7 @@
 """Compare what a path achieves with what it should achieve, and read counters."""
 
 from lab.engines.mininet import probes
-from lab.engines.mininet.probes import PathFigures
+from lab.engines.mininet.probes import MISLEADING, Comparison, PathFigures
 from lab.scenario.loading import load as load_scenario
 from lab.scenario.overrides import Overrides
 from lab.topologies import pooling, rat_setup
@@ -194,3 +194,12 @@ def test_paths_are_measured_together_only_over_different_channels():
 
     assert together(2) == [["ue1-wlan0", "ue2-wlan1"], ["ue1-wlan1", "ue2-wlan0"]]
     assert together(3) == [["ue1-wlan0"], ["ue1-wlan1"], ["ue2-wlan0"], ["ue2-wlan1"]]
+
+
+def test_a_path_far_off_makes_the_run_worthless():
+    expected = PathFigures(10.0, 20.0)
+    near, far = (Comparison(expected, PathFigures(9.0, rtt_ms)) for rtt_ms in (27.9, 32.0))
+    assert list(near.complaints("path1", MISLEADING)) == []
+    assert list(far.complaints("path1", MISLEADING)) == [
+        "path1: expected 20 ms, measured 32 (+60%)"
+    ]

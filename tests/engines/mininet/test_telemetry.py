@@ -89,6 +89,7 @@ def made(load, tmp_path, monkeypatch):
         programs=TrafficProcesses(),
         links=Links(),
         expected=None,
+        misleading=[],
         stations=Stations(topology, wire(topology), Links()),
     )
     made = Telemetry(emulated, tmp_path / "decisions.jsonl", 0.5)

@@ -18,6 +18,7 @@ from pathlib import Path
 from lab.engines.mininet.kernel import pacing
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
 from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import RequestError
@@ -48,6 +49,7 @@ KERNEL_OPTIONS = (
 # without KVM these are slow: copying byte by byte (erms, fsrm), memory protection (smap, smep),
 # five levels of page tables (la57) and wide registers (avx)
 EMULATED_PROCESSOR = "max,-erms,-fsrm,-smap,-smep,-la57,-avx,-avx2"
+LOST_SHARE = "lost_share"  # a file in the folder `vm`, see machine/lost_time.py
 PASSED_ON = ("MULTIPATH_LAB_", "PYTHON", "LANG", "LC_", "TERM", "COLUMNS")
 STATISTICS_INTERVAL_MS = "3600000"  # nothing reads the port counters in Open vSwitch's database
 
@@ -87,6 +89,7 @@ def _start_script(argv: list[str], folder: Path) -> str:
     """
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     settings |= environment() | {manifest.COMMIT: manifest.commit() or ""}
+    settings[LOST_SHARE_FILE] = str(folder / LOST_SHARE)
     if not vm_kernel.remembered_kvm():
         settings[vm_kernel.SLOW_MACHINE] = "1"
     lines = [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]

@@ -49,17 +49,10 @@ watch_for_stop() {
 }
 watch_for_stop &
 
-# In a restored VM, a command of Python runs in a fork of a Python that has imported everything
-# (warm_python.py describes the request).
+. "$project/lab/engines/mininet/vm/warm.sh"
 run_warm() {
-    local request=/run/warm/requests/command
-    { printf '%s\0' "$project" /dev/null "$folder/output.txt" "$folder/errors.txt" $# "$@"; env -0; } >$request
-    ln -s $request.pid /run/command.pid
-    echo command >/run/warm/bell
-    exec 7<>/run/never
-    until [ -e $request.status ]; do read -r -t 0.2 -u 7; done
-    local status=$(<$request.status)
-    return $((status < 0 ? 128 - status : status)) # negative: ended by a signal
+    ln -s /run/warm/requests/command.pid /run/command.pid
+    warm command "$project" "$folder/output.txt" "$folder/errors.txt" "$@"
 }
 run() {
     echo $BASHPID >/run/command.pid

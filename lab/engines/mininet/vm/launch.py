@@ -5,7 +5,8 @@ the VM ends. Only files in one shared folder are written through to the machine 
 shared folder, the folder `vm` holds the files that host and guest exchange:
 
     host:   start.sh (environment and command), switches.db (Open vSwitch's database),
-            files (the command's files), stop (interrupts the command)
+            files (the command's files), stop (interrupts the command), lost_share (how much
+            processor time the VM loses to other programs)
     guest:  console.txt (the kernel's log), guest.txt (guest.sh's log), output.txt and errors.txt
             (the command's output), started (exists once the command has started), exit_code (the
             command's exit status)
@@ -26,6 +27,7 @@ from pathlib import Path
 
 from lab.engines.mininet.machine import lock, upstreams
 from lab.engines.mininet.machine.ledger import Ledger, user_ledger
+from lab.engines.mininet.machine.lost_time import Reporter
 from lab.engines.mininet.vm import foreground, guest, snapshot, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 
@@ -203,8 +205,10 @@ def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] =
     files = {"output.txt": sys.stdout, "errors.txt": sys.stderr} if command.show else {}
     output = [foreground.Follower(folder / name, to) for name, to in files.items()]
     with foreground.interrupts() as interrupts, starting(command.shared) as qemu:
+        lost = Reporter(qemu.pid, folder / guest.LOST_SHARE)
         while (status := monitor.poll(qemu.poll() is not None, len(interrupts))) is None:
             command.on_poll()
+            lost.poll(time.monotonic())
             for follower in output:
                 follower.copy()
             time.sleep(POLL_S)

@@ -1,0 +1,74 @@
+"""Measure how much processor time a program, or this machine, loses to others.
+
+A program loses time while it is ready to run but another one has the processor. A virtual machine
+loses time to its host (steal). What takes longer because of that looks like a slow network.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+LOST_SHARE_FILE = "MULTIPATH_LAB_LOST_SHARE"  # environment variable: a file of `Reporter`
+PERIOD_S = 1.0
+
+
+def stolen_share(before: str, after: str) -> float:
+    """Return the share of steal in the time that the processors were wanted, from 0 to 1.
+
+    `before` and `after` are two texts of /proc/stat.
+    """
+    old, new = _fields(before), _fields(after)
+    changes = [b - a for a, b in zip(old, new, strict=True)]
+    wanted = sum(changes) - changes[3] - changes[4]  # without idle and iowait
+    return changes[7] / wanted if wanted > 0 else 0.0
+
+
+def _fields(stat: str) -> list[int]:
+    """Return the counters user, nice, system, idle, iowait, irq, softirq and steal [jiffies]."""
+    return [int(number) for number in stat.splitlines()[0].split()[1:9]]
+
+
+class Reporter:
+    """Write the share of time that a virtual machine loses into a file, which its guest reads.
+
+    `pid` is a process. QEMU is this process or a child of it. The guest cannot measure this itself.
+    """
+
+    def __init__(self, pid: int, file: Path, proc: Path = Path("/proc")) -> None:
+        self._pid, self._file, self._proc = pid, file, proc
+        self._before = (proc / "stat").read_text()
+        self._times = self._threads()
+        self._at = 0.0
+
+    def poll(self, now: float) -> None:
+        """Write the share since the last time, if that was `PERIOD_S` ago. `now` is a time in s."""
+        if now - self._at < PERIOD_S:
+            return
+        stat, times = (self._proc / "stat").read_text(), self._threads()
+        ran, waited = (
+            sum(new[n] - self._times.get(thread, (0, 0))[n] for thread, new in times.items())
+            for n in (0, 1)
+        )
+        waiting = waited / (ran + waited) if ran + waited else 0.0
+        lost = 1 - (1 - waiting) * (1 - stolen_share(self._before, stat))
+        self._file.write_text(f"{lost:.4f}\n")
+        self._before, self._times, self._at = stat, times, now
+
+    def _threads(self) -> dict[str, tuple[int, int]]:
+        """Return how long each thread of the process and its children ran and waited [ns]."""
+        found = {}
+        for pid in (self._pid, *self._children()):
+            for file in (self._proc / str(pid) / "task").glob("*/schedstat"):
+                try:
+                    ran, waited, _slices = file.read_text().split()
+                except OSError:  # it has ended
+                    continue
+                found[file.parent.name] = (int(ran), int(waited))
+        return found
+
+    def _children(self) -> list[int]:
+        own = self._proc / str(self._pid) / "task" / str(self._pid) / "children"
+        try:
+            return [int(word) for word in own.read_text().split()]
+        except OSError:
+            return []
