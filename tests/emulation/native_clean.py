@@ -21,19 +21,12 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = [sys.executable, "-m", "lab"]
-RUN = [
-    *LAB,
-    "run",
-    "testbed_wifi_lte",
-    "--engine",
-    "mininet",
-    "--strategy",
-    "meter_throttling",
-    "--quiet",
-]
+SCENARIO = ["testbed_wifi_lte", "--engine", "mininet", "--strategy", "meter_throttling"]
+RUN = [*LAB, "run", *SCENARIO, "--quiet"]
 SETTINGS = ("fs.file-max", "kernel.pty.max", "net.mptcp", "net.core", "net.ipv4")
 OURS = (b"pox.py", b"hostapd", b"traffic.py", b"ap_agent", b"mininet:", b"lab\0run", b"wmediumd")
 START_S, SETTLE_S = 400, 3
+CLEAN_S = 20
 State = dict[str, set[str]]
 
 
@@ -113,6 +106,14 @@ class Run:
                 )
             time.sleep(0.2)
 
+    def until_event(self, text: str, within_s: float = 60) -> None:
+        """Wait until one of its events contains `text`."""
+        deadline = time.monotonic() + within_s
+        while text not in (self.folder / "events.jsonl").read_text():
+            if time.monotonic() > deadline:
+                fail(f"an event says '{text}'", f"see {self.folder}/events.jsonl")
+            time.sleep(0.2)
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -148,8 +149,11 @@ def untouched(check: str, before: State) -> None:
 
 
 def clean() -> None:
+    began = time.monotonic()
     done = subprocess.run([*LAB, "clean"], cwd=PROJECT, capture_output=True, text=True, check=False)
     passed("clean ends with 0", done.returncode == 0, done.stderr)
+    took_s = time.monotonic() - began
+    passed(f"clean waits for nothing: {took_s:.1f} s", took_s < CLEAN_S)
 
 
 def killed_runner(before: State, runs: Path) -> None:
@@ -180,7 +184,8 @@ def killed_parts(before: State, runs: Path) -> None:
         passed(f"{word.decode()} is running", bool(victims))
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
-    time.sleep(2)
+    run.until_event("wifi1 has ended (hostapd)")
+    passed("hostapd's end is an event", True)
     run.kill()
     clean()
     untouched("POX, hostapd, a host's shell and the runner killed, clean: nothing is left", before)
@@ -197,6 +202,22 @@ def killed_while_building(before: State, runs: Path) -> None:
         f"see {following.folder}",
     )
     untouched("nothing of both runs is left", before)
+
+
+def replayed(before: State, runs: Path) -> None:
+    """Run commands.sh of the round `parts` once more. The network stays, so this is the last."""
+    script = (
+        f"trap 'echo \"FAILED $BASH_COMMAND\"' ERR; . {runs}/parts/commands.sh; "
+        "mnexec -a ${pid[ue1]} ip -brief address; mnexec -a ${pid[ue2]} ip mptcp endpoint"
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    failed = [line for line in lines if line.startswith("FAILED")]
+    print(*failed[:20], done.stderr[-2000:], sep="\n")
+    passed("commands.sh builds the network once more", not failed)
+    there = difference(before, state())
+    passed("its hosts have addresses", any("ue1-wlan0" in each for each in lines), done.stdout)
+    passed("its switches are there", any(each == "bridges: +wifi1" for each in there), str(there))
 
 
 def stopped(before: State, runs: Path) -> None:
@@ -248,6 +269,7 @@ ROUNDS = {
     "parts": killed_parts,
     "building": killed_while_building,
     "stopped": stopped,
+    "replay": replayed,
 }
 
 
@@ -261,7 +283,7 @@ def main(wanted: list[str]) -> None:
         str(before["processes"]),
     )
     with tempfile.TemporaryDirectory() as folder:
-        for name in wanted or [*ROUNDS, "row"]:
+        for name in wanted or ["row", *ROUNDS]:
             began = time.monotonic()
             if name == "row":
                 in_a_row(before, Path(folder), int(os.environ.get("REPEATS", "2")))

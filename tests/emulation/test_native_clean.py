@@ -2,7 +2,7 @@
 
 native_clean.py kills runs, native_sudo.py types the commands of a student, both in one VM.
 
-With more rounds: ROUNDS="runner parts building stopped row" REPEATS=10 ./run_lab.sh test
+With more rounds: ROUNDS="runner building stopped row parts replay" REPEATS=10 ./run_lab.sh test
 tests/emulation/test_native_clean.py
 """
 
@@ -21,10 +21,9 @@ pytestmark = needs_emulation
 
 
 def test_nothing_is_left_behind_and_sudo_works():
-    rounds = os.environ.get("ROUNDS", "parts").split()
+    rounds = os.environ.get("ROUNDS", "parts replay").split()
     repeats = os.environ.get("REPEATS", "2")
     cleaning = shlex.join(["python", "-m", "emulation.native_clean", *rounds])
-    # in this order: a radio of a killed run can come back after more than 20 s
     scripts = f"python -m emulation.native_sudo && {cleaning}"
     argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "sh", "-c", scripts]
     done = subprocess.run(

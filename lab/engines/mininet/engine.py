@@ -154,6 +154,7 @@ class MininetEngine(Engine):
             return self._report() if self.started_at is not None else None
         finally:
             try:
+                self.recorder.command_line("exit; # the run has ended; the rest removes it")
                 self._undo.close()
             except (LabError, OSError) as problem:
                 text = f"undo: {problem}. Type: ./run_lab.sh clean"

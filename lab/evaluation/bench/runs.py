@@ -10,10 +10,12 @@ import time
 from pathlib import Path
 
 from lab.engines import registry
+from lab.engines.mininet.vm import guest
 from lab.engines.sim import compiler
 from lab.errors import LabError
 from lab.run.engine import Options
 from lab.run.manifest import ROOT
+from lab.run.reading import read_document
 from lab.run.recorder import RUNS, Recorder
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
@@ -95,6 +97,20 @@ def whole_run_s(*arguments: str) -> tuple[float]:
         if status:
             raise LabError(f"bench {' '.join(arguments)}: it ended with status {status}")
         return (time.perf_counter() - began,)
+
+
+def emulated_mbps_per_processor() -> tuple[float]:
+    """Return how many Mb/s the emulation carries on the wire per fully busy processor, in the
+    virtual machine and the scenario of the demo."""
+    RUNS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
+        folder = Path(made, "run")
+        status = _lab(folder, DEMO, "--engine", "mininet", "--vm", "--wait", "--duration", "20")
+        if status.wait(LIMIT_S):
+            raise LabError(f"bench emulated_mbps_per_processor: the run failed. See {folder}")
+        result = read_document(folder, "result.json")
+    busy = int(guest.CPUS) * (1 - result["overload"]["idle_share_mean"])
+    return (result["throughput_mbps"] * result["rate_scale"] / busy,)
 
 
 def vm_first_sample_s() -> tuple[float]:

@@ -142,8 +142,6 @@ class Network:
         for each in self._wires:
             yield each.port
 
-    # --- nodes
-
     def _add_nodes(self) -> None:
         net, dpid = self._net, self.wiring.dpid
         places = {node.id: node.place_m for node in self.topology.nodes}
@@ -192,8 +190,6 @@ class Network:
     @property
     def _radio_prefix(self) -> str:
         return f"mn{os.getpid():05d}p"
-
-    # --- radios and wires
 
     def _make_interfaces(self) -> None:
         """Make all radios, and all wired links as pairs of interfaces (veth)."""
@@ -251,8 +247,6 @@ class Network:
         """Return what a station needs to associate with `ap`: SSID, frequency and MAC address."""
         radio = self._net[ap].wintfs[0]
         return Target(ap, radio.ssid, CHANNEL_MHZ[int(radio.channel)], radio.mac)
-
-    # --- hosts
 
     def _configure_host(self, host: str) -> None:
         """Configure a host: interface names, addresses, routing tables, sysctls, MPTCP endpoints.

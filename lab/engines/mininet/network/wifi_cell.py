@@ -33,6 +33,7 @@ def mount_pins(ledger: Ledger) -> None:
     if not PINS.is_mount():
         ledger.record("folder", path=str(PINS))
         PINS.mkdir(parents=True, exist_ok=True)
+        shell.journal_command(["mkdir", "-p", str(PINS)])
         ledger.record("mount", path=str(PINS))
         shell.run(["mount", "-t", "bpf", "bpf", str(PINS)], "mount a bpf file system for the cells")
 
