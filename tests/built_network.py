@@ -31,10 +31,11 @@ LOCK = Path(tempfile.gettempdir()) / "multipath-lab-built-network.lock"
 def built(tmp_path, monkeypatch):
     """Two paths with all their interfaces; bridges are only named."""
     with lock.hold("a network of the tests", wait=True, path=LOCK):
-        yield from _built(tmp_path, monkeypatch)
+        yield from building(tmp_path, monkeypatch)
 
 
-def _built(tmp_path, monkeypatch):
+def building(tmp_path, monkeypatch):
+    """Build the network, yield it, and remove it."""
     commands = []
     run = shell.run
 

@@ -2,7 +2,10 @@
 
 import subprocess
 
+from built_network import LOCK, building, needs_nodes
+
 from lab.engines.mininet.command_script import HEADER, CommandScript
+from lab.engines.mininet.machine import lock, shell
 
 
 def script(*commands, pids):
@@ -43,3 +46,24 @@ def test_the_script_runs_once_more(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert holder.split()[1] == entered.split()[1] != "203"
     assert file.read_text() == "ssid=lab\nchannel=1\n"
+
+
+@needs_nodes[0]
+@needs_nodes[1]
+def test_a_built_network_is_built_once_more(tmp_path, monkeypatch):
+    commands = []
+    with shell.journal_to(lambda _at, argv, stdin: commands.append((argv, stdin))):
+        with lock.hold("a network of the tests", wait=True, path=LOCK):
+            for network in building(tmp_path, monkeypatch):
+                pids = network.pids()
+                built = len(commands)
+                before = network.run("ue1", ["ip", "-brief", "address"], "inspect")
+            text = HEADER + "".join(f"{line}\n" for line in script(*commands[:built], pids=pids))
+            end = "mnexec -a ${pid[ue1]} ip -brief address; kill ${pid[@]}"
+            done = subprocess.run(
+                ["bash", "-e"], input=text + end, capture_output=True, text=True, timeout=60
+            )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[2:] for line in done.stdout.splitlines() if "ue1-" in line] == [
+        line.split()[2:] for line in before.splitlines() if "ue1-" in line
+    ]
