@@ -28,9 +28,9 @@ SOURCE = ROOT / "lab" / "errors.py"
 
 @pytest.fixture(scope="module", autouse=True)
 def snapshots(emulation: None) -> None:
-    """Skip where VMs are booted: with KVM, or on request."""
+    """Skip where VMs are booted: with KVM, or if snapshots are not requested."""
     if not snapshot.wanted() or vm_kernel.kvm_works(vm_kernel.require()):
-        pytest.skip(f"VMs are booted, not restored (KVM, or {snapshot.START}={snapshot.BOOT})")
+        pytest.skip(f"VMs are booted: set {snapshot.START}={snapshot.RESTORE} to restore them")
 
 
 @pytest.fixture(scope="module")

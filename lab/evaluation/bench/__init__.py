@@ -28,8 +28,6 @@ vm_first_sample_s
     from the command `run --engine mininet --vm` to the first sample
 emulated_mbps_per_processor
     data that a run of testbed_wifi_lte in the VM carries, per processor that is fully busy
-fat_tree_4_up_s, mn_same_size_up_s
-    building the network of fat_tree (k = 4) in the VM, and building the same with Mininet alone
 boots_without_panic, boots_with_panic
     boots of the VM, summed over all sittings in docs/vm_boots.jsonl
 """
@@ -41,7 +39,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lab.errors import RequestError, unknown
-from lab.evaluation.bench import boots, network_up, runs, strategies, viewers
+from lab.evaluation.bench import boots, runs, strategies, viewers
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,6 @@ MEASURES = (
     Measure(("viewers_40_p99_ms", "viewers_40_cpu_share"), viewers.viewers, 3),
     Measure(("vm_first_sample_s",), runs.vm_first_sample_s, 3, emulation=True),
     Measure(("emulated_mbps_per_processor",), runs.emulated_mbps_per_processor, 3, emulation=True),
-    Measure(("fat_tree_4_up_s", "mn_same_size_up_s"), network_up.in_vm, 3, emulation=True),
     Measure(
         ("boots_without_panic", "boots_with_panic"), boots.boots_without_panic, 1, emulation=True
     ),
