@@ -26,7 +26,7 @@ from lab.run.report import Overload
 LATE_S = 0.5
 IDLE_SHARE = 0.10
 LAG_MS = 60.0
-LOST_SHARE = 0.25
+LOST_SHARE = 0.40
 # how long a condition must persist
 PATIENCE_S = {"late": 2.0, "busy": 2.0, "lost": 2.0, "lag": 1.0}
 

@@ -52,17 +52,18 @@ def test_the_script_runs_once_more(tmp_path):
 @needs_nodes[1]
 def test_a_built_network_is_built_once_more(tmp_path, monkeypatch):
     commands = []
-    with shell.journal_to(lambda _at, argv, stdin: commands.append((argv, stdin))):
-        with lock.hold("a network of the tests", wait=True, path=LOCK):
-            for network in building(tmp_path, monkeypatch):
-                pids = network.pids()
-                built = len(commands)
-                before = network.run("ue1", ["ip", "-brief", "address"], "inspect")
-            text = HEADER + "".join(f"{line}\n" for line in script(*commands[:built], pids=pids))
-            end = "mnexec -a ${pid[ue1]} ip -brief address; kill ${pid[@]}"
-            done = subprocess.run(
-                ["bash", "-e"], input=text + end, capture_output=True, text=True, timeout=60
-            )
+    with (
+        shell.journal_to(lambda _at, argv, stdin: commands.append((argv, stdin))),
+        lock.hold("a network of the tests", wait=True, path=LOCK),
+    ):
+        for network in building(tmp_path, monkeypatch):
+            pids, built = network.pids(), len(commands)
+            before = network.run("ue1", ["ip", "-brief", "address"], "inspect")
+        text = HEADER + "".join(f"{line}\n" for line in script(*commands[:built], pids=pids))
+        end = "mnexec -a ${pid[ue1]} ip -brief address; kill ${pid[@]}"
+        done = subprocess.run(
+            ["bash", "-e"], input=text + end, capture_output=True, text=True, timeout=60
+        )
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split()[2:] for line in done.stdout.splitlines() if "ue1-" in line] == [
         line.split()[2:] for line in before.splitlines() if "ue1-" in line

@@ -11,7 +11,7 @@ HEALTHY = MachineSample(0.01, 0.5, 2.0)
 BAD = {
     "late": (MachineSample(0.6, 0.5, 2.0), 4),
     "busy": (MachineSample(0.01, 0.05, 2.0), 4),
-    "lost": (MachineSample(0.01, 0.5, 2.0, 0.3), 4),
+    "lost": (MachineSample(0.01, 0.5, 2.0, 0.45), 4),
     "lag": (MachineSample(0.01, 0.5, 80.0), 2),
 }
 
