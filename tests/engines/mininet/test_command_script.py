@@ -58,9 +58,13 @@ def test_a_built_network_is_built_once_more(tmp_path, monkeypatch):
     ):
         for network in building(tmp_path, monkeypatch):
             pids, built = network.pids(), len(commands)
+            ports = " ".join(network.ports())
             before = network.run("ue1", ["ip", "-brief", "address"], "inspect")
         text = HEADER + "".join(f"{line}\n" for line in script(*commands[:built], pids=pids))
-        end = "mnexec -a ${pid[ue1]} ip -brief address; kill ${pid[@]}"
+        end = (
+            "mnexec -a ${pid[ue1]} ip -brief address; kill ${pid[@]}; "
+            f"for port in {ports}; do [ ! -e /sys/class/net/$port ] || ip link del $port; done"
+        )
         done = subprocess.run(
             ["bash", "-e"], input=text + end, capture_output=True, text=True, timeout=60
         )
