@@ -45,11 +45,19 @@ def answer(status: int, text: str, **more: str) -> Response:
     if request.path.startswith("/api/") or request.path in ("/healthz", "/openapi.json"):
         response = jsonify({"error": text, **more})
     else:
-        response = Response(render_template("error.html", status=status, text=text))
+        response = _page(status, text)
     response.status_code = status
     if status in (429, 503):
         response.headers["Retry-After"] = "5"
     return response
+
+
+def _page(status: int, text: str) -> Response:
+    """Return an error as a page; as plain text if no file can be opened for the page."""
+    try:
+        return Response(render_template("error.html", status=status, text=text))
+    except (OSError, ImportError):
+        return Response(text, mimetype="text/plain")
 
 
 def register(app: Flask) -> None:

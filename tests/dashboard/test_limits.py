@@ -223,6 +223,15 @@ def test_too_many_open_files_are_answered_with_503_and_nothing_is_renamed(
     assert not list(runs.parent.glob("*damaged*"))
 
 
+def test_an_error_needs_no_file(client, monkeypatch):
+    def none_left(*_: object, **__: object) -> str:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("dashboard.errors.render_template", none_left)
+    answer = client.get("/runs/nothing")
+    assert (answer.status_code, answer.mimetype) == (404, "text/plain")
+
+
 def test_a_read_only_folder_is_served(client, runs, monkeypatch):
     def refused(*_: object) -> None:
         raise OSError(30, "Read-only file system")
