@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from hosts_that_confirm import Confirming
 
+from controller.command import LOWEST_LIMIT_BPS
 from controller.strategies.expected_throughput import ExpectedThroughput
 from lab.topologies.topology import Link, Node, Topology
 
@@ -80,10 +81,15 @@ class Watched(Confirming):
         }
 
     def carried(self) -> dict[Wire, float]:
+        """Return the load of each link in bit/s.
+
+        A subflow at the lowest pacing rate does not count: a strategy cannot request less for it.
+        """
         found: dict[Wire, float] = {}
         for each in self.subflows.values():
             for wire in () if each.backup else self.wires(each) or ():
-                found[wire] = found.get(wire, 0.0) + float(each.expected_bps or 0)
+                rate = float(each.expected_bps or 0)
+                found[wire] = found.get(wire, 0.0) + (rate if rate > LOWEST_LIMIT_BPS else 0.0)
         return found
 
     def routes(self) -> dict[str, list[list[Wire]]]:
