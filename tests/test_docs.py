@@ -37,7 +37,7 @@ PAGES = [
 ]
 FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 DOOR = re.compile(r"(?:\./run_lab\.sh|python -m lab)(?P<rest>[^`\n|]*)")
-SHELL_VERBS = {"test", "lint", "torture"}  # of run_lab.sh itself
+SHELL_VERBS = {"test", "lint", "torture", "fast"}  # of run_lab.sh itself
 FOLDERS = ("lab/", "controller/", "dashboard/", "docs/", "scenarios/", "templates/", "tests/")
 EMULATION_S = 900
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
