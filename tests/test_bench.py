@@ -29,6 +29,7 @@ FIXED = [
     "viewers_40_p99_ms",
     "viewers_40_cpu_share",
     "vm_first_sample_s",
+    "emulated_mbps_per_processor",
     "boots_without_panic",
     "boots_with_panic",
 ]
