@@ -22,7 +22,7 @@ pytestmark = needs_emulation
 
 def test_nothing_is_left_behind_and_sudo_works():
     rounds = os.environ.get("ROUNDS", "parts").split()
-    repeats = os.environ.get("REPEATS", "2")
+    repeats = os.environ.get("REPEATS", "1")
     cleaning = shlex.join(["python", "-m", "emulation.native_clean", *rounds])
     scripts = f"python -m emulation.native_sudo && {cleaning}"
     argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "sh", "-c", scripts]
