@@ -126,4 +126,6 @@ class Executor:
         for process in self._running.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # a shell's children too
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)  # it may not lead its own group yet
             process.wait()
