@@ -11,6 +11,7 @@ Nothing is evaluated as Python. docs/worksheets.md describes the language for in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -109,6 +110,8 @@ class _Parser:
             self.scan.expect(")")
             return tree
         if (digits := self.scan.match(NUMBER)) is not None:
+            if not math.isfinite(float(digits)):
+                self.scan.fail(f"{show(digits)} is too large a number")
             return at.Number(float(digits))
         return self._call()
 

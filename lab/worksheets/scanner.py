@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from lab.errors import RequestError, show
 
-NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?")
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
 NAME = re.compile(r"[A-Za-z_]\w*")
 PATH = re.compile(r"[A-Za-z_]\w*(?:\.[\w/:-]+)*")
 WORD = re.compile(r"[\w./:-]+")
