@@ -140,8 +140,3 @@ def parts(tree: Expression) -> Iterator[Expression]:
         inner = getattr(tree, field.name)
         if is_dataclass(inner):
             yield from parts(inner)  # type: ignore[arg-type]
-
-
-def runs_of(tree: Expression) -> frozenset[str]:
-    """Return the ids of all runs that a check looks at; "" stands for the check's own run."""
-    return frozenset(each.run for each in parts(tree) if hasattr(each, "run"))

@@ -11,7 +11,7 @@ from lab.worksheets import loading
 
 @pytest.mark.parametrize("name", loading.names())
 def test_each_shipped_worksheet_is_proved_by_its_attempts(name, tmp_path):
-    """The run of the instructor is simulated here; tests/emulation makes it in the kernel."""
+    """The run of the instructor in real_kernel is simulated here, too."""
     argv = ["worksheet", "try", name, "--engine", "sim", "--runs", str(tmp_path)]
     done = CliRunner().invoke(cli, argv)
     assert done.exit_code == 0, done.output
