@@ -87,13 +87,18 @@ def until(page, condition, seconds=60):
     raise AssertionError(f"not within {seconds} s")
 
 
-def test_a_run_is_started_watched_changed_and_stopped(page, address):
+def start_run(page, address):
+    """Start a long run from the form, and wait for its page."""
     page.goto(f"{address}/scenarios/testbed_wifi_lte")
     page.select_option("#engine", "testbed")
     page.select_option("#speed", "10")
     page.fill("#duration", "6000")
     page.click("button[type=submit]")
     page.wait_for_url("**/runs/*")
+
+
+def test_a_run_is_started_watched_changed_and_stopped(page, address):
+    start_run(page, address)
     until(page, lambda: page.evaluate(POINTS) > 3)
     points_before = page.evaluate(POINTS)
     until(page, lambda: page.evaluate(POINTS) > points_before + 10)
@@ -155,12 +160,7 @@ def test_the_form_says_why_a_strategy_does_not_fit(page, address):
 
 
 def test_suggestions_show_the_number_of_their_mark_or_that_they_were_refused(page, address):
-    page.goto(f"{address}/scenarios/testbed_wifi_lte")
-    page.select_option("#engine", "testbed")
-    page.select_option("#speed", "10")
-    page.fill("#duration", "6000")
-    page.click("button[type=submit]")
-    page.wait_for_url("**/runs/*")
+    start_run(page, address)
     until(page, lambda: page.evaluate(POINTS) > 20)
     assert page.locator("#try .letter").all_inner_texts() == ["A", "B", "C"]
     page.click("#try li >> nth=2 >> button")  # this engine refuses to take a link down
