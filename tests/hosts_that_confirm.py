@@ -106,7 +106,7 @@ class Confirming:
         return [each for each in self.subflows.values() if each.user == user]
 
     def overload(self) -> float:
-        """Return the largest load of an arc, relative to its capacity."""
+        """Return the highest load of any link direction, divided by its capacity."""
         graph, carried = build_graph(self.arcs), dict[int, float]()
         for each in self.subflows.values():
             path = arc_path(graph, each.ends[0], each.path, each.ends[1])

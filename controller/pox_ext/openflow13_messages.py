@@ -96,7 +96,7 @@ def send_to_paths(data: Data | None, meter: int | None) -> bytes:
 
 
 def delete_entry(data: Data) -> bytes:
-    """Return a message that deletes the entry for the packets of `data` from table 0."""
+    """Return a FLOW_MOD that deletes from table 0 the entry for a user's address and direction."""
     return _table0(FLOW_DELETE_STRICT, data, b"")
 
 

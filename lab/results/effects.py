@@ -40,7 +40,8 @@ class Effect:
 
     @property
     def is_measured(self) -> bool:
-        """Return whether both windows are long enough and hold measurements."""
+        """Return whether the times before and after the change both hold measurements and last at
+        least `SHORTEST_S`."""
         known = self.before is not None and self.after is not None
         return known and min(self.seconds_before, self.seconds) >= SHORTEST_S
 

@@ -155,7 +155,10 @@ def is_frame(line: Table) -> bool:
 
 
 def is_event(line: Table) -> bool:
-    """Return whether an object can be a line of events.jsonl: a time, and a kind."""
+    """Return whether an object can be a line of events.jsonl.
+
+    It needs a time `t`, which is a number. `kind` must be text if it is there.
+    """
     return _has_time(line) and isinstance(line.get("kind", ""), str)
 
 

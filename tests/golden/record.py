@@ -92,7 +92,7 @@ PER_ID = (
 
 
 def cases() -> dict[str, list[str]]:
-    """Name and command-line arguments of each case."""
+    """Return the command-line arguments of each case by its name."""
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "scenarios").glob("*.yaml")):
         name = path.stem
