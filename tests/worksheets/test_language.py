@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import RequestError
@@ -59,13 +59,11 @@ condition = st.recursive(
 )
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(condition.filter(lambda tree: len(spelled(tree)) <= 500))
 def test_what_is_written_is_read_back(tree):
     assert parse(spelled(tree)) == tree
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.text(max_size=60) | st.text("()<>=.,+-*/ aofmen0123456789", max_size=80))
 def test_any_text_is_read_or_refused(text):
     with suppress(RequestError):
