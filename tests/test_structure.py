@@ -67,6 +67,7 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/run/report.py": "result.json",
     "lab/run/recorder.py": "the files of a run folder",
     "lab/run/reading.py": "the files of a run folder",
+    "lab/run/replay.py": "messages in events.jsonl",
     "lab/run/manifest.py": "manifest.json",
     "lab/run/inbox.py": "files in the inbox",
     "lab/run/forms.py": "the files of a run folder",

@@ -14,7 +14,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from lab.run.outcome import Outcome, Progress, conclude
 from lab.run.pace import CONTROLS, Pace
 from lab.run.reading import Follower
 from lab.run.recorder import Recorder
+from lab.run.replay import Message, Replay, WithoutWaiting
 from lab.run.report import Report
 from lab.run.signals import Interrupted, stop_on_signals
 from lab.scenario import targets
@@ -43,14 +44,16 @@ def run(
     engine: Engine,
     recorder: Recorder,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    replay: Replay | None = None,
 ) -> Outcome:
     """Run a scenario and return how the run ended. If the run fails, the outcome holds the error;
     no exception is raised.
 
     The engine must be able to run the scenario (`Engine.ready`). `on_progress` is called before,
-    during and after the run.
+    during and after the run. With `replay`, the run of a simulator takes its messages from there
+    instead of from its inbox, and waits for nothing.
     """
-    return _Run(scenario, engine, recorder, on_progress).outcome()
+    return _Run(scenario, engine, recorder, on_progress, replay).outcome()
 
 
 class _Run:
@@ -60,6 +63,7 @@ class _Run:
         engine: Engine,
         recorder: Recorder,
         on_progress: Callable[[Progress], None],
+        replay: Replay | None = None,
     ) -> None:
         self.scenario, self.engine, self.recorder, self.on_progress = (
             scenario,
@@ -67,12 +71,14 @@ class _Run:
             recorder,
             on_progress,
         )
+        self.replay = replay
         self.now = 0.0
         self.stop_requested = False
         self.error: LabError | None = None
         self.due = sorted(scenario.events, key=lambda event: event.at_s)
         self.started = time.time()
-        self.pace = None if engine.real_time else Pace(engine.options.speed)
+        pace = WithoutWaiting if replay else Pace
+        self.pace = None if engine.real_time else pace(engine.options.speed)
         if self.pace:
             engine.options = replace(
                 engine.options, speed=0.0
@@ -153,15 +159,19 @@ class _Run:
         while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
             event: Event = self.due.pop(0)
             self._flip(event.target, event.value, source="scenario")
-        for seq, message, problem in (
-            inbox.receive(self.recorder.folder) if self.inbox_changes.may_have_changed() else ()
-        ):
+        for seq, message, problem in self._messages():
             if problem:
                 self._note("flip", ok=False, seq=seq, error=problem)
             elif "control" in message:
                 self._control(message, seq)
             else:
                 self._flip(str(message["target"]), message.get("value"), source="inbox", seq=seq)
+
+    def _messages(self) -> Iterable[Message]:
+        if self.replay:
+            return self.replay.messages(self.now)
+        waiting = self.inbox_changes.may_have_changed()
+        return inbox.receive(self.recorder.folder) if waiting else ()
 
     def _control(self, message: dict[str, Any], seq: str) -> None:
         """Carry out the control message "stop" or, on a simulated run, "pause", "resume" or

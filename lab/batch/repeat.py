@@ -1,0 +1,92 @@
+"""Repeat a simulated run from its own files, and compare what both have measured, byte for byte.
+
+The repeated run has the scenario, the seed and the changes by hand of the first one, the latter at
+their simulated times. Only the version of the lab that made the run can repeat it: another version
+may simulate something else, and rightly so.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from lab import __version__
+from lab.engines import registry
+from lab.errors import RequestError
+from lab.run import runner
+from lab.run.digest import differing_files
+from lab.run.engine import Options
+from lab.run.manifest import commit
+from lab.run.reading import read_document, read_events
+from lab.run.recorder import Recorder
+from lab.run.replay import Replay
+from lab.scenario import engine_table
+from lab.scenario.loading import experiment, load
+from lab.scenario.schema import Scenario
+
+
+def repeat(folder: Path) -> tuple[str, ...]:
+    """Repeat the simulated run in `folder`, and return the names of the files that then differ.
+
+    The files of `lab.run.digest.MEASURED` are compared; an empty tuple says that all are the same
+    bytes. The repeated run is made in a temporary folder, which is removed. Raise `RequestError` if
+    the run cannot be repeated: it is no simulation, another version made it, it was ended by a
+    signal, or a file of one's own that it used is missing or was changed.
+    """
+    manifest, result = read_document(folder, "manifest.json"), read_document(folder, "result.json")
+    events = read_events(folder)
+    _check_engine(folder, manifest["engine"])
+    _check_version(folder, made_by(manifest["versions"]))
+    stopped = any(each.get("control") == "stop" and each.get("ok") for each in events)
+    if result["status"] != "complete" and not (result["status"] == "interrupted" and stopped):
+        raise RequestError(
+            f"repeat run {folder.name}: it ended as {result['status']}, at a moment that nothing "
+            "recorded. Only runs that were complete or stopped on the page can be repeated"
+        )
+    scenario = load(str(folder / "scenario.yaml"))
+    if experiment(scenario, manifest["engine"]) != manifest["experiment"]:
+        raise RequestError(
+            f"repeat run {folder.name}: scenario.yaml is another experiment than manifest.json "
+            "says. A file of your own that it uses has changed, or the folder was edited"
+        )
+    with tempfile.TemporaryDirectory(prefix="lab-repeat-") as place:
+        repeated = Path(place) / folder.name  # result.json holds the name
+        repeated.mkdir(mode=0o700)
+        _run(scenario, manifest["engine"], repeated, Replay(events))
+        return differing_files(folder, repeated)
+
+
+def made_by(versions: dict[str, str | None]) -> str:
+    """Return the version of the lab in the `versions` of a manifest as text: version and commit."""
+    return _version(versions.get("lab"), versions.get("commit"))
+
+
+def present() -> str:
+    """Return the version of this lab as text: version and commit."""
+    return _version(__version__, commit())
+
+
+def _version(lab: str | None, made_at: str | None) -> str:
+    return f"{lab} ({made_at})" if made_at else str(lab)
+
+
+def _check_engine(folder: Path, engine: str) -> None:
+    if engine_table.entry(engine).real_time:
+        raise RequestError(
+            f"repeat run {folder.name}: engine '{engine}' measures in real time, so no second run "
+            "has the same bytes. Only simulated runs can be repeated"
+        )
+
+
+def _check_version(folder: Path, version: str) -> None:
+    if version != present():
+        raise RequestError(
+            f"repeat run {folder.name}: version {version} made it, and this is {present()}. "
+            "Repeat it with the version that made it"
+        )
+
+
+def _run(scenario: Scenario, engine_name: str, folder: Path, replay: Replay) -> None:
+    engine = registry.create(engine_name, Options(0.0))
+    engine.ready(scenario)
+    runner.run(scenario, engine, Recorder(folder, scenario, engine_name), replay=replay)

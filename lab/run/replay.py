@@ -1,0 +1,40 @@
+"""Repeat the changes that were made by hand during a simulated run, at their simulated times.
+
+events.jsonl of the run holds each message that the run took from its inbox, and the simulated time
+at which it did so. `Replay` hands the same messages to a new run at the same times. The new run
+then writes the same lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lab.run.pace import Pace
+
+Message = tuple[str, dict[str, Any], str]  # as `lab.run.inbox.receive` yields it
+CONTENT = ("target", "control", "value")  # the keys of a message
+NEAR_S = 0.0005  # events hold their time rounded to 1 ms
+
+
+class Replay:
+    """Yield the messages of a run that has ended, when the new run reaches their times."""
+
+    def __init__(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Take the messages from `events`, the lines of events.jsonl of the run."""
+        self._left = [each for each in events if "seq" in each]
+
+    def messages(self, now_s: float) -> Iterator[Message]:
+        """Yield each message that the run had received by the simulated time `now_s`, once."""
+        while self._left and self._left[0]["t"] <= now_s + NEAR_S:
+            event = self._left.pop(0)
+            message = {key: event[key] for key in CONTENT if key in event}
+            problem = "" if message else str(event.get("error", ""))
+            yield event["seq"], message, problem
+
+
+class WithoutWaiting(Pace):
+    """Let a run go on as fast as possible, also while a replayed message pauses it."""
+
+    def wait_s(self, now_s: float) -> float:
+        return 0.0
