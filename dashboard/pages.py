@@ -13,10 +13,11 @@ from flask import Blueprint, Response, g, redirect, render_template, request, ur
 from markupsafe import Markup, escape
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import glossary, group_charts, network_api, scenario_pages, view
+from dashboard import glossary, group_charts, handout, network_api, scenario_pages, view
 from dashboard.errors import Problem
 from dashboard.http import folder_of, requested_runs, store
 from lab.batch import simulator_state
+from lab.worksheets import loading as worksheets
 
 pages = Blueprint("pages", __name__)
 FOREVER = "public, max-age=31536000, immutable"
@@ -65,6 +66,18 @@ def compare() -> str | AnyResponse:
         groups=group_charts.shown(store(), docs),
         notes=[each for each in (group_charts.scales(docs), group_charts.skipped(docs)) if each],
     )
+
+
+@pages.get("/worksheets")
+def all_worksheets() -> str:
+    return render_template("worksheets.html", worksheets=worksheets.rows())
+
+
+@pages.get("/worksheets/<name>")
+def worksheet(name: str) -> str:
+    if name not in worksheets.names():
+        raise Problem(404, f"worksheet '{name}' is unknown. Choose one from the list")
+    return handout.page(worksheets.load(name))
 
 
 @pages.get("/glossary")

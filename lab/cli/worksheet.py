@@ -1,7 +1,9 @@
-"""Define the commands `worksheet check` and `worksheet try`."""
+"""Define the commands `worksheet check`, `worksheet try` and `worksheet print`."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import click
@@ -21,7 +23,7 @@ TRIAL_SECRET = b"worksheet try"  # a trial has no class, so its seats need no se
 
 @click.group()
 def worksheet() -> None:
-    """Check and try worksheets, which are lessons that check themselves."""
+    """Check, try and print worksheets, which are lessons that check themselves."""
 
 
 @worksheet.command()
@@ -66,6 +68,22 @@ def try_(
     for each in tried:
         _print(each)
     ctx.exit(4 if any(each.surprises for each in tried) else 0)
+
+
+@worksheet.command(name="print")
+@click.argument("name")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output."
+)
+def print_(name: str, out: Path | None) -> None:
+    """Write a worksheet as a page to print.
+
+    The page is an HTML file with room to write and the figures of the networks. It holds no
+    answers. NAME is a name of `list worksheets`, or a file.
+    """
+    argv = [sys.executable, "-m", "dashboard.handout", name, *(["--out", str(out)] if out else [])]
+    sys.stdout.flush()
+    os.execv(sys.executable, argv)  # noqa: S606 - it replaces this process
 
 
 def _print(tried: Tried) -> None:

@@ -1,0 +1,132 @@
+"""Print a worksheet on paper: its steps with room to write, the figures of its networks, and no
+answer.
+
+The page is complete in itself: one HTML file without scripts, for a browser's print dialog.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from dashboard import markdown, network_api
+from lab.errors import LabError, RequestError, show
+from lab.scenario import loading as scenarios
+from lab.worksheets import loading
+from lab.worksheets.planning import variants
+from lab.worksheets.schema import Choosing, Predict, Question, Run, Step, Worksheet
+
+ROOT = Path(__file__).resolve().parents[1]
+ITS_OWN = "one value for each seat"  # stands for a variant
+
+
+def page(worksheet: Worksheet) -> str:
+    """Return a worksheet as an HTML page to print, without solutions, hints and explanations."""
+    environment = Environment(
+        loader=FileSystemLoader(ROOT / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = (ROOT / "dashboard" / "static" / "handout.css").read_text(encoding="utf-8")
+    return environment.get_template("handout.html").render(
+        worksheet=worksheet,
+        steps=[_step(each, worksheet) for each in worksheet.steps],
+        style=Markup(style),  # noqa: S704 - a file of ours
+    )
+
+
+def _step(step: Step, worksheet: Worksheet) -> dict[str, Any]:
+    """Return what the template shows of a step. It is chosen key by key, so that no answer is in
+    it."""
+    if step.text is not None:
+        figure = Markup(network_api.preview(step.drawing)) if step.drawing else ""  # noqa: S704 - ours
+        return {"kind": "text", "text": markdown.html(step.text), "figure": figure}
+    match step.task:
+        case Predict() as predict:
+            curve = predict.curve
+            return {
+                "kind": "predict",
+                "ask": predict.ask,
+                "points": predict.points,
+                "choice": predict.choice,
+                "unit": predict.number.unit if predict.number else "",
+                "curve": curve
+                and {
+                    "path": curve.path,
+                    "unit": curve.unit,
+                    "maximum": curve.maximum,
+                    "duration_s": worksheet.runs[curve.run].duration_s,
+                },
+            }
+        case Run() as run:
+            return {"kind": "run", "run": run, **_run(run)}
+        case Question() as question:
+            return {
+                "kind": "question",
+                "ask": question.ask,
+                "points": question.points,
+                "choice": question.choice,
+                "unit": question.number.unit if question.number else "",
+                "text": question.text,
+            }
+        case check:
+            return {"kind": "check", "points": check.points if check else 0}
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "title": scenarios.load(run.scenario).title,
+        "given": {key: _given(value) for key, value in run.settings.items()},
+        "choose": {key: allowed(bounds) for key, bounds in run.choose.items()},
+    }
+
+
+def _given(value: Any) -> str:
+    if isinstance(value, Mapping) and variants(value):
+        return ITS_OWN
+    return "none" if value in ((), []) else _word(value)
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else show(value)
+
+
+def allowed(bounds: Choosing) -> str:
+    """Return what a student may choose as text, such as "none or loss_aware" or "1 to 20"."""
+    if bounds.choices is not None:
+        *most, last = (_word(each) for each in bounds.choices)
+        return f"{', '.join(most)} or {last}" if most else last
+    return f"{bounds.minimum:g} to {bounds.maximum:g}"
+
+
+def main(argv: Sequence[str]) -> None:
+    """Write the page to a file or to standard output, for `./run_lab.sh worksheet print`."""
+    parser = argparse.ArgumentParser(prog="worksheet print")
+    parser.add_argument("name")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args(argv)
+    try:
+        text = page(loading.load(given.name))
+        if given.out is None:
+            click.echo(text)
+            return
+        try:
+            given.out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise RequestError(f"write {given.out}: {error.strerror}") from error
+        click.echo(f"{given.out}: open it in a browser and print it")
+    except LabError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
