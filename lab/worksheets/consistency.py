@@ -46,8 +46,8 @@ def problems(worksheet: Worksheet) -> Iterator[str]:
     if len(runs) < len(worksheet.runs):
         return  # the checks of attempts would repeat the problems of the runs
     for task in worksheet.tasks:
-        if isinstance(task, Predict) and task.curve:
-            yield from _problem(f"predict '{task.id}'", _check_is_run, task.curve.run, runs)
+        if isinstance(task, Predict) and task.drawn_over:
+            yield from _problem(f"predict '{task.id}'", _check_drawn, *task.drawn_over, runs)
     yield from _problem("solution", _check_attempt, worksheet, worksheet.solution)
     for n, attempt in enumerate(worksheet.wrong, 1):
         yield from _problem(f"wrong[{n}]", _check_attempt, worksheet, attempt)
@@ -83,6 +83,13 @@ def _check_run(run: Run, runs: Runs) -> None:
 def _check_is_run(run: str, runs: Mapping[str, Any]) -> None:
     if run not in runs:
         raise RequestError(f"run {unknown(run, runs)}")
+
+
+def _check_drawn(run: str, path: str, runs: Runs) -> None:
+    """Check that the samples of a run hold the figure over which a prediction is drawn."""
+    _check_is_run(run, runs)
+    step, scenario = runs[run]
+    check_leaf(expressions.Sampled("mean", path, 0, scenario.duration_s, run), scenario, step)
 
 
 def _check_looks(task: Task, runs: Runs) -> None:

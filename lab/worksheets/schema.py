@@ -44,11 +44,22 @@ def _parsed_number(value: float | int | str) -> float | int | str:
 
 
 class NumberRange(Part):
-    """Describe an answer that is a number: its unit and its bounds."""
+    """Describe an answer that is a number: its unit and its bounds.
+
+    With `run` and `path`, the number is drawn as a level over the figure `path` of that run.
+    """
 
     unit: str = ""
     minimum: float = 0
     maximum: float = 1_000_000
+    run: Id | None = None
+    path: Text | None = None
+
+    @model_validator(mode="after")
+    def is_drawn_or_not(self) -> NumberRange:
+        if (self.run is None) != (self.path is None):
+            raise ValueError("write run and path together, or neither of them")
+        return self
 
 
 class Curve(Part):
@@ -74,6 +85,13 @@ class Predict(Part):
     choice: Annotated[tuple[Text, ...], Field(min_length=2, max_length=12)] | None = None
     curve: Curve | None = None
     points: Points = 1
+
+    @property
+    def drawn_over(self) -> tuple[str, str] | None:
+        """Return the run and the figure of its samples over which the prediction is drawn, or None
+        if it is not drawn."""
+        of = self.curve or self.number
+        return (of.run, of.path) if of is not None and of.run and of.path else None
 
     @model_validator(mode="after")
     def is_of_one_kind(self) -> Predict:

@@ -121,6 +121,17 @@ def test_every_shipped_worksheet_is_valid():
         ("solution/answers", {"guess": 21}, "21 is out of range"),
         ("solution/choices", {"first": {"multipath.cc": "cubic"}}, "is not allowed. Choose"),
         ("wrong/0/fails", ["gaol"], "wrong[1].fails: 'gaol' is unknown (did you mean 'goal'?)"),
+        ("steps/1/predict/number/path", "user.mp.mbps", "write run and path together"),
+        (
+            "steps/1/predict/number",
+            {"run": "first", "path": "user.mp.mps"},
+            "predict 'guess': 'user.mp.mps': 'mps' is unknown",
+        ),
+        (
+            "steps/1/predict",
+            {"id": "guess", "ask": "x", "curve": {"run": "firs", "path": "a", "maximum": 1}},
+            "predict 'guess': run 'firs' is unknown",
+        ),
         ("goal", ["x"], "unknown key 'goal' (did you mean 'goals'?)"),
     ],
 )
