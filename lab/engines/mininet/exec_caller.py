@@ -23,10 +23,12 @@ from pathlib import Path
 from lab.engines.mininet.execute import MACHINE, PROMPT, Request
 from lab.engines.mininet.machine import shell
 from lab.errors import LabError, RequestError, unknown
+from lab.run import process
 
 POLL_S = 0.1
 KEYS_S = 0.03  # between two copies of keystrokes and output of a terminal
 START_TIMEOUT_S = 60
+ALIVE_S = 2.0  # between two checks that the run is running
 CHUNK = 65536
 
 
@@ -94,12 +96,14 @@ class _Output:
     def __init__(self, file: Path, folder: Path) -> None:
         self._file, self._folder = file, folder
         self._positions = {".out": 0, ".err": 0, ".windows": 0}
+        self._alive_until_s = 0.0
 
     def follow(self, poll_s: float, keys: bool) -> int:
         """Copy the output to this process until the command ends, and return its exit status.
 
         With `keys`, also pass on the keystrokes of this process. The files are read every `poll_s`
-        seconds. Raises `LabError` if the run ends, or does not start the command in time.
+        seconds. Raises `LabError` if the run ends or is lost, or does not start the command in
+        time.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         status = self._file.with_suffix(".status")
@@ -114,6 +118,10 @@ class _Output:
                 return int(done)
             if not self._file.parent.is_dir():
                 raise LabError("exec: the run has ended")
+            if not self._run_is_alive():
+                raise LabError(
+                    f"exec: the run in {self._folder} was lost, because its process or its VM ended"
+                )
             if not self._file.with_suffix(".out").exists() and time.monotonic() > deadline:
                 self._file.unlink(missing_ok=True)
                 raise LabError(
@@ -124,6 +132,16 @@ class _Output:
                 self._copy_keys(poll_s)
             else:
                 time.sleep(poll_s)
+
+    def _run_is_alive(self) -> bool:
+        """Return whether the process of the run is running; find this out every `ALIVE_S`."""
+        now_s = time.monotonic()
+        if now_s >= self._alive_until_s:
+            manifest = json.loads((self._folder / "manifest.json").read_text())
+            if not process.alive(manifest, self._folder):
+                return False
+            self._alive_until_s = now_s + ALIVE_S
+        return True
 
     def _new(self, suffix: str) -> bytes:
         """Return what was appended to the file with this suffix since the last call, as bytes."""

@@ -1,6 +1,8 @@
 """`exec`: requests and their output in the run folder."""
 
 import json
+import os
+import subprocess
 import threading
 import time
 
@@ -9,11 +11,17 @@ import pytest
 from lab.engines.mininet import exec_caller, execute
 from lab.engines.mininet.machine.processes import start_time
 from lab.errors import LabError, RequestError
+from lab.run import process
 
 
 @pytest.fixture
 def started():
     return []
+
+
+def write_manifest(run, pid):
+    manifest = {"pid": pid, "pid_started": process.started(pid), "boot_id": process.boot_id()}
+    (run / "manifest.json").write_text(json.dumps(manifest))
 
 
 @pytest.fixture
@@ -24,6 +32,7 @@ def folder(tmp_path, monkeypatch, started):
     run = tmp_path / "runs" / "r1"
     (run / "pox").mkdir(parents=True)
     (run / "pox" / "topology.json").write_text(json.dumps({"hosts": {"ue1": []}}))
+    write_manifest(run, os.getpid())
 
     def inside(host, argv):
         if host == "ue1" and argv[0] == "lost":
@@ -56,6 +65,16 @@ def test_an_unknown_host_lists_the_known_ones(folder):
 def test_a_run_that_has_ended_is_refused(tmp_path):
     with pytest.raises(RequestError, match="no emulation serves this run"):
         exec_caller.main("r0", "ue1", ["true"], tmp_path)
+
+
+def test_a_command_ends_when_its_run_is_lost(folder, monkeypatch):
+    monkeypatch.setattr(exec_caller, "ALIVE_S", 0.05)
+    runner = subprocess.Popen(["sleep", "60"])
+    write_manifest(folder, runner.pid)
+    threading.Timer(0.3, runner.kill).start()
+    with pytest.raises(LabError, match="was lost, because its process or its VM ended"):
+        exec_caller.main("r1", "ue1", ["sleep", "60"], folder.parent)
+    runner.wait()
 
 
 def test_a_command_that_cannot_start_returns_the_reason(folder, capfdbinary):

@@ -201,6 +201,7 @@ def test_kvm_is_used_where_it_works(tmp_path, monkeypatch, kvm):
     argv = guest.boot_argv(Path("/c/boot/vmlinuz-1"), tmp_path)
     assert ("--disable-kvm" in argv) is not kvm
     assert (f"--qemu-opt={guest.EMULATED_PROCESSOR}" in argv) is not kvm
+    assert ("maxcpus=1" in argv) is not kvm
 
 
 @pytest.mark.parametrize("kvm", [True, False])
@@ -240,6 +241,16 @@ GUEST = """
 echo out; echo err >&2; cat {file}
 ovs-vsctl --retry --timeout=60 --bare --columns=name list interface >/dev/null &&
     modinfo -n mac80211_hwsim >/dev/null && echo switches
+until tc filter show dev lab-patches ingress | grep -q matchall; do sleep 0.1; done
+mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing
+cd /sys/kernel/tracing
+echo p:patch jump_label_update >kprobe_events
+echo 1 >events/kprobes/patch/enable
+ping -q -c 2 -i 0.2 127.0.0.1 >/dev/null
+ip link add own type ifb && tc qdisc add dev own clsact &&
+    tc filter add dev own ingress matchall action ok && ip link del own &&
+    echo "$(nproc) processors, $(grep -c patch: trace) patches of the kernel"
+cd /
 echo hello >{shared}/hello
 exec 7<>/run/never
 until [ -e {shared}/inbox/1.json ]; do read -r -t 0.02 -u 7; done
@@ -290,7 +301,13 @@ def test_a_command_in_the_vm(tmp_path, tmp_path_factory):
         | {"end": round(time.monotonic() - began, 1)}
     )
     printed = (tmp_path / "vm/output.txt").read_text().splitlines()
-    assert printed == ["out", "a law", "switches", "interrupted"]
+    assert printed == [
+        "out",
+        "a law",
+        "switches",
+        "2 processors, 0 patches of the kernel",
+        "interrupted",
+    ]
     assert times["there and back"] < 0.5
     assert (tmp_path / "vm/errors.txt").read_text() == "err\n"
     assert machines() == before

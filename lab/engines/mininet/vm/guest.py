@@ -46,6 +46,8 @@ KERNEL_OPTIONS = (
     "audit=0",
     "loglevel=5",
 )
+# without KVM: the guest starts its second processor itself (code_patching.sh)
+EMULATED_KERNEL_OPTIONS = ("maxcpus=1", "noreplace-smp")
 # without KVM these are slow: copying byte by byte (erms, fsrm), memory protection (smap, smep),
 # five levels of page tables (la57) and wide registers (avx)
 EMULATED_PROCESSOR = "max,-erms,-fsrm,-smap,-smep,-la57,-avx,-avx2"
@@ -147,15 +149,21 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
     argv += ["--disable-microvm", "--force-9p", "--verbose", "--show-boot-console"]
     for folder in OVERLAID:
         argv += ["--overlay-rwdir", folder]
-    for option in KERNEL_OPTIONS:
+    kvm = vm_kernel.kvm_works(image)
+    for option in kernel_options(kvm):
         argv += ["--kopt", option]
-    if not vm_kernel.kvm_works(image):
+    if not kvm:
         argv += ["--disable-kvm", "--qemu-opt=-cpu", f"--qemu-opt={EMULATED_PROCESSOR}"]
     for each in hidden_folders():
         # writable folders are mounted first: a read-only one that contains the shared folder would
         # hide it, so it is mounted writable
         argv += ["--rwdir" if shared.is_relative_to(each) else "--rodir", each]
     return [*argv, "--rwdir", str(shared)]
+
+
+def kernel_options(kvm: bool) -> tuple[str, ...]:
+    """Return the options of the guest's kernel; `kvm` says whether QEMU uses KVM."""
+    return KERNEL_OPTIONS if kvm else KERNEL_OPTIONS + EMULATED_KERNEL_OPTIONS
 
 
 def hidden_folders() -> list[str]:

@@ -20,7 +20,9 @@ start_switches() {
     say "switches are running"
 }
 
+. "$project/lab/engines/mininet/vm/code_patching.sh"
 prepare_booted() {
+    start_second_processor
     # Set the clock from the time stamp that the machine's file system gives a file, to a few tenths
     # of a second. The guest's own clock starts at a full second.
     : >"$folder/clock"
@@ -31,7 +33,7 @@ prepare_booted() {
     ip link set lo up
     # The switches and the radios' module take seconds, and the command starts meanwhile. A command
     # that needs them waits for them: ovs-vsctl --retry, modprobe.
-    { start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf cls_matchall act_mirred; modprobe ifb numifbs=0; modprobe mac80211_hwsim radios=0; say "modules are loaded"; } &
+    { start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf cls_matchall act_mirred; modprobe ifb numifbs=0; patch_code_now; modprobe mac80211_hwsim radios=0; say "modules are loaded"; } &
 }
 [ -d /run/warm ] || prepare_booted # a restored VM has all this (snapshot_init.sh)
 

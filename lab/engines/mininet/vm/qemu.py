@@ -68,7 +68,7 @@ def argv(
         *("-machine", "q35,memory-backend=ram", *processor, "-smp", guest.CPUS),
         *("-m", guest.MEMORY, "-object", f"{ram},share={'off' if restore else 'on'}"),
         *("-kernel", str(kernel), "-initrd", str(files.initramfs)),
-        *("-append", " ".join(["console=ttyS0", "panic=-1", *guest.KERNEL_OPTIONS])),
+        *("-append", " ".join(["console=ttyS0", "panic=-1", *guest.kernel_options(kvm)])),
         *("-drive", drive, "-device", "virtio-blk-pci,drive=root"),
         *("-fsdev", host, "-device", "virtio-9p-pci,fsdev=host,mount_tag=hostroot"),
         *("-fsdev", own, "-device", "virtio-9p-pci,fsdev=own,mount_tag=shared"),

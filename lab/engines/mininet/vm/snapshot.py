@@ -231,8 +231,8 @@ def _name(kernel: Path, kvm: bool) -> str:
     files, shared = Files(Path("snapshot")), Path("shared")
     command = qemu.argv(kernel, files, shared, (0, 1), kvm=kvm, restore=False)
     program = Path(shutil.which("qemu-system-x86_64") or "/").resolve()
-    scripts = [snapshot_image.INIT, snapshot_image.WARM_PYTHON, snapshot_image.ROOT]
-    scripts.append(Path(snapshot_image.__file__))
+    image = snapshot_image
+    scripts = [image.INIT, image.CODE_PATCHING, image.WARM_PYTHON, image.ROOT, Path(image.__file__)]
     interpreter = (sys.executable, sys.prefix, sys.base_prefix, str(upstreams.cache()))
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in scripts]
     parts = [command, _stamp(program), _stamp(kernel), str(guest.PROJECT), interpreter, digests]

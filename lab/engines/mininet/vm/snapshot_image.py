@@ -24,6 +24,7 @@ from lab.engines.mininet.vm import guest, vm_kernel
 from lab.errors import LabError
 
 INIT = guest.HERE / "snapshot_init.sh"
+CODE_PATCHING = guest.HERE / "code_patching.sh"
 WARM_PYTHON = guest.HERE / "warm_python.py"
 ROOT = guest.HERE / "restored_root.py"
 FIRST_INIT = """#!/bin/sh
@@ -42,7 +43,19 @@ WITH_OPTIONS = {"ifb", "mac80211_hwsim"}  # snapshot_init.sh loads these itself
 PROGRAMS = (
     *("bash", "sh", "busybox", "mount", "umount", "cat", "cp", "mv", "rm", "ln", "mkdir", "mkfifo"),
     *("mountpoint", "sleep", "date", "stat", "sync", "touch", "env", "pgrep", "ps", "kill"),
-    *("modprobe", "sysctl", "ip", "tc", "ss", "ethtool", "ifconfig", "iw", "hostapd", "mnexec"),
+    *(
+        "modprobe",
+        "sysctl",
+        "ip",
+        "tc",
+        "ss",
+        "ethtool",
+        "ifconfig",
+        "iw",
+        "hostapd",
+        "mnexec",
+        "ping",
+    ),
     *("ovs-vsctl", "ovs-ofctl", "ovs-vswitchd", "ovsdb-server", "bpftool"),
 )
 DATA = (
@@ -122,7 +135,13 @@ def collect(image: Image, kernel: Path) -> None:
     venv = [Path(sys.prefix, "pyvenv.cfg"), *_site_packages().glob("*.pth")]
     for path in (*binaries, *libraries, *warm, *data, *venv, *_standard_library()):
         image.add(path)
-    for path in (upstreams.hwsim_mgmt(), WARM_PYTHON, ROOT, *map(upstreams.folder, SOURCES)):
+    for path in (
+        upstreams.hwsim_mgmt(),
+        CODE_PATCHING,
+        WARM_PYTHON,
+        ROOT,
+        *map(upstreams.folder, SOURCES),
+    ):
         image.add(path)
     _add_modules(image, kernel)
     image.write("snapshot_init.sh", INIT.read_text())

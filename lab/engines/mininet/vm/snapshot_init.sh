@@ -8,6 +8,7 @@ say() {
     echo "$uptime $*" >/dev/console
 }
 
+. "$PROJECT/lab/engines/mininet/vm/code_patching.sh"
 mount -t tmpfs run /run
 mkdir -p /dev/pts /dev/shm
 ln -s /proc/self/fd /dev/fd # nothing else makes these; bash and students use them
@@ -20,9 +21,11 @@ mount -t debugfs debugfs /sys/kernel/debug
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t bpf bpf /sys/fs/bpf
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
+start_second_processor
 ip link set lo up
 modprobe -a $MODULES
 modprobe ifb numifbs=0
+patch_code_now
 modprobe mac80211_hwsim radios=0
 say "modules are loaded"
 
