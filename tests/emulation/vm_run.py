@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,15 @@ def mean(
     start: float = 0,
     end: float = 1e9,
 ) -> float:
-    """Return the mean of a figure over the samples with start < t <= end, without missing ones."""
-    values = [
-        value for each in samples if start < each["t"] <= end and (value := pick(each)) is not None
+    """Return the mean over time of a figure between `start` and `end`, without missing samples.
+
+    A sample stands for the time since the sample before it.
+    """
+    pairs = pairwise([{"t": 0.0}, *samples])
+    weighted = [
+        (value, each["t"] - before["t"])
+        for before, each in pairs
+        if start < each["t"] <= end and (value := pick(each)) is not None
     ]
-    assert values, f"nothing was sampled between {start} and {end} s"
-    return sum(values) / len(values)
+    assert weighted, f"nothing was sampled between {start} and {end} s"
+    return sum(value * s for value, s in weighted) / sum(s for _, s in weighted)
