@@ -88,6 +88,7 @@ def test_a_run_that_does_not_answer_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "r" / "exec").mkdir(parents=True)
     (tmp_path / "r" / "pox").mkdir()
     (tmp_path / "r" / "pox" / "topology.json").write_text('{"hosts": {"ue1": []}}')
+    write_manifest(tmp_path / "r", os.getpid())
     with pytest.raises(LabError, match="the run did not start the command"):
         exec_caller.main("r", "ue1", ["true"], tmp_path)
     assert not list((tmp_path / "r" / "exec").iterdir())
