@@ -1,27 +1,21 @@
 """`exec`: requests and their output in the run folder."""
 
 import json
-import os
 import subprocess
 import threading
 import time
 
 import pytest
+from runner_manifest import write_manifest
 
 from lab.engines.mininet import exec_caller, execute
 from lab.engines.mininet.machine.processes import start_time
 from lab.errors import LabError, RequestError
-from lab.run import process
 
 
 @pytest.fixture
 def started():
     return []
-
-
-def write_manifest(run, pid):
-    manifest = {"pid": pid, "pid_started": process.started(pid), "boot_id": process.boot_id()}
-    (run / "manifest.json").write_text(json.dumps(manifest))
 
 
 @pytest.fixture
@@ -32,7 +26,7 @@ def folder(tmp_path, monkeypatch, started):
     run = tmp_path / "runs" / "r1"
     (run / "pox").mkdir(parents=True)
     (run / "pox" / "topology.json").write_text(json.dumps({"hosts": {"ue1": []}}))
-    write_manifest(run, os.getpid())
+    write_manifest(run)
 
     def inside(host, argv):
         if host == "ue1" and argv[0] == "lost":
@@ -88,7 +82,7 @@ def test_a_run_that_does_not_answer_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "r" / "exec").mkdir(parents=True)
     (tmp_path / "r" / "pox").mkdir()
     (tmp_path / "r" / "pox" / "topology.json").write_text('{"hosts": {"ue1": []}}')
-    write_manifest(tmp_path / "r", os.getpid())
+    write_manifest(tmp_path / "r")
     with pytest.raises(LabError, match="the run did not start the command"):
         exec_caller.main("r", "ue1", ["true"], tmp_path)
     assert not list((tmp_path / "r" / "exec").iterdir())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from built_network import built, needs_nodes
+from runner_manifest import write_manifest
 
 from lab.engines.mininet import exec_caller, execute
 from lab.topologies.topology_file import describe
@@ -33,6 +34,7 @@ def run(built, tmp_path, monkeypatch):
     description = describe(built.topology, built.wiring)
     (folder / "pox" / "topology.json").write_text(json.dumps(description))
 
+    write_manifest(folder)
     sample = {"user": {"ue1": {"x_m": 3.0, "y_m": 4.0}}}
     (folder / "samples.jsonl").write_text(json.dumps(sample) + "\n")
 
