@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 
@@ -15,7 +16,7 @@ QUICK = [*parsers.ALL, *folders.ALL, http.Http, kills.Runners, kills.Stores, mac
 
 @pytest.mark.parametrize("kind", QUICK, ids=lambda kind: kind.name)
 def test_one_trial_finds_nothing(kind, tmp_path):
-    outcome = campaign.run(kind(tmp_path), seed=1, minutes=0)
+    outcome = campaign.run(kind(tmp_path), seed=1, minutes=0, numbers=(0,))
     if outcome.skipped:
         pytest.skip(outcome.skipped)
     assert outcome.failures == []
@@ -35,11 +36,11 @@ class Faulty(Campaign):
 
 
 def test_failures_are_listed_with_how_to_repeat_them(tmp_path):
-    outcome = campaign.run(Faulty(tmp_path), seed=4, minutes=0.01)
+    outcome = campaign.run(Faulty(tmp_path), seed=4, minutes=0.01, numbers=itertools.count())
     assert len(outcome.failures) == campaign.MOST_FAILURES
     assert {text.partition(" ")[0] for _, text in outcome.failures} == {"answered", "KeyError:"}
     number, text = outcome.failures[0]
-    again = campaign.run(Faulty(tmp_path), seed=4, minutes=1, only=number)
+    again = campaign.run(Faulty(tmp_path), seed=4, minutes=1, numbers=(number,))
     assert again.failures == [(number, text)]
     assert f"--only faulty --seed 4 --trial {number}" in campaign.table([outcome], 4)
 
@@ -55,7 +56,7 @@ def test_a_hang_is_a_failure(tmp_path):
                 time.sleep(5)
             return Counts()
 
-    outcome = campaign.run(Slow(tmp_path), seed=1, minutes=0)
+    outcome = campaign.run(Slow(tmp_path), seed=1, minutes=0, numbers=(0,))
     assert outcome.failures == [(0, "no end within 0.05 s")]
 
 

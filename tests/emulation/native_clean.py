@@ -10,77 +10,24 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
+
+from emulation.machine_state import State, difference, leftovers, processes, state
 
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = [sys.executable, "-m", "lab"]
 SCENARIO = ["testbed_wifi_lte", "--engine", "mininet", "--strategy", "meter_throttling"]
 RUN = [*LAB, "run", *SCENARIO, "--quiet"]
-SETTINGS = ("fs.file-max", "kernel.pty.max", "net.mptcp", "net.core", "net.ipv4")
-OURS = (b"pox.py", b"hostapd", b"traffic.py", b"ap_agent", b"mininet:", b"lab\0run", b"wmediumd")
-START_S, SETTLE_S = 400, 3
-CLEAN_S = 20
-State = dict[str, set[str]]
-
-
-def output(*argv: str) -> list[str]:
-    """Return the lines a command prints."""
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
-
-
-def processes() -> Iterator[tuple[int, bytes]]:
-    """Yield number and command line of every process except the kernel's threads."""
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and int(folder.name) != os.getpid():
-            try:
-                command = (folder / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if command:
-                yield int(folder.name), command
+START_S, CLEAN_S = 400, 20
 
 
 def of_a_run(word: bytes) -> list[int]:
     return sorted(pid for pid, command in processes() if word in command)
-
-
-def mininet_files(folder: str) -> Iterator[Path]:
-    """Yield files with a word that begins with mn; random names may contain these letters."""
-    for file in Path(folder).iterdir():
-        if re.search(r"(?<![A-Za-z0-9])mn", file.name):
-            yield file
-
-
-def state() -> State:
-    """Return everything that a run could leave on a machine."""
-    radios, bpf = Path("/sys/class/ieee80211"), Path("/run/multipath-lab")
-    return {
-        "bridges": set(output("ovs-vsctl", "list-br")),
-        "controllers": set(output("ovs-vsctl", "--bare", "--columns=target", "list", "controller")),
-        "interfaces": {each.name for each in Path("/sys/class/net").iterdir()},
-        "radios": {each.name for each in radios.iterdir()} if radios.exists() else set(),
-        "qdiscs": {" ".join(line.split()[:5]) for line in output("tc", "qdisc", "show")},
-        "namespaces": {line.split()[0] for line in output("lsns", "--noheadings", "--type", "net", "--output", "NS")},
-        "processes": {f"{pid} {command[:80]!r}" for pid, command in processes() if any(word in command for word in OURS)},
-        "mounts": {line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()},
-        "settings": {line for name in SETTINGS for line in output("sysctl", "-a", "--pattern", f"^{name.replace('.', '[.]')}") if steady(line)},
-        "files": {str(each) for each in (*bpf.rglob("*"), *mininet_files("/tmp"), *mininet_files("/var/run"))},
-    }  # fmt: skip
-
-
-def steady(setting: str) -> bool:
-    """Return whether a setting is neither a counter nor of a single interface."""
-    of_all = not setting.startswith(("net.ipv4.conf.", "net.ipv4.neigh.")) or setting.split(".")[
-        3
-    ] in ("all", "default")
-    return of_all and not any(word in setting for word in ("nf_conntrack", "tcp_fastopen_key"))
 
 
 class Run:
@@ -130,21 +77,9 @@ def passed(check: str, holds: bool, why: str = "") -> None:
     print(f"PASS {check}", flush=True)
 
 
-def difference(before: State, after: State) -> list[str]:
-    """List what was added and what was removed."""
-    return [
-        f"{what}: {sign}{each}"
-        for what in before
-        for sign, only in (("+", after[what] - before[what]), ("-", before[what] - after[what]))
-        for each in sorted(only)
-    ]
-
-
 def untouched(check: str, before: State) -> None:
-    """Check that the machine is as before; the kernel removes some things in the background."""
-    deadline = time.monotonic() + SETTLE_S
-    while (left := difference(before, state())) and time.monotonic() < deadline:
-        time.sleep(0.2)
+    """Check that the machine is as before."""
+    left = leftovers(before)
     passed(check, not left, "; ".join(left[:20]))
 
 

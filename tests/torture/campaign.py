@@ -6,12 +6,11 @@ trial of more than `HANGS_AFTER_S`, is a failure, too.
 
 from __future__ import annotations
 
-import itertools
 import random
 import signal
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +65,7 @@ class Campaign:
     def __init__(self, folder: Path) -> None:
         """`folder` is empty and belongs to this campaign."""
         self.folder = folder
+        self.seed, self.number = 0, 0  # of the present trial
 
     def prepare(self) -> None:
         """Do once what all trials need. Raise `Impossible` if this machine lacks something."""
@@ -78,15 +78,16 @@ class Campaign:
         """End what `prepare` has started."""
 
 
-def run(campaign: Campaign, seed: int, minutes: float, only: int | None = None) -> Outcome:
-    """Make trials for `minutes`, at least one; or the trial with the number `only`."""
+def run(campaign: Campaign, seed: int, minutes: float, numbers: Iterable[int]) -> Outcome:
+    """Make the trials with these numbers, at least one, and no more after `minutes`."""
     outcome, began = Outcome(campaign.name), time.monotonic()
     try:
         campaign.prepare()
-        for number in itertools.count() if only is None else (only,):
+        for number in numbers:
             late = time.monotonic() - began > 60 * minutes
-            if (number and late and only is None) or len(outcome.failures) == MOST_FAILURES:
+            if (outcome.trials and late) or len(outcome.failures) == MOST_FAILURES:
                 break
+            campaign.seed, campaign.number = seed, number
             outcome.trials += 1
             rng = random.Random(f"{campaign.name}/{seed}/{number}")
             try:

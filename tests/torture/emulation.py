@@ -1,7 +1,9 @@
-"""A campaign of emulations in a row inside the virtual machine, a quarter of them killed.
+"""A campaign of emulations in a row inside one virtual machine, more than a quarter of them killed.
 
-It runs only if it is named, because it takes the whole machine: `--only emulation --runs N`. The
-virtual machine is booted once; `python -m torture.emulation SEED RUNS` is what runs inside, as root.
+It runs only if it is named, because it takes the whole machine: `--only emulation --runs N`. Each
+trial is one short run. In three of ten, one program of the run is killed at a random moment. After
+each run, the virtual machine must be as before. `--record FILE` appends one line of JSON per
+trial, and a later sitting with the same seed and FILE goes on after the last one.
 """
 
 from __future__ import annotations
@@ -9,27 +11,52 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from torture.campaign import Campaign, Counts, Failed
+from torture.campaign import Campaign, Counts, Failed, Impossible
+from torture.in_the_vm import RUNNER, WORDS, Job
 
 ROOT = Path(__file__).resolve().parents[2]
-LAB = [sys.executable, "-m", "lab"]
-VICTIMS = {  # a word in the command line of the process to kill
-    "hostapd": b"hostapd",
-    "ovs-vswitchd": b"ovs-vswitchd",
-    "POX": b"pox.py",
-    "AP agent": b"programs.ap_agent",
-    "host agent": b"programs.host_agent",
-    "runner": b"lab\0run",
-}
-STARTED_WITHIN_S, ENDS_WITHIN_S = 300, 300
-DONE = "TORTURE "  # begins the line of JSON that ends the output
+KEPT = ROOT / "data" / "torture"  # folders of runs in which something was wrong
+KILLED = 0.3
+DURATION_S = 4
+SCENARIOS = (
+    ("two_paths",),
+    ("two_paths", "--strategy", "loss_aware"),
+    ("three_paths",),
+    ("pooling", "--strategy", "expected_throughput"),
+    ("testbed_wifi_lte", "--strategy", "meter_throttling"),
+    ("testbed_wifi_lte",),
+    ("moving_users", "--set", "topology.users=4"),
+)
+WITH_CELLS = SCENARIOS[4:]
+NEED_CELLS = ("hostapd", "AP agent")
+LONGEST_WAIT_S = {RUNNER: 25.0}  # from the start of the victim to its end; the others:
+WAIT_S = 9.0
+BOOT = """
+import sys
+from pathlib import Path
+from lab.engines.mininet.vm import launch
+folder = sys.argv[1]
+argv = [sys.executable, "-m", "torture.in_the_vm", folder]
+sys.exit(launch.run_in_vm(launch.GuestCommand(argv, Path(folder)), wait=True))
+"""
+POLL_S = 0.3
+
+
+def draw(rng: random.Random, number: int) -> Job:
+    """Return a random job."""
+    victim = rng.choice([*WORDS, RUNNER]) if rng.random() < KILLED else ""
+    scenario = rng.choice(WITH_CELLS if victim in NEED_CELLS else SCENARIOS)
+    argv = [*scenario, "--duration", str(DURATION_S), "--seed", str(rng.randrange(1000))]
+    after_s = round(rng.uniform(0, LONGEST_WAIT_S.get(victim, WAIT_S)), 1) if victim else 0.0
+    return Job(number, argv, victim, after_s)
 
 
 class Emulation(Campaign):
@@ -37,91 +64,91 @@ class Emulation(Campaign):
     what = (
         "runs in a row in the virtual machine, killing hostapd, Open vSwitch, POX, agents, runner"
     )
-    hangs_after_s = 6 * 3600.0
+    hangs_after_s = 900.0
     in_turn = False
-    runs = 4
+    record: Path | None = None
+
+    def prepare(self) -> None:
+        """Start the virtual machine, and wait until it has made its first run."""
+        self.job, self.shared = 0, self.folder / "shared"
+        self.shared.mkdir()
+        environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+        self.console = self.folder / "console.txt"
+        with self.console.open("w") as console:
+            self.vm = subprocess.Popen(
+                [sys.executable, "-c", BOOT, str(self.shared)],
+                cwd=ROOT,
+                env=environment,
+                stdout=console,
+                stderr=console,
+            )
+        try:
+            first = self.answer()
+        except Failed as problem:
+            raise Impossible(str(problem)) from problem
+        if first["problem"]:
+            raise Impossible(f"the first run failed: {first['problem']}")
+
+    def answer(self) -> dict[str, Any]:
+        """Wait for the answer to the present job and return it."""
+        file = self.shared / f"{self.job}.answer.json"
+        while not file.exists():
+            if self.vm.poll() is not None:
+                errors = self.shared / "vm" / "errors.txt"
+                inside = errors.read_text() if errors.exists() else ""
+                raise Failed(f"the VM ended: {(inside + self.console.read_text())[-600:]}")
+            time.sleep(POLL_S)
+        found: dict[str, Any] = json.loads(file.read_text())
+        return found
 
     def trial(self, rng: random.Random) -> Counts:
-        inside = f"PYTHONPATH={ROOT}:{ROOT / 'tests'} {sys.executable} -m torture.emulation"
-        command = f"{inside} {rng.getrandbits(32)} {self.runs}"
-        argv = [*LAB, "vm", "--", "sh", "-c", f"cd {ROOT} && {command}"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
-        print(done.stdout[-4000:], file=sys.stderr)
-        lines = [line for line in done.stdout.splitlines() if line.startswith(DONE)]
-        if not lines:
-            raise Failed(f"status {done.returncode}: {(done.stdout + done.stderr)[-300:]}")
-        found = json.loads(lines[-1].removeprefix(DONE))
-        if found["failures"]:
-            raise Failed("; ".join(found["failures"]))
-        return Counts(found["runs"], found["kills"])
+        """Make one run."""
+        self.job += 1
+        job = draw(rng, self.job)
+        draft = self.shared / "draft-of-job"
+        draft.write_text(json.dumps(asdict(job)))
+        draft.rename(self.shared / f"{self.job}.json")
+        answer = self.answer()
+        self.write(job, answer)
+        what = f"{' '.join(job.argv)}"
+        if job.victim:
+            what += f", {job.victim} killed {job.after_s} s after its start"
+        wrong = "; ".join(filter(None, (answer["problem"], *answer["left"][:5])))
+        print(f"{what}: {wrong or 'as it should be'}", file=sys.stderr, flush=True)
+        if wrong:
+            self.keep()
+            raise Failed(f"{what}: {wrong}")
+        return Counts(1, int(answer["killed"]))
 
+    def write(self, job: Job, answer: dict[str, Any]) -> None:
+        """Append what happened to the record."""
+        if self.record:
+            line = {"seed": self.seed, **asdict(job), **answer, "number": self.number}
+            with self.record.open("a") as file:
+                file.write(json.dumps(line) + "\n")
 
-def inside(seed: int, runs: int) -> None:
-    """Make the runs and print what was found. This happens inside the virtual machine."""
-    from emulation.native_clean import difference, state
+    def keep(self) -> None:
+        """Keep the folder of the present run."""
+        folder = self.shared / str(self.job)
+        if folder.exists():
+            name = f"{time.strftime('%H%M%S')}-{self.seed}-{self.number}"
+            shutil.copytree(folder, KEPT / name, dirs_exist_ok=True)
 
-    rng, kills, failures = random.Random(seed), 0, []
-    folder = Path(tempfile.mkdtemp())
-    before = None
-    for number in range(runs + 1):  # the first one only settles the machine
-        victim = rng.choice(list(VICTIMS)) if number % 4 == 2 else None
-        problem = one_run(folder / str(number), victim, rng)
-        kills += victim is not None
-        subprocess.run([*LAB, "clean"], cwd=ROOT, check=False, capture_output=True)
-        if victim == "ovs-vswitchd":  # as an administrator would
-            argv = ["ovs-vswitchd", "--pidfile", "--detach", "--log-file"]
-            subprocess.run(argv, check=False, capture_output=True)
-        time.sleep(3)
-        after = state()
-        leftovers = difference(before, after) if before else []
-        before = after
-        what = f"run {number}" + (f", {victim} killed" if victim else "")
-        print(f"{what}: {problem or 'as it should be'}; left: {leftovers or 'nothing'}", flush=True)
-        if problem or leftovers:
-            failures.append(f"{what}: {problem} {leftovers[:5]}")
-    print(DONE + json.dumps({"runs": runs, "kills": kills, "failures": failures}), flush=True)
+    def recorded(self, seed: int) -> int:
+        """Return how many trials of a seed are in the record."""
+        if not self.record or not self.record.exists():
+            return 0
+        lines = map(json.loads, self.record.read_text().splitlines())
+        return max((line["number"] + 1 for line in lines if line["seed"] == seed), default=0)
 
-
-def one_run(out: Path, victim: str | None, rng: random.Random) -> str:
-    """Make one run, and kill `victim` in it. Return what is wrong, an empty text if nothing is."""
-    argv = [*LAB, "run", "testbed_wifi_lte", "--engine", "mininet", "--quiet", "--duration", "6"]
-    argv += ["--strategy", "meter_throttling", "--set", "rate_scale=0.1", "--out", str(out)]
-    process = subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    if victim:
-        deadline = time.monotonic() + STARTED_WITHIN_S
-        while not (out / "samples.jsonl").exists() or not (out / "samples.jsonl").stat().st_size:
-            if process.poll() is not None or time.monotonic() > deadline:
-                break
-            time.sleep(0.2)
-        time.sleep(rng.uniform(0, 4))
-        kill(VICTIMS[victim])
-    try:
-        _, errors = process.communicate(timeout=ENDS_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return f"no end within {ENDS_WITHIN_S} s"
-    if "Traceback" in errors:
-        return errors[-300:]
-    result = json.loads((out / "result.json").read_text()) if (out / "result.json").exists() else {}
-    if victim is None and (process.returncode or result.get("status") != "complete"):
-        return f"status {process.returncode}: {errors[-300:]}"
-    if victim not in (None, "runner") and not result:
-        return "there is no result.json"
-    return ""
-
-
-def kill(word: bytes) -> None:
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and int(folder.name) != os.getpid():
-            try:
-                if word in (folder / "cmdline").read_bytes():
-                    os.kill(int(folder.name), signal.SIGKILL)
-                    return
-            except OSError:
-                continue
+    def finish(self) -> None:
+        """Switch the virtual machine off."""
+        (self.shared / "over").touch()
+        try:
+            self.vm.wait(60)
+        except subprocess.TimeoutExpired:
+            self.vm.terminate()
+            self.vm.wait(60)
 
 
 ALL = (Emulation,)
-
-if __name__ == "__main__":
-    inside(int(sys.argv[1]), int(sys.argv[2]))

@@ -6,14 +6,16 @@ The AP agent is a separate process, which measures the queues of all access poin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from controller.agent_messages import ApReport, read_ap_report
@@ -22,7 +24,7 @@ from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network.lte_bearers import uplink_device
-from lab.engines.mininet.programs.access_points import AccessPoint, Station
+from lab.engines.mininet.programs.access_points import AccessPoint, Station, apply_change
 from lab.errors import LabError
 from lab.radio import cell as radio_cell
 from lab.radio.cell import Cell
@@ -59,33 +61,44 @@ class ApAgentProcess:
         self._log, self._occupancies = run / "agents.log", dict[str, list[float]]()
         self._reports = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._reports.bind(("127.0.0.1", 0))
-        configuration = state / "agents.json"
-        uploading = {*uploaders, *topology.relays}
-        aps = {each.ap: asdict(_access_point(each, wiring, uploading)) for each in topology.cells}
-        for cell in topology.cells:
-            if cell.medium:
-                aps[cell.medium]["sharing"] = (*aps[cell.medium]["sharing"], radio_port(cell.ap))
-        ports = [pox.AP_AGENT_PORT, self._reports.getsockname()[1]]
-        self._key = key
-        write_secret(configuration, json.dumps({"aps": aps, "ports": ports, "key": key}), ledger)
-        self._process = self._start(configuration)
-        ledger.record("process", pid=self._process.pid)
+        self._aps = access_points(topology, wiring, {*uploaders, *topology.relays})
+        self._ledger, self._key, self._configuration = ledger, key, state / "agents.json"
+        self._lock = Lock()  # users are moved in another thread
+        self._launch()
         try:
-            self._wait_for(set(aps))
+            self._wait_for(set(self._aps))
         except BaseException:
             self.close()
             raise
 
-    def _start(self, configuration: Path) -> subprocess.Popen[Any]:
+    def _launch(self) -> None:
+        """Start the AP agent with the present stations."""
+        ports = [pox.AP_AGENT_PORT, self._reports.getsockname()[1]]
+        aps = {name: asdict(ap) for name, ap in self._aps.items()}
+        configuration = {"aps": aps, "ports": ports, "key": self._key}
+        write_secret(self._configuration, json.dumps(configuration), self._ledger)
         with self._log.open("a") as errors:
-            return shell.spawn(
-                [sys.executable, "-SE", "-m", PROGRAM, str(configuration)],
+            self._process = shell.spawn(
+                [sys.executable, "-SE", "-m", PROGRAM, str(self._configuration)],
                 "start the AP agent",
                 stdin=subprocess.PIPE,
                 stderr=errors,
                 cwd=pox.PROJECT,
                 start_new_session=True,
             )
+        self._ledger.record("process", pid=self._process.pid)
+
+    def restart_if_ended(self) -> bool:
+        """Restart the AP agent if it has ended. Return True if it was restarted.
+
+        Until then, LTE cells are not divided anew, and POX gets no reports.
+        """
+        if self._process.poll() is None:
+            return False
+        with self._lock:
+            self._end()
+            self._launch()
+        return True
 
     def _wait_for(self, silent: set[str]) -> None:
         """Wait until the AP agent has reported every access point in `silent`.
@@ -149,15 +162,23 @@ class ApAgentProcess:
         self._send(**{"ap": new, "user": station.user, "from": old, "station": moved})
 
     def _send(self, **change: Any) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(change) + "\n")
-        self._process.stdin.flush()
+        """Send a change to the AP agent. If it has ended, the change is for the restarted one."""
+        with self._lock:
+            assert self._process.stdin is not None
+            apply_change(self._aps, change)
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(json.dumps(change) + "\n")
+                self._process.stdin.flush()
 
     def close(self) -> None:
         """End the AP agent by closing its standard input; kill the agent if it does not end."""
         self._reports.close()
+        self._end()
+
+    def _end(self) -> None:
         if self._process.stdin:
-            self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # it has ended, and a change was not written
+                self._process.stdin.close()
         try:
             self._process.wait(3)
         except subprocess.TimeoutExpired:
@@ -165,7 +186,23 @@ class ApAgentProcess:
             self._process.wait()
 
 
-def _access_point(cell: Cell, wiring: Wiring, uploaders: Container[str]) -> AccessPoint:
+def access_points(
+    topology: Topology, wiring: Wiring, uploaders: Container[str]
+) -> dict[str, AccessPoint]:
+    """Return the access points of a network by their names; `uploaders` have uploads."""
+    sharing: dict[str, list[str]] = {}
+    for cell in topology.cells:
+        if cell.medium:
+            sharing.setdefault(cell.medium, []).append(radio_port(cell.ap))
+    return {
+        cell.ap: _access_point(cell, wiring, uploaders, sharing.get(cell.ap, ()))
+        for cell in topology.cells
+    }
+
+
+def _access_point(
+    cell: Cell, wiring: Wiring, uploaders: Container[str], sharing: Sequence[str]
+) -> AccessPoint:
     ports = {each.user: wiring.at(each.user, cell.ap).port for each in cell.stations}
     stations = {
         each.user: Station(
@@ -179,4 +216,4 @@ def _access_point(cell: Cell, wiring: Wiring, uploaders: Container[str]) -> Acce
         for each in cell.stations
     }
     device, collisions = radio_port(cell.ap), cell.collisions and not cell.medium
-    return AccessPoint(cell.kind, device, stations, collisions, cell.loss_ppm, cell.medium)
+    return AccessPoint(cell.kind, device, stations, collisions, cell.loss_ppm, cell.medium, sharing)

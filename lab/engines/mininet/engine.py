@@ -25,7 +25,6 @@ from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
 from lab.engines.mininet.install import capabilities
 from lab.engines.mininet.machine import lock, shell
 from lab.engines.mininet.mobility import Mobility
-from lab.engines.mininet.network import hostapd
 from lab.engines.mininet.pox_process import RunningStrategy
 from lab.engines.mininet.supervision import Supervision
 from lab.engines.mininet.telemetry import Telemetry
@@ -84,6 +83,8 @@ class MininetEngine(Engine):
         """
         self.workload.until(until_s)
         self.supervision.check()
+        if self.emulated.host_agent:
+            self.emulated.host_agent.write_journal()
         self._follow_users()
         due_s = min(until_s, self._sampled_s + self.scenario.sample_interval_s)
         late_s = self.workload.now_s() - due_s
@@ -202,8 +203,7 @@ class MininetEngine(Engine):
         if reopened:
             self._log_counters()
         self.started_at = time.time()
-        daemons = hostapd.pid_files(emulated.network.scratch, emulated.topology.ids("wifi"))
-        self.supervision = Supervision(emulated.pox, emulated.host_agent, daemons, self._warn)
+        self.supervision = Supervision.of(emulated, self._warn)
         self.telemetry.begin()
         self.workload.begin()
         self.mobility.start(self.workload.zero_s)

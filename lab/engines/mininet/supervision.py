@@ -1,61 +1,117 @@
-"""Watch for programs that end during a run: restart POX and the host agent, report hostapd."""
+"""Watch for programs that end during a run: restart POX and the agents, report the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
-from lab.engines.mininet.host_agent_process import HostAgentProcess
+from lab.engines.mininet.emulated_network import EmulatedNetwork
+from lab.engines.mininet.machine import open_vswitch
 from lab.engines.mininet.machine.processes import start_time
-from lab.engines.mininet.pox_process import PoxProcess
+from lab.engines.mininet.network import hostapd
 from lab.run.report import MptcpVerdict
 
 Warn = Callable[[str], None]
 
 
+class Restartable(Protocol):
+    """Name the method of a program that is restarted when it has ended."""
+
+    def restart_if_ended(self) -> bool:
+        """Restart the program if it has ended. Return True if it was restarted."""
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """Describe a program that is not restarted; without it, the run has not measured what it says.
+
+    `pid_file` is the file into which the program writes its process number, `name` the program in
+    the sentence "NAME ended during the run". `warning` is the text of the event.
+    """
+
+    pid_file: Path
+    name: str
+    warning: str
+
+
+def daemons(scratch: Path, aps: tuple[str, ...]) -> list[Daemon]:
+    """Return the daemons of a network: Open vSwitch, and one hostapd for each WiFi access point.
+
+    `scratch` is the folder of hostapd's files, `aps` are the names of the access points.
+    """
+    switches = Daemon(
+        open_vswitch.PID_FILE,
+        "Open vSwitch",
+        "Open vSwitch has ended (ovs-vswitchd): no switch takes new flows or new rules. "
+        "Type: sudo systemctl restart openvswitch-switch",
+    )
+    return [
+        switches,
+        *(
+            Daemon(
+                file,
+                f"hostapd of {ap}",
+                f"the access point {ap} has ended (hostapd): its users have no WiFi",
+            )
+            for ap, file in hostapd.pid_files(scratch, aps).items()
+        ),
+    ]
+
+
 class Supervision:
     """Watch the programs of a run that has started.
 
-    `pid_files` has, by access point, the file into which its hostapd writes its process number.
-    `warn` records a warning event with a text.
+    `restarted` has the programs that are restarted, by the words that name each and its log, such
+    as ("POX", "pox/log.txt"). `warn` records a warning event with a text.
     """
 
     def __init__(
         self,
-        pox: PoxProcess,
-        host_agent: HostAgentProcess | None,
-        pid_files: Mapping[str, Path],
+        restarted: Mapping[tuple[str, str], Restartable],
+        daemons: Iterable[Daemon],
         warn: Warn,
     ) -> None:
-        self._pox, self._host_agent, self._warn = pox, host_agent, warn
-        self._daemons = {ap: _process(file) for ap, file in pid_files.items()}
+        self._restarted, self._warn = restarted, warn
+        self._running = {daemon: _process(daemon.pid_file) for daemon in daemons}
         self._ended: list[str] = []
 
-    def check(self) -> None:
-        """Restart POX and the host agent if they have ended; report access points that have ended.
+    @classmethod
+    def of(cls, emulated: EmulatedNetwork, warn: Warn) -> Supervision:
+        """Return the supervision of a network whose programs have started."""
+        programs: dict[tuple[str, str], Restartable | None] = {
+            ("POX", "pox/log.txt"): emulated.pox,
+            ("the host agent", "hosts.log"): emulated.host_agent,
+            ("the AP agent", "agents.log"): emulated.stations.agent,
+        }
+        restarted = {name: program for name, program in programs.items() if program}
+        aps = emulated.topology.ids("wifi")
+        return cls(restarted, daemons(emulated.network.scratch, aps), warn)
 
-        An access point whose hostapd has ended carries no data any more. It is not restarted.
-        """
-        if self._pox.restart_if_ended():
-            self._warn("POX had ended; it was restarted. See pox/log.txt")
-        if self._host_agent:
-            if self._host_agent.restart_if_ended():
-                self._warn("the host agent had ended; it was restarted. See hosts.log")
-            self._host_agent.write_journal()
-        for ap, (pid, started) in self._daemons.items():
-            if ap not in self._ended and start_time(pid) != started:
-                self._ended.append(ap)
-                self._warn(f"the access point {ap} has ended (hostapd): its users have no WiFi")
+    def check(self) -> None:
+        """Restart the programs that have ended; report the daemons that have ended."""
+        for (name, log), program in self._restarted.items():
+            if program.restart_if_ended():
+                self._warn(f"{name} had ended; it was restarted. See {log}")
+        for daemon, (pid, started) in list(self._running.items()):
+            if started is None or start_time(pid) != started:
+                del self._running[daemon]
+                self._ended.append(daemon.name)
+                self._warn(daemon.warning)
 
     def qualified(self, verdict: MptcpVerdict) -> MptcpVerdict:
-        """Return `verdict`, but never a positive one if an access point has ended."""
+        """Return `verdict`, but never a positive one if a daemon has ended."""
         if not self._ended or not verdict.verified:
             return verdict
-        why = f"hostapd of {', '.join(self._ended)} ended during the run"
+        why = f"{', '.join(self._ended)} ended during the run"
         return replace(verdict, verified=False, why=why)
 
 
 def _process(file: Path) -> tuple[int, int | None]:
-    pid = int(file.read_text())
+    """Return the process number in a file, and the start time of the process if it is running."""
+    try:
+        pid = int(file.read_text())
+    except (OSError, ValueError):  # the program has ended and has removed its file
+        return 0, None
     return pid, start_time(pid)

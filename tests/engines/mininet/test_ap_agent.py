@@ -337,3 +337,19 @@ def test_waiting_for_the_first_report_has_a_timeout(start, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT_S", 0.2)
     with pytest.raises(LabError, match="its log is empty"):
         start("import time; time.sleep(3)")
+
+
+def test_a_killed_agent_is_restarted_with_the_present_stations(start, tmp_path):
+    agent = start(AGENT)
+    assert not agent.restart_if_ended()
+    agent.set_station("wifi1", radio_cell.Station("ue1", 7, rssi_dbm=-60.0))
+    agent._process.kill()
+    agent._process.wait()
+    for _ in range(3):  # nobody reads these
+        agent.set_station("lte1", radio_cell.Station("ue3", 8))
+    assert agent.restart_if_ended()
+    stations = json.loads((tmp_path / "agents.json").read_text())["aps"]
+    assert stations["wifi1"]["stations"]["ue1"]["rate_bps"] == 7
+    assert stations["wifi1"]["stations"]["ue1"]["rssi_dbm"] == -60.0
+    assert stations["lte1"]["stations"]["ue3"]["rate_bps"] == 8
+    assert reported(agent, {})["wifi1"] > 0

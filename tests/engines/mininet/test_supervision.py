@@ -1,14 +1,16 @@
 """Programs that end during a run are noticed."""
 
+import os
 import subprocess
 
 import pytest
 
-from lab.engines.mininet.supervision import Supervision
+from lab.engines.mininet.machine import open_vswitch
+from lab.engines.mininet.supervision import Supervision, daemons
 from lab.run.report import MptcpVerdict
 
 
-class Pox:
+class Program:
     ended = False
 
     def restart_if_ended(self):
@@ -16,38 +18,57 @@ class Pox:
 
 
 @pytest.fixture
-def hostapd(tmp_path):
+def daemon(tmp_path, monkeypatch):
+    """Return a process, and have it written into the files of wifi1's hostapd and Open vSwitch."""
     process = subprocess.Popen(["sleep", "60"])
-    (tmp_path / "wifi1.pid").write_text(f"{process.pid}\n")
+    for name in (f"mn{os.getpid()}_wifi1-wlan1.pid", "ovs-vswitchd.pid"):
+        (tmp_path / name).write_text(f"{process.pid}\n")
+    monkeypatch.setattr(open_vswitch, "PID_FILE", tmp_path / "ovs-vswitchd.pid")
     yield process
     process.kill()
     process.wait()
 
 
-def test_a_run_whose_access_point_ended_is_not_verified(hostapd, tmp_path):
+def test_a_run_whose_daemons_ended_is_not_verified(daemon, tmp_path):
     warnings = []
-    watched = Supervision(Pox(), None, {"wifi1": tmp_path / "wifi1.pid"}, warnings.append)
+    watched = Supervision({}, daemons(tmp_path, ("wifi1",)), warnings.append)
     watched.check()
     good = MptcpVerdict(True, joins=2)
     assert (warnings, watched.qualified(good)) == ([], good)
-    hostapd.kill()
-    hostapd.wait()
+    daemon.kill()
+    daemon.wait()
     watched.check()
     watched.check()
-    assert len(warnings) == 1
-    assert "wifi1 has ended (hostapd)" in warnings[0]
+    assert len(warnings) == 2
+    assert "Open vSwitch has ended (ovs-vswitchd)" in warnings[0]
+    assert "wifi1 has ended (hostapd)" in warnings[1]
     verdict = watched.qualified(good)
     assert (verdict.verified, verdict.joins) == (False, 2)
-    assert verdict.why == "hostapd of wifi1 ended during the run"
+    assert verdict.why == "Open vSwitch, hostapd of wifi1 ended during the run"
     plain = MptcpVerdict(False, why="ue2-1 is plain TCP")
     assert watched.qualified(plain) == plain
     assert watched.qualified(MptcpVerdict(None)).verified is None
 
 
-def test_a_restart_of_pox_is_reported():
-    pox, warnings = Pox(), []
-    watched = Supervision(pox, None, {}, warnings.append)
+def test_daemons_that_ended_before_the_traffic_are_reported_too(daemon, tmp_path):
+    daemon.kill()
+    daemon.wait()
+    (tmp_path / "ovs-vswitchd.pid").unlink()
+    warnings = []
+    watched = Supervision({}, daemons(tmp_path, ("wifi1",)), warnings.append)
     watched.check()
-    pox.ended = True
+    assert len(warnings) == 2
+    assert not watched.qualified(MptcpVerdict(True)).verified
+
+
+def test_restarts_are_reported():
+    pox, agent, warnings = Program(), Program(), []
+    programs = {("POX", "pox/log.txt"): pox, ("the AP agent", "agents.log"): agent}
+    watched = Supervision(programs, (), warnings.append)
     watched.check()
-    assert warnings == ["POX had ended; it was restarted. See pox/log.txt"]
+    pox.ended = agent.ended = True
+    watched.check()
+    assert warnings == [
+        "POX had ended; it was restarted. See pox/log.txt",
+        "the AP agent had ended; it was restarted. See agents.log",
+    ]

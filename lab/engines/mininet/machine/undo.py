@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.engines.mininet.machine import shell, upstreams
+from lab.engines.mininet.machine import open_vswitch, shell, upstreams
 from lab.engines.mininet.machine.processes import running, start_time, stop
 from lab.errors import CommandFailed
 
@@ -61,16 +60,18 @@ def daemon(program: str, word: str) -> str | None:
 def bridges(names: list[str]) -> str | None:
     """Remove those of the named Open vSwitch bridges that exist, all by one command.
 
-    With one command per bridge, a busy machine took ten seconds for each of twenty bridges.
+    With one command per bridge, a busy machine took ten seconds for each of twenty bridges. If the
+    daemon of the switches has ended, it removes them when it is started once more.
     """
-    if not _ovs_is_running():
+    if not open_vswitch.database_runs():
         return None
-    listed = shell.run(["ovs-vsctl", "--timeout=60", "list-br"], "list the bridges").split()
+    ovs = ["ovs-vsctl", "--timeout=60", *([] if open_vswitch.daemon_runs() else ["--no-wait"])]
+    listed = shell.run([*ovs, "list-br"], "list the bridges").split()
     found = [name for name in names if name in listed]
     if not found:
         return None
     argv = [word for name in found for word in ("--", "--if-exists", "del-br", name)]
-    shell.run(["ovs-vsctl", "--timeout=60", *argv], f"remove the bridges {', '.join(found)}")
+    shell.run([*ovs, *argv], f"remove the bridges {', '.join(found)}")
     return f"bridges {', '.join(found)}"
 
 
@@ -155,15 +156,6 @@ def _delete(path: Path, kind: str) -> str | None:
     else:
         return None
     return f"{kind} {path}"
-
-
-def _ovs_is_running() -> bool:
-    """Return whether the database server of Open vSwitch accepts connections.
-
-    The existence of its socket file proves nothing: the file can remain after the server has ended.
-    """
-    with socket.socket(socket.AF_UNIX) as database:
-        return database.connect_ex("/var/run/openvswitch/db.sock") == 0
 
 
 UNDO: dict[str, Callable[..., str | None]] = {

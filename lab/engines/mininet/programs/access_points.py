@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,24 @@ class AccessPoint:
     loss_ppm: int = 0
     medium: str = ""
     sharing: Sequence[str] = ()
+
+
+def apply_change(aps: Mapping[str, AccessPoint], change: Mapping[str, Any]) -> str:
+    """Apply a change of a station to `aps`, the access points by their names.
+
+    `change` has the keys `ap` and `user`, and new values of fields of `Station`. If it has the key
+    `from`, an access point, the station moves from there to `ap`, and the key `station` has the new
+    values; the name `ap` is then returned. Otherwise the empty text is returned.
+    """
+    ap, user = change["ap"], change["user"]
+    if "from" in change:
+        before = aps[change["from"]].stations.pop(user)
+        aps[ap].stations[user] = replace(before, **change["station"])
+        return str(ap)
+    stations = aps[ap].stations
+    values = {key: value for key, value in change.items() if key not in ("ap", "user")}
+    stations[user] = replace(stations[user], **values)
+    return ""
 
 
 @dataclass(frozen=True)

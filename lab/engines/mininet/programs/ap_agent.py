@@ -30,6 +30,7 @@ from lab.engines.mininet.programs.access_points import (
     Station,
     StationReport,
     Stations,
+    apply_change,
 )
 from lab.engines.mininet.programs.lte_cell import LteCell
 from lab.radio import contention
@@ -234,16 +235,7 @@ def take_change(aps: Mapping[str, AccessPoint], lines: Lines, timeout_s: float) 
     line = lines.next(timeout_s)
     if not line:
         return None if line is None else ""
-    change = json.loads(line)
-    ap, user = change["ap"], change["user"]
-    if "from" in change:
-        before = aps[change["from"]].stations.pop(user)
-        aps[ap].stations[user] = replace(before, **change["station"])
-        return str(ap)
-    stations = aps[ap].stations
-    values = {key: value for key, value in change.items() if key not in ("ap", "user")}
-    stations[user] = replace(stations[user], **values)
-    return ""
+    return apply_change(aps, json.loads(line))
 
 
 def access_points(configuration: Mapping[str, Any]) -> dict[str, AccessPoint]:
