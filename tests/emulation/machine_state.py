@@ -19,7 +19,8 @@ from pathlib import Path
 SETTINGS = r"^(fs[.]file-max|kernel[.]pty[.]max|net[.](mptcp|core|ipv4)[.])"
 OURS = (b"pox.py", b"hostapd", b"traffic.py", b"ap_agent", b"mininet:", b"lab\0run", b"wmediumd")
 RADIOS = Path("/sys/devices/virtual/mac80211_hwsim")  # those inside of namespaces, too
-PINNED, STATE, WARM = Path("/sys/fs/bpf"), Path("/run/multipath-lab"), Path("/run/warm")
+PINNED, STATE = Path("/sys/fs/bpf"), Path("/run/multipath-lab")
+OF_THE_VM = ("/run/warm/requests", "/run/changes")  # of a restored virtual machine
 SETTLE_S = 15  # the kernel removes some things in the background
 State = dict[str, set[str]]
 
@@ -102,7 +103,7 @@ def inside(folders: Iterable[Path]) -> Iterator[Path]:
     """
     for folder in folders:
         for path, folders_in_it, files in os.walk(folder):
-            if path != str(folder) and (os.path.ismount(path) or Path(path) == WARM / "requests"):
+            if path != str(folder) and (os.path.ismount(path) or path in OF_THE_VM):
                 folders_in_it.clear()
                 continue
             for each in (*folders_in_it, *files):
