@@ -69,7 +69,7 @@ class Emulation(Campaign):
     record: Path | None = None
 
     def prepare(self) -> None:
-        """Start the virtual machine, and wait until it has made its first run."""
+        """Start the virtual machine, and wait until it waits for the first run."""
         self.job, self.shared = 0, self.folder / "shared"
         self.shared.mkdir()
         environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
@@ -83,23 +83,20 @@ class Emulation(Campaign):
                 stderr=console,
             )
         try:
-            first = self.answer()
+            self.wait_for("ready")
         except Failed as problem:
             raise Impossible(str(problem)) from problem
-        if first["problem"]:
-            raise Impossible(f"the first run failed: {first['problem']}")
 
-    def answer(self) -> dict[str, Any]:
-        """Wait for the answer to the present job and return it."""
-        file = self.shared / f"{self.job}.answer.json"
+    def wait_for(self, name: str) -> Path:
+        """Wait until the virtual machine has written a file, and return the path of the file."""
+        file = self.shared / name
         while not file.exists():
             if self.vm.poll() is not None:
                 errors = self.shared / "vm" / "errors.txt"
                 inside = errors.read_text() if errors.exists() else ""
                 raise Failed(f"the VM ended: {(inside + self.console.read_text())[-600:]}")
             time.sleep(POLL_S)
-        found: dict[str, Any] = json.loads(file.read_text())
-        return found
+        return file
 
     def trial(self, rng: random.Random) -> Counts:
         """Make one run."""
@@ -108,7 +105,7 @@ class Emulation(Campaign):
         draft = self.shared / "draft-of-job"
         draft.write_text(json.dumps(asdict(job)))
         draft.rename(self.shared / f"{self.job}.json")
-        answer = self.answer()
+        answer = json.loads(self.wait_for(f"{self.job}.answer.json").read_text())
         self.write(job, answer)
         what = f"{' '.join(job.argv)}"
         if job.victim:

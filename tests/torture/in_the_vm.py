@@ -78,16 +78,15 @@ class Answer:
 def serve(folder: Path) -> None:
     """Carry out the jobs in `folder`."""
     subprocess.run(["modprobe", "mac80211_hwsim", "radios=0"], check=True)
-    settle = Job(0, ["testbed_wifi_lte", "--duration", "1"])  # it loads modules, makes folders
-    before: State = {}
-    number = 0
+    before = state(everything=True)
+    (folder / "ready").touch()
+    number = 1
     while not (folder / "over").exists():
         file = folder / f"{number}.json"
-        if number and not file.exists():
+        if not file.exists():
             time.sleep(0.2)
             continue
-        job = Job(**json.loads(file.read_text())) if number else settle
-        answer, before = carried_out(job, before, folder)
+        answer, before = carried_out(Job(**json.loads(file.read_text())), before, folder)
         draft = folder / "draft"
         draft.write_text(json.dumps(asdict(answer)))
         draft.rename(folder / f"{number}.answer.json")
@@ -107,10 +106,11 @@ def carried_out(job: Job, before: State, folder: Path) -> tuple[Answer, State]:
             restart(switches)
         if job.victim in (RUNNER, "ovs-vswitchd"):
             clean(answer)
-        answer.left = leftovers(before, everything=True) if before else []
+        answer.left = leftovers(before, everything=True)
+        after = state(everything=True) if answer.left else before  # each is reported once
         if (answer.problem or answer.left) and out.exists():
             shutil.copytree(out, folder / str(job.number), dirs_exist_ok=True)
-    return answer, state(everything=True)
+    return answer, after
 
 
 def make(job: Job, out: Path, answer: Answer) -> float | None:

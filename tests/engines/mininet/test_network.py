@@ -1,10 +1,13 @@
 """The commands for hosts, ports and bridges, without a network."""
 
+from pathlib import Path
+
 import pytest
 
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network, _pair
+from lab.scenario import loading
 from lab.topologies.topology import wire
 
 
@@ -48,13 +51,25 @@ def test_what_will_be_made_is_recorded_bridges_last(network):
     entries = network.ledger.entries()
     kinds = [each["kind"] for each in entries]
     assert kinds[0] == "radios"
-    assert {"program": "hostapd", "kind": "daemon", "word": entries[1]["word"]} == entries[1]
-    assert entries[0]["prefix"].rstrip("p").lstrip("mn0") == entries[1]["word"].rstrip("_").lstrip(
+    sockets = Path("/var/run/hostapd")
+    assert entries[1] == {"kind": "folder", "path": str(sockets), "only_if_empty": True}
+    assert entries[2] == {"kind": "file", "path": str(sockets / "wifi1-wlan1")}
+    daemon = entries[3]  # it is killed before its files are removed
+    assert (daemon["kind"], daemon["program"]) == ("daemon", "hostapd")
+    assert entries[0]["prefix"].rstrip("p").lstrip("mn0") == daemon["word"].rstrip("_").lstrip(
         "mn0"
     )
     assert entries[-1]["names"] == ["wifi1", "lte1", "s1"]
     assert kinds.index("bridges") == len(kinds) - 1
     assert not any("wlan" in each.get("name", "") for each in entries)
+
+
+def test_without_wifi_nothing_of_hostapd_is_recorded(tmp_path, monkeypatch):
+    topology = loading.load("two_paths").network
+    wired = Network(topology, wire(topology), Ledger(tmp_path / "ledger"), tmp_path)
+    monkeypatch.setattr(wired, "pid", lambda _host: 1)
+    wired._record()
+    assert "hostapd" not in str(wired.ledger.entries())
 
 
 def ran(monkeypatch):

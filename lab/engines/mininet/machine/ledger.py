@@ -42,7 +42,7 @@ class Ledger:
     process pid | daemon program, word | bridges names | interface name | radio name
     radios prefix | namespace path (file on which it is mounted)
     qdisc device, handle ("root" or "clsact") | pin path (file or folder in a bpf file system)
-    mount path | sysctl name, value | file path | folder path
+    mount path | sysctl name, value | file path | folder path, only_if_empty
     """
 
     def __init__(self, path: Path = MACHINE) -> None:

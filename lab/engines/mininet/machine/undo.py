@@ -144,7 +144,13 @@ def file(path: str) -> str | None:
     return _delete(Path(path), "file")
 
 
-def folder(path: str) -> str | None:
+def folder(path: str, only_if_empty: bool = False) -> str | None:
+    """Delete a folder with all that is in it; with `only_if_empty`, keep it if it holds anything.
+
+    The latter is for folders of programs that others use too.
+    """
+    if only_if_empty and any(Path(path).glob("*")):
+        return None
     return _delete(Path(path), "folder")
 
 

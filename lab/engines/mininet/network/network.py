@@ -176,8 +176,8 @@ class Network:
         ports exist.
         """
         self.ledger.record("radios", prefix=self._radio_prefix)
-        word = f"mn{os.getpid()}_"  # in the names of hostapd's configuration files
-        self.ledger.record("daemon", program="hostapd", word=word)
+        if aps := self.topology.ids("wifi"):
+            hostapd.record(self.ledger, aps)
         for host in self.hosts:
             self.ledger.record("process", pid=self.pid(host))
         self._kept.record(self.ledger)
