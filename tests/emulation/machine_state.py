@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from lab.engines.mininet.machine import lock
+
 SETTINGS = r"^(fs[.]file-max|kernel[.]pty[.]max|net[.](mptcp|core|ipv4)[.])"
 OURS = (b"pox.py", b"hostapd", b"traffic.py", b"ap_agent", b"mininet:", b"lab\0run", b"wmediumd")
 RADIOS = Path("/sys/devices/virtual/mac80211_hwsim")  # those inside of namespaces, too
@@ -107,8 +109,9 @@ def inside(folders: Iterable[Path]) -> Iterator[Path]:
                 folders_in_it.clear()
                 continue
             for each in (*folders_in_it, *files):
-                if not each.startswith("ovs-vswitchd."):  # it has the number of its process
-                    yield Path(path, each)
+                file = Path(path, each)
+                if file != lock.LOCK and not each.startswith("ovs-vswitchd."):  # with a number
+                    yield file
 
 
 def bpf_objects(kind: str) -> Iterator[str]:

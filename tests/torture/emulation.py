@@ -40,14 +40,16 @@ NEED_CELLS = ("hostapd", "AP agent")
 LONGEST_WAIT_S = {RUNNER: 25.0}  # from the start of the victim to its end; the others:
 WAIT_S = 9.0
 BOOT = """
-import sys
+import ctypes, signal, sys
 from pathlib import Path
 from lab.engines.mininet.vm import launch
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the campaign ends, however it ends
 folder = sys.argv[1]
 argv = [sys.executable, "-m", "torture.in_the_vm", folder]
 sys.exit(launch.run_in_vm(launch.GuestCommand(argv, Path(folder)), wait=True))
 """
 POLL_S = 0.3
+SPECIAL = shutil.ignore_patterns("temporary", "*.sock", "ram")
 
 
 def draw(rng: random.Random, number: int) -> Job:
@@ -67,10 +69,12 @@ class Emulation(Campaign):
     hangs_after_s = 900.0
     in_turn = False
     record: Path | None = None
+    machines = 0  # started so far
 
     def prepare(self) -> None:
         """Start the virtual machine, and wait until it waits for the first run."""
-        self.job, self.shared = 0, self.folder / "shared"
+        self.machines += 1
+        self.job, self.shared = 0, self.folder / f"vm-{self.machines}"
         self.shared.mkdir()
         environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
         self.console = self.folder / "console.txt"
@@ -94,12 +98,17 @@ class Emulation(Campaign):
             if self.vm.poll() is not None:
                 errors = self.shared / "vm" / "errors.txt"
                 inside = errors.read_text() if errors.exists() else ""
-                raise Failed(f"the VM ended: {(inside + self.console.read_text())[-600:]}")
+                text = f"the VM ended: {(inside + self.console.read_text())[-600:]}"
+                print(text, file=sys.stderr, flush=True)
+                self.keep(self.shared / "vm")
+                raise Failed(text[-250:])
             time.sleep(POLL_S)
         return file
 
     def trial(self, rng: random.Random) -> Counts:
-        """Make one run."""
+        """Make one run. If the virtual machine has ended in the trial before, start another."""
+        if self.vm.poll() is not None:
+            self.prepare()
         self.job += 1
         job = draw(rng, self.job)
         draft = self.shared / "draft-of-job"
@@ -113,7 +122,7 @@ class Emulation(Campaign):
         wrong = "; ".join(filter(None, (answer["problem"], *answer["left"][:5])))
         print(f"{what}: {wrong or 'as it should be'}", file=sys.stderr, flush=True)
         if wrong:
-            self.keep()
+            self.keep(self.shared / str(self.job))
             raise Failed(f"{what}: {wrong}")
         return Counts(1, int(answer["killed"]))
 
@@ -124,12 +133,11 @@ class Emulation(Campaign):
             with self.record.open("a") as file:
                 file.write(json.dumps(line) + "\n")
 
-    def keep(self) -> None:
-        """Keep the folder of the present run."""
-        folder = self.shared / str(self.job)
+    def keep(self, folder: Path) -> None:
+        """Keep a folder that shows what was wrong."""
         if folder.exists():
             name = f"{time.strftime('%H%M%S')}-{self.seed}-{self.number}"
-            shutil.copytree(folder, KEPT / name, dirs_exist_ok=True)
+            shutil.copytree(folder, KEPT / name, dirs_exist_ok=True, ignore=SPECIAL)
 
     def recorded(self, seed: int) -> int:
         """Return how many trials of a seed are in the record."""

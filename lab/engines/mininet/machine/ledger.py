@@ -9,6 +9,7 @@ is deleted when every resource in it is removed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -89,7 +90,8 @@ class Ledger:
 
         A description of each removed resource is appended to `report`. Failed removals are retried,
         because commands time out on a busy machine. Radios are removed last, when they have left
-        the network namespaces of the hosts. If nothing failed, the ledger file is deleted.
+        the network namespaces of the hosts. If nothing failed, the ledger file is deleted, and the
+        folder of `MACHINE`, too.
         """
         removed = report if report is not None else []
         problems = self._undo_once(removed)
@@ -100,6 +102,9 @@ class Ledger:
             problems = self._undo_once(removed)
         if not problems:
             self.path.unlink(missing_ok=True)
+            if self.path == MACHINE:
+                with contextlib.suppress(OSError):  # another run has just begun to use it
+                    self.path.parent.rmdir()
         return problems
 
     def _undo_once(self, removed: list[str]) -> list[str]:
