@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine import open_vswitch, shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network, _pair
+from lab.errors import CommandFailed, LabError
 from lab.scenario import loading
 from lab.topologies.topology import wire
 
@@ -109,6 +110,24 @@ def test_one_command_makes_all_bridges_with_their_ports(network, monkeypatch):
     assert "set bridge s1 other_config:datapath-id=0000000000000003 fail_mode=secure" in command
     assert "add-port wifi1 wifi1-wlan1" in command
     assert command.count("add-port s1") == 3  # the server's and two trunks
+
+
+@pytest.mark.parametrize(("daemon_runs", "words"), [(True, "status 142"), (False, "has ended")])
+def test_no_command_waits_for_ever_for_a_daemon_that_has_ended(
+    network, monkeypatch, daemon_runs, words
+):
+    commands = []
+
+    def run(argv, doing, stdin=""):
+        commands.append(argv)
+        raise CommandFailed(doing, argv, 142, "")
+
+    monkeypatch.setattr(shell, "run", run)
+    monkeypatch.setattr(open_vswitch, "daemon_runs", lambda: daemon_runs)
+    for step in (network._make_bridges, network.connect_controller):
+        with pytest.raises(LabError, match=words):
+            step()
+    assert all(argv[:2] == ["ovs-vsctl", "--timeout=120"] for argv in commands)
 
 
 def test_a_wired_host_gets_the_other_end_of_a_switch_port(network):
