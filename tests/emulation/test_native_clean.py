@@ -1,6 +1,7 @@
 """Natively as root, inside the VM: nothing is left behind, and the README's `sudo` line works.
 
-native_clean.py kills runs, native_sudo.py types the commands of a student, both in one VM.
+native_clean.py kills runs, machine_state.py leaves something of each kind and must find it,
+native_sudo.py types the commands of a student, all in one VM.
 
 With more rounds: ROUNDS="runner building stopped row parts replay" REPEATS=10 ./run_lab.sh test
 tests/emulation/test_native_clean.py
@@ -24,7 +25,8 @@ def test_nothing_is_left_behind_and_sudo_works():
     rounds = os.environ.get("ROUNDS", "parts").split()
     repeats = os.environ.get("REPEATS", "1")
     cleaning = shlex.join(["python", "-m", "emulation.native_clean", *rounds])
-    scripts = f"python -m emulation.native_sudo && {cleaning}"
+    finding = "python -m emulation.machine_state"
+    scripts = f"python -m emulation.native_sudo && {finding} && {cleaning}"
     argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "sh", "-c", scripts]
     done = subprocess.run(
         argv,
@@ -38,3 +40,4 @@ def test_nothing_is_left_behind_and_sudo_works():
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASS all" in done.stdout
     assert "PASS sudo" in done.stdout
+    assert done.stdout.count("PASS what is left is found") == 8

@@ -16,11 +16,20 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from torture import campaign, emulation, folders, http, kills, machine, parsers
+from torture import (
+    campaign,
+    emulation,
+    folders,
+    http,
+    kills,
+    machine,
+    parsers,
+    virtual_machines,
+)
 
 CAMPAIGNS = {
     each.name: each
-    for room in (parsers, http, folders, kills, machine, emulation)
+    for room in (parsers, http, folders, kills, machine, emulation, virtual_machines)
     for each in room.ALL
 }
 DEFAULT_MINUTES = 5.0
