@@ -138,10 +138,14 @@ def difference(before: State, after: State) -> list[str]:
     ]
 
 
-def leftovers(before: State, everything: bool = False) -> list[str]:
-    """Return how the machine differs from `before` after at most `SETTLE_S` seconds."""
+def leftovers(before: State, everything: bool = False, without: str = "") -> list[str]:
+    """Return how the machine differs from `before` after at most `SETTLE_S` seconds.
+
+    The kind `without` is not compared.
+    """
     deadline = time.monotonic() + SETTLE_S
-    while left := difference(before, state(everything)):
+    compared = {kind: found for kind, found in before.items() if kind != without}
+    while left := difference(compared, state(everything)):
         if time.monotonic() > deadline:
             break
         time.sleep(0.3)

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulation.machine_state import State, leftovers, processes, state
+from emulation.machine_state import State, bpf_objects, leftovers, processes, state
 
 from lab.engines.mininet.machine import warm
 from lab.run.reading import readable_events, readable_samples
@@ -44,6 +44,7 @@ NOTICED = {  # words of the event that reports the end of a program
 }
 UNVERIFIED = ("hostapd", "ovs-vswitchd")  # without them, a run has not measured what it says
 STARTS_WITHIN_S, ENDS_WITHIN_S = 200, 200
+LINGERS_S = 180.0
 NOTICED_AFTER_S = 2.0  # a program that ends in the last seconds of a run may go unnoticed
 
 
@@ -78,7 +79,7 @@ class Answer:
 def serve(folder: Path) -> None:
     """Carry out the jobs in `folder`."""
     subprocess.run(["modprobe", "mac80211_hwsim", "radios=0"], check=True)
-    before = state(everything=True)
+    before, programs = state(everything=True), Programs()
     (folder / "ready").touch()
     number = 1
     while not (folder / "over").exists():
@@ -87,10 +88,30 @@ def serve(folder: Path) -> None:
             time.sleep(0.2)
             continue
         answer, before = carried_out(Job(**json.loads(file.read_text())), before, folder)
+        answer.left += programs.left()
         draft = folder / "draft"
         draft.write_text(json.dumps(asdict(answer)))
         draft.rename(folder / f"{number}.answer.json")
         number += 1
+
+
+class Programs:
+    """Find eBPF programs and maps that stay.
+
+    The kernel keeps a congestion control until the last connection with it is gone. The connections
+    of a network that has been removed end by a timeout.
+    """
+
+    def __init__(self) -> None:
+        self._first = {"prog": set(bpf_objects("prog")), "map": set(bpf_objects("map"))}
+        self._since: dict[str, float] = {}
+
+    def left(self) -> list[str]:
+        """Return what is there since `LINGERS_S` or longer."""
+        new = {each for kind, known in self._first.items() for each in {*bpf_objects(kind)} - known}
+        now = time.monotonic()
+        self._since = {each: self._since.get(each, now) for each in new}
+        return sorted(each for each, since in self._since.items() if now - since > LINGERS_S)
 
 
 def carried_out(job: Job, before: State, folder: Path) -> tuple[Answer, State]:
@@ -106,7 +127,7 @@ def carried_out(job: Job, before: State, folder: Path) -> tuple[Answer, State]:
             restart(switches)
         if job.victim in (RUNNER, "ovs-vswitchd"):
             clean(answer)
-        answer.left = leftovers(before, everything=True)
+        answer.left = leftovers(before, everything=True, without="programs")
         after = state(everything=True) if answer.left else before  # each is reported once
         if (answer.problem or answer.left) and out.exists():
             shutil.copytree(out, folder / str(job.number), dirs_exist_ok=True)

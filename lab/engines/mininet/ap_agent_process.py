@@ -163,11 +163,12 @@ class ApAgentProcess:
 
     def _send(self, **change: Any) -> None:
         """Send a change to the AP agent. If it has ended, the change is for the restarted one."""
+        line = json.dumps(change)
         with self._lock:
             assert self._process.stdin is not None
-            apply_change(self._aps, change)
+            apply_change(self._aps, line)
             with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.write(json.dumps(change) + "\n")
+                self._process.stdin.write(line + "\n")
                 self._process.stdin.flush()
 
     def close(self) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,15 @@ class AccessPoint:
     sharing: Sequence[str] = ()
 
 
-def apply_change(aps: Mapping[str, AccessPoint], change: Mapping[str, Any]) -> str:
+def apply_change(aps: Mapping[str, AccessPoint], line: str | bytes) -> str:
     """Apply a change of a station to `aps`, the access points by their names.
 
-    `change` has the keys `ap` and `user`, and new values of fields of `Station`. If it has the key
-    `from`, an access point, the station moves from there to `ap`, and the key `station` has the new
-    values; the name `ap` is then returned. Otherwise the empty text is returned.
+    `line` is a JSON object. It has the keys `ap` and `user`, and new values of fields of `Station`.
+    If it has the key `from`, an access point, the station moves from there to `ap`, and the key
+    `station` has the new values; the name `ap` is then returned. Otherwise the empty text is
+    returned.
     """
+    change = json.loads(line)
     ap, user = change["ap"], change["user"]
     if "from" in change:
         before = aps[change["from"]].stations.pop(user)

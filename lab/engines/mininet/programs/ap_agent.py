@@ -235,7 +235,7 @@ def take_change(aps: Mapping[str, AccessPoint], lines: Lines, timeout_s: float) 
     line = lines.next(timeout_s)
     if not line:
         return None if line is None else ""
-    return apply_change(aps, json.loads(line))
+    return apply_change(aps, line)
 
 
 def access_points(configuration: Mapping[str, Any]) -> dict[str, AccessPoint]:
