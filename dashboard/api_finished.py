@@ -7,10 +7,18 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import finished, group_charts, repeats, view
+from dashboard import comparison, finished, group_charts, repeats
 from dashboard.api import route
 from dashboard.errors import Problem
-from dashboard.http import body, folder_of, launcher, points, requested_runs, store
+from dashboard.http import (
+    body,
+    folder_of,
+    launcher,
+    mixed_scales_allowed,
+    points,
+    requested_runs,
+    store,
+)
 from lab.results import compare
 
 
@@ -51,10 +59,11 @@ def repeat(id: str) -> Any:
 @route(
     "GET",
     "/api/compare",
-    "Compare runs: metrics with intervals, verdicts in words; ?runs=A,B.",
+    "Compare runs: metrics with intervals, verdicts in words; ?runs=A,B. Runs of several rate scales "
+    "are refused without &mixed_scales=1.",
 )
-def comparison() -> Any:
-    docs = view.compared(store(), requested_runs())
+def compare_results() -> Any:
+    docs = _compared()
     whole = [doc for doc in docs if group_charts.has_result(doc)]
     if len(whole) < 2:
         unfinished = [doc["id"] for doc in docs if doc not in whole]
@@ -71,9 +80,15 @@ def comparison() -> Any:
     "the changes made in each; ?runs=A,B&points=600.",
 )
 def comparison_charts() -> Any:
-    docs = view.compared(store(), requested_runs())
+    docs = _compared()
     return {
         "runs": docs,
-        "figures": view.overlay(store(), docs, points()),
-        "marks": view.marks(store(), docs),
+        "figures": comparison.overlay(store(), docs, points()),
+        "marks": comparison.marks(store(), docs),
     }
+
+
+def _compared() -> list[dict[str, Any]]:
+    docs = comparison.compared(store(), requested_runs())
+    comparison.refuse_mixed_scales(docs, mixed_scales_allowed())
+    return docs

@@ -16,6 +16,7 @@ from typing import Any
 from dashboard.palette import OKABE_ITO, natural, subflow_colour, user_colours
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+HELD_BACK = "held_back_kb"  # a field of a user's sample, missing if it was not measured
 Frame = dict[str, Any]  # a line of samples.jsonl
 Key = tuple[str, ...]
 
@@ -24,7 +25,8 @@ Key = tuple[str, ...]
 class About:
     """Hold the facts about a run that its charts need in addition to the frames.
 
-    `ends` maps each link to the names of its two ends. `threshold` holds pairs (t, occupancy). From
+    `multipath` are the users with several paths. `ends` maps each link to the names of its two
+    ends. `threshold` holds pairs (t, occupancy). From
     time t in s until the next pair, an access point counts as congested if its MAC occupancy is at
     least this value. None means that there is no threshold.
     """
@@ -32,6 +34,7 @@ class About:
     duration_s: float = 60.0
     aps: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
+    multipath: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     threshold: tuple[tuple[float, float | None], ...] = ()
@@ -80,7 +83,9 @@ def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
     network = (
         [_tiers(aps), _congestion(aps)] if aps else [_links(links, last, about), _queues(links)]
     )
-    return [chart for chart in (*network, _users(users), _subflows(frames)) if chart.lines]
+    held_back = _held_back(users, about.multipath, frames)
+    charts = (*network, _users(users), held_back, _subflows(frames))
+    return [chart for chart in charts if chart.lines]
 
 
 def of_comparison(labels: Sequence[str], last: Sequence[Frame]) -> list[Chart]:
@@ -156,6 +161,24 @@ def _users(users: Iterable[str]) -> Chart:
     return Chart("users", "Throughput per user", ("Mb/s",), lines, explains=text)
 
 
+def _held_back(users: Iterable[str], multipath: Iterable[str], frames: Sequence[Frame]) -> Chart:
+    colours = user_colours(users)
+    lines = [
+        Line(user, ("user", user, HELD_BACK), colours[user], _dash(colours[user]))
+        for user in multipath
+        if user in colours
+    ]
+    text = (
+        "Data that has arrived and that the application cannot read yet, because data before it is "
+        "missing: lost, or still on its way over a slower subflow. While it waits, the subflows "
+        "carry more than users read."
+    )
+    known = any(HELD_BACK in user for frame in frames for user in frame.get("user", {}).values())
+    if frames and not known:
+        text += " This run did not measure it."
+    return Chart("held", "Data held back by reordering", ("kB",), lines, explains=text)
+
+
 def _subflows(frames: Sequence[Frame]) -> Chart:
     known: dict[str, Frame] = {}
     for frame in frames:
@@ -214,6 +237,7 @@ def _quantities(last: Sequence[Frame]) -> list[tuple[str, str, str, Key]]:
             ("meter_mbps", "Tier 2 limit", "Mb/s"),
         ):
             found.append((f"{ap}-{key}", f"{ap}: {title}", unit, ("ap", ap, key)))
+    found.append(("held", "Data held back by reordering", "kB", ("user", "*", HELD_BACK)))
     for user in user_colours({user for frame in last for user in frame.get("user", {})}):
         found.append((f"user-{user}", f"{user}: throughput", "Mb/s", ("user", user, "mbps")))
     return found

@@ -26,10 +26,12 @@ def drawn_facts(event: Event) -> dict[str, Any]:
     """Return what the drawing needs of an event; empty if the event does not change the drawing.
 
     The result has the fields of `dashboard.network.paths.Paths`: those of a reported subflow, or
-    the target and value of an accepted flip.
+    the target and value of an accepted flip. For a completed file it has the user, for the charts.
     """
     if event.get("kind") == "subflow":
         return {key: event.get(key) for key in ("connection", "subflow", "user", "path")}
+    if event.get("kind") == "completion":
+        return {"user": event.get("user")}
     if event.get("kind") == "flip" and event.get("ok"):
         return {key: event.get(key) for key in ("target", "value")}
     return {}

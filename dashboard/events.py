@@ -11,7 +11,7 @@ from lab.results.flips import flip_text, value_text
 
 ON_REQUEST = {"observation", "subflow", "ready"}  # the log shows them with "show everything"
 MARKED = {"flip", "handover", "link", "strategy", "control", "switch", "error"}
-LABELS = {"error": "Failed", "flip": "Change"}
+LABELS = {"error": "Failed", "flip": "Change", "completion": "Finished"}
 Event = dict[str, Any]
 
 
@@ -97,6 +97,8 @@ def _title(kind: str, event: Event) -> str:
             return f"{event.get('user', '')} over {over}, Tier {event.get('tier', '?')}"
         case "switch":
             return f"{event.get('switch', '')} {event.get('state', '')}"
+        case "completion":
+            return f"{event['connection']}: its file arrived in {event['completion_s']:.1f} s"
     named = (event.get(key) for key in ("link", "strategy", "user", "ap"))
     return " ".join(str(each) for each in named if each is not None)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dashboard import flips, transfers
 from lab.errors import RequestError
 from lab.results import groups
 from lab.results.documents import tolerant_document
@@ -27,6 +28,7 @@ def summary(store: Store, folder: Path) -> Doc:
     the repeats, and `others` the runs of the same scenario.
     """
     result = tolerant_document(folder / "result.json") or {}
+    done = finished(folder, result)
     doc = store.get(folder.name)
     others = [
         each
@@ -34,12 +36,12 @@ def summary(store: Store, folder: Path) -> Doc:
         if each["scenario"] == doc["scenario"] and each["id"] != doc["id"]
     ]
     found: Doc = {
-        "verdict": verdict(result),
+        "verdict": verdict(result, done),
         "means": {},
         "repeats": 1,
         "intervals": {},
         "held_back_kb": held_back_kb(result),
-        "finished": finished(result),
+        "finished": done,
         "others": [
             {key: each[key] for key in ("id", "strategy", "seed", "throughput_mbps", "started")}
             for each in others[:MOST_REPEATS]
@@ -63,10 +65,11 @@ def summary(store: Store, folder: Path) -> Doc:
     return found | {"means": dict(run.metrics), "repeats": len(same), "intervals": intervals}
 
 
-def verdict(result: Mapping[str, Any]) -> str:
+def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
     """Return two sentences about a result: who got what, and what the additional paths did.
 
-    The text is empty if no throughput was measured.
+    `done` are the finished users (`dashboard.transfers`). The text is empty if no throughput was
+    measured.
     """
     users = {
         name: each["throughput_mbps"]
@@ -76,7 +79,7 @@ def verdict(result: Mapping[str, Any]) -> str:
     total = result.get("throughput_mbps")
     if not users or total is None:
         return ""
-    return f"{_who(users, total, result)} {_paths(result, total)}".strip()
+    return f"{_who(users, total, result)} {_paths(result, total, done)}".strip()
 
 
 def held_back_kb(result: Mapping[str, Any]) -> float | None:
@@ -89,13 +92,12 @@ def held_back_kb(result: Mapping[str, Any]) -> float | None:
     return max(known) / KB if known else None
 
 
-def finished(result: Mapping[str, Any]) -> list[Doc]:
-    """Return the transfers that were complete before the end, each with its time in s."""
-    return [
-        {"user": each["user"], "connection": each["id"], "t": each["completion_s"]}
-        for each in result.get("connections") or []
-        if each.get("completion_s") is not None
-    ]
+def finished(folder: Path, result: Mapping[str, Any]) -> list[Doc]:
+    """Return the users whose transfers are complete, each with the time of the last one in s."""
+    try:
+        return transfers.finished(result, flips.loaded(folder))
+    except LookupError:
+        return []
 
 
 def baseline(doc: Doc, others: Sequence[Doc]) -> Doc | None:
@@ -152,13 +154,12 @@ def _who(users: Mapping[str, float], total: float, result: Mapping[str, Any]) ->
     )
 
 
-def _paths(result: Mapping[str, Any], total: float) -> str:
+def _paths(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
     """Return the sentence about additional paths: the share of Tier 2, the subflows of the only
     connection with several, or what had to wait."""
-    done = finished(result)
     if done:
-        last = max(done, key=lambda each: float(each["t"]))
-        return f"The last transfer, of {last['user']}, finished at {last['t']:.1f} s."
+        last = "The" if len(result.get("users") or {}) == 1 else "The last"
+        return f"{last} transfer, of {done[-1]['user']}, finished at {done[-1]['t']:.1f} s."
     tier2 = (result.get("tiers") or {}).get("2")
     aps = {
         name: each["mac_occupancy_mean"]

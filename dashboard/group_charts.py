@@ -20,7 +20,6 @@ from dashboard.figures import Figure
 from dashboard.palette import OKABE_ITO
 from lab.errors import RequestError
 from lab.results import groups
-from lab.results.rate_scale import label as scale_label
 from lab.results.store import Store
 
 Doc = dict[str, Any]  # JSON: a run in lists
@@ -49,11 +48,19 @@ def shown(store: Store, docs: Sequence[Doc]) -> list[Shown]:
         several = groups.grouped([store.folder(run_id) for run_id in found])
     except RequestError:
         return []
+    mixed = len({group.rate_scale for group in several}) > 1
     rows = [
-        Shown(group.label, tuple(found[run.run_id] for run in group.runs if run.run_id in found))
+        Shown(
+            _label(group, mixed), tuple(found[run.run_id] for run in group.runs if run.run_id in found)
+        )
         for group in several
     ]
     return rows if any(len(each.docs) > 1 for each in rows) else []
+
+
+def _label(group: groups.Group, mixed: bool) -> str:
+    scale = groups.scale_text(group.rate_scale)
+    return f"{group.label}, {scale}" if mixed and scale not in group.label else group.label
 
 
 def skipped(docs: Sequence[Doc]) -> str:
@@ -63,18 +70,6 @@ def skipped(docs: Sequence[Doc]) -> str:
         return ""
     left_out = "is left out: it has" if len(names) == 1 else "are left out: they have"
     return f"{', '.join(names)} {left_out} no result."
-
-
-def scales(docs: Sequence[Doc]) -> str:
-    """Return a warning if the runs have different rate scales; otherwise an empty text."""
-    found = sorted({doc["rate_scale"] for doc in docs if doc["rate_scale"] is not None})
-    if len(found) < 2:
-        return ""
-    named = " and ".join(scale_label(each) or "rate scale 1" for each in found)
-    return (
-        f"These runs have different units on the wire: {named}. Queueing delay grows as 1/scale, "
-        "so differences between them are not differences of strategies only."
-    )
 
 
 def drawn(runs: Sequence[tuple[str, Sequence[Sequence[Frame]]]], points: int) -> list[Figure]:

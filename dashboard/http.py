@@ -68,6 +68,11 @@ def requested_runs() -> list[str]:
     return [each for each in request.args.get("runs", "").split(",") if each]
 
 
+def mixed_scales_allowed() -> bool:
+    """Return whether ?mixed_scales=1 asks to compare runs although their rate scales differ."""
+    return request.args.get("mixed_scales") == "1"
+
+
 def folder_of(run_id: str) -> Path:
     """Return the folder of a run; answer the request with status 404 if there is no such run."""
     try:

@@ -13,9 +13,17 @@ from flask import Blueprint, Response, g, redirect, render_template, request, ur
 from markupsafe import Markup, escape
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import glossary, group_charts, handout, network_api, scenario_pages, view
+from dashboard import (
+    comparison,
+    glossary,
+    group_charts,
+    handout,
+    network_api,
+    scenario_pages,
+    view,
+)
 from dashboard.errors import Problem
-from dashboard.http import folder_of, requested_runs, store
+from dashboard.http import folder_of, mixed_scales_allowed, requested_runs, store
 from lab.batch import simulator_state
 from lab.worksheets import loading as worksheets
 
@@ -59,12 +67,19 @@ def compare() -> str | AnyResponse:
     ids = requested_runs()
     if len(ids) < 2:
         return redirect(url_for("pages.runs"))
-    docs = view.compared(store(), ids)
+    docs = comparison.compared(store(), ids)
+    scales = comparison.mixed_scales(docs)
+    of_scale = {
+        scale: [doc["id"] for doc in docs if doc["rate_scale"] == scale] for scale in scales
+    }
+    notes = (comparison.warn_of_scales(docs), group_charts.skipped(docs))
     return render_template(
         "compare.html",
         docs=docs,
+        is_refused=bool(scales) and not mixed_scales_allowed(),
+        of_scale=of_scale,
         groups=group_charts.shown(store(), docs),
-        notes=[each for each in (group_charts.scales(docs), group_charts.skipped(docs)) if each],
+        notes=[each for each in notes if each],
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import charts as charting
-from dashboard import events, figures, flips, group_charts, lessons, state
+from dashboard import events, figures, flips, lessons, state, transfers
 from dashboard.errors import Problem, whole_number
 from dashboard.stream import EVENTS
 from lab.errors import RequestError, show, unknown
@@ -20,7 +20,6 @@ from lab.results.store import Store
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario import catalogue
 
-MOST_COMPARED = 200
 FILTERS = ("scenario", "strategy", "engine", "status")
 CTH = "strategy.cth"  # from this MAC occupancy on an access point is congested
 Doc = dict[str, Any]  # JSON: a run in lists, or what a page gets
@@ -50,6 +49,8 @@ def run(store: Store, folder: Path) -> Doc:
         "targets": [],
         "to_try": [],
         "has_tiers": True,
+        "multipath": [],
+        "transfers": {"users": {}, "all": False},
     }
     try:
         scenario = flips.loaded(folder)
@@ -61,6 +62,8 @@ def run(store: Store, folder: Path) -> Doc:
         "expect": scenario.expect,
         "paper": scenario.paper,
         "has_tiers": bool(flips.network(folder).cells),
+        "multipath": list(flips.network(folder).multipath),
+        "transfers": transfers.expected(scenario),
         "targets": flips.rows(folder),
         "to_try": [] if now.over else lessons.suggestions(folder),
     }
@@ -118,69 +121,11 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
         duration_s=scenario.duration_s,
         aps=network.ids("wifi", "lte"),
         users=network.users,
+        multipath=network.multipath,
         links=tuple(link.id for link in shaped),
         ends={link.id: (link.a, link.b) for link in shaped},
         threshold=_thresholds(scenario.strategy.params.get("cth"), happened),
     )
-
-
-def compared(store: Store, ids: list[str]) -> list[Doc]:
-    """Return the documents of the runs to compare, in the order of `ids`, each with a label.
-
-    Raise a `Problem` if there are fewer than 2 or more than 200 runs, if a run does not exist, or
-    if the runs cannot be compared.
-    """
-    if not 2 <= len(ids) <= MOST_COMPARED:
-        raise Problem(
-            422, f"compare {len(ids)} runs: choose 2 to {MOST_COMPARED}, such as ?runs=A,B"
-        )
-    store.refresh()
-    docs = []
-    for run_id in dict.fromkeys(ids):
-        try:
-            store.folder(run_id)
-        except RequestError as error:
-            raise Problem(404, str(error)) from error
-        docs.append(with_rates(store.get(run_id)))
-    _refuse_wire_rates(docs)
-    return _labelled(docs)
-
-
-def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
-    """Return charts that compare the runs described by `docs`, with one line for each run.
-
-    If runs repeat each other with other seeds, there is one line for each group of runs. A line has
-    at most `points` points.
-    """
-    if several := group_charts.shown(store, docs):
-        return group_charts.drawn(
-            [
-                (group.label, [_frames(store.folder(doc["id"])) for doc in group.docs])
-                for group in several
-            ],
-            points,
-        )
-    runs = [(doc["label"], _frames(store.folder(doc["id"]))) for doc in docs]
-    return figures.overlay(runs, points)
-
-
-def marks(store: Store, docs: list[Doc]) -> list[Doc]:
-    """Return the events of all runs that the charts mark with a vertical line, as JSON rows.
-
-    In a row, `run` is the index of the run in `docs`. `number` counts the marks of each run from 1,
-    as on the page of the run. Groups of repeated runs have no marks.
-    """
-    found: list[Doc] = []
-    if group_charts.shown(store, docs):
-        return found
-    for place, doc in enumerate(docs):
-        happened = _events(store.folder(doc["id"]))
-        rows = [events.describe(event, n) for n, event in enumerate(happened, 1)]
-        lines = [row for row in rows if row.mark == "line"]
-        found += [
-            asdict(row) | {"run": place, "number": number} for number, row in enumerate(lines, 1)
-        ]
-    return found
 
 
 def choose(docs: list[Doc], query: dict[str, str]) -> list[Doc]:
@@ -232,45 +177,6 @@ def _cth(strategy: Any) -> Any:
     """Return the congestion threshold in the value of a change of the strategy."""
     params = strategy.get("params") if isinstance(strategy, dict) else None
     return params.get("cth") if isinstance(params, dict) else None
-
-
-def _refuse_wire_rates(docs: list[Doc]) -> None:
-    """Raise a `Problem` with status 422 if some runs have wire rates and others scenario units.
-
-    Runs of an older version recorded wire rates, which are rates in scenario units multiplied by
-    the rate scale.
-    """
-    old = [doc["id"] for doc in docs if doc["wire_rates"]]
-    if old and len(old) < len(docs):
-        raise Problem(
-            422,
-            f"compare: {', '.join(old)} has wire rates, recorded by an older version, and the "
-            "other runs have rates in scenario units. Repeat the old run, or leave it out",
-        )
-
-
-def _labelled(docs: list[Doc]) -> list[Doc]:
-    """Add a label to each document and return the documents.
-
-    The label is the strategy, followed by whatever differs among the runs with this strategy.
-    """
-    for doc in docs:
-        alike = [each for each in docs if each["strategy"] == doc["strategy"]]
-        differing = [
-            key
-            for key in ("scenario", "engine", "seed", "cc")
-            if len({str(each[key]) for each in alike}) > 1
-        ]
-        words = [doc["strategy"], *(f"{key} {doc[key]}" for key in differing)]
-        if len({each["rates"] for each in alike}) > 1:
-            words.append(doc["rates"] or "rate scale 1")
-        words += [f"({doc['changed']})"] if doc["changed"] else []
-        doc["label"] = " ".join(words)
-    labels = [doc["label"] for doc in docs]
-    for n, doc in enumerate(docs, 1):
-        if labels.count(doc["label"]) > 1:
-            doc["label"] += f" ({n})"
-    return docs
 
 
 def _frames(folder: Path) -> list[Doc]:

@@ -101,12 +101,10 @@ def kinds() -> Iterator[str]:
         for module in [path] if path.is_file() else sorted(path.rglob("*.py")):
             for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    first = node.args[0] if node.args else None
                     of_ledger = "ledger" in ast.unparse(node.func.value)
-                    named = isinstance(first, ast.Constant) and not of_ledger
-                    if named and node.func.attr in RECORDING:
-                        assert isinstance(first, ast.Constant)
-                        yield str(first.value)
+                    texts = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
+                    if texts and not of_ledger and node.func.attr in RECORDING:
+                        yield str(texts[0])
     for place in WRITES_LINES:
         for node in ast.walk(ast.parse((ROOT / place).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Dict):

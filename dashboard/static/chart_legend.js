@@ -7,7 +7,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const DASHES = { dash: "6 3", dot: "2 3", dashdot: "6 3 2 3", longdash: "9 3", longdashdot: "9 3 2 3" };
 const KINDS = ["link", "ap", "user", "sf"];
 
-export function fillLegend(list, traces, others) {
+export function fillLegend(list, traces, others, transfers = null) {
   const lines = traces.filter(
     (trace) => trace.showlegend !== false && trace.visible !== false && !trace.meta.band,
   );
@@ -16,16 +16,18 @@ export function fillLegend(list, traces, others) {
     lines.map((trace) => [trace.name, trace.line?.color, trace.line?.dash]),
     others,
     chosen,
+    transfers && [...transfers.ends],
   ]);
   if (list.dataset.shown === key) return;
   list.dataset.shown = key;
   const rest = others ? [element("li", { class: "muted" }, `grey: ${others} others, least to greatest`)] : [];
-  list.replaceChildren(...lines.map((trace) => element("li", {}, entry(trace, chosen))), ...rest);
+  list.replaceChildren(...lines.map((trace) => element("li", {}, entry(trace, chosen, transfers))), ...rest);
 }
 
-function entry(trace, chosen) {
+function entry(trace, chosen, transfers) {
   const [kind, id] = trace.meta.key;
-  const parts = [swatch(trace.line ?? {}), trace.name];
+  const finished = kind === "user" ? transfers?.of(id) : "";
+  const parts = [swatch(trace.line ?? {}), finished ? `${trace.name}, ${finished}` : trace.name];
   if (!KINDS.includes(kind) || id === "*") return element("span", {}, ...parts);
   const pressed = chosen?.kind === kind && chosen.id === id;
   const made = element("button", { type: "button", "aria-pressed": String(pressed) }, ...parts);

@@ -1,20 +1,29 @@
 // Marks of events on charts: a line for a change, a tick for a decision.
 import { css } from "./app.js";
+import { finishedAt } from "./transfers.js";
 
-export function markLayout(marks, colour) {
+const NEVER_S = 1e7; // behind the end of every run
+
+// `done` is the time from which on the charts are shaded, because all transfers are finished.
+export function markLayout(marks, colour, done = null) {
   const tint = (each) =>
     each.run !== undefined ? colour(each.run) : each.kind === "flip" ? css("--flip") : css("--mark");
   return {
-    shapes: marks.map((each) => ({
-      type: "line",
-      x0: each.t,
-      x1: each.t,
-      yref: "paper",
-      y0: 0,
-      y1: 1,
-      line: { color: tint(each), width: 1.6, dash: "dot" },
-    })),
-    annotations: marks.map((each) => ({
+    shapes: [
+      ...(done === null ? [] : [shade(done)]),
+      ...marks.map((each) => ({
+        type: "line",
+        x0: each.t,
+        x1: each.t,
+        yref: "paper",
+        y0: 0,
+        y1: 1,
+        line: { color: tint(each), width: 1.6, dash: "dot" },
+      })),
+    ],
+    annotations: [
+      ...(done === null ? [] : [doneText(done)]),
+      ...marks.map((each) => ({
       x: each.t,
       y: 1,
       yref: "paper",
@@ -26,8 +35,32 @@ export function markLayout(marks, colour) {
       borderpad: 2,
       hovertext: `${each.word}: ${each.title}. ${each.reason}`,
     })),
+    ],
   };
 }
+
+const shade = (t) => ({
+  type: "rect",
+  layer: "below",
+  x0: t,
+  x1: NEVER_S,
+  yref: "paper",
+  y0: 0,
+  y1: 1,
+  fillcolor: css("--band"),
+  line: { width: 0 },
+});
+
+const doneText = (t) => ({
+  x: t,
+  y: 0.5,
+  yref: "paper",
+  xanchor: "left",
+  textangle: -90,
+  showarrow: false,
+  text: finishedAt(t),
+  font: { color: css("--muted"), size: 11 },
+});
 
 export function tickTraces(ticks) {
   if (!ticks.length) return [];

@@ -44,8 +44,13 @@ const CONFIG = {
 export const colour = (n) => (n < 0 ? "#8b949c" : (dark() ? DARK : LIGHT)[n % LIGHT.length]);
 
 export class Charts {
-  // `view` has the time and the zoom of the page; `related()` what belongs to the selection.
-  constructor(box, { live = false, view = new TimeView(), related = () => null } = {}) {
+  // `view` has the time and the zoom of the page; `related()` what belongs to the selection;
+  // `transfers` which users are finished.
+  constructor(
+    box,
+    { live = false, view = new TimeView(), related = () => null, transfers = null } = {},
+  ) {
+    this.transfers = transfers;
     this.box = box;
     this.live = live;
     this.view = view;
@@ -226,7 +231,7 @@ export class Charts {
     Plotly.react(card.plot, traces, layout, CONFIG);
     if (!card.cursor) attach(card, this.view, () => this.live);
     const upper = new Set(others.filter((trace) => (trace.yaxis ?? "y") === "y"));
-    fillLegend(card.legend, asHeatMap ? [] : shown, upper.size);
+    fillLegend(card.legend, asHeatMap ? [] : shown, upper.size, this.transfers);
   }
 
   // The lines of the selection are wider and the others fade, if the chart has lines of it.
@@ -275,7 +280,8 @@ export class Charts {
   layoutOf(card, asHeatMap) {
     const ink = css("--ink"),
       grid = css("--grid");
-    const layout = { ...structuredClone(card.layout), ...markLayout(this.marks, colour) };
+    const done = this.transfers?.doneAt(this.related()) ?? null;
+    const layout = { ...structuredClone(card.layout), ...markLayout(this.marks, colour, done) };
     layout.datarevision = ++card.revision;
     layout.showlegend = false;
     layout.margin = { ...layout.margin, t: 12 };

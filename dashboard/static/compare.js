@@ -3,7 +3,8 @@ import { $, api, banners, data, element, number } from "./app.js";
 import { Charts, colour } from "./charts.js";
 
 const docs = data("docs");
-const runs = docs.map((doc) => encodeURIComponent(doc.id)).join(",");
+const mixed = new URLSearchParams(location.search).get("mixed_scales") === "1";
+const runs = docs.map((doc) => encodeURIComponent(doc.id)).join(",") + (mixed ? "&mixed_scales=1" : "");
 
 function swatches() {
   const styles = ["solid", "dashed", "dotted", "dashed", "dashed", "dotted"];
@@ -20,7 +21,7 @@ function showMetrics(comparison) {
     {},
     element("th", {}, "Metric"),
     ...comparison.groups.map((group) =>
-      element("th", { class: "num" }, `${group.label} (n = ${group.n})`),
+      element("th", { class: "num" }, `${group.label} (n = ${group.n}${mixed ? `, rate scale ${group.rate_scale}` : ""})`),
     ),
   );
   $("metrics").tHead.replaceChildren(head);

@@ -3,8 +3,9 @@ import { $, css, api, element, number, toast } from "./app.js";
 import { showMeans } from "./tiles.js";
 
 export class Finished {
-  constructor(path) {
-    this.path = path;
+  // `onTransfers` gets the users that are finished.
+  constructor(path, onTransfers) {
+    Object.assign(this, { path, onTransfers });
     this.loaded = false;
     $("again").addEventListener("click", () => this.again(false));
     $("again-flips").addEventListener("click", () => this.again(true));
@@ -35,8 +36,7 @@ export class Finished {
     $("outcome").textContent = summary.verdict || "This run has no result: nothing was measured.";
     if (Object.keys(summary.means).length) showMeans(summary, this.run);
     else $("tiles-when").textContent = "The last sample";
-    const done = summary.finished.map((each) => `${each.user} finished at ${number(each.t, 1)} s`);
-    $("transfers").textContent = [...new Set(done)].join(" · ");
+    this.onTransfers(summary.finished);
     const { baseline } = summary;
     const change = baseline?.change_percent;
     $("against").replaceChildren();

@@ -10,18 +10,24 @@ import { Pace } from "./pace.js";
 import { RunView } from "./run_view.js";
 import { Stream } from "./stream.js";
 import { showNow } from "./tiles.js";
+import { Transfers } from "./transfers.js";
 
 let run = data("run");
 const path = `/api/runs/${encodeURIComponent(run.id)}`;
 const log = new EventLog($("log"), $("all-events"));
 const lesson = new Lesson(path, run);
 const pace = new Pace();
-const finished = new Finished(path);
+const transfers = new Transfers(run.transfers);
+const finished = new Finished(path, (done) => {
+  transfers.set(done);
+  showTransfers();
+});
 const page = new RunView({ path, run: () => run, charts: () => charts, log });
 const charts = new Charts($("charts"), {
   live: !run.state.over,
   view: page.view,
   related: () => page.related(),
+  transfers,
 });
 const stream = new Stream(path, messageArrived, (error) =>
   banners([["warn", `${error.message} Reconnecting …`]]),
@@ -39,6 +45,7 @@ async function load() {
   log.clear();
   lesson.clear();
   page.clear();
+  transfers.clear();
   for (const event of found.events) eventArrived(event, true);
   charts.set(found.figures);
   $("waiting")?.toggleAttribute("hidden", found.figures.length > 0);
@@ -66,6 +73,10 @@ function eventArrived(event, old = false) {
   lesson.event(event);
   charts.mark(event);
   page.event(event);
+  if (event.kind === "completion") {
+    transfers.event(event);
+    showTransfers();
+  }
   if (event.kind === "flip" && event.ok && !old) changeApplied(event);
   if (event.kind === "flip" && !event.ok && !old) toast(`${event.title}: ${event.reason}`, true);
 }
@@ -90,6 +101,11 @@ function messageArrived(type, body) {
   if (type === "sample") sampleArrived(body);
   else if (type === "event") eventArrived(body);
   else stateArrived(body);
+}
+
+function showTransfers() {
+  $("transfers").textContent = transfers.words();
+  charts.refresh();
 }
 
 // ---- the page

@@ -13,7 +13,7 @@ export function showNow(frame, run) {
   const waits = arrived - read;
   const why =
     waits > WAITS_FROM * arrived
-      ? `${number(waits)} Mb/s more arrived: it waits for earlier data on a slower subflow`
+      ? `${carried(aps.length)} ${number(waits)} Mb/s more: it waits for earlier data`
       : -waits > WAITS_FROM * arrived && arrived
         ? `of it ${number(-waits)} Mb/s had waited for earlier data`
         : "what applications read";
@@ -23,6 +23,7 @@ export function showNow(frame, run) {
       tile("Tier 1", number(sum("tier1_mbps")), "Mb/s", "first subflows"),
       tile("Tier 2", number(sum("tier2_mbps")), "Mb/s", "additional subflows"),
     );
+  tiles.push(...heldBack(users, run));
   const threshold = run.targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
   for (const [name, ap] of aps)
     tiles.push(
@@ -38,6 +39,16 @@ export function showNow(frame, run) {
   show(`Now, at ${number(frame.t, 1)} s`, tiles);
 }
 
+const carried = (tiers) => (tiers ? "Tier 1 + Tier 2 is" : "Subflows carry");
+
+// Data that waits in the receivers' reorder buffers; none if the run does not measure it.
+function heldBack(users, run) {
+  const known = users.map((user) => user.held_back_kb).filter((kb) => kb !== undefined && kb !== null);
+  if (!known.length || !run.multipath.length) return [];
+  const total = known.reduce((sum, kb) => sum + kb, 0);
+  return [tile("Held back", number(total, 0), "kB", "arrived, but data before it is missing")];
+}
+
 // Show the means of a finished run; `summary` is that of the API.
 export function showMeans(summary, run) {
   const { means, intervals, repeats } = summary;
@@ -46,7 +57,12 @@ export function showMeans(summary, run) {
     known(metric)
       ? [tile(name, number(means[metric]), unit, range(intervals[metric]) || sub, full)]
       : [];
-  const tiles = made("All users", "throughput_mbps", "Mb/s", "what applications read");
+  const waited = (means["tiers.1"] ?? 0) + (means["tiers.2"] ?? 0) - means.throughput_mbps;
+  const why =
+    waited > WAITS_FROM * means.throughput_mbps
+      ? `${carried(run.has_tiers)} ${number(waited)} Mb/s more: it had to wait, or came twice`
+      : "what applications read";
+  const tiles = made("All users", "throughput_mbps", "Mb/s", why);
   if (run.has_tiers)
     tiles.push(
       ...made("Tier 1", "tiers.1", "Mb/s", "first subflows"),
@@ -62,7 +78,7 @@ export function showMeans(summary, run) {
         "Held back at most",
         number(summary.held_back_kb, 0),
         "kB",
-        "data that waited for earlier data on a slower subflow",
+        "at one receiver: arrived, but data before it was missing",
       ),
     );
   const seeds = repeats > 1 ? `, and 95 % intervals over ${repeats} repeats` : "";

@@ -83,11 +83,15 @@ class LinkSample:
 @dataclass(frozen=True)
 class UserSample:
     """Hold the rate at which a user's applications receive data, and the user's position in m. The
-    position is None if the topology gives users no positions."""
+    position is None if the topology gives users no positions.
+
+    `held_back_kb` is data that has arrived and that the applications cannot read, because data
+    before it is missing. It is the most at one time of the interval, summed over connections."""
 
     mbps: float = 0.0
     x_m: float | None = None
     y_m: float | None = None
+    held_back_kb: float | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,10 @@ class Frame:
             "t": self.t,
             "ap": {name: vars(each) for name, each in self.ap.items()},
             "link": {name: {"mbps": each.mbps} | vars(each) for name, each in self.link.items()},
-            "user": {name: _without_none(each, "x_m", "y_m") for name, each in self.user.items()},
+            "user": {
+                name: _without_none(each, "x_m", "y_m", "held_back_kb")
+                for name, each in self.user.items()
+            },
             "sf": {name: _without_none(each, "user", "ap") for name, each in self.sf.items()},
         }
 

@@ -49,6 +49,25 @@ def test_a_run_has_its_four_charts():
     assert found["tiers"]["layout"]["uirevision"] == "fixed"
 
 
+def test_data_held_back_is_a_chart_of_the_multipath_users():
+    about = About(30.0, users=("ue1", "ue2"), multipath=("ue2",), links=("path1",))
+    frames = [
+        {"t": float(t), "user": {"ue1": {"mbps": 3.0}, "ue2": {"mbps": 4.5, "held_back_kb": t}}}
+        for t in (1, 2)
+    ]
+    chart = next(each for each in figures(frames, about) if each["name"] == "held")
+    (line,) = chart["figure"]["data"]
+    assert (line["name"], line["y"], line["meta"]["colour"]) == ("ue2", [1, 2], 1)
+    assert "did not measure" not in chart["explains"]
+    for frame in frames:
+        del frame["user"]["ue2"]["held_back_kb"]
+    (chart,) = (each for each in figures(frames, about) if each["name"] == "held")
+    assert chart["explains"].endswith("This run did not measure it.")
+    assert "did not measure" not in next(
+        each["explains"] for each in figures([], about) if each["name"] == "held"
+    )
+
+
 def test_a_chart_has_its_lines_before_the_first_sample():
     found = named(figures([], About(60.0, ("wifi1",), ("ue1",))))
     assert found["tiers"]["data"][0]["x"] == []

@@ -9,6 +9,9 @@ import testbed
 from conftest import until
 
 from dashboard.finished import held_back_kb, verdict
+from dashboard.transfers import expected, finished
+from lab.scenario import loading
+from lab.scenario.overrides import Overrides
 
 FLIPS = [{"t": 2.0, "target": "strategy", "value": {"name": "meter_throttling", "params": {}}}]
 
@@ -55,18 +58,43 @@ def test_the_verdict_has_two_sentences_made_from_the_numbers(runs, client):
             {
                 "users": {"ue1": {"throughput_mbps": 4.0}, "ue2": {"throughput_mbps": 4.01}},
                 "throughput_mbps": 8.01,
-                "connections": [
-                    {"id": "a", "user": "ue1", "completion_s": 9.0, "subflows": []},
-                    {"id": "b", "user": "ue2", "completion_s": 10.24, "subflows": []},
-                ],
+                "connections": [],
             },
-            "The 2 users got 8.01 Mb/s together on average, each about 4. The last transfer, of "
-            "ue2, finished at 10.2 s.",
+            "The 2 users got 8.01 Mb/s together on average, each about 4. No connection used more "
+            "than one path.",
         ),
     ],
 )
 def test_verdicts(result, text):
     assert verdict(result) == text
+
+
+def test_the_verdict_says_when_the_last_transfer_was_finished():
+    users = {"ue1": {"throughput_mbps": 4.0}, "ue2": {"throughput_mbps": 4.01}}
+    done = [{"user": "ue1", "t": 9.0}, {"user": "ue2", "t": 10.24}]
+    text = verdict({"users": users, "throughput_mbps": 8.01}, done)
+    assert text.endswith("The last transfer, of ue2, finished at 10.2 s.")
+
+
+TRAFFIC = (
+    "traffic=[{user: ue1, kind: file, volume_mb: 9, parallel: 2}, "
+    "{user: ue2, kind: file, volume_mb: 1, start_s: 5}, {user: ue3, kind: bulk}, "
+    "{user: ue4, kind: file, volume_mb: 1}]"
+)
+
+
+def test_a_user_is_finished_when_the_last_of_its_transfers_is():
+    scenario = loading.load("testbed_wifi_lte", Overrides(settings=(TRAFFIC,)))
+    assert expected(scenario) == {"users": {"ue1": 2, "ue2": 1, "ue4": 1}, "all": False}
+    rows = [("ue1-1", 3.0), ("ue1-2", 8.5), ("ue2-1", 2.0), ("ue3-1", None), ("ue4-1", None)]
+    connections = [
+        {"id": name, "user": name.partition("-")[0], "completion_s": at} for name, at in rows
+    ]
+    assert finished({"connections": connections}, scenario) == [
+        {"user": "ue2", "t": 7.0},  # 2 s after its start
+        {"user": "ue1", "t": 8.5},
+    ]
+    assert finished({"connections": connections[:1]}, scenario) == []  # the second one goes on
 
 
 def test_what_was_held_back_is_the_most_of_all_connections():

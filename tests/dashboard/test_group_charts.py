@@ -67,10 +67,46 @@ def test_a_run_without_result_is_left_out_and_named(client, repeated, runs):
     assert "none-4 (running) is left out: it has no result." in page
 
 
-def test_runs_of_different_scales_are_compared_with_a_banner_only(client, runs):
-    assert "different units" not in client.get("/compare?runs=plain,metered").text
+@pytest.fixture
+def scaled(runs):
+    """Give the run `plain` another rate scale than `metered`."""
     for name in ("result.json", "manifest.json"):
         path = runs / "plain" / name
         path.write_text(json.dumps(json.loads(path.read_text()) | {"rate_scale": 0.25}))
+
+
+def test_runs_of_different_scales_are_refused(client, scaled):
     page = client.get("/compare?runs=plain,metered").text
     assert "different units on the wire: rate scale 0.25 and rate scale 1" in page
+    assert "Compare anyway" in page
+    assert "chart" not in page.partition("<main")[2].partition('id="refused"')[0]
+    for address in ("/api/compare", "/api/compare/charts"):
+        answer = client.get(f"{address}?runs=plain,metered")
+        assert answer.status_code == 422
+        assert "&mixed_scales=1" in answer.json["error"]
+
+
+def test_scales_are_mixed_on_request_and_every_chart_and_label_says_so(client, scaled):
+    asked = "runs=plain,metered&mixed_scales=1"
+    assert "different units on the wire" in client.get(f"/compare?{asked}").text
+    found = client.get(f"/api/compare/charts?{asked}").json
+    assert [run["label"] for run in found["runs"]] == [
+        "none rate scale 0.25",
+        "meter_throttling rate scale 1",
+    ]
+    for each in found["figures"]:
+        assert "rate scale 0.25 and rate scale 1" in each["figure"]["layout"]["xaxis"]["title"]["text"]
+    assert any("rate scale" in text for text in client.get(f"/api/compare?{asked}").json["warnings"])
+
+
+def test_groups_of_different_scales_are_named_by_their_scale(client, repeated, scaled):
+    found = client.get(f"/api/compare/charts?runs={','.join(repeated)}&mixed_scales=1").json
+    total = next(each for each in found["figures"] if each["name"] == "total")["figure"]["data"]
+    names = [each["name"] for each in total if "smallest" not in each["name"]]
+    assert len(names) == 3
+    assert all("rate scale" in name for name in names)
+
+
+def test_runs_of_one_scale_are_compared(client):
+    assert "different units" not in client.get("/compare?runs=plain,metered").text
+    assert client.get("/api/compare/charts?runs=plain,metered").status_code == 200

@@ -34,7 +34,7 @@ def test_a_scaled_run_has_a_banner_and_a_label(client, scaled):
 def test_lists_and_comparisons_say_the_scale(client, scaled):
     rates = {row["id"]: row["rates"] for row in client.get("/api/runs").json}
     assert rates == {"plain": "", "metered": "rate scale 0.25"}
-    assert "rate scale 0.25" in client.get("/compare?runs=plain,metered").text
+    assert "rate scale 0.25" in client.get("/compare?runs=plain,metered&mixed_scales=1").text
 
 
 def test_runs_of_one_strategy_are_told_apart_by_their_scale(client, scaled):
@@ -42,7 +42,7 @@ def test_runs_of_one_strategy_are_told_apart_by_their_scale(client, scaled):
     for name in ("manifest.json", "result.json"):
         document = json.loads((scaled / "metered" / name).read_text())
         (scaled / "metered" / name).write_text(json.dumps(document | {"strategy": "none"}))
-    runs = client.get("/api/compare/charts?runs=plain,metered").json["runs"]
+    runs = client.get("/api/compare/charts?runs=plain,metered&mixed_scales=1").json["runs"]
     assert [run["label"] for run in runs] == ["none rate scale 1", "none rate scale 0.25"]
 
 

@@ -163,7 +163,10 @@ class Testbed(Engine):
                     "ap": at,
                 }
         link = {"mbps_ab": w["tier1_mbps"], "mbps_ba": 0, "backlog": 3, "loss": 0.0}
-        users = {name: {"mbps": rate} for name, rate in user.items()}
+        users = {
+            name: {"mbps": rate, "held_back_kb": 40.0 if name in self.topology.multipath else 0.0}
+            for name, rate in user.items()
+        }
         return Frame.from_json({"t": t, "ap": ap, "link": {"wifi": link}, "user": users, "sf": sf})
 
 

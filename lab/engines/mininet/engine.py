@@ -92,7 +92,8 @@ class MininetEngine(Engine):
         if self._captures:
             self._captures.flush()
         frame, reasons = self.telemetry.frame(until_s, late_s)
-        self.workload.completed(self.telemetry.sampler.newly_complete())
+        for t, fields in self.workload.completed(self.telemetry.sampler.newly_complete()):
+            self.recorder.event(t, "completion", **fields)
         for reason in reasons:
             self._record_event("warning", text=f"overloaded: {reason}", overloaded=True)
         return [frame]

@@ -172,7 +172,7 @@ class Sampler:
         the tier of a user at an access point.
         """
         tier_mbps: dict[str, dict[int, float]] = {}
-        users: dict[str, float] = {}
+        users: dict[str, UserSample] = {}
         subflows: dict[str, SubflowSample] = {}
         for name, connection in self.connections.items():
             got = status.get(name, {})
@@ -184,7 +184,7 @@ class Sampler:
             connection.completion_s = got.get("done_s")
             connection.receive_buffer_max_bytes = got.get("receive_buffer_max_bytes")
             user = connection.opened.user
-            users[user] = round(users.get(user, 0.0) + rate, 4)
+            users[user] = _added(users.get(user), rate, got.get("held_back_bytes"))
             for subflow in connection.subflows.values():
                 link = subflow.interface.link
                 tier = subflow.tier = tiers.get(user, {}).get(link, 1)
@@ -193,17 +193,19 @@ class Sampler:
                 for ap in {link, *self._relayed.intersection(subflow.path)}:
                     sums = tier_mbps.setdefault(ap, {1: 0.0, 2: 0.0})
                     sums[tier] = round(sums[tier] + row.mbps, 4)
-        return HostSamples(
-            tier_mbps, {user: UserSample(mbps) for user, mbps in users.items()}, subflows
-        )
+        return HostSamples(tier_mbps, users, subflows)
 
-    def newly_complete(self) -> list[str]:
-        """Return the IDs of the flows whose file has arrived completely since the last call."""
+    def newly_complete(self) -> dict[str, float]:
+        """Return the flows whose file has arrived completely since the last call: by the flow's ID
+        the time in s that the transfer took."""
         complete = {
-            name for name, each in self.connections.items() if each.completion_s is not None
+            name: each.completion_s
+            for name, each in sorted(self.connections.items())
+            if each.completion_s is not None
         }
-        new, self._complete = complete - self._complete, complete
-        return sorted(new)
+        new = {name: complete[name] for name in complete if name not in self._complete}
+        self._complete.update(new)
+        return new
 
     def report(self, duration_s: float, queued: Mapping[str, int]) -> tuple[ConnectionReport, ...]:
         """Return a report on every connection, for the result of the run.
@@ -245,3 +247,12 @@ class Sampler:
             for subflow in each.subflows.values()
         ]
         return fraction(queued[opened.receiver], subflows) if opened.receiver in queued else None
+
+
+def _added(user: UserSample | None, mbps: float, held_bytes: int | None) -> UserSample:
+    """Return the sample of a user with the figures of one more connection; `user` is the sample of
+    its other connections, or None."""
+    held_kb = user.held_back_kb if user else None
+    if held_bytes is not None:
+        held_kb = round((held_kb or 0.0) + held_bytes / 1000, 3)
+    return UserSample(round((user.mbps if user else 0.0) + mbps, 4), held_back_kb=held_kb)

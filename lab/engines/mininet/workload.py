@@ -36,6 +36,7 @@ class Workload:
         self._cc: str | None = None  # of all connections, if it was changed during the run
         self._acts = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         self._opened: dict[str, Flow] = {}
+        self._started_s: dict[str, float] = {}
         self._demands = Demands()
         self.zero_s = 0.0
 
@@ -76,7 +77,9 @@ class Workload:
             due = [act for act in self._acts if act.at_s <= self._acts[0].at_s]
             self._sleep_until(due[0].at_s)
             self._acts = self._acts[len(due) :]
-            self._start([act.flow for act in due if act.verb == "start"])
+            starting = [act for act in due if act.verb == "start"]
+            self._started_s |= {act.flow.id: act.at_s for act in starting}
+            self._start([act.flow for act in starting])
             for act in due:
                 self._do(act)
         self._sleep_until(t)
@@ -97,13 +100,20 @@ class Workload:
         command = {"do": "cc", "cc": kernel_name(name, self._by_window)}
         self.programs.send_all(dict.fromkeys(self.programs.hosts, command))
 
-    def completed(self, names: Iterable[str]) -> None:
+    def completed(self, taken_s: Mapping[str, float]) -> list[tuple[float, dict[str, Any]]]:
         """End these completed flows, and divide each user's demand among its remaining flows.
 
-        `names` are IDs of flows. A demand is the total rate that a user's flows want to send.
+        `taken_s` is the time in s that each transfer took, by the flow's ID. A demand is the total
+        rate that a user's flows want to send. Return for each flow the time of the run in s at
+        which it was complete, and the fields of the event that says so.
         """
-        for name in names:
-            self._set_rates(self._demands.end(self._opened[name]))
+        found = []
+        for name, seconds in taken_s.items():
+            flow = self._opened[name]
+            self._set_rates(self._demands.end(flow))
+            fields = {"user": flow.user, "connection": name, "completion_s": round(seconds, 3)}
+            found.append((self._started_s[name] + seconds, fields))
+        return found
 
     def mptcp_checks(
         self, connections: Iterable[Connection], receiving: Mapping[str, Mapping[str, Any]]

@@ -113,6 +113,14 @@ class Connections(dict[str, Connection]):
         segments, size = self.count(c, at.DATA_RCV_NXT), self.count(c, at.SEGMENT_BYTES)
         return min(segments * size, self.count(c, at.VOLUME_BYTES))
 
+    def take_held_back_bytes(self, connection: Connection) -> int:
+        """Return the most bytes that the receiver of a connection held back at once since the last
+        call, because data before them was missing."""
+        c, row = connection.place, self._network.w.row
+        segments, size = self.count(c, at.REORDER_BUFFERED_RECENT), self.count(c, at.SEGMENT_BYTES)
+        row[c + at.REORDER_BUFFERED_RECENT] = row[c + at.REORDER_BUFFERED]
+        return segments * size
+
     def received_bytes(self, connection: Connection, subflow: SubflowCounters) -> int:
         """Return how many bytes of payload a subflow has received without a gap since the start.
         `connection` is the connection to which `subflow` belongs."""

@@ -34,7 +34,7 @@ from lab.run.report import Report
 from lab.scenario import changes
 from lab.scenario.changes import Change
 from lab.scenario.demands import Demands, Rates
-from lab.scenario.flows import PAUSED_BPS, Act, plan
+from lab.scenario.flows import PAUSED_BPS, Act, Flow, plan
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
@@ -123,7 +123,7 @@ class SimEngine(Engine):
         means = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
         self._occupancies = {}
         for flow in self.sampler.completed():
-            self._set_rates(self.demands.end(flow))
+            self._complete(flow)
         return [self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)]
 
     def _run_until(self, until_ns: int) -> None:
@@ -192,6 +192,23 @@ class SimEngine(Engine):
             self._set_rates(self.demands.end(act.flow))
         else:
             self._set_rates(self.demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
+
+    def _complete(self, flow: Flow) -> None:
+        """Record that the file of `flow` was transferred, and divide the user's demand among its
+        remaining flows."""
+        place = self.connections[flow.id].place
+        done_ns, started_ns = (
+            self.connections.count(place, each) for each in (at.DONE_NS, at.STARTED_NS)
+        )
+        taken_s = round((done_ns - started_ns) / at.NS_PER_S, 3)
+        self.recorder.event(
+            done_ns / at.NS_PER_S,
+            "completion",
+            user=flow.user,
+            connection=flow.id,
+            completion_s=taken_s,
+        )
+        self._set_rates(self.demands.end(flow))
 
     def _set_rates(self, rates: Rates) -> None:
         for flow, rate_bps in rates.items():

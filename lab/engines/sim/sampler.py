@@ -7,6 +7,7 @@ for a subflow, what it has received in order. Congestion window and RTT are read
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from controller import units
@@ -94,11 +95,15 @@ class Sampler:
 
     def _user_samples(self, elapsed_ns: int) -> dict[str, UserSample]:
         rates: dict[str, float] = {}
+        held_bytes: Counter[str] = Counter()
         for connection in self.connections.values():
             user = connection.flow.user
             rate = self._read_mbps(connection, elapsed_ns)
             rates[user] = round(rates.get(user, 0.0) + rate, 4)
-        return {user: self._user_sample(user, mbps) for user, mbps in rates.items()}
+            held_bytes[user] += self.connections.take_held_back_bytes(connection)
+        return {
+            user: self._user_sample(user, mbps, held_bytes[user]) for user, mbps in rates.items()
+        }
 
     def _read_mbps(self, connection: Connection, elapsed_ns: int) -> float:
         before, connection.read_bytes = (
@@ -107,13 +112,14 @@ class Sampler:
         )
         return rate_mbps(connection.read_bytes - before, elapsed_ns)
 
-    def _user_sample(self, user: str, mbps: float) -> UserSample:
-        """Return the sample of a user with the throughput `mbps`, and with the user's position if
-        it is known."""
+    def _user_sample(self, user: str, mbps: float, held_bytes: int) -> UserSample:
+        """Return the sample of a user with the throughput `mbps` and `held_bytes` held back by its
+        receivers, and with the user's position if it is known."""
+        held_kb = held_bytes / 1000
         if user not in self.movement.places:
-            return UserSample(mbps)
+            return UserSample(mbps, held_back_kb=held_kb)
         x_m, y_m = self.movement.places[user]
-        return UserSample(mbps, round(x_m, 2), round(y_m, 2))
+        return UserSample(mbps, round(x_m, 2), round(y_m, 2), held_kb)
 
     # --- subflows
 

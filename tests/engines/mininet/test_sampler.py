@@ -157,6 +157,23 @@ def test_the_most_data_held_back_is_what_the_receiving_program_counted():
     assert made.report(1.0, {})[0].receive_buffer_max_bytes == 70_000
 
 
+def test_data_held_back_is_summed_over_the_connections_of_a_user():
+    made = sampler()
+    made.open(OpenedFlow("ue1-2", "ue1", ("10.1.0.1", 4100), "down", True, "ue1"))
+    status = {"ue1-1": {"bytes": 0, "held_back_bytes": 70_000}, "ue1-2": {"bytes": 0}}
+    assert made.sample(1.0, status, {}).users["ue1"].held_back_kb == 70
+    status["ue1-2"]["held_back_bytes"] = 1500
+    assert made.sample(1.0, status, {}).users["ue1"].held_back_kb == 71.5
+    assert made.sample(1.0, {"ue1-1": {}, "ue1-2": {}}, {}).users["ue1"].held_back_kb is None
+
+
+def test_a_completed_flow_is_reported_once_with_its_time():
+    made = sampler()
+    made.sample(1.0, {"ue1-1": {"bytes": 9, "done_s": 0.8}}, {})
+    assert made.newly_complete() == {"ue1-1": 0.8}
+    assert made.newly_complete() == {}
+
+
 def test_windows_and_round_trips_are_the_senders():
     made = sampler()
     made.take(

@@ -190,7 +190,8 @@ def test_a_demand_is_divided_among_the_open_connections_also_later_ones(work):
     assert rates() == {"ue1-1": 6_000_000}
     made.until(2)
     assert rates() == {"ue1-1": 3_000_000, "ue1-2": 3_000_000}
-    made.completed(["ue1-1"])
+    (event,) = made.completed({"ue1-1": 1.5})
+    assert event == (1.5, {"user": "ue1", "connection": "ue1-1", "completion_s": 1.5})
     assert rates()["ue1-2"] == 6_000_000
     made.set_demand("ue1", None)
     assert rates() == {"ue1-1": 3_000_000, "ue1-2": None}

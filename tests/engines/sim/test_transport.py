@@ -71,6 +71,32 @@ def test_a_small_receive_buffer_limits_a_connection(paths):
     assert rates[0] < 0.6 * rates[1]
 
 
+def test_samples_show_the_data_that_waits_for_a_slow_path(paths):
+    simulation = paths({**SLOW, "delay_ms": 150}, FAST)
+    held_kb = [frame["user"]["ue1"]["held_back_kb"] for frame in simulation.run(6)]
+    (connection,) = simulation.report()["connections"]
+    assert max(held_kb) == connection["receive_buffer_max_bytes"] / 1000 > 0
+    assert len(set(held_kb)) > 3  # each sample has the most of its own interval
+    unhurried = paths(FAST, traffic={"kind": "rate", "rate_mbps": 1})  # nothing is lost or waits
+    assert {frame["user"]["ue1"]["held_back_kb"] for frame in unhurried.run(3)} == {0}
+
+
+def test_a_completed_file_is_an_event_at_its_time(paths):
+    simulation = paths(FAST, traffic={"kind": "file", "volume_mb": 1, "start_s": 1})
+    simulation.run(4)
+    (connection,) = simulation.report()["connections"]
+    events = [each for each in simulation.notes.events if each["kind"] == "completion"]
+    assert events == [
+        {
+            "t": pytest.approx(1 + connection["completion_s"], abs=0.001),
+            "kind": "completion",
+            "user": "ue1",
+            "connection": "ue1-1",
+            "completion_s": pytest.approx(connection["completion_s"], abs=0.001),
+        }
+    ]
+
+
 def test_a_dead_path_does_not_stop_the_connection(paths):
     simulation = paths(FAST, SLOW)
     simulation.run(3)

@@ -113,6 +113,7 @@ class DatagramFlow:
             "sends": self.sends,
             "mptcp": False,
             "receive_buffer_max_bytes": 0,
+            "held_back_bytes": 0,
             "datagrams": self._datagrams,
             "out_of_order": self._out_of_order,
             "next": self._next,

@@ -180,6 +180,7 @@ class Flow:
 
         `mptcp` says whether the connection is MPTCP now. `done_s` is the duration of the flow, None
         while it runs. `error` is the error that ended the flow, None without an error.
+        `held_back_bytes` is the most data held back since the last call; None for a sender.
         """
         return {
             "bytes": self._bytes_now(),
@@ -188,6 +189,7 @@ class Flow:
             "sends": self.sends,
             "mptcp": is_mptcp(self.connection),
             "receive_buffer_max_bytes": self._buffer.most_bytes if self._buffer else None,
+            "held_back_bytes": self._buffer.take_recent_bytes() if self._buffer else None,
         }
 
 

@@ -28,7 +28,9 @@ MAX_ATTEMPTS = 10  # to read all counters while no data arrives
 class ReceiveBuffer:
     """Measure the data held back at the receiving end of one connection, by repeated polls.
 
-    `most_bytes` is the largest amount so far; None before the first poll.
+    `most_bytes` is the largest amount so far; None before the first poll. `take_recent_bytes`
+    returns the largest amount that was delivered since its last call. Data that is still held back
+    does not count before it is delivered.
     """
 
     def __init__(self, connection: socket.socket, is_mptcp: bool) -> None:
@@ -36,6 +38,7 @@ class ReceiveBuffer:
         self._getsockopt: Callable[..., int] | None = None
         self._segment_bytes = 0  # of a full segment: the largest that arrived
         self._subflows, self._peak, self._due_s = 0, 0, 0.0
+        self._difference, self._recent_peak, self._recent_bytes = 0, 0, 0
         self.most_bytes: int | None = None
 
     def poll(self) -> None:
@@ -60,9 +63,22 @@ class ReceiveBuffer:
         self._segment_bytes = max(self._segment_bytes, *(size for _, size in arrived))
         difference = sum(count for count, _ in arrived) * self._segment_bytes - delivered
         if len(arrived) != self._subflows:  # counters of another subflow begin or end
-            self._subflows, self._peak = len(arrived), difference
+            self._subflows, self._peak, self._recent_peak = len(arrived), difference, difference
+        self._difference = difference
         self._peak = max(self._peak, difference)
         self.most_bytes = max(self.most_bytes or 0, self._peak - difference)
+        self._recent_peak = max(self._recent_peak, difference)
+        self._recent_bytes = max(self._recent_bytes, self._recent_peak - difference)
+
+    def take_recent_bytes(self) -> int | None:
+        """Return the most data that was held back and then delivered since the last call, in bytes.
+
+        Return None before the first poll.
+        """
+        if self.most_bytes is None:
+            return None
+        found, self._recent_bytes, self._recent_peak = self._recent_bytes, 0, self._difference
+        return found
 
     def delivered_bytes(self) -> int:
         """Return a counter of the bytes that the application can read in order or has read.

@@ -16,7 +16,8 @@ slowly under software emulation.
     {"do": "stop", "id"}              -> {}
     {"do": "cc", "cc"}                -> {}    of all connections that are open
     {"do": "status"}                  -> {"flows": {"ue2-1": {"bytes", "done_s", "error", "sends",
-                                         "mptcp", "receive_buffer_max_bytes"}}}
+                                         "mptcp", "receive_buffer_max_bytes",
+                                         "held_back_bytes"}}}
     {"do": "probe", "server", "bind", "packets", "up"} -> {"rate_bps", "rtt_ms", "up_bps"}
                                          the uplink is measured if up is true; otherwise it is null
 

@@ -135,7 +135,7 @@ OPEN, RECOVERY, TIMED_OUT = range(3)  # MODE
 ) = range(10)  # fmt: skip
 
 # --- a connection, its application, its sender's and its receiver's half
-CONN_FIELDS = 33
+CONN_FIELDS = 34
 (
     CONN_STATE, FIRST, COUNT, SCHEDULER, DATAGRAMS,  # FIRST, COUNT: its subflows
     SEGMENT_BYTES, FRAME_BYTES, ACK_BYTES,  # payload of a segment, and frames on the wire
@@ -149,6 +149,7 @@ CONN_FIELDS = 33
     REINJECT_TIMER_NS, REINJECT_EVENT_NS,
     # receiver
     DATA_RCV_NXT, RECEIVE_WINDOW, REORDER_BUFFERED, REORDER_BUFFERED_MAX, DATA_OUT_OF_ORDER,
+    REORDER_BUFFERED_RECENT,  # the most since the last sample
 ) = range(CONN_FIELDS)  # fmt: skip
 RUNNING = 1  # CONN_STATE, besides IDLE and CLOSED
 LOWEST_RTT, ROUND_ROBIN, LINUX, REDUNDANT = range(4)  # SCHEDULER

@@ -263,6 +263,7 @@ def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
         buffered = row[c + at.REORDER_BUFFERED] + 1
         row[c + at.REORDER_BUFFERED] = buffered
         row[c + at.REORDER_BUFFERED_MAX] = max(row[c + at.REORDER_BUFFERED_MAX], buffered)
+        row[c + at.REORDER_BUFFERED_RECENT] = max(row[c + at.REORDER_BUFFERED_RECENT], buffered)
 
 
 @jit

@@ -1,0 +1,154 @@
+"""Compare runs: label them, refuse what cannot be compared, and draw them on the same axes.
+
+The document of a run is the JSON object that describes the run in lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dashboard import events, figures, group_charts
+from dashboard.errors import Problem
+from dashboard.view import with_rates
+from lab.errors import RequestError
+from lab.results.rate_scale import label as scale_label
+from lab.results.store import Store
+from lab.run.reading import readable_events, readable_samples
+
+MOST_COMPARED = 200
+Doc = dict[str, Any]  # JSON
+
+
+def compared(store: Store, ids: list[str]) -> list[Doc]:
+    """Return the documents of the runs to compare, in the order of `ids`, each with a label.
+
+    Raise a `Problem` if there are fewer than 2 or more than 200 runs, if a run does not exist, or
+    if the runs cannot be compared.
+    """
+    if not 2 <= len(ids) <= MOST_COMPARED:
+        raise Problem(
+            422, f"compare {len(ids)} runs: choose 2 to {MOST_COMPARED}, such as ?runs=A,B"
+        )
+    store.refresh()
+    docs = []
+    for run_id in dict.fromkeys(ids):
+        try:
+            store.folder(run_id)
+        except RequestError as error:
+            raise Problem(404, str(error)) from error
+        docs.append(with_rates(store.get(run_id)))
+    _refuse_wire_rates(docs)
+    return _labelled(docs)
+
+
+def mixed_scales(docs: Sequence[Doc]) -> tuple[float, ...]:
+    """Return the rate scales of runs if they have several; empty if all have the same one."""
+    found = sorted({doc["rate_scale"] for doc in docs if doc["rate_scale"] is not None})
+    return tuple(found) if len(found) > 1 else ()
+
+
+def warn_of_scales(docs: Sequence[Doc]) -> str:
+    """Return why runs of several rate scales should not be compared; empty if they have one."""
+    scales = mixed_scales(docs)
+    if not scales:
+        return ""
+    return (
+        f"These runs have different units on the wire: {_named(scales)}. Queueing delay grows as "
+        "1/scale, so differences between them are not differences of strategies only."
+    )
+
+
+def refuse_mixed_scales(docs: Sequence[Doc], anyway: bool) -> None:
+    """Raise a `Problem` with status 422 if the runs have several rate scales, unless `anyway`."""
+    if not anyway and (text := warn_of_scales(docs)):
+        cure = "Compare runs of one rate scale, or add &mixed_scales=1 to compare them anyway"
+        raise Problem(422, f"compare: {text} {cure}")
+
+
+def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
+    """Return charts that compare the runs described by `docs`, with one line for each run.
+
+    If runs repeat each other with other seeds, there is one line for each group of runs. A line has
+    at most `points` points. If the runs have several rate scales, the time axis names them.
+    """
+    if several := group_charts.shown(store, docs):
+        drawn = group_charts.drawn(
+            [
+                (group.label, [readable_samples(store.folder(doc["id"])) for doc in group.docs])
+                for group in several
+            ],
+            points,
+        )
+    else:
+        runs = [(doc["label"], readable_samples(store.folder(doc["id"]))) for doc in docs]
+        drawn = figures.overlay(runs, points)
+    if scales := mixed_scales(docs):
+        for each in drawn:
+            title = each["figure"]["layout"]["xaxis"]["title"]
+            title["text"] += f" (not one unit on the wire: {_named(scales)})"
+    return drawn
+
+
+def marks(store: Store, docs: list[Doc]) -> list[Doc]:
+    """Return the events of all runs that the charts mark with a vertical line, as JSON rows.
+
+    In a row, `run` is the index of the run in `docs`. `number` counts the marks of each run from 1,
+    as on the page of the run. Groups of repeated runs have no marks.
+    """
+    found: list[Doc] = []
+    if group_charts.shown(store, docs):
+        return found
+    for place, doc in enumerate(docs):
+        happened = readable_events(store.folder(doc["id"]))
+        rows = [events.describe(event, n) for n, event in enumerate(happened, 1)]
+        lines = [row for row in rows if row.mark == "line"]
+        found += [
+            asdict(row) | {"run": place, "number": number} for number, row in enumerate(lines, 1)
+        ]
+    return found
+
+
+def _refuse_wire_rates(docs: list[Doc]) -> None:
+    """Raise a `Problem` with status 422 if some runs have wire rates and others scenario units.
+
+    Runs of an older version recorded wire rates, which are rates in scenario units multiplied by
+    the rate scale.
+    """
+    old = [doc["id"] for doc in docs if doc["wire_rates"]]
+    if old and len(old) < len(docs):
+        raise Problem(
+            422,
+            f"compare: {', '.join(old)} has wire rates, recorded by an older version, and the "
+            "other runs have rates in scenario units. Repeat the old run, or leave it out",
+        )
+
+
+def _labelled(docs: list[Doc]) -> list[Doc]:
+    """Add a label to each document and return the documents.
+
+    The label is the strategy, followed by whatever differs among the runs with this strategy.
+    """
+    mixed = mixed_scales(docs)
+    for doc in docs:
+        alike = [each for each in docs if each["strategy"] == doc["strategy"]]
+        differing = [
+            key
+            for key in ("scenario", "engine", "seed", "cc")
+            if len({str(each[key]) for each in alike}) > 1
+        ]
+        words = [doc["strategy"], *(f"{key} {doc[key]}" for key in differing)]
+        if mixed:
+            words.append(doc["rates"] or "rate scale 1")
+        words += [f"({doc['changed']})"] if doc["changed"] else []
+        doc["label"] = " ".join(words)
+    labels = [doc["label"] for doc in docs]
+    for n, doc in enumerate(docs, 1):
+        if labels.count(doc["label"]) > 1:
+            doc["label"] += f" ({n})"
+    return docs
+
+
+def _named(scales: Sequence[float]) -> str:
+    return " and ".join(scale_label(each) or "rate scale 1" for each in scales)
