@@ -59,8 +59,8 @@ def repeat(id: str) -> Any:
 @route(
     "GET",
     "/api/compare",
-    "Compare runs: metrics with intervals, verdicts in words; ?runs=A,B. Runs of several rate scales "
-    "are refused without &mixed_scales=1.",
+    "Compare runs: metrics with intervals, verdicts in words; ?runs=A,B. Runs of several rate "
+    "scales are refused without &mixed_scales=1.",
 )
 def compare_results() -> Any:
     docs = _compared()

@@ -154,12 +154,24 @@ def _who(users: Mapping[str, float], total: float, result: Mapping[str, Any]) ->
     )
 
 
+def _transfers(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
+    """Return the sentence about finished transfers, with the mean rate until the last one was
+    finished if nobody had anything else to transfer."""
+    users, last = result.get("users") or {}, done[-1]
+    which = "The" if len(users) == 1 else "The last"
+    text = f"{which} transfer, of {last['user']}, finished at {last['t']:.1f} s"
+    if len(done) < len(users) or not result.get("duration_s"):
+        return f"{text}."
+    until_then = total * result["duration_s"] / last["t"]
+    together = "" if len(users) == 1 else " together"
+    return f"{text}; until then it was {number_text(until_then)} Mb/s{together}."
+
+
 def _paths(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
     """Return the sentence about additional paths: the share of Tier 2, the subflows of the only
     connection with several, or what had to wait."""
     if done:
-        last = "The" if len(result.get("users") or {}) == 1 else "The last"
-        return f"{last} transfer, of {done[-1]['user']}, finished at {done[-1]['t']:.1f} s."
+        return _transfers(result, total, done)
     tier2 = (result.get("tiers") or {}).get("2")
     aps = {
         name: each["mac_occupancy_mean"]

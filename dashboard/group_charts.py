@@ -51,7 +51,8 @@ def shown(store: Store, docs: Sequence[Doc]) -> list[Shown]:
     mixed = len({group.rate_scale for group in several}) > 1
     rows = [
         Shown(
-            _label(group, mixed), tuple(found[run.run_id] for run in group.runs if run.run_id in found)
+            _label(group, mixed),
+            tuple(found[run.run_id] for run in group.runs if run.run_id in found),
         )
         for group in several
     ]

@@ -14,9 +14,10 @@ from flask import Blueprint, Response, request
 
 from controller.bounded_json import JsonRefused, parse_object
 from dashboard import code_paths, flips, openapi
-from dashboard.errors import Problem
+from dashboard.errors import Problem, whole_number
 from dashboard.http import folder_of
 from dashboard.network.drawing import activity, drawing, to_json
+from dashboard.network.layout import WIDTH
 from dashboard.network.svg import svg
 from lab.errors import show
 from lab.run.reading import readable_events, readable_samples
@@ -33,7 +34,7 @@ route = openapi.router(network_api)
     "GET",
     "/api/scenarios/{name}/network",
     "Draw the network of a scenario: the drawing as JSON, and as SVG. ?set= is a JSON object such "
-    'as {"topology.k": 6}; ?upright=1 fits a narrow screen.',
+    'as {"topology.k": 6}; ?width= is the room on the page in pixels.',
 )
 def of_scenario(name: str) -> Any:
     return _drawn(_changed(name, request.args.get("set", "{}")))
@@ -42,7 +43,7 @@ def of_scenario(name: str) -> Any:
 @route(
     "GET",
     "/api/runs/{id}/network",
-    "Draw the network of a run: the drawing as JSON, and as SVG. ?upright=1 fits a narrow screen.",
+    "Draw the network of a run: the drawing as JSON, and as SVG. ?width= is the room in pixels.",
 )
 def of_run(id: str) -> Any:
     return _drawn(_scenario_of(folder_of(id)))
@@ -97,8 +98,15 @@ def preview(name: str) -> str:
 
 
 def _drawn(scenario: Scenario) -> Any:
-    drawn = drawing(scenario.network, scenario.rate_scale, request.args.get("upright") == "1")
+    drawn = drawing(scenario.network, scenario.rate_scale, _width(request.args.get("width")))
     return {"svg": svg(drawn), "drawing": to_json(drawn, scenario.network)}
+
+
+def _width(text: str | None) -> float:
+    found = WIDTH if text is None else whole_number(text)
+    if found is None:
+        raise Problem(422, f"draw the network: width {show(text)} is not a number of pixels")
+    return found
 
 
 def _scenario_of(folder: Path) -> Scenario:

@@ -10,7 +10,7 @@ from typing import Any
 from controller.units import fraction_from_ppm, ms_from_ns, scenario_mbps
 from dashboard.errors import Problem
 from dashboard.network import paths as network_paths
-from dashboard.network.layout import Layout, Place, arrange, on_map
+from dashboard.network.layout import WIDTH, Layout, Place, arrange, on_map
 from dashboard.network.paths import Event, NodePath, Paths
 from dashboard.palette import subflow_colour, user_colours
 from lab.topologies.topology import Topology
@@ -91,22 +91,23 @@ class Activity:
     moved: Mapping[str, Place]
 
 
-def drawing(topology: Topology, rate_scale: float = 1.0, upright: bool = False) -> Drawing:
+def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -> Drawing:
     """Return the drawing of a topology; raise a `Problem` (422) if it has too many nodes.
 
-    `rate_scale` converts the wire rates of the topology into scenario units.
+    `rate_scale` converts the wire rates of the topology into scenario units. `width` is the room on
+    the page in pixels.
     """
     if len(topology.nodes) > MOST_NODES:
         text = f"draw the network: it has {len(topology.nodes)} nodes, and {MOST_NODES} can be read"
         raise Problem(422, f"{text}. Choose smaller parameters, or read the table")
-    layout = arrange(topology, upright)
+    layout = arrange(topology, width)
     colours, by_subflow = user_colours(topology.users), len(topology.users) == 1
     spots = tuple(
         Spot(
             node.id,
             node.kind,
             *layout.places[node.id],
-            _side(node.kind, upright, layout.area is not None),
+            _side(node.kind, layout),
             layout.radius_of(node.kind),
             colours.get(node.id, -1),
         )
@@ -168,8 +169,8 @@ def _moved(layout: Layout, frame: Frame) -> dict[str, Place]:
     }
 
 
-def _side(kind: str, upright: bool, on_a_map: bool) -> str:
-    if upright or on_a_map:
+def _side(kind: str, layout: Layout) -> str:
+    if layout.is_upright or layout.area is not None:
         return "below"
     return {"server": "left", "user": "right"}.get(kind, "below")
 

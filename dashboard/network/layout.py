@@ -1,8 +1,9 @@
 """Place the nodes of a topology on a drawing, in pixels.
 
 If the topology gives its users positions, the drawing is a map. Otherwise it has layers: servers
-first, users last, and each switch in between as far from the servers as it is in the network. The
-result depends on nothing but the topology.
+first, users last, and each switch in between as far from the servers as it is in the network. A
+drawing fills the width for which it is made. The result depends on nothing but the topology and
+this width.
 """
 
 from __future__ import annotations
@@ -18,13 +19,18 @@ from lab.topologies.topology import Topology
 
 Place = tuple[float, float]
 Layers = list[list[str]]
-ACROSS = {False: 660.0, True: 520.0}  # from the first layer to the last, by `upright`
-ALONG = {False: 400.0, True: 300.0}  # from the first node of a layer to the last
-LEAST_GAP = {False: 36.0, True: 22.0}  # between two nodes of a layer
-LAYER_GAPS = (64.0, 190.0)  # the least and greatest distance of two layers
-MARGINS = {False: (74.0, 46.0), True: (26.0, 48.0)}  # left and right, above and below
-MAP_SIDE = {False: 600.0, True: 316.0}  # the side of the area in which users move
-STRIP = {False: 150.0, True: 90.0}  # beside the map, for nodes without a position
+WIDTH = 860.0  # of a drawing, if its page does not say how much room there is
+NARROW = 560.0  # up to this width, servers are at the top and users at the bottom
+WIDTHS = (280.0, 1600.0)  # the least and the greatest width of a drawing
+HEIGHT = 520.0  # from the first layer to the last in a narrow drawing
+ALONG = 400.0  # from the first node of the fullest layer to the last, in a wide drawing
+LEAST_GAP = {False: 36.0, True: 22.0}  # between two nodes of a layer, by `upright`
+MOST_GAP = 130.0
+LAYER_GAPS = (64.0, 190.0)  # the least and greatest distance of two layers in a narrow drawing
+MARGINS = {False: (64.0, 44.0), True: (30.0, 44.0)}  # left and right, above and below
+MAP_HEIGHT = 680.0  # of a map, at most
+MAP_MARGIN = 22.0
+STRIPS = {False: 120.0, True: 90.0}  # beside or above the map, for nodes without a position
 SWEEPS = 4  # over all layers, to reduce crossings
 SMALLEST, GREATEST = 6.5, 17.0  # radius of a node
 
@@ -34,7 +40,8 @@ class Layout:
     """Hold the places of all nodes, the size of the drawing and the radius of a node, in pixels.
 
     `area` is the square in which users move: its left and upper edge and its side in pixels, and
-    its side in metres. It is None for a drawing with layers.
+    its side in metres. It is None for a drawing with layers. `is_upright` says that the servers
+    are at the top.
     """
 
     places: Mapping[str, Place]
@@ -42,6 +49,7 @@ class Layout:
     height: float
     radius: float
     area: tuple[float, float, float, float] | None = None
+    is_upright: bool = False
 
     def radius_of(self, kind: str) -> float:
         """Return the radius of a node of this kind; access points stand out on a map."""
@@ -62,37 +70,49 @@ def graph_of(topology: Topology) -> nx.Graph:
     return graph
 
 
-def arrange(topology: Topology, upright: bool = False) -> Layout:
-    """Return the layout of a topology; `upright` fits a narrow screen, with servers at the top."""
+def arrange(topology: Topology, width: float = WIDTH) -> Layout:
+    """Return the layout of a topology, `width` pixels wide.
+
+    A narrow drawing is upright: it has the servers at the top. A map is less wide if its height
+    would be more than `MAP_HEIGHT`.
+    """
+    width = min(WIDTHS[1], max(WIDTHS[0], width))
     if topology.area_m and any(node.place_m for node in topology.nodes):
-        return _map(topology, upright)
-    layers = _layers(topology)
-    most = max(len(layer) for layer in layers)
-    across = min(LAYER_GAPS[1], max(LAYER_GAPS[0], ACROSS[upright] / max(1, len(layers) - 1)))
-    along = max(LEAST_GAP[upright], min(96.0, ALONG[upright] / most))
+        return _map(topology, width)
+    upright, layers = width <= NARROW, _layers(topology)
+    gaps, steps = max(1, max(map(len, layers)) - 1), max(1, len(layers) - 1)
     left, top = MARGINS[upright]
-    where = _spread(layers, across, along * most)
+    if upright:
+        across = min(LAYER_GAPS[1], max(LAYER_GAPS[0], HEIGHT / steps))
+        along = max(LEAST_GAP[upright], (width - 2 * left) / gaps)
+    else:
+        across = max(LAYER_GAPS[0], (width - 2 * left) / steps)
+        along = max(LEAST_GAP[upright], min(MOST_GAP, ALONG / gaps))
+    where = _spread(layers, across, along)
     turned = {name: (y, x) if upright else (x, y) for name, (x, y) in where.items()}
     places = {name: (round(x + left, 1), round(y + top, 1)) for name, (x, y) in turned.items()}
-    span, breadth = across * (len(layers) - 1), along * most
+    span, breadth = across * (len(layers) - 1), along * gaps
     size = (breadth, span) if upright else (span, breadth)
-    return Layout(places, size[0] + 2 * left, size[1] + 2 * top, _radius(along))
+    radius = _radius(along)
+    return Layout(places, size[0] + 2 * left, size[1] + 2 * top, radius, is_upright=upright)
 
 
 def _radius(gap: float) -> float:
     return round(min(GREATEST, max(SMALLEST, gap * 0.28)), 1)
 
 
-def _spread(layers: Layers, across: float, breadth: float) -> dict[str, Place]:
-    """Return the places of all nodes; the nodes of each layer share `breadth` equally."""
+def _spread(layers: Layers, across: float, along: float) -> dict[str, Place]:
+    """Return the places of all nodes. Neighbours in the fullest layer are `along` apart, and the
+    nodes of each layer share its breadth equally."""
     graph = nx.Graph()
     graph.add_nodes_from(name for layer in layers for name in layer)
     order = dict(enumerate(layers))
     found = nx.multipartite_layout(graph, subset_key=order)
+    most = max(2, *map(len, layers))
     places = {}
     for n, layer in enumerate(layers):
         for k, name in enumerate(sorted(layer, key=lambda each: float(found[each][1]))):
-            places[name] = (n * across, (k + 0.5) * breadth / len(layer))
+            places[name] = (n * across, ((k + 0.5) * most / len(layer) - 0.5) * along)
     return places
 
 
@@ -170,10 +190,15 @@ def _crossings(layers: Layers, graph: nx.Graph) -> int:
     return total
 
 
-def _map(topology: Topology, upright: bool) -> Layout:
-    """Return a layout with the nodes at their positions, and the others in a strip beside."""
-    side, strip = MAP_SIDE[upright], STRIP[upright]
-    left, top = (22.0, strip) if upright else (strip, 22.0)
+def _map(topology: Topology, width: float) -> Layout:
+    """Return a layout with the nodes at their positions, and the others in a strip: beside the map
+    or above it, whichever leaves more room for the map."""
+    room, height = width - 2 * MAP_MARGIN, MAP_HEIGHT - 2 * MAP_MARGIN
+    beside = min(room - STRIPS[False], height)
+    above = min(room, height - STRIPS[True])
+    upright = above > beside
+    side, strip = max(beside, above), STRIPS[upright]
+    left, top = (MAP_MARGIN, strip) if upright else (strip + MAP_MARGIN, MAP_MARGIN)
     scale = side / topology.area_m
     places = {
         node.id: on_map(node.place_m, (left, top, scale))
@@ -190,10 +215,11 @@ def _map(topology: Topology, upright: bool) -> Layout:
             step = strip * (n + 0.5) / len(columns)
             rest = (left if upright else top) + (k + 0.5) * side / len(names)
             places[name] = (rest, step) if upright else (step, rest)
-    size = (side + 44, side + strip + 22) if upright else (side + strip + 44, side + 44)
-    crowd = len(topology.users)
-    radius = _radius(side / max(12.0, 1.1 * crowd))
-    return Layout(places, *size, radius, (left, top, side, topology.area_m))
+    size = (side + 2 * left, side + top + MAP_MARGIN)
+    if not upright:
+        size = (side + left + MAP_MARGIN, side + 2 * top)
+    radius = _radius(side / max(12.0, 1.1 * len(topology.users)))
+    return Layout(places, *size, radius, (left, top, side, topology.area_m), upright)
 
 
 def on_map(place_m: Place, area: tuple[float, float, float]) -> Place:

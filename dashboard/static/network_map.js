@@ -9,6 +9,7 @@ import { choose, selected, toggle } from "./selection.js";
 const SVG = "http://www.w3.org/2000/svg";
 const THIN = 3; // width of a link without load
 const COLOURS = 8;
+const OTHER_WIDTH = 0.08; // a smaller change of the width only scales the drawing
 
 export class NetworkMap {
   // `threshold()`: from this occupancy on, the air of a cell counts as congested.
@@ -24,11 +25,16 @@ export class NetworkMap {
       box.addEventListener(type, () => this.pointedAt(null));
     table.closest("details").addEventListener("toggle", () => this.showTable());
     document.addEventListener("select", () => this.showSelection());
+    new ResizeObserver(() => this.fitSoon()).observe(box);
   }
 
-  async load(path) {
-    const upright = matchMedia("(max-width: 560px)").matches ? 1 : 0;
-    const found = await api(`${path}${path.includes("?") ? "&" : "?"}upright=${upright}`);
+  // Load the drawing for the width of its box. `paths` are known if only the width has changed.
+  async load(path, paths = null) {
+    const width = Math.round(this.box.clientWidth || document.documentElement.clientWidth);
+    const labelled = this.svg?.classList.contains("labelled") ?? false;
+    Object.assign(this, { path, width });
+    const found = await api(`${path}${path.includes("?") ? "&" : "?"}width=${width}`);
+    if (this.path !== path || this.width !== width) return; // a newer drawing is on its way
     this.drawing = found.drawing;
     this.box.innerHTML = found.svg; // made by this server, with every name escaped
     this.svg = this.box.querySelector("svg");
@@ -38,12 +44,24 @@ export class NetworkMap {
     for (const part of this.box.querySelectorAll(".item"))
       this.parts.set(`${part.dataset.kind} ${part.dataset.id}`, part);
     this.svg.querySelector(".spot").setAttribute("tabindex", "0");
-    this.paths = new Paths(this.drawing);
+    this.svg.classList.toggle("labelled", labelled);
+    this.paths = Object.assign(paths ?? new Paths(this.drawing), { drawing: this.drawing });
     this.drawnPaths = new Map();
     this.readout.textContent = this.hint;
     if (this.frame) this.show(this.frame);
     this.showSelection();
     this.showTable();
+  }
+
+  // Draw the network once more if its box has another width, as when the controls go away.
+  fitSoon() {
+    clearTimeout(this.fitting);
+    this.fitting = setTimeout(() => {
+      const { clientWidth } = this.box;
+      if (!this.drawing || !clientWidth || Math.abs(clientWidth - this.width) < OTHER_WIDTH * this.width)
+        return;
+      this.load(this.path, this.paths).catch(() => null); // the old drawing stays
+    }, 200);
   }
 
   // Forget all events, and follow these.

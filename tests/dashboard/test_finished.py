@@ -72,8 +72,12 @@ def test_verdicts(result, text):
 def test_the_verdict_says_when_the_last_transfer_was_finished():
     users = {"ue1": {"throughput_mbps": 4.0}, "ue2": {"throughput_mbps": 4.01}}
     done = [{"user": "ue1", "t": 9.0}, {"user": "ue2", "t": 10.24}]
-    text = verdict({"users": users, "throughput_mbps": 8.01}, done)
-    assert text.endswith("The last transfer, of ue2, finished at 10.2 s.")
+    result = {"users": users, "throughput_mbps": 8.01, "duration_s": 20.48}
+    text = verdict(result, done)
+    assert text.endswith(
+        "The last transfer, of ue2, finished at 10.2 s; until then it was 16 Mb/s together."
+    )
+    assert verdict(result, done[1:]).endswith("finished at 10.2 s.")  # ue1 goes on
 
 
 TRAFFIC = (
@@ -131,7 +135,7 @@ def test_a_run_is_compared_with_the_baseline_of_its_scenario(client):
 def test_a_changed_run_is_repeated_with_its_changes_as_events(runs, client):
     result = runs / "plain" / "result.json"
     result.write_text(json.dumps(json.loads(result.read_text()) | {"flips": FLIPS}))
-    for with_flips, expected in ((False, []), (True, [2.0])):
+    for with_flips, wanted in ((False, []), (True, [2.0])):
         answer = client.post("/api/runs/plain/repeat", json={"with_flips": with_flips})
         assert answer.status_code == 201, answer.json
         path = f"/api/runs/{answer.json['id']}"
@@ -140,4 +144,4 @@ def test_a_changed_run_is_repeated_with_its_changes_as_events(runs, client):
         )
         assert (doc["seed"], doc["flips"]) == (1, [])
         flips = [e for e in client.get(f"{path}/charts").json["events"] if e["kind"] == "flip"]
-        assert [each["t"] for each in flips] == expected
+        assert [each["t"] for each in flips] == wanted

@@ -95,8 +95,12 @@ def test_scales_are_mixed_on_request_and_every_chart_and_label_says_so(client, s
         "meter_throttling rate scale 1",
     ]
     for each in found["figures"]:
-        assert "rate scale 0.25 and rate scale 1" in each["figure"]["layout"]["xaxis"]["title"]["text"]
-    assert any("rate scale" in text for text in client.get(f"/api/compare?{asked}").json["warnings"])
+        assert (
+            "rate scale 0.25 and rate scale 1" in each["figure"]["layout"]["xaxis"]["title"]["text"]
+        )
+    assert any(
+        "rate scale" in text for text in client.get(f"/api/compare?{asked}").json["warnings"]
+    )
 
 
 def test_groups_of_different_scales_are_named_by_their_scale(client, repeated, scaled):

@@ -11,7 +11,7 @@ from dashboard.errors import Problem
 from dashboard.event_subjects import subjects
 from dashboard.network.drawing import activity, drawing, to_json
 from dashboard.network.lanes import polylines
-from dashboard.network.layout import arrange
+from dashboard.network.layout import MAP_HEIGHT, STRIPS, arrange
 from dashboard.network.svg import svg
 from lab.scenario import loading
 from lab.scenario.overrides import Overrides
@@ -34,14 +34,21 @@ def subflow(connection, number, user, path):
     }
 
 
-@pytest.mark.parametrize("upright", [False, True])
+@pytest.mark.parametrize("width", [346, 720, 1240])
 @pytest.mark.parametrize("name", loading.names())
-def test_every_node_has_a_place_of_its_own_inside_the_drawing(name, upright):
-    layout = arrange(network(name), upright)
-    assert layout == arrange(network(name), upright)
-    inside = [0 <= x <= layout.width and 0 <= y <= layout.height for x, y in layout.places.values()]
-    assert all(inside)
-    assert len(set(layout.places.values())) == len(network(name).nodes) == len(layout.places)
+def test_every_node_has_a_place_of_its_own_and_the_drawing_fills_its_box(name, width):
+    """A map is nearly square, so it is only as wide as its greatest height allows."""
+    topology = network(name)
+    layout = arrange(topology, width)
+    assert layout == arrange(topology, width)
+    places = layout.places.values()
+    assert all(0 <= x <= layout.width and 0 <= y <= layout.height for x, y in places)
+    assert len(set(places)) == len(topology.nodes) == len(layout.places)
+    widest = min(width, MAP_HEIGHT + STRIPS[False]) if layout.area else width
+    assert 0.97 * widest <= layout.width <= max(1.01 * widest, 1.01 * len(topology.nodes) * 22)
+    columns, rows = ([place[axis] for place in places] for axis in (0, 1))
+    assert max(columns) - min(columns) >= 0.7 * layout.width
+    assert max(rows) - min(rows) >= 0.55 * layout.height
 
 
 @pytest.mark.parametrize("k", [2, 4, 6])
@@ -175,6 +182,8 @@ def test_the_network_of_a_scenario_is_drawn_with_changed_parameters(client):
     assert client.get("/api/scenarios/nope/network").status_code == 404
     assert client.get("/api/scenarios/fat_tree/network?set=[1]").status_code == 422
     assert client.get('/api/scenarios/fat_tree/network?set={"topology.k": 3}').status_code == 422
+    assert client.get("/api/scenarios/fat_tree/network?width=wide").status_code == 422
+    assert client.get("/api/scenarios/fat_tree/network?width=1100").json["drawing"]["width"] == 1100
     refused = client.get('/api/scenarios/fat_tree/network?set={"topology.file": "/x.py"}')
     assert refused.status_code == 422
 
