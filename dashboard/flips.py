@@ -8,6 +8,7 @@ earlier changes applied.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -100,6 +101,24 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
 def send(folder: Path, target: str, value: Any) -> str:
     """Put a change that has been checked into the inbox of a run; return the message number."""
     return inbox.send(folder, {"target": target, "value": value})
+
+
+def already_so(folder: Path, changes: Iterable[tuple[str, Any]]) -> list[bool]:
+    """Return for each change, a pair (target, value), whether it would leave the run as it is."""
+    scenario, values = present(folder)
+    known = targets.targets(scenario)
+
+    def is_same(target: str, value: Any) -> bool:
+        try:
+            checked = targets.check_flip(scenario, target, value)
+        except RequestError:
+            return False
+        if target == "strategy":
+            now = scenario.strategy
+            return bool(checked == {"name": now.name, "params": dict(now.params)})
+        return bool(checked == values.get(target, known[target].value))
+
+    return [is_same(target, value) for target, value in changes]
 
 
 def _present_value(target: Target, values: dict[str, Any]) -> Any:

@@ -39,11 +39,15 @@ class Change:
 
 
 def suggestions(folder: Path) -> list[Row]:
-    """Return the changes that the scenario of a run suggests; none if it cannot be read yet."""
+    """Return the changes that the scenario of a run suggests; none if it cannot be read yet.
+
+    `already` says that a change would leave the run as it is now.
+    """
     try:
         scenario = flips.loaded(folder)
     except LookupError:
         return []
+    already = flips.already_so(folder, [(each.target, each.value) for each in scenario.to_try])
     return [
         {
             "target": each.target,
@@ -51,8 +55,9 @@ def suggestions(folder: Path) -> list[Row]:
             "name": flip_text(each.target, each.value),
             "watch": watched.parsed(each.watch, scenario.network).text,
             "before": each.before,
+            "already": is_so,
         }
-        for each in scenario.to_try
+        for each, is_so in zip(scenario.to_try, already, strict=True)
     ]
 
 

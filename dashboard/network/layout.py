@@ -209,11 +209,12 @@ def _map(topology: Topology, width: float) -> Layout:
     depth = nx.multi_source_dijkstra_path_length(graph, set(topology.ids("server")))
     others = sorted((each for each in graph if each not in places), key=natural)
     columns = sorted({depth.get(name, 0) for name in others})
+    part = 0.32 if upright else 0.5  # links from above do not run through a row of access points
     for n, column in enumerate(columns):
         names = [name for name in others if depth.get(name, 0) == column]
         for k, name in enumerate(names):
             step = strip * (n + 0.5) / len(columns)
-            rest = (left if upright else top) + (k + 0.5) * side / len(names)
+            rest = (left if upright else top) + (k + part) * side / len(names)
             places[name] = (rest, step) if upright else (step, rest)
     size = (side + 2 * left, side + top + MAP_MARGIN)
     if not upright:

@@ -56,6 +56,7 @@ const doneText = (t) => ({
   y: 0.5,
   yref: "paper",
   xanchor: "left",
+  xshift: 3,
   textangle: -90,
   showarrow: false,
   text: finishedAt(t),

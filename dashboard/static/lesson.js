@@ -85,17 +85,20 @@ export class Lesson {
     const pending = this.tried.get(index);
     if (pending?.refused) return { kind: "refused", badge: "!", text: pending.refused };
     if (pending) return { kind: "sent", badge: LETTERS[index], text: "Sent to the run …" };
+    const { already, name } = this.run.to_try[index];
     const done = this.changes.findLast((each) => each.suggestion === index);
+    if (!done && already)
+      return { kind: "already", badge: LETTERS[index], text: `Already so: ${name}. It would change nothing.` };
     if (!done) return { kind: "idle", badge: LETTERS[index], text: "" };
     const badge = String(this.marks.get(done.n) ?? "");
     const at = `Changed at ${number(done.t, 1)} s.`;
-    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done)}` };
+    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done, this.run.state.over)}` };
   }
 
   item(each, index, state) {
     const button = element(
       "button",
-      { type: "button" },
+      { type: "button", disabled: each.already },
       element("b", { class: "letter" }, state.badge),
       element(
         "span",
@@ -121,7 +124,7 @@ export class Lesson {
         {},
         element("b", {}, each.name),
         element("span", { class: "muted" }, ` at ${number(each.t, 1)} s${who}`),
-        element("p", {}, words(each)),
+        element("p", {}, words(each, this.run.state.over)),
       ),
     );
   }
@@ -146,8 +149,8 @@ export class Lesson {
   }
 }
 
-function words(change) {
-  if (!change.is_final && change.seconds < WINDOW_S)
+function words(change, over) {
+  if (!over && !change.is_final && change.seconds < WINDOW_S)
     return `Measuring: ${number(change.seconds, 1)} of ${WINDOW_S} s …`;
   return [change.sentence, change.also].filter(Boolean).join(" ");
 }

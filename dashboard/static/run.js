@@ -87,6 +87,7 @@ async function changeApplied(event) {
   $("strategy").textContent =
     run.targets.find((each) => each.name === "strategy")?.value ?? run.strategy;
   refill(run);
+  lesson.show(run);
   if (event.title.startsWith("strategy")) charts.set((await api(`${path}/charts`)).figures);
 }
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
 from conftest import until
 
 from dashboard import lessons
+from dashboard.runs import checked
+from dashboard.serve import DEMO
+from lab.run.recorder import write_scenario
+from lab.scenario import loading, targets
+from lab.scenario.overrides import Overrides
 
 
 def applied(client, run_id):
@@ -66,6 +72,52 @@ def test_a_change_that_no_file_suggests_is_measured_by_what_it_is_about(runs, cl
     assert (first["seconds"], second["seconds"]) == (6, 6)
     assert first["suggestion"] is None
     assert second["also"].startswith("Most changed: ue")
+
+
+def recorded(folder, scenario):
+    """Return the suggestions of a run of this scenario, and a function that makes changes in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_scenario(folder / "scenario.yaml", scenario)
+    (folder / "events.jsonl").write_text("")
+
+    def flip(target, value):
+        value = targets.check_flip(scenario, target, value)
+        event = {"t": 1, "kind": "flip", "ok": True, "target": target, "value": value}
+        with (folder / "events.jsonl").open("a") as events:
+            events.write(json.dumps(event) + "\n")
+
+    return lambda: [each["already"] for each in lessons.suggestions(folder)], flip
+
+
+@pytest.mark.parametrize("name", loading.names())
+def test_a_suggestion_changes_something_until_it_has_been_made(name, tmp_path):
+    """In all orders: what was made last of each target, and only that, is already so."""
+    scenario = loading.load(name)
+    suggested = scenario.to_try
+    already, flip = recorded(tmp_path, scenario)
+    for order in itertools.permutations(range(len(suggested))):
+        (tmp_path / "events.jsonl").write_text("")
+        made = {}
+        assert already() == [False, False, False]
+        for n in order:
+            flip(suggested[n].target, suggested[n].value)
+            made[suggested[n].target] = n
+            assert already() == [n in made.values() for n in range(3)]
+
+
+def test_a_suggestion_is_already_so_in_a_run_that_was_started_with_it(tmp_path):
+    scenario = loading.load("testbed_wifi_lte", Overrides(strategy="meter_throttling"))
+    already, flip = recorded(tmp_path / "run", scenario)
+    assert already() == [True, False, False]
+    flip("strategy.cth", 0.5)  # with another threshold, the suggestion restores the default
+    assert already() == [False, False, False]
+    flip("strategy", "none")
+    assert already() == [False, False, False]
+
+
+def test_no_suggestion_of_the_demo_is_a_no_op(tmp_path):
+    already, _ = recorded(tmp_path / "run", checked(DEMO))
+    assert already() == [False, False, False]
 
 
 def test_a_run_without_scenario_has_no_changes(tmp_path):

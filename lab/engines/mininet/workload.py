@@ -100,18 +100,19 @@ class Workload:
         command = {"do": "cc", "cc": kernel_name(name, self._by_window)}
         self.programs.send_all(dict.fromkeys(self.programs.hosts, command))
 
-    def completed(self, taken_s: Mapping[str, float]) -> list[tuple[float, Mapping[str, object]]]:
+    def completed(self, taken_s: Mapping[str, float]) -> list[tuple[float, dict[str, str | float]]]:
         """End these completed flows, and divide each user's demand among its remaining flows.
 
         `taken_s` is the time in s that each transfer took, by the flow's ID. A demand is the total
         rate that a user's flows want to send. Return for each flow the time of the run in s at
         which it was complete, and the fields of the event that says so.
         """
-        found: list[tuple[float, Mapping[str, object]]] = []
+        found: list[tuple[float, dict[str, str | float]]] = []
         for name, seconds in taken_s.items():
             flow = self._opened[name]
             self._set_rates(self._demands.end(flow))
-            fields = {"user": flow.user, "connection": name, "completion_s": round(seconds, 3)}
+            fields: dict[str, str | float] = {"user": flow.user, "connection": name}
+            fields["completion_s"] = round(seconds, 3)
             found.append((self._started_s[name] + seconds, fields))
         return found
 

@@ -122,7 +122,7 @@ class SimEngine(Engine):
             )
         means = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
         self._occupancies = {}
-        for flow in self.sampler.completed():
+        for flow in sorted(self.sampler.completed(), key=self._done_ns):
             self._complete(flow)
         return [self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)]
 
@@ -196,10 +196,8 @@ class SimEngine(Engine):
     def _complete(self, flow: Flow) -> None:
         """Record that the file of `flow` was transferred, and divide the user's demand among its
         remaining flows."""
-        place = self.connections[flow.id].place
-        done_ns, started_ns = (
-            self.connections.count(place, each) for each in (at.DONE_NS, at.STARTED_NS)
-        )
+        done_ns = self._done_ns(flow)
+        started_ns = self.connections.count(self.connections[flow.id].place, at.STARTED_NS)
         taken_s = round((done_ns - started_ns) / at.NS_PER_S, 3)
         self.recorder.event(
             done_ns / at.NS_PER_S,
@@ -209,6 +207,9 @@ class SimEngine(Engine):
             completion_s=taken_s,
         )
         self._set_rates(self.demands.end(flow))
+
+    def _done_ns(self, flow: Flow) -> int:
+        return self.connections.count(self.connections[flow.id].place, at.DONE_NS)
 
     def _set_rates(self, rates: Rates) -> None:
         for flow, rate_bps in rates.items():
