@@ -52,14 +52,15 @@ def of_run(id: str) -> Any:
 @route(
     "GET",
     "/api/runs/{id}/network.svg",
-    "Return the drawn network of a run as an SVG file: at the end, or at ?t= seconds.",
+    "Return the drawn network of a run as an SVG file, ?width= pixels wide: at the end, or at ?t= "
+    "seconds.",
 )
 def network_file(id: str) -> Any:
     folder = folder_of(id)
     scenario = _scenario_of(folder)
-    t = _time(request.args.get("t"))
+    t, width = _time(request.args.get("t")), _width(request.args.get("width"))
     try:
-        text = _at(scenario, readable_samples(folder), readable_events(folder), t)
+        text = _at(scenario, readable_samples(folder), readable_events(folder), t, width)
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise Problem(422, f"draw run '{id}': its samples or events are damaged") from error
     headers = {"Content-Disposition": f'attachment; filename="{id}-network.svg"'}
@@ -77,13 +78,15 @@ def samples(id: str) -> Any:
     return [frame for frame in readable_samples(folder) if first <= frame["t"] <= last]
 
 
-def _at(scenario: Scenario, samples: list[Row], events: list[Row], t: float) -> str:
+def _at(
+    scenario: Scenario, samples: list[Row], events: list[Row], t: float, width: float = WIDTH
+) -> str:
     """Return the network of a run as an SVG file that shows its state at `t` seconds."""
     past = [each for each in samples if each["t"] <= t] or samples[:1]
     frame = past[-1] if past else None
     reached = frame["t"] if frame else 0.0
     before = [each for each in events if each["t"] <= max(t if t < math.inf else 0.0, reached)]
-    drawn = drawing(scenario.network, scenario.rate_scale)
+    drawn = drawing(scenario.network, scenario.rate_scale, width)
     now = activity(drawn, scenario.network, frame, before)
     return svg(drawn, now, f"{scenario.title}, at {reached:g} s")
 

@@ -74,7 +74,7 @@ def choices(name: str) -> Row:
     """Return the strategies, engines and congestion controls with which a scenario can be started.
 
     In the row of a strategy, `unfit` says why it could never act in this network. It is empty if
-    there is no such reason.
+    there is no such reason. `traffic` has the flows, so that a form can add one for a new user.
     """
     scenario = loading.load(name)
     unfit = strategy_table.unfit(scenario.network)
@@ -85,19 +85,43 @@ def choices(name: str) -> Row:
         "engines": catalogue.engine_rows(),
         "cc": [row["name"] for row in catalogue.congestion_control_rows()],
         "topology": topology_parameters(scenario),
+        "traffic": [
+            each.model_dump(mode="json", exclude_defaults=True) for each in scenario.traffic
+        ],
     }
 
 
 def topology_parameters(scenario: Scenario) -> list[Row]:
-    """Return the parameters of a scenario's topology that are one number, switch or choice, each
-    with its value in the scenario."""
+    """Return the parameters of a scenario's topology, each with its value in the scenario.
+
+    A list has `items`, the type of its entries. If they are objects, `fields` has their keys.
+    """
     params = scenario.topology.params
+    values = params.model_dump(mode="json")
+    described = checking.described(type(params))
     return [
-        row | {"value": getattr(params, row["name"])}
-        for row in checking.described(type(params))
+        row | {"value": values[row["name"]]} | _items(row["name"], values[row["name"]], described)
+        for row in described
         if row["name"] in type(params).model_fields
-        and (row["choices"] or row["type"] in ("number", "integer", "boolean"))
+        and (row["choices"] or row["type"] in ("number", "integer", "boolean", "array"))
     ]
+
+
+def _items(name: str, value: Any, described: list[Row]) -> Row:
+    """Return `items` and `fields` of a list; nothing for any other parameter."""
+    if not isinstance(value, list):
+        return {}
+    before = f"{name}[]."
+    fields = [
+        row | {"name": row["name"].removeprefix(before)}
+        for row in described
+        if row["name"].startswith(before)
+    ]
+    is_number = bool(value) and all(isinstance(each, int | float) for each in value)
+    return {
+        "items": "object" if fields else "number" if is_number else "string",
+        "fields": fields,
+    }
 
 
 def description(kind: str) -> list[str]:

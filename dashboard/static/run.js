@@ -260,7 +260,9 @@ showState();
 await load().catch((error) => toast(error.message, true));
 stream.connect();
 if (run.state.status === "starting") {
+  const unknown = !run.targets.length;
   await waitForScenario();
+  if (unknown && run.targets.length) location.reload(); // the texts of the page are the scenario's
   controls($("targets"), run, flip);
   await load();
   showState();

@@ -76,7 +76,9 @@ export class RunView {
     const events = this.events.filter((event) => t === null || event.t <= t + 1e-6);
     if (this.map.drawing) this.map.restart(events);
     this.showWords(t, playing);
-    $("network-file").href = `${this.path}/network.svg${t === null ? "" : `?t=${+t.toFixed(2)}`}`;
+    const query = new URLSearchParams({ width: this.map.width ?? 860 });
+    if (t !== null) query.set("t", String(+t.toFixed(2)));
+    $("network-file").href = `${this.path}/network.svg?${query}`;
     let frame = this.last;
     if (t !== null) {
       try {

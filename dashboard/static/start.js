@@ -1,10 +1,10 @@
 // The form that starts a run.
 import { $, api, data, element } from "./app.js";
+import { bounds, input, option, typed, words } from "./fields.js";
 import { Several } from "./several.js";
+import { TopologyForm } from "./topology_form.js";
 
-const { scenario, strategies, engines, cc, topology } = data("about");
-const option = (value, text = value, selected = false) =>
-  element("option", { value, selected }, text);
+const { scenario, strategies, engines, cc, topology, traffic } = data("about");
 
 function fillStrategies() {
   $("strategy").append(
@@ -18,44 +18,6 @@ function fillStrategies() {
   );
   $("strategy").addEventListener("change", fillParams);
   fillParams();
-}
-
-function input(id, param, value) {
-  const described = {
-    id,
-    name: param.name,
-    "data-type": param.type,
-    "aria-describedby": `${id}-help`,
-  };
-  if (param.choices)
-    return element(
-      "select",
-      described,
-      ...param.choices.map((each) => option(each, each, String(each) === String(value))),
-    );
-  if (param.type === "boolean")
-    return element(
-      "select",
-      described,
-      option("true", "on", value === true),
-      option("false", "off", value === false),
-    );
-  if (["number", "integer"].includes(param.type))
-    return element("input", {
-      ...described,
-      type: "number",
-      min: param.minimum,
-      max: param.maximum,
-      step: param.type === "integer" ? 1 : "any",
-      value,
-    });
-  return element("input", { ...described, value: value ?? "" });
-}
-
-function bounds(param) {
-  const from = param.minimum ?? null,
-    to = param.maximum ?? null;
-  return from === null && to === null ? "" : ` ${from ?? "…"} to ${to ?? "…"}.`;
 }
 
 // The scenario's own parameters, for every form of its strategy: NAME and NAME/improved.
@@ -81,7 +43,7 @@ function fillParams() {
       return element(
         "div",
         { class: "field" },
-        element("label", { for: id }, param.name.replaceAll("_", " ")),
+        element("label", { for: id }, words(param.name)),
         element(
           "span",
           { class: "unit-box" },
@@ -92,32 +54,6 @@ function fillParams() {
       );
     }),
   );
-}
-
-function fillTopology() {
-  $("topology-box").hidden = !topology.length;
-  $("topology-params").append(
-    ...topology.map((param) => {
-      const id = `topology-${param.name}`;
-      return element(
-        "div",
-        { class: "field" },
-        element("label", { for: id }, param.name.replaceAll("_", " ")),
-        element(
-          "span",
-          { class: "unit-box" },
-          input(id, param, param.value),
-          element("span", {}, param.unit),
-        ),
-        element("p", { class: "help", id: `${id}-help` }, bounds(param)),
-      );
-    }),
-  );
-}
-
-function typed(field) {
-  if (["number", "integer"].includes(field.dataset.type)) return Number(field.value);
-  return field.dataset.type === "boolean" ? field.value === "true" : field.value;
 }
 
 function fillEngines() {
@@ -142,25 +78,6 @@ function fillEngines() {
   follow();
 }
 
-function fillMultipath() {
-  if (!Array.isArray(scenario.multipath)) return;
-  $("multipath-box").hidden = false;
-  $("multipath").append(
-    ...scenario.users.map((user) =>
-      element(
-        "label",
-        {},
-        element("input", {
-          type: "checkbox",
-          value: user,
-          checked: scenario.multipath.includes(user),
-        }),
-        ` ${user}`,
-      ),
-    ),
-  );
-}
-
 function request() {
   const engine = engines.find((each) => each.name === $("engine").value);
   const chosen = strategies.find((each) => each.name === $("strategy").value);
@@ -181,16 +98,7 @@ function request() {
   };
   if (engine.real_time) body.vm = $("vm").checked;
   else body.speed = $("speed").value === "max" ? "max" : Number($("speed").value);
-  if (Array.isArray(scenario.multipath))
-    body.set["topology.multipath"] = [...$("multipath").querySelectorAll("input:checked")].map(
-      (each) => each.value,
-    );
-  for (const param of topology) {
-    const field = $(`topology-${param.name}`);
-    if (field.value === "" && param.value === null) continue;
-    const value = typed(field);
-    if (value !== param.value) body.set[`topology.${param.name}`] = value;
-  }
+  Object.assign(body.set, form.settings());
   return body;
 }
 
@@ -217,8 +125,13 @@ $("start").addEventListener("submit", async (event) => {
 });
 fillStrategies();
 fillEngines();
-fillMultipath();
-fillTopology();
+$("topology-box").hidden = !topology.length;
+const form = new TopologyForm({
+  box: $("topology-params"),
+  multipathBox: $("multipath"),
+  params: topology,
+  traffic,
+});
 const several = new Several(strategies);
 
 // The drawing follows the parameters of the topology and the seed, which may place the users.

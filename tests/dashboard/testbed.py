@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from lab.scenario.changes import (
 from lab.scenario.engine_table import ENGINES, Entry
 from lab.scenario.overrides import Overrides
 
+SLOW_SEED = 99  # with this seed, simulated time is at most half as fast as real time
 EVERY = ("reno", "cubic", "lia", "olia", "balia", "wvegas")
 PATHS = {"ue2": ("wifi1", "lte1"), "ue3": ("lte1", "wifi1"), "ue1": ("wifi1",), "ue4": ("lte1",)}
 
@@ -45,9 +47,12 @@ class Testbed(Engine):
         self.strategy = {"name": scenario.strategy.name, "params": dict(scenario.strategy.params)}
         self.meter = {"wifi1": None, "lte1": None}
         self.far, self.rng = 1.0, random.Random(scenario.seed)
+        self.is_slow = scenario.seed == SLOW_SEED
         recorder.command(["ip", "link", "add", "s1-eth1"])
 
     def advance(self, until_s: float) -> list[Frame]:
+        if self.is_slow:
+            time.sleep(2 * (until_s - self.now))
         if int(until_s / 2) > int(self.now / 2):
             self._decide(until_s)
         self.now = until_s
@@ -188,6 +193,15 @@ def finished(
     of = scenarios.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings))
     folder.mkdir(parents=True)
     return run(of, Testbed(), Recorder(folder, of, engine))
+
+
+def simulated(folder: Path, name: str, *settings: str) -> Outcome:
+    """Make a finished run of the scenario `name` in `folder`, with the simulator."""
+    from lab.engines.sim.engine import SimEngine
+
+    of = scenarios.load(name, Overrides(settings=settings))
+    folder.mkdir(parents=True)
+    return run(of, SimEngine(), Recorder(folder, of, "sim"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+// Fields of forms for parameters: a number, a switch, a choice or a text.
+import { element } from "./app.js";
+
+export const option = (value, text = value, selected = false) =>
+  element("option", { value, selected }, text);
+
+export function input(id, param, value, more = { "aria-describedby": `${id}-help` }) {
+  const described = { id, name: param.name, "data-type": param.type, ...more };
+  if (param.choices)
+    return element(
+      "select",
+      described,
+      ...param.choices.map((each) => option(each, each, String(each) === String(value))),
+    );
+  if (param.type === "boolean")
+    return element(
+      "select",
+      described,
+      option("true", "on", value === true),
+      option("false", "off", value === false),
+    );
+  if (["number", "integer"].includes(param.type))
+    return element("input", {
+      ...described,
+      type: "number",
+      min: param.minimum,
+      max: param.maximum,
+      step: param.type === "integer" ? 1 : "any",
+      value,
+    });
+  return element("input", { ...described, value: value ?? "" });
+}
+
+// The value of a field; null for an empty number.
+export function typed(field) {
+  if (["number", "integer"].includes(field.dataset.type))
+    return field.value === "" ? null : Number(field.value);
+  return field.dataset.type === "boolean" ? field.value === "true" : field.value;
+}
+
+export function bounds(param) {
+  const from = param.minimum ?? null,
+    to = param.maximum ?? null;
+  return from === null && to === null ? "" : ` ${from ?? "…"} to ${to ?? "…"}.`;
+}
+
+export const words = (name) => name.replaceAll("_", " ");

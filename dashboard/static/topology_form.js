@@ -1,0 +1,165 @@
+// The parameters of a topology on the form that starts a run: numbers, choices and lists. A list of
+// objects, such as users or paths, is a table whose rows can be added and removed.
+import { element } from "./app.js";
+import { bounds, input, typed, words } from "./fields.js";
+
+const MULTIPATH = "multipath"; // has checkboxes of its own, one for each user
+
+export class TopologyForm {
+  constructor({ box, multipathBox, params, traffic }) {
+    Object.assign(this, { box, multipathBox, traffic });
+    this.fields = new Map();
+    for (const param of params)
+      if (param.name !== MULTIPATH) {
+        const field = param.type === "array" ? listField(param) : plainField(param);
+        this.fields.set(param.name, field);
+        box.append(field.node);
+      }
+    this.multipath = params.find((param) => param.name === MULTIPATH);
+    this.chosen = new Set(this.multipath?.value ?? []);
+    this.first = Object.fromEntries([...this.fields].map(([name, field]) => [name, text(field.value())]));
+    this.firstUsers = this.users();
+    box.addEventListener("change", () => this.showMultipath());
+    this.showMultipath();
+  }
+
+  // The users that the lists of the form name; empty if the topology makes its users itself.
+  users() {
+    const of = (name) => this.fields.get(name)?.value() ?? [];
+    const listed = Array.isArray(of("users")) ? of("users").map((user) => user.id) : [];
+    return [...listed, ...(listed.length ? of("wired") : [])];
+  }
+
+  showMultipath() {
+    if (!this.multipath) return;
+    const listed = (this.fields.get("users")?.value() ?? []).map((user) => user.id);
+    this.multipathBox.parentElement.hidden = false;
+    this.multipathBox.replaceChildren(
+      ...listed.map((user) => {
+        const box = element("input", { type: "checkbox", value: user, checked: this.chosen.has(user) });
+        box.addEventListener("change", () => this.chosen[box.checked ? "add" : "delete"](user));
+        return element("label", {}, box, ` ${user}`);
+      }),
+    );
+  }
+
+  // What differs from the scenario, as settings such as {"topology.k": 6}.
+  settings() {
+    const found = {};
+    for (const [name, field] of this.fields)
+      if (text(field.value()) !== this.first[name]) found[`topology.${name}`] = field.value();
+    const users = this.users();
+    if (this.multipath)
+      found["topology.multipath"] = users.filter((user) => this.chosen.has(user));
+    if (text(users) !== text(this.firstUsers)) found.traffic = this.trafficOf(users);
+    return found;
+  }
+
+  // Without the flows of users that are gone; a new user has the flows of the last one.
+  trafficOf(users) {
+    const last = this.traffic.at(-1)?.user;
+    const added = users.filter((user) => !this.firstUsers.includes(user));
+    return [
+      ...this.traffic.filter((flow) => users.includes(flow.user)),
+      ...added.flatMap((user) =>
+        this.traffic.filter((flow) => flow.user === last).map((flow) => ({ ...flow, user })),
+      ),
+    ];
+  }
+}
+
+const text = (value) => JSON.stringify(value);
+
+function labelled(param, id, ...content) {
+  return element(
+    "div",
+    { class: "field" },
+    element("label", { for: id }, words(param.name)),
+    element("span", { class: "unit-box" }, ...content),
+  );
+}
+
+function plainField(param) {
+  const id = `topology-${param.name}`;
+  const field = input(id, param, param.value);
+  const node = labelled(param, id, field, element("span", {}, param.unit));
+  node.append(element("p", { class: "help", id: `${id}-help` }, bounds(param)));
+  return { node, value: () => typed(field) };
+}
+
+function listField(param) {
+  return param.items === "object" ? tableField(param) : wordsField(param);
+}
+
+// A list of numbers or names in one field, separated by commas.
+function wordsField(param) {
+  const id = `topology-${param.name}`;
+  const field = element("input", { id, value: param.value.join(", "), "aria-describedby": `${id}-help` });
+  const node = labelled(param, id, field, element("span", {}, param.unit));
+  node.append(element("p", { class: "help", id: `${id}-help` }, "Separated by commas."));
+  const parts = () => field.value.split(",").map((part) => part.trim()).filter(Boolean);
+  const number = (part) => (Number.isNaN(Number(part)) ? part : Number(part));
+  return { node, value: () => (param.items === "number" ? parts().map(number) : parts()) };
+}
+
+function tableField(param) {
+  const body = element("tbody");
+  const row = (entry) => tableRow(param, entry, body);
+  for (const entry of param.value) body.append(row(entry));
+  const add = element("button", { type: "button" }, `Add to ${words(param.name)}`);
+  add.addEventListener("click", () => {
+    const entries = [...body.rows].map(entryOf);
+    body.append(row({ ...entries.at(-1), ...nextId(entries) }));
+    changed(body);
+  });
+  const heads = param.fields.map((each) =>
+    element("th", {}, words(each.name), each.unit ? element("small", {}, ` ${each.unit}`) : null),
+  );
+  const table = element(
+    "table",
+    {},
+    element("thead", {}, element("tr", {}, ...heads, element("th", {}, ""))),
+    body,
+  );
+  const node = element(
+    "fieldset",
+    { class: "field list", id: `topology-${param.name}` },
+    element("legend", {}, words(param.name)),
+    element("div", { class: "scroll" }, table),
+    add,
+  );
+  return { node, value: () => [...body.rows].map(entryOf) };
+}
+
+function tableRow(param, entry, body) {
+  const cells = param.fields.map((each) => {
+    const label = `${words(each.name)} of ${words(param.name)}, row ${body.rows.length + 1}`;
+    return element("td", {}, input(null, each, entry[each.name], { "aria-label": label }));
+  });
+  const remove = element("button", { type: "button", class: "quiet", "aria-label": "Remove this row" }, "×");
+  const made = element("tr", {}, ...cells, element("td", {}, remove));
+  remove.addEventListener("click", () => {
+    made.remove();
+    changed(body);
+  });
+  return made;
+}
+
+// An entry of a list, without its empty fields.
+function entryOf(row) {
+  const pairs = [...row.querySelectorAll("input, select")].map((field) => [field.name, typed(field)]);
+  return Object.fromEntries(pairs.filter(([, value]) => value !== null && value !== ""));
+}
+
+// The id of one more entry: ue5 after ue4.
+function nextId(entries) {
+  const last = entries.at(-1)?.id;
+  if (last === undefined) return {};
+  const [, stem, digits] = /^(.*?)(\d*)$/.exec(last);
+  let n = Number(digits || 1);
+  const known = new Set(entries.map((entry) => entry.id));
+  while (known.has(`${stem}${n}`)) n++;
+  return { id: `${stem}${n}` };
+}
+
+const changed = (node) => node.dispatchEvent(new Event("change", { bubbles: true }));

@@ -1,0 +1,121 @@
+"""The form that starts runs, and what a running run suggests, in a real browser."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+import testbed
+from conftest import until as until_true
+from test_browser import page, start_run, until  # noqa: F401  # the fixture `page`
+
+pytestmark = [pytest.mark.browser, pytest.mark.whole]
+
+NUMBERS = "() => [...document.querySelectorAll('#try .letter')].map(each => each.textContent)"
+START = {"scenario": "testbed_wifi_lte", "engine": "testbed", "duration_s": 600}
+
+
+def drawn(page, user):  # noqa: F811
+    return page.locator(f"#drawing [data-id='{user}']").count() == 1
+
+
+def test_lists_of_the_topology_are_edited_and_the_drawing_follows(page, address):  # noqa: F811
+    page.goto(f"{address}/scenarios/testbed_wifi_lte")
+    until(page, lambda: drawn(page, "ue4"))
+    page.click("#topology-box summary")
+    page.click("text=Add to users")
+    until(page, lambda: drawn(page, "ue5"))
+    assert page.locator("#multipath input").count() == 5
+    page.click("#topology-users tbody tr:first-child button")
+    until(page, lambda: not drawn(page, "ue1"))
+    page.select_option("#engine", "testbed")
+    page.uncheck("#multipath input[value=ue2]")
+    until(page, lambda: page.locator("#drawing .air").count() == 5)  # ue3 has two, the others one
+    page.goto(f"{address}/scenarios/two_paths")
+    until(page, lambda: drawn(page, "path2"))
+    page.click("#topology-box summary")
+    page.click("text=Add to paths")
+    until(page, lambda: drawn(page, "path3"))
+    page.fill("#topology-paths tbody tr:nth-child(3) input[name=rate_mbps]", "7.5")
+    page.press("#topology-paths tbody tr:nth-child(3) input[name=rate_mbps]", "Tab")
+    label = "#drawing [data-id='path3'] .figures"
+    until(page, lambda: page.text_content(label).startswith("7.5 Mb/s"))
+    page.goto(f"{address}/scenarios/pooling")
+    page.click("#topology-box summary")
+    page.fill("#topology-middle_mbps", "3, 9, 9, 9")
+    page.press("#topology-middle_mbps", "Tab")
+    until(page, lambda: "3 Mb/s" in page.text_content("#drawing"))
+
+
+def test_several_strategies_and_seeds_are_one_batch_and_two_compared_groups(page, address):  # noqa: F811
+    page.goto(f"{address}/scenarios/testbed_wifi_lte")
+    page.select_option("#engine", "testbed")
+    page.fill("#duration", "5")
+    page.click("#several summary")
+    page.check("#strategies input[value=none]")
+    page.check("#strategies input[value=meter_throttling]")
+    page.fill("#repeats", "2")
+    assert "4 runs" in page.inner_text("#count")
+    page.click("text=Start 4 runs")
+    page.wait_for_url("**/runs")
+    until(page, lambda: "4 of 4 done" in page.inner_text("#batches"))
+    assert page.locator("#batches li").count() == 1
+    page.click("#batches a:has-text('Compare')")
+    page.wait_for_selector("#metrics tbody tr")
+    assert page.locator(".legend").first.inner_text().count("2 runs") == 2
+    lines = "() => document.querySelector('#chart-total .plot')?.data?.length ?? 0"
+    until(page, lambda: page.evaluate(lines) == 4)  # a mean and a band for each group
+    assert "n = 2" in page.inner_text("#metrics thead")
+
+
+def test_suggestions_are_clicked_in_all_orders(page, address, client):  # noqa: F811
+    """The third one is refused by this engine; numbers of suggestions and marks agree."""
+    start_run(page, address)
+    run_id = page.url.rpartition("/")[2]
+    undo = {"strategy": "none", "cell.wifi1.ue3.rate_mbps": 19.1}
+    until(page, lambda: page.locator("#try button:enabled").count() == 3)
+    for order in itertools.permutations(range(3)):
+        for n in order:
+            kind = "refused" if n == 2 else "measuring, #try li.done"
+            page.click(f"#try li >> nth={n} >> button")
+            page.wait_for_selector(f"#try li.{kind}")
+            if n < 2:  # what has been made is already so
+                until(page, lambda n=n: page.is_disabled(f"#try li >> nth={n} >> button"))
+        first, second, third = page.evaluate(NUMBERS)
+        assert third == "!"
+        log = page.locator("#log tbody tr:has(.badge)").all_inner_texts()
+        marks = {text.split()[0]: text for text in log}
+        assert "meter_throttling" in marks[first]
+        assert "cell.wifi1.ue3.rate_mbps = 6" in marks[second]
+        for target, value in undo.items():
+            body = {"target": target, "value": value}
+            assert client.post(f"/api/runs/{run_id}/flips", json=body).status_code == 202
+        until(page, lambda: page.locator("#try button:enabled").count() == 3)
+    client.post(f"/api/runs/{run_id}/stop")
+
+
+def test_a_suggestion_that_would_change_nothing_says_so(page, address, client):  # noqa: F811
+    body = START | {"strategy": "meter_throttling", "speed": 10}
+    run_id = client.post("/api/runs", json=body).json["id"]
+    page.goto(f"{address}/runs/{run_id}")
+    until(page, lambda: "Already so" in page.inner_text("#try li.already"))
+    assert page.is_disabled("#try li.already button")
+    client.post(f"/api/runs/{run_id}/flips", json={"target": "strategy", "value": "none"})
+    until(page, lambda: page.locator("#try li.already").count() == 0)
+    page.click("#try li >> nth=0 >> button")
+    page.wait_for_selector("#try li.measuring, #try li.done")
+    client.post(f"/api/runs/{run_id}/stop")
+
+
+def test_the_page_says_by_how_much_a_run_is_slower_than_real_time(page, address, client):  # noqa: F811
+    body = START | {"seed": testbed.SLOW_SEED, "speed": 1}
+    run_id = client.post("/api/runs", json=body).json["id"]
+    page.goto(f"{address}/runs/{run_id}")
+    until(page, lambda: page.is_visible("#slow"))
+    found = re.search(r"Slower than real time: ([\d.]+) simulated", page.inner_text("#slow"))
+    assert 0 < float(found[1]) <= 0.6
+    assert page.inner_text(".foot").startswith("Simulator: ")
+    client.post(f"/api/runs/{run_id}/stop")
+    until_true(lambda: client.get(f"/api/runs/{run_id}").json["state"]["over"])
+    until(page, lambda: not page.is_visible("#slow"))

@@ -1,0 +1,108 @@
+"""The pages in a real browser: what the numbers of a run mean, and what may be compared."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import testbed
+from test_browser import LINES, page, until  # noqa: F401  # the fixture `page`
+
+pytestmark = [pytest.mark.browser, pytest.mark.whole]
+
+TALL = {"width": 1280, "height": 3600}  # charts outside the window are not drawn
+FILES = "traffic=[{user: all, kind: file, volume_mb: 5}]"
+SHADED = """() => [...document.querySelectorAll('#charts .plot')].filter(plot => plot.layout)
+  .map(plot => (plot.layout.shapes ?? []).filter(shape => shape.type === 'rect')
+    .map(shape => shape.x0).join())"""
+TITLES = """() => [...document.querySelectorAll('#charts .plot')].filter(plot => plot.layout)
+  .map(plot => plot.layout.xaxis.title.text)"""
+HELD = "() => (document.querySelector('#chart-held .plot')?.data ?? []).map(line => line.name)"
+
+
+def set_scale(folder, scale):
+    for name in ("result.json", "manifest.json"):
+        document = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(document | {"rate_scale": scale}))
+
+
+def test_runs_of_several_rate_scales_are_compared_on_request_only(page, address, runs):  # noqa: F811
+    set_scale(runs / "plain", 0.25)
+    page.set_viewport_size(TALL)
+    page.goto(f"{address}/compare?runs=plain,metered")
+    assert "their rate scales differ" in page.inner_text("#refused")
+    assert page.locator("#charts").count() == 0
+    page.click("text=Compare anyway")  # the box is required
+    assert page.locator("#refused").count() == 1
+    page.check("[name=mixed_scales]")
+    page.click("button:has-text('Compare anyway')")
+    until(page, lambda: page.evaluate(LINES) == 2)
+    assert all("rate scale 0.25 and rate scale 1" in text for text in page.evaluate(TITLES))
+    assert page.evaluate(TITLES)
+    legend = page.inner_text("#chart-total .lines")
+    assert "none rate scale 0.25" in legend
+    assert "meter_throttling rate scale 1" in legend
+    page.wait_for_selector("#metrics tbody tr")
+    assert "rate scale 0.25" in page.inner_text("#metrics thead")
+
+
+def test_finished_transfers_are_named_and_what_comes_after_them_is_shaded(page, address, runs):  # noqa: F811
+    testbed.finished(runs / "files", "duration_s=20", FILES)
+    ends = {"ue1": 7.0, "ue2": 10.25, "ue3": 8.0, "ue4": 9.0}
+    rows = [
+        {"t": t, "kind": "completion", "user": user, "connection": f"{user}-1", "completion_s": t}
+        for user, t in ends.items()
+    ]
+    with (runs / "files" / "events.jsonl").open("a") as events:
+        events.writelines(json.dumps(row) + "\n" for row in rows)
+    page.set_viewport_size(TALL)
+    page.goto(f"{address}/runs/files")
+    until(page, lambda: len(page.evaluate(SHADED)) == 5)
+    until(page, lambda: set(page.evaluate(SHADED)) == {"10.25"})
+    assert "ue1 finished at 7.0 s" in page.inner_text("#transfers")
+    assert "ue2, finished at 10.2 s" in page.inner_text("#chart-users .lines")
+    assert "its file arrived in 8.0 s" in page.inner_text("#log")
+    page.click("#chart-users .lines button:has-text('ue1')")
+    until(page, lambda: set(page.evaluate(SHADED)) == {"7"})
+
+
+def test_live_tiles_say_now_and_what_is_held_back(page, address, client, running_run):  # noqa: F811
+    page.set_viewport_size(TALL)
+    page.goto(f"{address}/runs/{running_run}")
+    until(page, lambda: page.inner_text("#tiles-when").startswith("Now, at"))
+    until(page, lambda: "80 kB" in page.inner_text("#tiles"))  # 40 kB of each multipath user
+    until(page, lambda: page.evaluate(HELD) == ["ue2", "ue3"])
+    assert "data before it is missing" in page.inner_text("#chart-held")
+    client.post(f"/api/runs/{running_run}/stop")
+    until(page, lambda: page.inner_text("#tiles-when").startswith("Mean of the run"))
+    assert "Tier 1" in page.inner_text("#tiles")
+
+
+def test_a_network_without_tiers_shows_none(page, address, runs):  # noqa: F811
+    testbed.simulated(runs / "paths", "two_paths", "duration_s=3")
+    page.goto(f"{address}/runs/paths")
+    until(page, lambda: "Held back at most" in page.inner_text("#tiles"))
+    assert "Tier" not in page.inner_text("#tiles")
+    assert "Tier" not in page.inner_text("#intro")
+
+
+def test_changed_runs_are_named_by_their_changes(page, address, runs):  # noqa: F811
+    result = runs / "plain" / "result.json"
+    flip = {"t": 2.0, "target": "link.wifi.loss", "value": 0.1}
+    result.write_text(json.dumps(json.loads(result.read_text()) | {"flips": [flip]}))
+    page.goto(f"{address}/runs")
+    until(page, lambda: "link.wifi.loss = 0.1" in page.inner_text("#runs"))
+    page.goto(f"{address}/compare?runs=plain,metered")
+    assert "link.wifi.loss = 0.1" in page.inner_text(".legend")
+
+
+def test_figures_are_saved_and_another_run_is_compared(page, address):  # noqa: F811
+    page.set_viewport_size(TALL)
+    page.goto(f"{address}/runs/metered")
+    until(page, lambda: page.locator("#charts .plot .main-svg").count() > 4)
+    with page.expect_download() as saved:
+        page.click("#figures-svg")
+    assert saved.value.suggested_filename.endswith(".svg")
+    assert "Print or PDF" in page.inner_text("#next")
+    page.select_option("#compare-with", "plain")
+    page.wait_for_url("**/compare?runs=plain,metered")
