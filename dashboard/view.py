@@ -5,7 +5,7 @@ The document of a run is the JSON object that describes the run in lists.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +98,11 @@ def charts(folder: Path, points: int) -> Doc:
     """
     frames = _frames(folder)
     happened = _events(folder)
+    facts = about(folder, happened)
+    if frames and (folder / "result.json").exists():
+        facts = replace(facts, duration_s=frames[-1]["t"])  # the charts end where the run ended
     return {
-        "figures": figures.figures(frames, about(folder, happened), points),
+        "figures": figures.figures(frames, facts, points),
         "events": [asdict(events.describe(event, n)) for n, event in enumerate(happened, 1)],
         "last": frames[-1] if frames else None,
         "seq": len(frames) * EVENTS + len(happened),

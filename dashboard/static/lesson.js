@@ -16,6 +16,7 @@ export class Lesson {
 
   clear() {
     this.marks = new Map(); // by number of the event: the number of its mark
+    this.flips = new Map(); // by number of the message: the event that answers it
     this.changes = [];
     this.open = false; // a measurement goes on
     this.asked = 0;
@@ -24,14 +25,21 @@ export class Lesson {
   // A row of the event log has arrived; rows of marks have their number.
   event(event) {
     if (event.kind !== "flip") return;
-    const index = [...this.tried].find(([, each]) => each.seq && each.seq === event.seq)?.[0];
+    if (event.seq) this.flips.set(event.seq, event);
     if (event.ok) {
       this.marks.set(event.n, event.number);
       this.open = true;
       this.asked = 0;
-      if (index !== undefined) this.tried.delete(index);
       this.refreshSoon();
-    } else if (index !== undefined) this.refuse(index, event.reason);
+    }
+    for (const [index, each] of this.tried) if (each.seq) this.settle(index, each.seq);
+  }
+
+  // Show the answer of the run to a suggestion, if it has arrived.
+  settle(index, seq) {
+    const event = this.flips.get(seq);
+    if (event?.ok) this.tried.delete(index);
+    else if (event) this.refuse(index, event.reason);
   }
 
   // The run has reached a time.
@@ -135,7 +143,8 @@ export class Lesson {
     this.draw();
     try {
       const { seq } = await api(`${this.path}/flips`, { method: "POST", body: { target, value } });
-      if (this.tried.has(index)) this.tried.set(index, { seq });
+      this.tried.set(index, { seq });
+      this.settle(index, seq); // the event may have been faster than this answer
       this.draw();
     } catch (error) {
       this.refuse(index, error.message);
@@ -143,6 +152,7 @@ export class Lesson {
   }
 
   refuse(index, reason) {
+    // A refused suggestion has no message that could still be answered.
     const text = reason.startsWith("refused") ? reason.slice(9).trim() : reason;
     this.tried.set(index, { refused: `Refused: ${text}` });
     this.draw();

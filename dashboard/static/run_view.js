@@ -27,7 +27,7 @@ export class RunView {
     this.bar = new TimeBar($("time"), this.view, {
       events: () => this.events,
       reached: () => this.last?.t ?? 0,
-      duration: () => run().duration_s,
+      duration: () => (run().state.over && this.last ? this.last.t : run().duration_s),
       live: () => !run().state.over,
     });
     this.view.addEventListener("time", () => this.showTime());
