@@ -48,7 +48,7 @@ def test_runs_of_several_rate_scales_are_compared_on_request_only(page, address,
 
 def test_finished_transfers_are_named_and_what_comes_after_them_is_shaded(page, address, runs):  # noqa: F811
     testbed.finished(runs / "files", "duration_s=20", FILES)
-    ends = {"ue1": 7.0, "ue2": 10.25, "ue3": 8.0, "ue4": 9.0}
+    ends = {"ue1": 7.0, "ue2": 10.2, "ue3": 8.0, "ue4": 9.0}
     rows = [
         {"t": t, "kind": "completion", "user": user, "connection": f"{user}-1", "completion_s": t}
         for user, t in ends.items()
@@ -58,7 +58,7 @@ def test_finished_transfers_are_named_and_what_comes_after_them_is_shaded(page, 
     page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/files")
     until(page, lambda: len(page.evaluate(SHADED)) == 5)
-    until(page, lambda: set(page.evaluate(SHADED)) == {"10.25"})
+    until(page, lambda: set(page.evaluate(SHADED)) == {"10.2"})
     assert "ue1 finished at 7.0 s" in page.inner_text("#transfers")
     assert "ue2, finished at 10.2 s" in page.inner_text("#chart-users .lines")
     assert "its file arrived in 8.0 s" in page.inner_text("#log")
