@@ -23,13 +23,20 @@ def load(wanted: str) -> Worksheet:
 
     Raise `RequestError` with one line for each problem that is found.
     """
-    path = FOLDER / f"{wanted}.yaml" if wanted in names() else Path(wanted)
-    if not path.is_file():
-        raise RequestError(f"worksheet {unknown(wanted, names())}, or give a file")
+    path = find(wanted)
     worksheet = checking.validate(Worksheet, read(path), path.name)
     if found := list(problems(worksheet)):
         raise RequestError("\n".join(f"{path.name}: {problem}" for problem in found))
     return worksheet
+
+
+def find(wanted: str) -> Path:
+    """Return the file of a worksheet, given by its name or by a path. Raise `RequestError` if there
+    is none."""
+    path = FOLDER / f"{wanted}.yaml" if wanted in names() else Path(wanted)
+    if not path.is_file():
+        raise RequestError(f"worksheet {unknown(wanted, names())}, or give a file")
+    return path
 
 
 def rows() -> list[dict[str, str | int]]:

@@ -1,0 +1,193 @@
+"""Keep the files of a class in one folder: settings, copies of the worksheets, roster, journal and
+runs.
+
+The folder has mode 700. Deleting it deletes all that is known of the class.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from controller.bounded_json import JsonRefused, parse_object
+from lab import __version__, plain_file
+from lab.classroom import roster, secrets
+from lab.classroom.roster import Roster
+from lab.errors import LabError, RequestError, show, unknown
+from lab.run.manifest import ROOT
+from lab.scenario import checking
+from lab.worksheets import loading
+from lab.worksheets.schema import Worksheet
+from lab.worksheets.variants import Seat
+
+CLASSES = ROOT / "data" / "classes"
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}", re.ASCII)
+SETTINGS, JOURNAL, ROSTER, WORKSHEETS, RUNS = (
+    "class.json",
+    "journal.jsonl",
+    "roster.json",
+    "worksheets",
+    "runs",
+)
+
+
+class Settings(BaseModel):
+    """Hold the content of class.json: names, secrets, and the digest of each worksheet."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: str
+    code: str
+    secret: str
+    instructor_key: str
+    projector_key: str
+    lab: str
+    worksheets: dict[str, str]
+
+
+@dataclass(frozen=True)
+class ClassFolder:
+    """Hold a class as it is in its folder, apart from its journal and its runs."""
+
+    path: Path
+    settings: Settings
+    worksheets: Mapping[str, Worksheet]
+    roster: Roster | None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the class."""
+        return self.settings.name
+
+    @property
+    def journal(self) -> Path:
+        """Return the path of the journal."""
+        return self.path / JOURNAL
+
+    @property
+    def runs(self) -> Path:
+        """Return the folder of the run folders."""
+        return self.path / RUNS
+
+    def variant_of(self, seat: str, worksheet: str) -> Seat:
+        """Return what gives a seat its seed and its variants of a worksheet."""
+        return Seat(bytes.fromhex(self.settings.secret), seat, worksheet)
+
+
+def names(classes: Path = CLASSES) -> list[str]:
+    """Return the names of all classes."""
+    return sorted(path.parent.name for path in classes.glob(f"*/{SETTINGS}"))
+
+
+def find(name: str, classes: Path = CLASSES) -> ClassFolder:
+    """Return the class `name`. Raise `RequestError` if there is none, or a file is damaged."""
+    path = classes / checked(name)
+    try:
+        found = parse_object(plain_file.read(path / SETTINGS))
+    except plain_file.MISSING as error:
+        raise RequestError(f"class {unknown(name, names(classes))}") from error
+    except OSError as error:
+        raise plain_file.failure(path / SETTINGS, error) from error
+    except JsonRefused as error:
+        raise RequestError(f"read {path / SETTINGS}: {error}") from error
+    settings = checking.validate(Settings, found, str(path / SETTINGS))
+    worksheets = {each: _worksheet(path, each, settings) for each in settings.worksheets}
+    return ClassFolder(path, settings, worksheets, roster.from_json(path / ROSTER))
+
+
+def make(
+    name: str,
+    worksheets: Iterable[str],
+    of_students: Roster | None = None,
+    classes: Path = CLASSES,
+) -> ClassFolder:
+    """Make the folder of a new class with copies of the worksheets, and return it.
+
+    `worksheets` are names or files. Raise `RequestError` if one is not valid, or if there is such a
+    class already.
+    """
+    path = classes / checked(name)
+    sources = {Path(each).stem: _source(each) for each in worksheets}
+    if (path / SETTINGS).exists():
+        raise RequestError(f"class {show(name)} is there already")
+    settings = Settings(
+        name=name,
+        code=secrets.join_code(),
+        secret=secrets.key().encode().hex(),
+        instructor_key=secrets.key(),
+        projector_key=secrets.key(),
+        lab=__version__,
+        worksheets={stem: hashlib.sha256(text).hexdigest() for stem, text in sources.items()},
+    )
+    try:
+        for each in (path, path / WORKSHEETS, path / RUNS):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        for stem, text in sources.items():
+            _write(path / WORKSHEETS / f"{stem}.yaml", text.decode())
+        if of_students is not None:
+            _write(path / ROSTER, of_students.to_json())
+        _write(path / SETTINGS, settings.model_dump_json(indent=1) + "\n")
+    except OSError as error:
+        raise LabError(f"make {path}: {error.strerror or error}") from error
+    return find(name, classes)
+
+
+def wipe(name: str, classes: Path = CLASSES) -> None:
+    """Delete everything that is known of a class. Raise `RequestError` if there is no such class,
+    and `LabError` if a file cannot be deleted."""
+    path = classes / checked(name)
+    if not path.is_dir() or path.is_symlink():
+        raise RequestError(f"class {unknown(name, names(classes))}")
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        raise LabError(f"delete {path}: {error.strerror}. Check who owns it") from error
+
+
+def checked(name: str) -> str:
+    """Return the name of a class. Raise `RequestError` if it cannot be the name of a folder."""
+    if not NAME.fullmatch(name):
+        raise RequestError(
+            f"class {show(name)}: write at most 40 small letters, digits, '-' and '_'"
+        )
+    return name
+
+
+def _source(worksheet: str) -> bytes:
+    """Return the text of a worksheet, after its check."""
+    loading.load(worksheet)
+    if not NAME.fullmatch(Path(worksheet).stem):
+        raise RequestError(f"worksheet {worksheet}: its name is to have small letters and digits")
+    try:
+        return plain_file.read(loading.find(worksheet), follow=True)
+    except OSError as error:
+        raise plain_file.failure(Path(worksheet), error) from error
+
+
+def _worksheet(path: Path, name: str, settings: Settings) -> Worksheet:
+    """Return the class's own copy of a worksheet. Raise `RequestError` if it was changed."""
+    copy = path / WORKSHEETS / f"{checked(name)}.yaml"
+    try:
+        digest = hashlib.sha256(plain_file.read(copy)).hexdigest()
+    except OSError as error:
+        raise plain_file.failure(copy, error) from error
+    if digest != settings.worksheets[name]:
+        raise RequestError(f"read {copy}: it was changed after the class began")
+    return loading.load(str(copy))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file of mode 600 completely or not at all."""
+    beside = path.with_name(f".{path.name}.new")
+    with plain_file.create(beside, 0o600) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)

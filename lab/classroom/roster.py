@@ -1,0 +1,119 @@
+"""Read the roster of a class: a CSV file with one row for each student.
+
+The column `name` is needed; `pin` may be there; other columns, such as an e-mail address or a
+number in a learning management system, are kept for the table of grades. PINs are hashed when the
+file is read.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from controller.bounded_json import JsonRefused, parse_object
+from lab import plain_file
+from lab.classroom import secrets
+from lab.errors import RequestError
+
+MOST_BYTES = 2**20
+MOST_ROWS = 1000
+NAME_LENGTHS = range(1, 41)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Hold one student of a roster: the name, a hash of the PIN or None, and all other columns."""
+
+    name: str
+    pin: str | None
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Hold the students of a class by `folded` name."""
+
+    entries: Mapping[str, Entry]
+
+    @property
+    def has_pins(self) -> bool:
+        """Return whether any student of the roster has a PIN."""
+        return any(each.pin for each in self.entries.values())
+
+    def find(self, name: str) -> Entry | None:
+        """Return the student of this name, in capital or small letters; None if there is none."""
+        return self.entries.get(folded(name))
+
+    def to_json(self) -> str:
+        """Return the roster as the text of roster.json."""
+        rows = [asdict(each) for each in self.entries.values()]
+        return json.dumps({"rows": rows}, indent=1, ensure_ascii=False) + "\n"
+
+
+def cleaned(name: str) -> str:
+    """Return a nickname with single spaces. Raise `RequestError` if it is empty, too long, or holds
+    characters that cannot be printed."""
+    found = " ".join(name.split())
+    if len(found) not in NAME_LENGTHS or not found.isprintable():
+        raise RequestError(
+            f"a name has {NAME_LENGTHS[0]} to {NAME_LENGTHS[-1]} characters that can be printed"
+        )
+    return found
+
+
+def folded(name: str) -> str:
+    """Return a name in the form in which two names are compared."""
+    return " ".join(name.split()).casefold()
+
+
+def from_csv(path: Path) -> Roster:
+    """Return the roster in a CSV file. Raise `RequestError` if a row cannot be used."""
+    try:
+        text = plain_file.read(path, 0, MOST_BYTES + 1, follow=True).decode("utf-8-sig")
+    except OSError as error:
+        raise plain_file.failure(path, error) from error
+    except UnicodeDecodeError as error:
+        raise RequestError(f"read {path}: it is not UTF-8. Export it as UTF-8") from error
+    if len(text) > MOST_BYTES:
+        raise RequestError(f"read {path}: it is larger than {MOST_BYTES} bytes")
+    first = text.partition("\n")[0]
+    reader = csv.DictReader(io.StringIO(text), delimiter=";" if ";" in first else ",")
+    columns = [each.strip().casefold() for each in reader.fieldnames or ()]
+    if "name" not in columns:
+        raise RequestError(f"read {path}: the first line has no column 'name'")
+    if len(set(columns)) < len(columns):
+        raise RequestError(f"read {path}: two columns have the same name")
+    reader.fieldnames = columns
+    return _checked(path, [{k: (v or "").strip() for k, v in row.items() if k} for row in reader])
+
+
+def _checked(path: Path, rows: list[dict[str, str]]) -> Roster:
+    entries: dict[str, Entry] = {}
+    for n, row in enumerate(rows, 2):
+        try:
+            name, pin = cleaned(row.pop("name")), row.pop("pin", "")
+            stored = secrets.pin_hash(pin) if pin else None
+        except RequestError as error:
+            raise RequestError(f"read {path}: line {n}: {error}") from error
+        if folded(name) in entries:
+            raise RequestError(f"read {path}: line {n}: the name '{name}' is there twice")
+        entries[folded(name)] = Entry(name, stored, row)
+    if not 1 <= len(entries) <= MOST_ROWS:
+        raise RequestError(f"read {path}: it has {len(entries)} students: 1 to {MOST_ROWS}")
+    return Roster(entries)
+
+
+def from_json(path: Path) -> Roster | None:
+    """Return the roster in roster.json, or None if there is no such file."""
+    try:
+        rows = parse_object(plain_file.read(path))["rows"]
+        entries = [Entry(row["name"], row["pin"], row["columns"]) for row in rows]
+    except plain_file.MISSING:
+        return None
+    except (OSError, JsonRefused, KeyError, TypeError) as error:
+        raise RequestError(f"read {path}: it is damaged: {error}") from error
+    return Roster({folded(each.name): each for each in entries})

@@ -1,0 +1,66 @@
+"""Make and check the secrets of a class: join codes, PINs, keys and cookies.
+
+Of a PIN only a scrypt hash is stored, and of a cookie only its SHA-256 hash: a cookie is a long
+random text, which nobody can guess from its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+from lab.errors import RequestError
+
+LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # without I and O, which look like 1 and 0
+CODE_LETTERS = 6
+PIN_LENGTHS = range(4, 33)
+MOST_MEMORY = 64 * 2**20
+COST, BLOCK, PARALLEL = 2**14, 8, 1  # of scrypt: 16 MiB and about 50 ms
+
+
+def join_code() -> str:
+    """Return a new join code: six capital letters."""
+    return "".join(secrets.choice(LETTERS) for _ in range(CODE_LETTERS))
+
+
+def key() -> str:
+    """Return a new key or cookie: a random text of 32 characters."""
+    return secrets.token_urlsafe(24)
+
+
+def new_pin() -> str:
+    """Return a new PIN: six digits."""
+    return f"{secrets.randbelow(10**6):06d}"
+
+
+def same(one: str, other: str) -> bool:
+    """Return whether two texts are equal. The time this takes does not depend on where they
+    differ."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def hashed(cookie: str) -> str:
+    """Return the SHA-256 hash of a cookie as hexadecimal text."""
+    return hashlib.sha256(cookie.encode()).hexdigest()
+
+
+def pin_hash(pin: str) -> str:
+    """Return `scrypt$SALT$HASH` of a PIN. Raise `RequestError` if the PIN is too short or too
+    long."""
+    if len(pin) not in PIN_LENGTHS:
+        raise RequestError(f"a PIN has {PIN_LENGTHS[0]} to {PIN_LENGTHS[-1]} characters")
+    salt = secrets.token_bytes(16)
+    return f"scrypt${salt.hex()}${_scrypt(pin, salt).hex()}"
+
+
+def is_pin(pin: str, stored: str) -> bool:
+    """Return whether `stored` is the hash of `pin`."""
+    _, salt, wanted = stored.split("$")
+    return hmac.compare_digest(_scrypt(pin, bytes.fromhex(salt)), bytes.fromhex(wanted))
+
+
+def _scrypt(pin: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(
+        pin.encode(), salt=salt, n=COST, r=BLOCK, p=PARALLEL, maxmem=MOST_MEMORY, dklen=32
+    )

@@ -1,0 +1,221 @@
+"""Hold all that is known of a class while it goes on. Everything follows from the journal's events.
+
+A seat is what one student, or a pair, works on. Work is what a seat has done in one worksheet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab.classroom import events as of
+from lab.classroom.events import AnyEvent, Person
+from lab.classroom.roster import folded
+from lab.worksheets.schema import Answer
+
+OVER = ("complete", "interrupted", "failed", "cut")
+
+
+@dataclass
+class StepWork:
+    """Hold what a seat has done in one step.
+
+    `wrong` counts wrong tries, and `wrong_at` is the time of the last one. `passed` is None while
+    nothing was marked. `runs` are those on which a check was evaluated last. `graded` and `comment`
+    come from a person.
+    """
+
+    answer: Answer | None = None
+    tries: int = 0
+    wrong: int = 0
+    wrong_at: float = 0.0
+    passed: bool | None = None
+    points: int = 0
+    runs: dict[str, str] = field(default_factory=dict)
+    figures: tuple[of.Figure, ...] = ()
+    problem: str = ""
+    graded: int | None = None
+    comment: str = ""
+
+
+@dataclass
+class ClassRun:
+    """Hold one run of a class. `seat` is None if the instructor requested it; then all see it.
+
+    `status` is "waiting", "running", or how the run ended.
+    """
+
+    id: str
+    seat: str | None
+    worksheet: str
+    step: str
+    chosen: dict[str, Any]
+    engine: str
+    at: float
+    status: str = "waiting"
+    digest: str = ""
+    error: str = ""
+    flips: int = 0
+
+    @property
+    def over(self) -> bool:
+        """Return whether the run has ended."""
+        return self.status in OVER
+
+
+@dataclass
+class Work:
+    """Hold what a seat has done in a worksheet.
+
+    `opened_at` and `done_at` are times in s: of the first look, and of the last progress.
+    """
+
+    opened_at: float
+    done_at: float
+    steps: dict[str, StepWork] = field(default_factory=dict)
+
+    def step(self, name: str) -> StepWork:
+        """Return the work in a step; empty if there is none yet."""
+        return self.steps.setdefault(name, StepWork())
+
+
+@dataclass
+class SeatState:
+    """Hold a seat: its people, and its work by the name of the worksheet."""
+
+    id: str
+    people: tuple[Person, ...]
+    work: dict[str, Work] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the people on this seat."""
+        return [each.name for each in self.people]
+
+
+class ClassState:
+    """Hold the state of a class. `apply` is the only method that changes it, apart from the status
+    of runs that begin to run."""
+
+    def __init__(self, happened: Iterable[AnyEvent] = ()) -> None:
+        self.seats: dict[str, SeatState] = {}
+        self.runs: dict[str, ClassRun] = {}
+        self.browsers: dict[str, str] = {}  # the seat, by the hash of a cookie
+        self.look = of.Looked()
+        self._pauses: list[tuple[float, float]] = []
+        self._frozen_at: float | None = None
+        self._extended: list[of.Extended] = []
+        for event in happened:
+            self.apply(event)
+
+    # --- what is known
+
+    @property
+    def frozen(self) -> bool:
+        """Return whether the instructor has frozen the class."""
+        return self._frozen_at is not None
+
+    def seat_of_person(self, name: str) -> SeatState | None:
+        """Return the seat on which a person sits; None if nobody has this name."""
+        wanted = folded(name)
+        for seat in self.seats.values():
+            if any(folded(each) == wanted for each in seat.names):
+                return seat
+        return None
+
+    def runs_of(self, seat: str | None, worksheet: str, step: str) -> list[ClassRun]:
+        """Return the runs of a step that a seat requested, or the instructor if `seat` is None."""
+        wanted = (seat, worksheet, step)
+        return [
+            each for each in self.runs.values() if (each.seat, each.worksheet, each.step) == wanted
+        ]
+
+    def unfinished(self) -> Iterator[ClassRun]:
+        """Yield the runs that wait or run, in the order in which they were requested."""
+        return (each for each in self.runs.values() if not each.over)
+
+    def left_s(self, seat: str, worksheet: str, minutes: float, now: float) -> float:
+        """Return the time in s that a seat has left for a worksheet of so many `minutes`.
+
+        The clock starts when the seat opens the worksheet, and stands still while the class is
+        frozen. The result is negative if the time is over.
+        """
+        work = self.seats[seat].work[worksheet]
+        minutes += sum(
+            each.minutes
+            for each in self._extended
+            if each.worksheet == worksheet and each.seat in (None, seat)
+        )
+        pauses = self._pauses + ([] if self._frozen_at is None else [(self._frozen_at, now)])
+        still_s = sum(max(0.0, end - max(start, work.opened_at)) for start, end in pauses)
+        return work.opened_at + minutes * 60 + still_s - now
+
+    # --- what happens
+
+    def apply(self, event: AnyEvent) -> None:
+        """Change the state as an event says."""
+        match event:
+            case of.Joined(seat=seat, people=people, browser=browser):
+                self.seats[seat] = SeatState(seat, people)
+                self.browsers[browser] = seat
+            case of.Returned(seat=seat, browser=browser):
+                self.browsers[browser] = seat
+            case of.PinSet(seat=seat, pin=pin):
+                first, *others = self.seats[seat].people
+                self.seats[seat].people = (first.model_copy(update={"pin": pin}), *others)
+            case of.Opened(seat=seat, worksheet=worksheet, at=at):
+                self.seats[seat].work[worksheet] = Work(at, at)
+            case of.Answered() | of.Checked() | of.Graded():
+                self._work(event)
+            case of.Requested() | of.Ended() | of.Flipped():
+                self._run(event)
+            case _:
+                self._class(event)
+
+    def _work(self, event: of.Answered | of.Checked | of.Graded) -> None:
+        work = self.seats[event.seat].work[event.worksheet]
+        step = work.step(event.step)
+        match event:
+            case of.Graded(points=points, comment=comment):
+                step.graded, step.comment = points, comment
+                return
+            case of.Answered(value=value, runs=runs):
+                step.answer, step.runs = value, runs
+            case of.Checked(runs=runs, figures=figures, problem=problem):
+                step.runs, step.figures, step.problem = runs, figures, problem
+                if problem:
+                    return
+        step.tries += 1
+        step.passed, step.points = event.passed, event.points
+        if event.passed is False:
+            step.wrong += 1
+            step.wrong_at = event.at
+        else:
+            work.done_at = event.at
+
+    def _run(self, event: of.Requested | of.Ended | of.Flipped) -> None:
+        match event:
+            case of.Requested(run=id, seat=seat, worksheet=worksheet, step=step):
+                run = ClassRun(id, seat, worksheet, step, event.chosen, event.engine, event.at)
+                self.runs[id] = run
+            case of.Ended(run=id, status=status, digest=digest, error=error):
+                run = self.runs[id]
+                run.status, run.digest, run.error = status, digest, error
+            case of.Flipped(run=id):
+                run = self.runs[id]
+                run.flips += 1
+        if run.seat is not None and (work := self.seats[run.seat].work.get(run.worksheet)):
+            work.done_at = event.at
+
+    def _class(self, event: AnyEvent) -> None:
+        match event:
+            case of.Looked():
+                self.look = event
+            case of.Froze(frozen=True, at=at):
+                self._frozen_at = at if self._frozen_at is None else self._frozen_at
+            case of.Froze(frozen=False, at=at) if self._frozen_at is not None:
+                self._pauses.append((self._frozen_at, at))
+                self._frozen_at = None
+            case of.Extended():
+                self._extended.append(event)
