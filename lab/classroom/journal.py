@@ -18,10 +18,10 @@ from pydantic import ValidationError
 
 from controller.bounded_json import JsonRefused, parse_object
 from lab import plain_file
-from lab.classroom.events import LINE, AnyEvent
+from lab.classroom.events import LINE, AnyEvent, Event
 from lab.errors import LabError, RequestError
 
-One = TypeVar("One", bound=AnyEvent)
+One = TypeVar("One", bound=Event)
 
 
 def read(path: Path) -> tuple[AnyEvent, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.classroom import events as of
-from lab.classroom.events import AnyEvent, Person
+from lab.classroom.events import Event, Person
 from lab.classroom.roster import folded
 from lab.worksheets.schema import Answer
 
@@ -98,7 +98,7 @@ class ClassState:
     """Hold the state of a class. `apply` is the only method that changes it, apart from the status
     of runs that begin to run."""
 
-    def __init__(self, happened: Iterable[AnyEvent] = ()) -> None:
+    def __init__(self, happened: Iterable[Event] = ()) -> None:
         self.seats: dict[str, SeatState] = {}
         self.runs: dict[str, ClassRun] = {}
         self.browsers: dict[str, str] = {}  # the seat, by the hash of a cookie
@@ -153,7 +153,7 @@ class ClassState:
 
     # --- what happens
 
-    def apply(self, event: AnyEvent) -> None:
+    def apply(self, event: Event) -> None:
         """Change the state as an event says."""
         match event:
             case of.Joined(seat=seat, people=people, browser=browser):
@@ -208,7 +208,7 @@ class ClassState:
         if run.seat is not None and (work := self.seats[run.seat].work.get(run.worksheet)):
             work.done_at = event.at
 
-    def _class(self, event: AnyEvent) -> None:
+    def _class(self, event: Event) -> None:
         match event:
             case of.Looked():
                 self.look = event

@@ -14,9 +14,9 @@ from lab.errors import LabError, RequestError, unknown
 from lab.scenario import targets
 from lab.scenario.loading import load
 from lab.scenario.schema import Scenario
-from lab.worksheets import expressions, language, planning
-from lab.worksheets.expressions import Expression
+from lab.worksheets import expressions, planning
 from lab.worksheets.known_figures import check_leaf
+from lab.worksheets.marking import looked_at
 from lab.worksheets.schema import (
     Answer,
     Attempt,
@@ -95,7 +95,7 @@ def _check_drawn(run: str, path: str, runs: Runs) -> None:
 def _check_looks(task: Task, runs: Runs) -> None:
     """Check that a question or a check looks only at runs of earlier steps, and at figures that
     they hold."""
-    tree, own = _looked_at(task)
+    tree, own = looked_at(task)
     for leaf in () if tree is None else expressions.parts(tree):
         run = getattr(leaf, "run", None)
         if run is None:
@@ -105,15 +105,6 @@ def _check_looks(task: Task, runs: Runs) -> None:
         _check_is_run(run or str(own), runs)
         step, scenario = runs[run or str(own)]
         check_leaf(leaf, scenario, step)
-
-
-def _looked_at(task: Task) -> tuple[Expression | None, str | None]:
-    """Return the expression that marks a step, and the run that it means without `of`."""
-    if isinstance(task, Check):
-        return task.condition, task.run
-    if isinstance(task, Question) and task.number:
-        return language.parse_number(str(task.number.answer)), task.number.run
-    return None, None
 
 
 def _check_attempt(worksheet: Worksheet, attempt: Attempt) -> None:

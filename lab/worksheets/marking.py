@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lab.worksheets import language
 from lab.worksheets.evaluation import RunFiles, Verdict, evaluate, evaluate_number
-from lab.worksheets.schema import Answer, Check, Predict, Question, Worksheet
+from lab.worksheets.expressions import Expression, parts
+from lab.worksheets.schema import Answer, Check, Predict, Question, Task, Worksheet
 
 
 @dataclass(frozen=True)
@@ -33,22 +34,41 @@ def mark(
     `answers` holds the student's answers by step, `runs` the files of the student's runs by the id
     of the run step.
     """
-    return tuple(_marks(worksheet, answers, runs))
+    marked = (mark_task(each, answers.get(each.id), runs) for each in worksheet.tasks)
+    return tuple(each for each in marked if each is not None)
 
 
-def _marks(
-    worksheet: Worksheet, answers: Mapping[str, Answer], runs: Mapping[str, RunFiles]
-) -> Iterator[Mark]:
-    for task in worksheet.tasks:
-        if isinstance(task, Predict):
-            passed = True if task.id in answers else None
-            yield Mark(task.id, passed, task.points if passed else 0, task.points)
-        elif isinstance(task, Question):
-            yield _question(task, answers.get(task.id), runs)
-        elif isinstance(task, Check):
+def mark_task(task: Task, answer: Answer | None, runs: Mapping[str, RunFiles]) -> Mark | None:
+    """Return the mark of one step, or None if the step gives no points."""
+    match task:
+        case Predict():
+            passed = None if answer is None else True
+            return Mark(task.id, passed, task.points if passed else 0, task.points)
+        case Question():
+            return _question(task, answer, runs)
+        case Check():
             verdict = evaluate(task.condition, _with_own(runs, task.run))
             points = task.points if verdict.passed else 0
-            yield Mark(task.id, verdict.passed, points, task.points, verdict)
+            return Mark(task.id, verdict.passed, points, task.points, verdict)
+        case _:
+            return None
+
+
+def looked_at(task: Task) -> tuple[Expression | None, str | None]:
+    """Return the expression that marks a step, and the run that it means without `of`."""
+    if isinstance(task, Check):
+        return task.condition, task.run
+    if isinstance(task, Question) and task.number:
+        return language.parse_number(str(task.number.answer)), task.number.run
+    return None, None
+
+
+def runs_looked_at(task: Task) -> frozenset[str]:
+    """Return the ids of the run steps that a step is marked by."""
+    tree, own = looked_at(task)
+    leaves = () if tree is None else parts(tree)
+    named = [getattr(leaf, "run", None) for leaf in leaves]
+    return frozenset(each or own or "" for each in named if each is not None)
 
 
 def _question(question: Question, answer: Answer | None, runs: Mapping[str, RunFiles]) -> Mark:

@@ -33,7 +33,7 @@ def request(
     value of the worksheet. `flips` become events of the scenario. Raise `RequestError` if a value
     or a flip is not allowed by the worksheet.
     """
-    _check_choices(run, chosen)
+    check_choices(run, chosen)
     settings = {**given(run, seat), **chosen}
     if flips:
         settings["events"] = _events(run, settings, flips)
@@ -86,7 +86,9 @@ def _value(key: str, value: Any, seat: Seat) -> Any:
     return value if choices is None else seat.pick(key, choices)
 
 
-def _check_choices(run: Run, chosen: Mapping[str, Any]) -> None:
+def check_choices(run: Run, chosen: Mapping[str, Any]) -> None:
+    """Raise `RequestError` if `chosen` holds a key or a value that the step `run` does not
+    allow."""
     for key, value in chosen.items():
         if key not in run.choose:
             raise RequestError(f"run '{run.id}': {unknown(key, run.choose)}")

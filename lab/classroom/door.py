@@ -1,0 +1,130 @@
+"""Let students into a class: check the code, the roster and PINs, and give out seats.
+
+The door does not write the journal: it returns the event to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lab.classroom import roster, secrets
+from lab.classroom.attempts import Attempts
+from lab.classroom.events import Joined, Person, PinSet, Returned
+from lab.classroom.lesson import Lesson
+from lab.classroom.refusals import Forbidden, NotNow, TooMuch
+from lab.errors import RequestError, show
+
+MOST_SEATS = 200
+MOST_PEOPLE = 2  # on a seat
+WRONG_PER_MINUTE, WRONG_OF_ALL_PER_MINUTE = 10, 300
+JOINS_PER_ADDRESS, JOINS_WITHIN_S = 60, 600.0  # a whole class may share one address
+DUMMY = secrets.pin_hash("nobody")  # compared if there is no PIN, which takes the same time
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """Hold what somebody who joins writes: a name, and a PIN or an empty text."""
+
+    name: str
+    pin: str = ""
+
+
+class Door:
+    """Check who may come in. `address` is the network address of a browser."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        self._lesson = lesson
+        self._wrong = Attempts(WRONG_PER_MINUTE, 60.0)
+        self._wrong_of_all = Attempts(WRONG_OF_ALL_PER_MINUTE, 60.0)
+        self._joined = Attempts(JOINS_PER_ADDRESS, JOINS_WITHIN_S)
+
+    def people(self, address: str, code: str, newcomers: Sequence[Newcomer]) -> tuple[Person, ...]:
+        """Return the people of a new seat, with hashes of their PINs.
+
+        Raise `Forbidden` for a wrong code or PIN, `RequestError` for a name that cannot be used,
+        and `TooMuch` after too many tries.
+        """
+        self._check_code(address, code)
+        self._joined.check(address)
+        if not 1 <= len(newcomers) <= MOST_PEOPLE:
+            raise RequestError(f"join: a seat is for 1 to {MOST_PEOPLE} people")
+        people = tuple(self._person(address, each) for each in newcomers)
+        if len({roster.folded(each.name) for each in people}) < len(people):
+            raise RequestError("join: both have the same name")
+        self._joined.count(address)
+        return people
+
+    def joined(self, people: tuple[Person, ...], cookie: str) -> Joined:
+        """Return the event of a new seat. Raise `NotNow` if a name is taken, `TooMuch` if all seats
+        are."""
+        seats = self._lesson.state.seats
+        for each in people:
+            if self._lesson.state.seat_of_person(each.name):
+                raise NotNow(
+                    f"the name {show(each.name)} is taken. If it is you, come back with your PIN; "
+                    "without one, ask the instructor"
+                )
+        if len(seats) >= MOST_SEATS:
+            raise TooMuch(f"all {MOST_SEATS} seats of this class are taken", 60)
+        return Joined(seat=f"s{len(seats) + 1}", people=people, browser=secrets.hashed(cookie))
+
+    def returned(self, address: str, code: str, newcomer: Newcomer, cookie: str) -> Returned:
+        """Return the event of somebody who comes back. Raise `Forbidden` if the PIN is wrong."""
+        self._check_code(address, code)
+        seat = self._lesson.state.seat_of_person(newcomer.name)
+        stored = self._pin_of(newcomer.name)
+        self._check_pin(address, newcomer, stored)
+        if seat is None:
+            raise Forbidden(f"come back: nobody of the name {show(newcomer.name)} has joined")
+        return Returned(seat=seat.id, browser=secrets.hashed(cookie))
+
+    def new_pin(self, seat: str) -> tuple[PinSet, str]:
+        """Return the event of a new PIN for the first person of a seat, and the PIN."""
+        self._lesson.seat(seat)
+        pin = secrets.new_pin()
+        return PinSet(seat=seat, pin=secrets.pin_hash(pin)), pin
+
+    def _person(self, address: str, newcomer: Newcomer) -> Person:
+        name = roster.cleaned(newcomer.name)
+        listed = self._lesson.folder.roster
+        if listed is None:
+            return Person(name=name, pin=secrets.pin_hash(newcomer.pin) if newcomer.pin else None)
+        entry = listed.find(name)
+        if entry is None:
+            raise RequestError(f"join: {show(name)} is not in the list of this class")
+        if entry.pin is not None:
+            self._check_pin(address, newcomer, entry.pin)
+            return Person(name=entry.name, pin=entry.pin)
+        pin = secrets.pin_hash(newcomer.pin) if newcomer.pin else None
+        return Person(name=entry.name, pin=pin)
+
+    def _pin_of(self, name: str) -> str | None:
+        seat = self._lesson.state.seat_of_person(name)
+        for each in seat.people if seat else ():
+            if roster.folded(each.name) == roster.folded(name):
+                return each.pin
+        return None
+
+    def _check_code(self, address: str, code: str) -> None:
+        self._wrong.check(address)
+        self._wrong_of_all.check("all")
+        if not secrets.same(code.strip().upper(), self._lesson.folder.settings.code):
+            self._count_wrong(address)
+            raise Forbidden("join: the code is wrong. It is on the instructor's screen")
+
+    def _check_pin(self, address: str, newcomer: Newcomer, stored: str | None) -> None:
+        person = roster.folded(newcomer.name)
+        self._wrong.check(person)
+        right = secrets.is_pin(newcomer.pin, stored or DUMMY)
+        if stored is None or not right:
+            self._count_wrong(address)
+            self._wrong.count(person)
+            raise Forbidden(
+                f"the PIN for {show(newcomer.name)} is wrong, or there is none. The instructor can "
+                "give you a new one"
+            )
+
+    def _count_wrong(self, address: str) -> None:
+        self._wrong.count(address)
+        self._wrong_of_all.count("all")

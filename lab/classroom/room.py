@@ -1,0 +1,244 @@
+"""Carry out the requests of a class that goes on, one after the other.
+
+A request becomes an event. The event is on the disk before the state changes and before anybody
+gets an answer. Threads that show the state wait for changes with `wait`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lab.classroom import events as of
+from lab.classroom import rules, secrets
+from lab.classroom.door import Door, Newcomer
+from lab.classroom.folder import ClassFolder
+from lab.classroom.journal import Journal
+from lab.classroom.lesson import Lesson, Place
+from lab.classroom.queue import Entry, Load, Queue
+from lab.classroom.refusals import NotNow
+from lab.classroom.state import ClassRun, ClassState
+from lab.worksheets.evaluation import RunFiles
+
+READ_RUNS = 48  # files of runs that are kept in memory
+One = TypeVar("One", bound=of.Event)
+
+
+class Room:
+    """Hold a class that goes on: its journal, its state and its queue. Threads may share it."""
+
+    def __init__(self, folder: ClassFolder, clock: Callable[[], float] = time.time) -> None:
+        self.folder, self.clock = folder, clock
+        self._journal = Journal(folder.journal, clock)
+        self.lesson = Lesson(folder, ClassState(self._journal.events))
+        self.queue = Queue()
+        self.door = Door(self.lesson)
+        self.mutex = threading.RLock()
+        self._news = threading.Condition(self.mutex)
+        self._version = 0
+        self.read = lru_cache(maxsize=READ_RUNS)(self._read)
+
+    @property
+    def state(self) -> ClassState:
+        """Return the state of the class."""
+        return self.lesson.state
+
+    def record(self, event: One) -> One:
+        """Write an event to the disk, change the state, and wake all who wait for changes."""
+        with self.mutex:
+            made = self._journal.append(event)
+            self.state.apply(made)
+            self.notify()
+            return made
+
+    def notify(self) -> None:
+        """Wake all who wait for changes."""
+        with self._news:
+            self._version += 1
+            self._news.notify_all()
+
+    def wait(self, version: int, timeout_s: float) -> int:
+        """Wait until the state differs from the one of `version`, for `timeout_s` at most. Return
+        the present version."""
+        with self._news:
+            self._news.wait_for(lambda: self._version != version, timeout_s)
+            return self._version
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._journal.close()
+
+    # --- students
+
+    def join(self, address: str, code: str, newcomers: Sequence[Newcomer]) -> tuple[str, str]:
+        """Give a new seat to one or two people. Return its id, and the cookie for the browser."""
+        people = self.door.people(address, code, newcomers)
+        cookie = secrets.key()
+        with self.mutex:
+            return self.record(self.door.joined(people, cookie)).seat, cookie
+
+    def come_back(self, address: str, code: str, newcomer: Newcomer) -> tuple[str, str]:
+        """Let somebody use the own seat from another browser. Return the seat's id and a cookie."""
+        cookie = secrets.key()
+        event = self.door.returned(address, code, newcomer, cookie)
+        return self.record(event).seat, cookie
+
+    def seat_of(self, cookie: str) -> str | None:
+        """Return the seat to which a cookie belongs, or None."""
+        return self.state.browsers.get(secrets.hashed(cookie))
+
+    def open(self, seat: str, worksheet: str) -> None:
+        """Open a worksheet for a seat, if it is not open yet."""
+        with self.mutex:
+            if event := rules.opened(self.lesson, seat, worksheet):
+                if self.state.frozen:
+                    raise NotNow("the instructor has stopped the class for a moment: wait")
+                self.record(event)
+
+    def answer(self, at: Place, value: Any) -> None:
+        """Mark and save an answer."""
+        self._read_evidence(at)
+        with self.mutex:
+            self.record(rules.answered(self.lesson, at, value, self.clock(), self.read))
+
+    def check(self, at: Place) -> None:
+        """Evaluate a check on the latest runs of a seat, and save what came out."""
+        self._read_evidence(at)
+        with self.mutex:
+            if event := rules.checked(self.lesson, at, self.clock(), self.read):
+                self.record(event)
+
+    def request_run(self, at: Place, chosen: Mapping[str, Any]) -> ClassRun:
+        """Put a run of a seat into the queue, and return it."""
+        used = self._used_bytes(at.seat)
+        with self.mutex:
+            return self._queued(rules.requested(self.lesson, at, chosen, self.clock(), used))
+
+    # --- the instructor
+
+    def request_run_for_all(self, worksheet: str, step: str, engine: str | None) -> ClassRun:
+        """Put a run that all will see into the queue, and return it."""
+        with self.mutex:
+            event = rules.requested_for_all(self.lesson, worksheet, step, engine)
+            return self._queued(event)
+
+    def look(self, run: str | None, worksheet: str | None, step: str | None) -> None:
+        """Show a run or a step to all; with three times None, show nothing any more."""
+        with self.mutex:
+            if run is not None:
+                self.lesson.run(run, None)
+            elif worksheet is not None and step is not None:
+                self.lesson.task(worksheet, step)
+            elif worksheet is not None:
+                self.lesson.worksheet(worksheet)
+            self.record(of.Looked(run=run, worksheet=worksheet, step=step))
+
+    def freeze(self, frozen: bool) -> None:
+        """Stop the work of all students, or let it go on."""
+        with self.mutex:
+            if frozen != self.state.frozen:
+                self.record(of.Froze(frozen=frozen))
+
+    def extend(self, worksheet: str, seat: str | None, minutes: float) -> None:
+        """Give more time for a worksheet, to one seat or to all."""
+        with self.mutex:
+            self.lesson.worksheet(worksheet)
+            if seat is not None:
+                self.lesson.seat(seat)
+            self.record(of.Extended(worksheet=worksheet, seat=seat, minutes=minutes))
+
+    def grade(self, at: Place, points: int, comment: str) -> None:
+        """Save the points that the instructor gives for a text."""
+        with self.mutex:
+            self.record(rules.graded(self.lesson, at, points, comment))
+
+    def readmit(self, seat: str) -> tuple[str, str]:
+        """Give the first person of a seat a new PIN. Return the person's name and the PIN."""
+        event, pin = self.door.new_pin(seat)
+        self.record(event)
+        return self.lesson.seat(seat).names[0], pin
+
+    # --- runs
+
+    def take_next(self, load: Load) -> ClassRun | None:
+        """Return the run that is to start now, marked as running; None if none is."""
+        with self.mutex:
+            entry = self.queue.next(load)
+            if entry is None:
+                return None
+            run = self.state.runs[entry.run]
+            run.status = "running"
+            self.notify()
+            return run
+
+    def resume(self, run: ClassRun, running: bool) -> None:
+        """Enter a run into the queue that had not ended when the server did: as running, or as
+        waiting."""
+        with self.mutex:
+            entry = Entry(run.id, run.seat, run.engine)
+            if running:
+                self.queue.resume(entry)
+                run.status = "running"
+            else:
+                self.queue.remove(run.id)
+                self.queue.add(entry)
+                run.status = "waiting"
+            self.notify()
+
+    def ended(self, run: ClassRun, status: str, digest: str, error: str = "") -> None:
+        """Save how a run ended."""
+        with self.mutex:
+            if not run.over:
+                self.queue.remove(run.id)
+                self.record(of.Ended(run=run.id, status=status, digest=digest, error=error))
+
+    def withdraw(self, run: ClassRun) -> bool:
+        """Take a run that waits out of the queue. Return whether it was waiting."""
+        with self.mutex:
+            if run.status != "waiting":
+                return False
+            self.queue.remove(run.id)
+            self.record(of.Ended(run=run.id, status="interrupted", error="it was taken out"))
+            return True
+
+    def run_folder(self, run: str) -> Path:
+        """Return the folder of a run."""
+        return self.folder.runs / run
+
+    def _queued(self, event: of.Requested) -> ClassRun:
+        self.record(event)
+        self.queue.add(Entry(event.run, event.seat, event.engine))
+        self.notify()
+        return self.state.runs[event.run]
+
+    def _read(self, run: str) -> RunFiles:
+        return RunFiles.read(self.run_folder(run))
+
+    def _read_evidence(self, at: Place) -> None:
+        """Read the runs that mark a step before others have to wait for it."""
+        with self.mutex:
+            runs = self.lesson.evidence(at)
+        for run in runs.values():
+            self.read(run)
+
+    def _used_bytes(self, seat: str) -> int:
+        """Return the size in bytes of the runs of a seat."""
+        with self.mutex:
+            runs = [each.id for each in self.state.runs.values() if each.seat == seat]
+        return sum(size_of(self.run_folder(run)) for run in runs)
+
+
+def size_of(folder: Path) -> int:
+    """Return the size in bytes of all files in a folder. Files that disappear do not count."""
+    found = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                found += os.lstat(os.path.join(place, name)).st_size
+    return found

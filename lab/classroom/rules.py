@@ -1,0 +1,231 @@
+"""Decide what a request of a student becomes: an event for the journal, or a refusal.
+
+Nothing is changed or started here. `now` is the time in seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from lab.classroom import events as of
+from lab.classroom.events import Answered, Checked, Flipped, Requested
+from lab.classroom.lesson import Lesson, Place
+from lab.classroom.refusals import NotNow, TooMuch, Unknown
+from lab.classroom.state import ClassRun
+from lab.errors import RequestError, show, unknown
+from lab.worksheets import planning
+from lab.worksheets.consistency import check_answer
+from lab.worksheets.evaluation import RunFiles
+from lab.worksheets.marking import Mark, mark_task
+from lab.worksheets.schema import Answer, Check, Predict, Question, Run
+
+MOST_UNFINISHED = 3  # runs of a seat: 1 that runs and 2 that wait
+MOST_RUNS = 20  # of a seat in one step
+MOST_FLIPS = 200  # in one run
+MOST_BYTES = 256 * 2**20  # of the runs of a seat
+MOST_TEXT, MOST_CURVE_POINTS = 5000, 500
+ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
+ReadRun = Callable[[str], RunFiles]  # returns the files of a run that has ended, by its id
+
+
+def opened(lesson: Lesson, seat: str, worksheet: str) -> of.Opened | None:
+    """Return the event that opens a worksheet, or None if it was opened before."""
+    lesson.worksheet(worksheet)
+    known = worksheet in lesson.seat(seat).work
+    return None if known else of.Opened(seat=seat, worksheet=worksheet)
+
+
+def answered(lesson: Lesson, at: Place, value: Any, now: float, read: ReadRun) -> Answered:
+    """Return the event for an answer to a prediction or a question."""
+    task = lesson.task(at.worksheet, at.step)
+    if not isinstance(task, Predict | Question):
+        raise Unknown(f"step '{at.step}' of worksheet '{at.worksheet}' takes no answer")
+    _check_may_try(lesson, at, now)
+    checked = _checked_value(lesson, at, task, value)
+    if isinstance(task, Predict):
+        if lesson.sealed(at):
+            raise NotNow(f"prediction '{at.step}': the run was started, so it is sealed")
+        return _answer(at, checked, True, task.points, {})
+    runs = lesson.evidence(at)
+    mark = _mark(task, checked, runs, read)
+    if mark.verdict.problem:
+        raise NotNow(f"answer '{at.step}': it is compared with a run of yours. Make the run first")
+    return _answer(at, checked, mark.passed, mark.points, runs)
+
+
+def _answer(
+    at: Place, value: Answer, passed: bool | None, points: int, runs: dict[str, str]
+) -> Answered:
+    return Answered(
+        seat=at.seat,
+        worksheet=at.worksheet,
+        step=at.step,
+        value=value,
+        passed=passed,
+        points=points,
+        runs=runs,
+    )
+
+
+def checked(lesson: Lesson, at: Place, now: float, read: ReadRun) -> Checked | None:
+    """Return the event for a check, or None if it looked at the same runs before."""
+    task = lesson.task(at.worksheet, at.step)
+    if not isinstance(task, Check):
+        raise Unknown(f"step '{at.step}' of worksheet '{at.worksheet}' is no check")
+    runs, before = lesson.evidence(at), lesson.step(at)
+    if before.passed is not None and runs == before.runs:
+        lesson.check_may_work(at.seat, at.worksheet, now)
+        return None
+    _check_may_try(lesson, at, now)
+    mark = _mark(task, None, runs, read)
+    return Checked(
+        seat=at.seat,
+        worksheet=at.worksheet,
+        step=at.step,
+        runs=runs,
+        passed=bool(mark.passed),
+        points=mark.points,
+        figures=tuple(of.Figure(text=name, value=value) for name, value in mark.verdict.figures),
+        problem=mark.verdict.problem,
+    )
+
+
+def requested(
+    lesson: Lesson, at: Place, chosen: Mapping[str, Any], now: float, used_bytes: int
+) -> Requested:
+    """Return the event that puts a run of a student into the queue.
+
+    `used_bytes` is the size of all runs of the seat.
+    """
+    step = run_step(lesson, at.worksheet, at.step)
+    lesson.check_may_work(at.seat, at.worksheet, now)
+    if locked := lesson.locked(at.seat, at.worksheet, at.step):
+        raise NotNow(f"run '{at.step}': {locked}")
+    unfinished = [each for each in lesson.state.unfinished() if each.seat == at.seat]
+    if len(unfinished) >= MOST_UNFINISHED:
+        raise TooMuch(
+            f"run '{at.step}': {len(unfinished)} of your runs wait or run already. Wait for one, "
+            "or stop one"
+        )
+    made = len(lesson.state.runs_of(at.seat, at.worksheet, at.step))
+    if made >= MOST_RUNS:
+        raise TooMuch(f"run '{at.step}': you have made it {made} times. Ask the instructor", 60)
+    if used_bytes > MOST_BYTES:
+        raise TooMuch(f"run '{at.step}': your runs fill the space of your seat", 60)
+    planning.check_choices(step, chosen)
+    return _request(at.seat, at, step.engine, made, chosen)
+
+
+def requested_for_all(lesson: Lesson, worksheet: str, step: str, engine: str | None) -> Requested:
+    """Return the event that puts a run of the instructor into the queue. `engine` replaces the
+    engine of the worksheet."""
+    run = run_step(lesson, worksheet, step)
+    if run.by != "instructor":
+        raise NotNow(f"run '{step}': each student makes it. Start one that is by the instructor")
+    if any(each.seat is None for each in lesson.state.unfinished()):
+        raise NotNow(f"run '{step}': another run of the instructor has not ended yet")
+    made = len(lesson.state.runs_of(None, worksheet, step))
+    if engine not in (None, "sim", run.engine):
+        raise RequestError(f"engine {unknown(engine, dict.fromkeys(('sim', run.engine)))}")
+    return _request(None, Place("class", worksheet, step), engine or run.engine, made, {})
+
+
+def flipped(lesson: Lesson, run: ClassRun, target: str, value: Any, now: float) -> Flipped:
+    """Return the event for a student's change of a target in an own run."""
+    assert run.seat is not None
+    lesson.check_may_work(run.seat, run.worksheet, now)
+    allowed = lesson.run_step(run).flips
+    if target not in allowed:
+        known = unknown(target, allowed) if allowed else f"{show(target)} cannot be changed here"
+        raise RequestError(f"run '{run.step}': {known}")
+    if run.flips >= MOST_FLIPS:
+        raise TooMuch(f"run '{run.step}': {run.flips} changes were made already", 60)
+    return Flipped(run=run.id, target=target, value=value)
+
+
+def graded(lesson: Lesson, at: Place, points: int, comment: str) -> of.Graded:
+    """Return the event for the points that a person gives for a text."""
+    task = lesson.task(at.worksheet, at.step)
+    if not (isinstance(task, Question) and task.text):
+        raise RequestError(f"step '{at.step}' is marked by the lab: only texts are graded by hand")
+    if lesson.step(at).answer is None:
+        raise NotNow(f"step '{at.step}': seat {at.seat} has not answered it")
+    if not 0 <= points <= task.points:
+        raise RequestError(f"step '{at.step}': give 0 to {task.points} points")
+    return of.Graded(
+        seat=at.seat, worksheet=at.worksheet, step=at.step, points=points, comment=comment
+    )
+
+
+def run_step(lesson: Lesson, worksheet: str, step: str) -> Run:
+    """Return a run step. Raise `Unknown` if the worksheet has none of this id."""
+    task = lesson.task(worksheet, step)
+    if not isinstance(task, Run):
+        raise Unknown(f"step '{step}' of worksheet '{worksheet}' is no run")
+    return task
+
+
+def _request(
+    seat: str | None, at: Place, engine: str, made: int, chosen: Mapping[str, Any]
+) -> Requested:
+    name = f"{at.seat}-{at.worksheet}-{at.step}-{made + 1}"
+    return Requested(
+        run=name,
+        seat=seat,
+        worksheet=at.worksheet,
+        step=at.step,
+        chosen=dict(chosen),
+        engine=engine,
+    )
+
+
+def _check_may_try(lesson: Lesson, at: Place, now: float) -> None:
+    """Raise `NotNow` or `TooMuch` if a seat may not try a step now."""
+    lesson.check_may_work(at.seat, at.worksheet, now)
+    step, hidden = lesson.step(at), lesson.hidden(at.worksheet, now)
+    task = lesson.task(at.worksheet, at.step)
+    if step.graded is not None:
+        raise NotNow(f"step '{at.step}' was graded: it cannot be changed")
+    if step.passed and not hidden and not isinstance(task, Predict):
+        raise NotNow(f"step '{at.step}' is passed already")
+    if wait_s := lesson.wait_s(at, now):
+        raise TooMuch(
+            f"step '{at.step}': {step.wrong} tries were wrong. Think, and try again in "
+            f"{wait_s:.0f} s",
+            wait_s,
+        )
+
+
+def _checked_value(lesson: Lesson, at: Place, task: Predict | Question, value: Any) -> Answer:
+    """Return a value from HTTP as an answer. Raise `RequestError` if it has not the form that the
+    step asks for."""
+    try:
+        if isinstance(value, bool):
+            raise RequestError(f"'{at.step}': true and false are no answers")
+        answer = ANSWER.validate_python(value)
+    except ValidationError as error:
+        raise RequestError(
+            f"'{at.step}': {show(value)} is no answer: write a number, a text, or a curve"
+        ) from error
+    if isinstance(answer, str) and not 1 <= len(answer.strip()) <= MOST_TEXT:
+        raise RequestError(f"'{at.step}': a text has 1 to {MOST_TEXT} characters")
+    if isinstance(task, Predict) and task.curve and isinstance(answer, tuple):
+        longest = run_step(lesson, at.worksheet, task.curve.run).duration_s
+        if len(answer) > MOST_CURVE_POINTS or not all(0 <= t <= longest for t, _ in answer):
+            raise RequestError(
+                f"'{at.step}': a curve has at most {MOST_CURVE_POINTS} points, at times from 0 to "
+                f"{longest:g} s"
+            )
+    check_answer(task, answer)
+    return answer
+
+
+def _mark(
+    task: Question | Check, answer: Answer | None, runs: dict[str, str], read: ReadRun
+) -> Mark:
+    mark = mark_task(task, answer, {step: read(run) for step, run in runs.items()})
+    assert mark is not None
+    return mark

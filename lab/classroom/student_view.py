@@ -1,0 +1,247 @@
+"""Make what a student may see of the own seat. Nothing else of a class is sent to students.
+
+Left out are: right answers, conditions of checks, solutions and wrong attempts, hints that were not
+earned, the reasons of steps that were not passed, and everything about results while they are
+hidden.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from typing import Any
+
+from lab.classroom.lesson import Lesson, Place
+from lab.classroom.queue import Queue
+from lab.classroom.state import ClassRun
+from lab.scenario.loading import load
+from lab.worksheets import planning
+from lab.worksheets.schema import Check, Predict, Question, Run, Step, Task, Worksheet
+
+Doc = dict[str, Any]
+OF_TIME = ("left_s", "wait_s")  # these change by themselves
+
+
+def seat(lesson: Lesson, queue: Queue, of: str, now: float) -> Doc:
+    """Return what the pages of a seat show at first: people, worksheets, what is shown to all."""
+    known = lesson.seat(of)
+    return {
+        "seat": of,
+        "people": known.names,
+        "frozen": lesson.state.frozen,
+        "look": look(lesson),
+        "worksheets": [_row(lesson, queue, of, name, now) for name in lesson.folder.worksheets],
+    }
+
+
+def look(lesson: Lesson) -> Doc | None:
+    """Return what the instructor shows to all now, or None."""
+    shown = lesson.state.look
+    if shown.run is not None:
+        return {"run": shown.run}
+    return {"worksheet": shown.worksheet, "step": shown.step} if shown.worksheet else None
+
+
+def worksheet(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> Doc:
+    """Return a worksheet as a seat sees it now. Raise `NotNow` if the seat has not opened it."""
+    lesson.work(of, name)
+    found = lesson.worksheet(name)
+    hidden = lesson.hidden(name, now)
+    return {
+        "name": name,
+        "title": found.title,
+        "goals": list(found.goals),
+        "minutes": found.minutes,
+        "left_s": round(lesson.left_s(of, name, now)),
+        "frozen": lesson.state.frozen,
+        "hidden": hidden,
+        "results_from": found.results_from.isoformat() if found.results_from else None,
+        "points": None if hidden else points(lesson, of, name),
+        "of": found.points,
+        "steps": [_step(lesson, queue, of, name, each, now) for each in found.steps],
+    }
+
+
+def points(lesson: Lesson, of: str, worksheet: str) -> int:
+    """Return the points of a seat in a worksheet that it has opened."""
+    work = lesson.work(of, worksheet)
+    return sum(each.points if each.graded is None else each.graded for each in work.steps.values())
+
+
+def is_done(lesson: Lesson, at: Place) -> bool:
+    """Return whether there is nothing left to do in a step: it was answered, run or passed.
+
+    Of a question or check, a wrong try is not enough, unless the results are hidden.
+    """
+    task = lesson.task(at.worksheet, at.step)
+    if isinstance(task, Run):
+        return any(each.status == "complete" for each in lesson.runs_shown(at))
+    work = lesson.step(at)
+    text = isinstance(task, Question) and task.text
+    hidden = lesson.worksheet(at.worksheet).results_from is not None
+    return bool(work.passed) or (work.tries > 0 and (text or hidden))
+
+
+def run(lesson: Lesson, queue: Queue, of: ClassRun) -> Doc:
+    """Return a run as the pages list it. `place` is its place in the queue; 1 is the next."""
+    return {
+        "id": of.id,
+        "step": of.step,
+        "status": of.status,
+        "place": queue.place(of.id),
+        "chosen": of.chosen,
+        "error": of.error,
+    }
+
+
+def _row(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> Doc:
+    found = lesson.worksheet(name)
+    opened = name in lesson.seat(of).work
+    tasks = [Place(of, name, each.id) for each in found.tasks]
+    return {
+        "name": name,
+        "title": found.title,
+        "goals": list(found.goals),
+        "minutes": found.minutes,
+        "opened": opened,
+        "left_s": round(lesson.left_s(of, name, now)) if opened else None,
+        "points": points(lesson, of, name) if opened and not lesson.hidden(name, now) else None,
+        "of": found.points,
+        "done": sum(is_done(lesson, each) for each in tasks) if opened else 0,
+        "steps": len(tasks),
+        "changed": _changed(lesson, queue, of, name, now) if opened else "",
+    }
+
+
+def _changed(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> str:
+    """Return a text that differs after each change of a worksheet, except by time alone."""
+    shown = worksheet(lesson, queue, of, name, now)
+    steps = [without_times(each) for each in shown.pop("steps")]
+    text = json.dumps([without_times(shown), steps])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def without_times(doc: Doc) -> Doc:
+    """Return a document without the fields that change by themselves."""
+    return {key: value for key, value in doc.items() if key not in OF_TIME}
+
+
+def _step(lesson: Lesson, queue: Queue, of: str, name: str, step: Step, now: float) -> Doc:
+    if step.task is None:
+        return {"kind": "text", "text": step.text, "drawing": step.drawing}
+    return task(lesson, queue, Place(of, name, step.task.id), now)
+
+
+def task(lesson: Lesson, queue: Queue, at: Place, now: float) -> Doc:
+    """Return a step with a task as a seat sees it now."""
+    found = lesson.task(at.worksheet, at.step)
+    match found:
+        case Run():
+            return _run_step(lesson, queue, at, found)
+        case Predict():
+            return _predict(lesson, at, found)
+        case _:
+            return _marked(lesson, at, found, now)
+
+
+def _predict(lesson: Lesson, at: Place, asked: Predict) -> Doc:
+    sheet = lesson.worksheet(at.worksheet)
+    doc: Doc = {"kind": "predict", "id": asked.id, "ask": asked.ask, "points": asked.points}
+    if asked.number:
+        doc["number"] = asked.number.model_dump()
+    elif asked.choice:
+        doc["choice"] = list(asked.choice)
+    elif asked.curve:
+        duration_s = sheet.runs[asked.curve.run].duration_s
+        doc["curve"] = asked.curve.model_dump() | {"duration_s": duration_s}
+    return doc | {"answer": lesson.step(at).answer, "sealed": lesson.sealed(at)}
+
+
+def _run_step(lesson: Lesson, queue: Queue, at: Place, step: Run) -> Doc:
+    variant = lesson.folder.variant_of(at.seat, at.worksheet)
+    return {
+        "kind": "run",
+        "id": step.id,
+        "scenario": step.scenario,
+        "title": _title(step.scenario),
+        "strategy": step.strategy,
+        "engine": step.engine,
+        "duration_s": step.duration_s,
+        "by": step.by,
+        "given": planning.given(step, variant),
+        "choose": {key: _bounds(each.model_dump()) for key, each in step.choose.items()},
+        "flips": list(step.flips),
+        "locked": lesson.locked(at.seat, at.worksheet, at.step),
+        "runs": [run(lesson, queue, each) for each in lesson.runs_shown(at)],
+    }
+
+
+@lru_cache(maxsize=256)
+def _title(scenario: str) -> str:
+    return load(scenario).title
+
+
+def _bounds(bounds: Doc) -> Doc:
+    return {key: value for key, value in bounds.items() if value is not None}
+
+
+def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
+    """Return a question or a check: what is asked, the own answer, and what may be known of its
+    mark."""
+    assert isinstance(asked, Question | Check)
+    work, hidden = lesson.step(at), lesson.hidden(at.worksheet, now)
+    doc: Doc = {"id": asked.id, "points": asked.points}
+    if isinstance(asked, Check):
+        doc |= {
+            "kind": "check",
+            "run": asked.run,
+            "figures": [] if hidden else [each.model_dump() for each in work.figures],
+            "problem": work.problem,
+        }
+    else:
+        doc |= {"kind": "question", "ask": asked.ask, "answer": work.answer, **_form(asked)}
+    passed = bool(work.passed) and not hidden
+    return doc | {
+        "state": state(lesson, at, hidden),
+        "tries": work.tries,
+        "wait_s": round(lesson.wait_s(at, now)),
+        "hint": asked.hint or None if lesson.hint_earned(at, now) else None,
+        "why": asked.why or None if passed else None,
+        "given_points": None if hidden else _given_points(asked, work.points, work.graded),
+        "comment": "" if hidden else work.comment,
+    }
+
+
+def _form(asked: Question) -> Doc:
+    if asked.choice:
+        return {"choice": list(asked.choice)}
+    return {"number": {"unit": asked.number.unit}} if asked.number else {"text": True}
+
+
+def _given_points(asked: Question | Check, points: int, graded: int | None) -> int | None:
+    return graded if isinstance(asked, Question) and asked.text else points
+
+
+def state(lesson: Lesson, at: Place, hidden: bool) -> str:
+    """Return the state of a question, a check or a prediction: open, passed, failed or saved.
+
+    Saved means that it was answered, and is graded by a person or not shown yet.
+    """
+    work = lesson.step(at)
+    if not work.tries:
+        return "open"
+    if hidden or work.passed is None:
+        return "saved"
+    return "passed" if work.passed else "failed"
+
+
+def shown_worksheet(of: Worksheet) -> Doc:
+    """Return title and steps of a worksheet as the instructor's page lists them."""
+    kinds = [(each.id, type(each).__name__.lower()) for each in of.tasks]
+    by_instructor = [each.id for each in of.runs.values() if each.by == "instructor"]
+    return {
+        "title": of.title,
+        "steps": [{"id": id, "kind": kind} for id, kind in kinds],
+        "shared": by_instructor,
+    }
