@@ -82,7 +82,7 @@ case "${1:-}" in
     set -- up "$@"
     fast_behind_the_page
     ;;
-up)
+up | class)
     fast_behind_the_page
     ;;
 fast)

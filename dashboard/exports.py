@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +65,23 @@ def as_zip(folder: Path) -> Iterator[bytes]:
 
     Links are left out, and so are files that disappear or cannot be read.
     """
+    materials = packages.bill_of_materials(packages.locked(packages.LOCKS / "run.txt"))
+    yield from archive([folder], {f"{folder.name}/{SBOM}": json.dumps(materials, indent=1)})
+
+
+def archive(folders: Sequence[Path], texts: Mapping[str, str]) -> Iterator[bytes]:
+    """Yield a zip archive of `texts`, which are contents of files by their name, and of all plain
+    files in `folders`."""
     output = _Output()
-    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
-        materials = packages.bill_of_materials(packages.locked(packages.LOCKS / "run.txt"))
-        archive.writestr(f"{folder.name}/{SBOM}", json.dumps(materials, indent=1))
-        for path in sorted(folder.rglob("*")):
-            if not path.is_symlink() and path.is_file():
-                name = str(Path(folder.name) / path.relative_to(folder))
-                yield from _file(archive, output, path, name.encode(errors="replace").decode())
-                yield output.taken()
+    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, text in texts.items():
+            made.writestr(name, text)
+        for folder in folders:
+            for path in sorted(folder.rglob("*")):
+                if not path.is_symlink() and path.is_file():
+                    name = str(Path(folder.name) / path.relative_to(folder))
+                    yield from _file(made, output, path, name.encode(errors="replace").decode())
+                    yield output.taken()
     yield output.taken()
 
 

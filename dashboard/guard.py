@@ -49,25 +49,31 @@ def protect(app: Flask) -> None:
     def _check() -> AnyResponse | None:
         try:
             request.host  # noqa: B018 - reading it refuses hosts that are not trusted
-            g.cookie = _cookie()
+            g.cookie = cookie_name()
         except (SecurityError, ValueError):
-            return _refused_host()
+            return refused_host()
         if request.args.get("token") is not None and request.method == "GET":
             return _exchange(request.args["token"])
         g.may_change = _has_key()
         if request.method not in SAFE:
-            _check_change()
+            check_same_site()
+            if not g.may_change:
+                _refuse_without_key()
+            check_json()
         elif not g.may_change and not request.path.startswith(OPEN):
             _refuse_without_key()
         return None
 
-    @app.after_request
-    def _headers(response: Response) -> Response:
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        if "Cache-Control" not in response.headers:
-            response.headers["Cache-Control"] = "no-store"
-        return response
+    app.after_request(with_headers)
+
+
+def with_headers(response: Response) -> Response:
+    """Set the security headers of a response, and return it."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if "Cache-Control" not in response.headers:
+        response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 def _exchange(token: str) -> AnyResponse:
@@ -89,7 +95,7 @@ def _exchange(token: str) -> AnyResponse:
     return response
 
 
-def _cookie() -> str:
+def cookie_name() -> str:
     """Return the name of the cookie that contains the key.
 
     The name contains the port, because browsers send a cookie to all ports of a host.
@@ -104,7 +110,8 @@ def _has_key() -> bool:
     return not key or secrets.compare_digest(sent.encode(), key.encode())
 
 
-def _check_change() -> None:
+def check_same_site() -> None:
+    """Refuse a request that changes something if a page of another site sent it."""
     origin = request.headers.get("Origin")
     if origin is not None and origin.partition("://")[2] != request.host:
         raise Problem(
@@ -117,8 +124,10 @@ def _check_change() -> None:
             403,
             f"{request.method} from another site: only pages of this server may change anything",
         )
-    if not g.may_change:
-        _refuse_without_key()
+
+
+def check_json() -> None:
+    """Refuse a request whose body is not JSON. Forms of other sites cannot send JSON."""
     if request.content_length and not request.is_json:
         raise Problem(400, "the request is not JSON: send Content-Type: application/json")
 
@@ -132,7 +141,7 @@ def _refuse_without_key() -> NoReturn:
     )
 
 
-def _refused_host() -> Response:
+def refused_host() -> Response:
     """Return the answer to a request for another host name. No page can be shown: its links would
     need the host name."""
     names = ", ".join(current_app.config["TRUSTED_HOSTS"])

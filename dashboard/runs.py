@@ -122,10 +122,20 @@ class Launcher:
                 text = f"start {scenario.name}: {running} runs are running already. Wait, or "
                 raise Problem(429, text + "stop one")
             folder = new_folder(scenario, runs=self._store.runs_folder)
-            child = self._spawn(self._argv(argv, folder), folder)
-            self._children[folder.name] = child
+            child = self.launch([*argv, "--quiet", "--out", str(folder)], folder)
         self._wait_for_start(child)
         return folder.name
+
+    def launch(self, argv: Sequence[str], folder: Path) -> Child:
+        """Start the lab with these arguments, which make a run in `folder`. Return the child
+        process; do not wait until the run has begun."""
+        child = self._spawn(self.command(argv), folder)
+        self._children[folder.name] = child
+        return child
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """Return the command that starts the lab with the arguments `argv`."""
+        return [*self._command, *argv, *self._with]
 
     def stop_all(self) -> None:
         """Stop every run that this launcher started, and wait until all have ended.
@@ -141,16 +151,6 @@ class Launcher:
             except subprocess.TimeoutExpired:
                 child.process.kill()
             child.waiter.join(1)
-
-    def _argv(self, argv: Sequence[str], folder: Path) -> list[str]:
-        return [
-            *self._command,
-            *argv,
-            *self._with,
-            "--quiet",
-            "--out",
-            str(folder),
-        ]
 
     def _spawn(self, argv: list[str], folder: Path) -> Child:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - `_wait` closes it

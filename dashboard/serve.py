@@ -80,8 +80,9 @@ def key(path: Path) -> str:
     return kept if private and KEY.fullmatch(kept) else _new_key(path)
 
 
-def server(app: Flask, sock: socket.socket) -> Any:
-    """Return a Waitress server for the app on the socket `sock`, with `THREADS` threads."""
+def server(app: Flask, sock: socket.socket, threads: int = THREADS, scheme: str = "http") -> Any:
+    """Return a Waitress server for the app on the socket `sock`. `scheme` begins the URLs that
+    browsers use."""
     from waitress.parser import HTTPRequestParser
     from waitress.server import create_server
 
@@ -89,7 +90,8 @@ def server(app: Flask, sock: socket.socket) -> Any:
     return create_server(
         app,
         sockets=[sock],
-        threads=THREADS,
+        threads=threads,
+        url_scheme=scheme,
         asyncore_use_poll=True,
         connection_limit=1000,
         channel_request_lookahead=1,

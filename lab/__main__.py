@@ -20,6 +20,7 @@ from lab.cli import check as checking
 from lab.cli import evidence, lists, machine, worksheet
 from lab.cli import run as running
 from lab.cli.audit import audit
+from lab.cli.classroom import classroom
 from lab.cli.export_script import export_script
 from lab.cli.own_files import with_option
 from lab.errors import LabError
@@ -233,6 +234,7 @@ def up(
 
 for command in (
     audit,
+    classroom,
     evidence.crosscheck,
     evidence.reproduce,
     lists.listing,

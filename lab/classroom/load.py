@@ -20,6 +20,7 @@ class LoadMeter:
         self._proc = proc
         self._last = self._ticks()
         self._at, self._busy = time.monotonic(), 0.0
+        self.last = Load(0.0, os.cpu_count() or 1, self._free_bytes())  # what `read` returned last
 
     def read(self) -> Load:
         """Return the load of the machine. It is measured at most twice a second."""
@@ -29,7 +30,8 @@ class LoadMeter:
             if all_ticks > 0:
                 self._busy = min(1.0, max(0.0, busy / all_ticks))
             self._last, self._at = now, time.monotonic()
-        return Load(self._busy, os.cpu_count() or 1, self._free_bytes())
+        self.last = Load(self._busy, os.cpu_count() or 1, self._free_bytes())
+        return self.last
 
     def _ticks(self) -> tuple[int, int]:
         """Return the busy ticks and all ticks of all processors since the machine booted. Where

@@ -27,6 +27,7 @@ from lab.classroom.state import ClassRun, ClassState
 from lab.worksheets.evaluation import RunFiles
 
 READ_RUNS = 48  # files of runs that are kept in memory
+CheckRun = Callable[[ClassRun], None]  # raises a `LabError` if the run cannot be made
 One = TypeVar("One", bound=of.Event)
 
 
@@ -114,19 +115,22 @@ class Room:
             if event := rules.checked(self.lesson, at, self.clock(), self.read):
                 self.record(event)
 
-    def request_run(self, at: Place, chosen: Mapping[str, Any]) -> ClassRun:
+    def request_run(self, at: Place, chosen: Mapping[str, Any], check: CheckRun) -> ClassRun:
         """Put a run of a seat into the queue, and return it."""
         used = self._used_bytes(at.seat)
-        with self.mutex:
-            return self._queued(rules.requested(self.lesson, at, chosen, self.clock(), used))
+        return self._queued(
+            lambda: rules.requested(self.lesson, at, chosen, self.clock(), used), check
+        )
 
     # --- the instructor
 
-    def request_run_for_all(self, worksheet: str, step: str, engine: str | None) -> ClassRun:
+    def request_run_for_all(
+        self, worksheet: str, step: str, engine: str | None, check: CheckRun
+    ) -> ClassRun:
         """Put a run that all will see into the queue, and return it."""
-        with self.mutex:
-            event = rules.requested_for_all(self.lesson, worksheet, step, engine)
-            return self._queued(event)
+        return self._queued(
+            lambda: rules.requested_for_all(self.lesson, worksheet, step, engine), check
+        )
 
     def look(self, run: str | None, worksheet: str | None, step: str | None) -> None:
         """Show a run or a step to all; with three times None, show nothing any more."""
@@ -211,11 +215,19 @@ class Room:
         """Return the folder of a run."""
         return self.folder.runs / run
 
-    def _queued(self, event: of.Requested) -> ClassRun:
-        self.record(event)
-        self.queue.add(Entry(event.run, event.seat, event.engine))
-        self.notify()
-        return self.state.runs[event.run]
+    def _queued(self, decide: Callable[[], of.Requested], check: CheckRun) -> ClassRun:
+        """Put the run that `decide` allows into the queue, if `check` finds it possible.
+
+        The check takes a while, so others do not wait for it; the rules are then applied once more.
+        """
+        with self.mutex:
+            event = decide()
+        check(ClassRun.of(event))
+        with self.mutex:
+            event = self.record(decide())
+            self.queue.add(Entry(event.run, event.seat, event.engine))
+            self.notify()
+            return self.state.runs[event.run]
 
     def _read(self, run: str) -> RunFiles:
         return RunFiles.read(self.run_folder(run))

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from lab.classroom import events as of
 from lab.classroom.events import Answered, Checked, Flipped, Requested
 from lab.classroom.lesson import Lesson, Place
-from lab.classroom.refusals import NotNow, TooMuch, Unknown
+from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show, unknown
 from lab.worksheets import planning
@@ -133,14 +133,21 @@ def requested_for_all(lesson: Lesson, worksheet: str, step: str, engine: str | N
     return _request(None, Place("class", worksheet, step), engine or run.engine, made, {})
 
 
-def flipped(lesson: Lesson, run: ClassRun, target: str, value: Any, now: float) -> Flipped:
-    """Return the event for a student's change of a target in an own run."""
-    assert run.seat is not None
-    lesson.check_may_work(run.seat, run.worksheet, now)
-    allowed = lesson.run_step(run).flips
-    if target not in allowed:
-        known = unknown(target, allowed) if allowed else f"{show(target)} cannot be changed here"
-        raise RequestError(f"run '{run.step}': {known}")
+def flipped(
+    lesson: Lesson, run: ClassRun, target: str, value: Any, by: str | None, now: float
+) -> Flipped:
+    """Return the event for a change of a target in a running run.
+
+    `by` is the seat that changes it, or None for the instructor. Each changes only own runs.
+    """
+    if run.seat != by:
+        raise Forbidden(f"change run '{run.id}': it is not yours")
+    if by is not None:
+        lesson.check_may_work(by, run.worksheet, now)
+        allowed = lesson.run_step(run).flips
+        if target not in allowed:
+            known = unknown(target, allowed) if allowed else f"{show(target)} stays as it is here"
+            raise RequestError(f"run '{run.step}': {known}")
     if run.flips >= MOST_FLIPS:
         raise TooMuch(f"run '{run.step}': {run.flips} changes were made already", 60)
     return Flipped(run=run.id, target=target, value=value)

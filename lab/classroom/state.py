@@ -58,6 +58,19 @@ class ClassRun:
     error: str = ""
     flips: int = 0
 
+    @classmethod
+    def of(cls, event: of.Requested) -> ClassRun:
+        """Return the run that was requested."""
+        return cls(
+            event.run,
+            event.seat,
+            event.worksheet,
+            event.step,
+            event.chosen,
+            event.engine,
+            event.at,
+        )
+
     @property
     def over(self) -> bool:
         """Return whether the run has ended."""
@@ -196,9 +209,8 @@ class ClassState:
 
     def _run(self, event: of.Requested | of.Ended | of.Flipped) -> None:
         match event:
-            case of.Requested(run=id, seat=seat, worksheet=worksheet, step=step):
-                run = ClassRun(id, seat, worksheet, step, event.chosen, event.engine, event.at)
-                self.runs[id] = run
+            case of.Requested():
+                run = self.runs[event.run] = ClassRun.of(event)
             case of.Ended(run=id, status=status, digest=digest, error=error):
                 run = self.runs[id]
                 run.status, run.digest, run.error = status, digest, error

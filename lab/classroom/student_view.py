@@ -83,7 +83,7 @@ def is_done(lesson: Lesson, at: Place) -> bool:
     return bool(work.passed) or (work.tries > 0 and (text or hidden))
 
 
-def run(lesson: Lesson, queue: Queue, of: ClassRun) -> Doc:
+def run(queue: Queue, of: ClassRun) -> Doc:
     """Return a run as the pages list it. `place` is its place in the queue; 1 is the next."""
     return {
         "id": of.id,
@@ -173,7 +173,7 @@ def _run_step(lesson: Lesson, queue: Queue, at: Place, step: Run) -> Doc:
         "choose": {key: _bounds(each.model_dump()) for key, each in step.choose.items()},
         "flips": list(step.flips),
         "locked": lesson.locked(at.seat, at.worksheet, at.step),
-        "runs": [run(lesson, queue, each) for each in lesson.runs_shown(at)],
+        "runs": [run(queue, each) for each in lesson.runs_shown(at)],
     }
 
 

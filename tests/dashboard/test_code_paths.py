@@ -87,5 +87,5 @@ def test_no_scenario_of_the_lab_names_a_file(name):
 
 def test_runs_started_here_get_the_extension_folders_of_the_server(runs, tmp_path):
     app = create_app({"RUNS": runs, "EXTENSION_FOLDERS": (str(tmp_path),)})
-    argv = app.extensions["launcher"]._argv(StartRequest(scenario="two_paths"), runs / "new")
+    argv = app.extensions["launcher"].command(["run", "two_paths"])
     assert argv[argv.index("--with") + 1] == str(tmp_path)

@@ -1,0 +1,148 @@
+"""Start the runs of a class when it is their turn, and record how they end.
+
+Each run is a process of its own, which goes on if the server is killed. A new server finds it by
+its run folder.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dashboard import state
+from dashboard.runs import Child, Launcher, remove_unused
+from lab.classroom import starting
+from lab.classroom.load import LoadMeter
+from lab.classroom.room import Room
+from lab.classroom.state import ClassRun
+from lab.errors import LabError
+from lab.plain_file import remove
+from lab.run import inbox
+from lab.run.digest import run_digest
+
+POLL_S = 0.1
+SETTLE_S = 0.3  # after a start, so that the measured load includes it
+STARTS_WITHIN_S = 30.0  # a run that a killed server has started
+KILLED_AFTER_S = 10.0  # a run that does not end when it is asked to
+
+
+@dataclass
+class Running:
+    """Hold a run that goes on. `child` is None if another server started it. After `ends_at`, a
+    time of the monotonic clock, it is asked to end."""
+
+    run: ClassRun
+    child: Child | None
+    ends_at: float
+    asked: bool = False
+
+
+class Conductor(threading.Thread):
+    """Follow the queue of a class. `speed` is simulated time over real time; `vm` says whether
+    emulations run in the virtual machine."""
+
+    def __init__(self, room: Room, launcher: Launcher, speed: float, vm: bool) -> None:
+        super().__init__(name="conductor", daemon=True)
+        self._room, self._launcher = room, launcher
+        self.speed, self.vm = speed, vm
+        self.load = LoadMeter()
+        self._running: dict[str, Running] = {}
+        self._settled_at = 0.0
+        self._stopping = threading.Event()
+        self._recover()
+
+    def check(self, run: ClassRun) -> None:
+        """Raise `LabError` if a run cannot be made on this machine."""
+        request = starting.planned(self._room.lesson, run, self.speed, self.vm)
+        starting.check(request)
+
+    def run(self) -> None:
+        """Start and end runs until `stop` is called."""
+        while not self._stopping.wait(POLL_S):
+            self.poll()
+
+    def stop(self) -> None:
+        """End this thread and all runs, and record how they ended."""
+        self._stopping.set()
+        if self.is_alive():
+            self.join()
+        self._launcher.stop_all()
+        for each in list(self._running.values()):
+            if each.child is None:
+                with suppress(LabError):
+                    inbox.send(self._room.run_folder(each.run.id), {"control": "stop"})
+            else:
+                self._ended(each)
+
+    def stop_run(self, run: ClassRun) -> None:
+        """End a run, or take it out of the queue. Raise `LabError` if it is still starting."""
+        if not run.over and not self._room.withdraw(run):
+            inbox.send(self._room.run_folder(run.id), {"control": "stop"})
+
+    def poll(self) -> None:
+        """Record the runs that have ended, then start the next one if the machine has room."""
+        for each in list(self._running.values()):
+            if self._has_ended(each):
+                self._ended(each)
+            else:
+                self._end_if_late(each)
+        load = self.load.read()
+        if time.monotonic() >= self._settled_at and (run := self._room.take_next(load)):
+            self._settled_at = time.monotonic() + SETTLE_S
+            self._start(run)
+
+    def _start(self, run: ClassRun) -> None:
+        folder = self._room.run_folder(run.id)
+        try:
+            request = starting.planned(self._room.lesson, run, self.speed, self.vm)
+            remove_unused(folder)
+            child = self._launcher.launch(starting.arguments(request, folder), folder)
+        except (LabError, OSError) as error:
+            self._room.ended(run, "failed", "", f"start the run: {error}")
+            return
+        ends_at = time.monotonic() + starting.longest_s(request, self.speed)
+        self._running[run.id] = Running(run, child, ends_at)
+
+    def _has_ended(self, running: Running) -> bool:
+        if running.child is not None:
+            return running.child.process.poll() is not None
+        folder = self._room.run_folder(running.run.id)
+        if (folder / "manifest.json").exists():
+            return state.of(folder).over
+        if time.monotonic() > running.ends_at:
+            del self._running[running.run.id]
+            remove(folder)
+            self._room.resume(running.run, running=False)
+        return False
+
+    def _ended(self, running: Running) -> None:
+        del self._running[running.run.id]
+        folder = self._room.run_folder(running.run.id)
+        error = running.child.error_text() if running.child else ""
+        if not (folder / "manifest.json").exists():
+            self._room.ended(running.run, "failed", "", error or "the run did not start")
+            return
+        now = state.of(folder)
+        self._room.ended(running.run, now.status, run_digest(folder), now.error or error)
+
+    def _end_if_late(self, running: Running) -> None:
+        late_s = time.monotonic() - running.ends_at
+        if late_s < 0 or running.child is None:
+            return
+        if not running.asked:
+            running.asked = True
+            running.child.process.send_signal(signal.SIGINT)
+        elif late_s > KILLED_AFTER_S:
+            running.child.process.kill()
+
+    def _recover(self) -> None:
+        """Find the runs that had not ended when the server before this one did."""
+        for run in list(self._room.state.unfinished()):
+            folder = self._room.run_folder(run.id)
+            self._room.resume(run, running=folder.is_dir())
+            if folder.is_dir():
+                ends_at = time.monotonic() + STARTS_WITHIN_S
+                self._running[run.id] = Running(run, None, ends_at)

@@ -1,0 +1,147 @@
+"""Decide who a request to a class comes from, and refuse what the sender may not do.
+
+1) The host name must be one of TRUSTED_HOSTS (against DNS rebinding).
+2) A request that changes anything must come from a page of this server, and must be JSON.
+3) Every address needs a role, apart from those in OPEN. A role is recognised by a cookie: of a
+   seat, of the instructor, of a projector. The names of the cookies contain the port, because
+   browsers send cookies to all ports of a host.
+
+A browser can have several roles: the instructor may have a seat, to try a worksheet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flask import Flask, Response, current_app, g, redirect, request
+from werkzeug.exceptions import SecurityError
+from werkzeug.wrappers import Response as AnyResponse
+
+from dashboard import errors
+from dashboard.classroom.requests import room
+from dashboard.errors import Problem
+from dashboard.guard import (
+    SAFE,
+    check_json,
+    check_same_site,
+    cookie_name,
+    refused_host,
+    with_headers,
+)
+from lab.classroom import secrets
+from lab.classroom.attempts import Attempts
+from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
+
+OPEN = ("/", "/healthz", "/api/class", "/api/class/join", "/api/class/return")
+OPEN_FOLDERS = ("/static/", "/plotly/")
+INSTRUCTOR = ("/instructor", "/api/instructor")
+PROJECTOR = ("/projector", "/api/projector")
+SEAT, DAYS = "seat", 86_400
+CHANGES_PER_MINUTE = 240  # by one seat
+
+
+def protect(app: Flask) -> None:
+    """Check every request to the app, and set security headers in every response."""
+    changes = Attempts(CHANGES_PER_MINUTE, 60.0)
+
+    @app.before_request
+    def _check() -> AnyResponse | None:
+        try:
+            request.host  # noqa: B018 - reading it refuses hosts that are not trusted
+            g.port = cookie_name()
+        except (SecurityError, ValueError):
+            return refused_host()
+        if request.method == "GET" and request.args.get("key") is not None:
+            return _exchange(request.args["key"])
+        _find_roles()
+        if request.method not in SAFE:
+            check_same_site()
+            check_json()
+            if g.seat:
+                changes.check(g.seat)
+                changes.count(g.seat)
+        if not _may_pass(request.path):
+            return _turn_away()
+        return None
+
+    app.after_request(with_headers)
+
+
+def register_refusals(app: Flask) -> None:
+    """Register handlers that convert the refusals of a class to error responses."""
+    for kind, status in ((Unknown, 404), (NotNow, 409), (Forbidden, 403), (TooMuch, 429)):
+        app.register_error_handler(kind, _handler(status))
+
+
+def set_cookie(response: AnyResponse, role: str, value: str) -> None:
+    """Set the cookie of a role: for a seat its cookie, else the key."""
+    response.set_cookie(
+        f"{g.port}_{role}",
+        value,
+        httponly=True,
+        samesite="Lax",  # a student who comes by a link from a chat keeps the seat
+        secure=current_app.config["SECURE"],
+        max_age=7 * DAYS,
+    )
+
+
+def address() -> str:
+    """Return the network address of the browser."""
+    return str(current_app.config["ADDRESS_OF"](request.environ))
+
+
+def _handler(status: int) -> Callable[[Exception], Response]:
+    def handle(error: Exception) -> Response:
+        response = errors.answer(status, str(error))
+        if isinstance(error, TooMuch):
+            response.headers["Retry-After"] = f"{max(1, round(error.wait_s))}"
+        return response
+
+    return handle
+
+
+def _find_roles() -> None:
+    settings = room().folder.settings
+    g.seat = room().seat_of(request.cookies.get(f"{g.port}_{SEAT}", ""))
+    g.instructor = _has("instructor", settings.instructor_key)
+    g.projector = g.instructor or _has("projector", settings.projector_key)
+
+
+def _has(role: str, key: str) -> bool:
+    return secrets.same(request.cookies.get(f"{g.port}_{role}", ""), key)
+
+
+def _may_pass(path: str) -> bool:
+    if path in OPEN or path.startswith(OPEN_FOLDERS):
+        return True
+    if _is_in(path, INSTRUCTOR):
+        return bool(g.instructor)
+    if _is_in(path, PROJECTOR):
+        return bool(g.projector)
+    return bool(g.seat or g.projector)
+
+
+def _is_in(path: str, places: tuple[str, ...]) -> bool:
+    return any(path == each or path.startswith(f"{each}/") for each in places)
+
+
+def _turn_away() -> AnyResponse:
+    if request.method in SAFE and not request.path.startswith("/api/"):
+        return redirect("/")
+    raise Problem(
+        403, f"{request.method} {request.path[:80]}: join the class first, or open your own link"
+    )
+
+
+def _exchange(key: str) -> AnyResponse:
+    """Exchange the key in a link for a cookie, and redirect to the page without the key."""
+    settings = room().folder.settings
+    for role, wanted in (
+        ("instructor", settings.instructor_key),
+        ("projector", settings.projector_key),
+    ):
+        if request.path == f"/{role}" and secrets.same(key, wanted):
+            response = redirect(request.path)
+            set_cookie(response, role, key)
+            return response
+    raise Problem(403, "the key in this link is wrong: copy the whole link from the terminal")

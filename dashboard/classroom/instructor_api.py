@@ -1,0 +1,175 @@
+"""Define the addresses of the instructor and of the projector."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import segno
+from flask import Blueprint, current_app
+
+from dashboard.classroom.requests import (
+    EmptyBody,
+    ExtendBody,
+    FreezeBody,
+    GradeBody,
+    LookBody,
+    SharedRunBody,
+    WipeBody,
+    conductor,
+    room,
+    slots,
+)
+from dashboard.classroom.slots import Slots
+from dashboard.classroom.streams import stream
+from dashboard.classroom.student_api import queued
+from dashboard.http import body
+from lab.classroom import folder, grid, student_view
+from lab.classroom.lesson import Place
+from lab.classroom.load import LoadMeter
+from lab.classroom.room import Room
+from lab.errors import RequestError
+
+instructor = Blueprint("instructor", __name__, url_prefix="/api")
+EVERY_S = 1.0
+OF_TIME = ("busy", "quiet_min")  # these change by themselves
+
+
+@instructor.get("/instructor/class")
+def about() -> Any:
+    sheets = room().folder.worksheets
+    rows = [{"name": name} | student_view.shown_worksheet(each) for name, each in sheets.items()]
+    with room().mutex:
+        now = _grid(room(), slots(), conductor().load)
+    return _about(room(), _link()) | {
+        "qr": qr_svg(_link()),
+        "projector": current_app.config["LINK"] + projector_path(room()),
+        "worksheets": rows,
+        "grid": now,
+    }
+
+
+@instructor.get("/instructor/stream")
+def grid_stream() -> Any:
+    of, open_pages, load = room(), slots(), conductor().load
+    return stream("grid", "instructor", lambda: _grid(of, open_pages, load), _plain, EVERY_S)
+
+
+@instructor.post("/instructor/look")
+def look() -> Any:
+    shown = body(LookBody)
+    room().look(shown.run, shown.worksheet, shown.step)
+    return {"look": student_view.look(room().lesson)}
+
+
+@instructor.post("/instructor/freeze")
+def freeze() -> Any:
+    room().freeze(body(FreezeBody).frozen)
+    return {"frozen": room().state.frozen}
+
+
+@instructor.post("/instructor/extend")
+def extend() -> Any:
+    more = body(ExtendBody)
+    room().extend(more.worksheet, more.seat, more.minutes)
+    return {}
+
+
+@instructor.post("/instructor/worksheets/<name>/runs/<step>")
+def run(name: str, step: str) -> Any:
+    engine = body(SharedRunBody).engine
+    return queued(room().request_run_for_all(name, step, engine, conductor().check)), 202
+
+
+@instructor.post("/instructor/seats/<seat>/readmit")
+def readmit(seat: str) -> Any:
+    body(EmptyBody)
+    name, pin = room().readmit(seat)
+    return {"name": name, "pin": pin}
+
+
+@instructor.get("/instructor/seats/<seat>/worksheets/<name>")
+def worksheet_of(seat: str, name: str) -> Any:
+    of = room()
+    with of.mutex:
+        return student_view.worksheet(of.lesson, of.queue, seat, name, of.clock())
+
+
+@instructor.get("/instructor/texts")
+def texts() -> Any:
+    with room().mutex:
+        return grid.texts(room().lesson)
+
+
+@instructor.post("/instructor/grades")
+def grade() -> Any:
+    given = body(GradeBody)
+    room().grade(Place(given.seat, given.worksheet, given.step), given.points, given.comment)
+    return {}
+
+
+@instructor.post("/instructor/wipe")
+def wipe() -> Any:
+    name = room().folder.name
+    if body(WipeBody).name != name:
+        raise RequestError(f"wipe: type the name of this class, '{name}'")
+    conductor().stop()
+    folder.wipe(name, room().folder.path.parent)
+    current_app.config["END"]()
+    return {}
+
+
+@instructor.get("/projector")
+def projector() -> Any:
+    return _projected(room(), _link())
+
+
+@instructor.get("/projector/stream")
+def projector_stream() -> Any:
+    of, link = room(), _link()
+    return stream("look", "projector", lambda: _projected(of, link), lambda doc: doc, EVERY_S)
+
+
+def instructor_path(of: Room) -> str:
+    """Return the path of the instructor's own link."""
+    return f"/instructor?key={of.folder.settings.instructor_key}"
+
+
+def projector_path(of: Room) -> str:
+    """Return the path of the link for a projector."""
+    return f"/projector?key={of.folder.settings.projector_key}"
+
+
+def join_path(of: Room) -> str:
+    """Return the path of the link by which students join."""
+    return f"/?code={of.folder.settings.code}"
+
+
+def qr_svg(link: str) -> str:
+    """Return a link as a QR code, drawn as SVG."""
+    drawn = io.BytesIO()
+    segno.make(link).save(drawn, kind="svg", xmldecl=False, scale=4)
+    return drawn.getvalue().decode()
+
+
+def _link() -> str:
+    return str(current_app.config["LINK"]) + join_path(room())
+
+
+def _about(of: Room, link: str) -> dict[str, Any]:
+    return {"name": of.folder.name, "code": of.folder.settings.code, "link": link}
+
+
+def _projected(of: Room, link: str) -> dict[str, Any]:
+    shown = student_view.look(of.lesson)
+    return _about(of, link) | {"look": shown, "seats": len(of.state.seats)}
+
+
+def _grid(of: Room, open_pages: Slots, load: LoadMeter) -> dict[str, Any]:
+    return grid.grid(of.lesson, of.queue, open_pages.open(), load.last, of.clock())
+
+
+def _plain(doc: dict[str, Any]) -> Any:
+    """Return a grid without what changes by time alone."""
+    rows = [{k: v for k, v in row.items() if k not in OF_TIME} for row in doc["seats"]]
+    return {key: value for key, value in doc.items() if key not in OF_TIME} | {"seats": rows}

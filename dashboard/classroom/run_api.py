@@ -1,0 +1,136 @@
+"""Define the addresses that show and change runs of a class. Who may see a run is checked first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, g, request
+
+from dashboard import api, code_paths, flips, network_api, view
+from dashboard.classroom.requests import EmptyBody, FlipBody, conductor, room, slots, viewer
+from dashboard.errors import Problem
+from dashboard.http import body, points, store
+from lab.classroom import rules
+from lab.classroom.refusals import NotNow, Unknown
+from lab.classroom.state import ClassRun
+from lab.errors import RequestError, show
+
+runs = Blueprint("class_runs", __name__, url_prefix="/api/class")
+NOT_FOR_STUDENTS = ("expect", "to_try")  # what a run will show is for the student to find
+
+
+@runs.get("/runs/<id>")
+def run(id: str) -> Any:
+    found, folder = _seen(id)
+    doc = view.run(store(), folder)
+    if not g.instructor:
+        doc = {key: value for key, value in doc.items() if key not in NOT_FOR_STUDENTS}
+        allowed = room().lesson.run_step(found).flips if found.seat == g.seat else ()
+        doc["targets"] = [each for each in doc["targets"] if each["target"] in allowed]
+        doc["controls"] = ["stop"] if found.seat == g.seat else []
+    return doc
+
+
+@runs.get("/runs/<id>/stream")
+def stream(id: str) -> Any:
+    _seen(id)
+    response: Response = api.stream(id)
+    response.response = slots().hold(viewer() or "all", iter(response.response))  # type: ignore[arg-type]
+    return response
+
+
+@runs.get("/runs/<id>/frames")
+def frames(id: str) -> Any:
+    _seen(id)
+    return api.frames(id)
+
+
+@runs.get("/runs/<id>/charts")
+def charts(id: str) -> Any:
+    return view.charts(_seen(id)[1], points())
+
+
+@runs.get("/runs/<id>/changes")
+def changes(id: str) -> Any:
+    _seen(id)
+    return api.changes(id)
+
+
+@runs.get("/runs/<id>/samples")
+def samples(id: str) -> Any:
+    _seen(id)
+    return network_api.samples(id)
+
+
+@runs.get("/runs/<id>/network")
+def network(id: str) -> Any:
+    _seen(id)
+    return network_api.of_run(id)
+
+
+@runs.get("/network/<scenario>")
+def scenario_network(scenario: str) -> Any:
+    sheets = room().folder.worksheets.values()
+    named = {step.drawing for sheet in sheets for step in sheet.steps}
+    named |= {each.scenario for sheet in sheets for each in sheet.runs.values()}
+    if scenario not in named:
+        raise Unknown(f"scenario {show(scenario)} is not part of this class")
+    if "set" in request.args:
+        raise RequestError("draw the network: set is not possible in a class")
+    return network_api.of_scenario(scenario)
+
+
+@runs.post("/runs/<id>/stop")
+def stop(id: str) -> Any:
+    body(EmptyBody)
+    found = _own(id)
+    try:
+        conductor().stop_run(found)
+    except RequestError as error:
+        raise NotNow(f"stop run '{id}': it is still starting. Try again in a moment") from error
+    return {}, 202
+
+
+@runs.post("/runs/<id>/flips")
+def flip(id: str) -> Any:
+    change = body(FlipBody)
+    found = _own(id)
+    if not isinstance(change.value, str | int | float | None):
+        raise RequestError(f"run '{found.step}': {change.target}: write one value")
+    code_paths.refuse({change.target: change.value}, "change the run")
+    folder = room().run_folder(id)
+    if found.status != "running" or not (folder / "inbox").is_dir():
+        raise NotNow(f"change run '{id}': it is {found.status}, and not going on")
+    with room().mutex:
+        event = rules.flipped(
+            room().lesson, found, change.target, change.value, g.seat, room().clock()
+        )
+        try:
+            value = flips.check(folder, found.engine, change.target, change.value)
+        except LookupError as error:
+            raise NotNow(f"change {change.target}: {error}. Try again in a moment") from error
+        room().record(event)
+        seq = flips.send(folder, change.target, value)
+    return {"seq": seq, "target": change.target, "value": value}, 202
+
+
+def _seen(id: str) -> tuple[ClassRun, Path]:
+    """Return a run that the browser may see, and its folder."""
+    with room().mutex:
+        found = room().lesson.run(id, viewer())
+    folder = room().run_folder(id)
+    if not folder.is_dir():
+        raise NotNow(f"show run '{id}': it is {found.status}, and has measured nothing yet")
+    return found, folder
+
+
+def _own(id: str) -> ClassRun:
+    """Return a run that the browser may change: one of its seat, or any if it is the
+    instructor's."""
+    with room().mutex:
+        found = room().lesson.run(id, viewer())
+    own = g.seat is not None and found.seat == g.seat
+    if not own and not g.instructor:
+        raise Problem(403, f"change run '{id}': it is not yours")
+    return found

@@ -1,0 +1,113 @@
+"""Define the addresses that a student's pages use: the own seat, worksheets and work."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Blueprint, Response
+
+from dashboard import exports
+from dashboard.classroom.requests import (
+    AnswerBody,
+    EmptyBody,
+    RunBody,
+    conductor,
+    own_seat,
+    room,
+)
+from dashboard.classroom.streams import stream
+from dashboard.http import body
+from lab.classroom import student_view
+from lab.classroom.lesson import Place
+from lab.classroom.room import Room
+from lab.classroom.state import ClassRun
+
+student = Blueprint("student", __name__, url_prefix="/api/class")
+EVERY_S = 0.2
+
+
+@student.get("/seat")
+def seat() -> Any:
+    with room().mutex:
+        return _seat(room(), own_seat())
+
+
+@student.get("/stream")
+def seat_stream() -> Any:
+    own, of = own_seat(), room()  # the stream goes on when this request is no longer known
+    return stream("seat", own, lambda: _seat(of, own), _without_times, EVERY_S)
+
+
+@student.get("/worksheets/<name>")
+def worksheet(name: str) -> Any:
+    with room().mutex:
+        return _worksheet(own_seat(), name)
+
+
+@student.post("/worksheets/<name>/open")
+def open_worksheet(name: str) -> Any:
+    body(EmptyBody)
+    room().open(own_seat(), name)
+    return worksheet(name)
+
+
+@student.post("/worksheets/<name>/answers/<step>")
+def answer(name: str, step: str) -> Any:
+    at = Place(own_seat(), name, step)
+    room().answer(at, body(AnswerBody).value)
+    return _saved(at)
+
+
+@student.post("/worksheets/<name>/checks/<step>")
+def check(name: str, step: str) -> Any:
+    at = Place(own_seat(), name, step)
+    body(EmptyBody)
+    room().check(at)
+    return _saved(at)
+
+
+@student.post("/worksheets/<name>/runs/<step>")
+def run(name: str, step: str) -> Any:
+    at = Place(own_seat(), name, step)
+    return queued(room().request_run(at, body(RunBody).chosen, conductor().check)), 202
+
+
+@student.get("/download")
+def download() -> Response:
+    own = own_seat()
+    with room().mutex:
+        sheets = {name: _worksheet(own, name) for name in room().lesson.seat(own).work}
+        runs = [each.id for each in room().state.runs.values() if each.seat == own]
+    folders = [each for run in runs if (each := room().run_folder(run)).is_dir()]
+    texts = {
+        f"worksheets/{name}.json": json.dumps(each, indent=1, ensure_ascii=False)
+        for name, each in sheets.items()
+    }
+    headers = {"Content-Disposition": f'attachment; filename="{room().folder.name}-{own}.zip"'}
+    return Response(exports.archive(folders, texts), mimetype="application/zip", headers=headers)
+
+
+def queued(run: ClassRun) -> Any:
+    """Return the answer to a request for a run."""
+    with room().mutex:
+        return {"run": student_view.run(room().queue, run)}
+
+
+def _seat(of: Room, own: str) -> dict[str, Any]:
+    return student_view.seat(of.lesson, of.queue, own, of.clock())
+
+
+def _worksheet(of: str, name: str) -> dict[str, Any]:
+    return student_view.worksheet(room().lesson, room().queue, of, name, room().clock())
+
+
+def _saved(at: Place) -> Any:
+    with room().mutex:
+        shown = student_view.task(room().lesson, room().queue, at, room().clock())
+    return {"saved": True, "step": shown}
+
+
+def _without_times(doc: dict[str, Any]) -> Any:
+    rows = [student_view.without_times(each) for each in doc["worksheets"]]
+    return doc | {"worksheets": rows}

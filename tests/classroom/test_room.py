@@ -1,0 +1,239 @@
+"""The rules of a class, without HTTP and without runs."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Clock
+
+from lab.classroom.door import Newcomer
+from lab.classroom.lesson import Place
+from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
+from lab.classroom.room import Room
+from lab.errors import RequestError
+
+NO_CHECK = lambda run: None  # noqa: E731
+
+
+def at(step: str, seat: str = "s1") -> Place:
+    return Place(seat, "small", step)
+
+
+def finish(room, run, finished_run, status="complete"):
+    """Let a run end with the files of a finished run."""
+    import shutil
+
+    room.queue.remove(run.id)
+    shutil.copytree(finished_run, room.run_folder(run.id))
+    room.ended(run, status, "digest")
+
+
+def test_a_run_is_locked_until_the_prediction_and_then_seals_it(room, seat):
+    with pytest.raises(NotNow, match="Predict first: How much"):
+        room.request_run(at("both"), {}, NO_CHECK)
+    room.answer(at("guess"), 12)
+    room.answer(at("guess"), 13)
+    room.request_run(at("both"), {}, NO_CHECK)
+    with pytest.raises(NotNow, match="sealed"):
+        room.answer(at("guess"), 14)
+    assert room.lesson.step(at("guess")).answer == 13
+
+
+def test_after_three_wrong_tries_each_waits_twice_as_long(room, seat, clock):
+    for _ in range(3):
+        room.answer(at("cause"), "one")
+    for wait_s in (15, 30, 60):
+        with pytest.raises(TooMuch, match="wrong") as caught:
+            room.answer(at("cause"), "one")
+        assert caught.value.wait_s == pytest.approx(wait_s)
+        clock.now += wait_s
+        room.answer(at("cause"), "three")
+    clock.now += 1000
+    room.answer(at("cause"), "two")
+    assert room.lesson.step(at("cause")).points == 2
+    with pytest.raises(NotNow, match="passed already"):
+        room.answer(at("cause"), "one")
+
+
+def test_only_the_quota_of_runs_waits(room, seat):
+    room.answer(at("guess"), 12)
+    runs = [room.request_run(at("both"), {}, NO_CHECK) for _ in range(3)]
+    with pytest.raises(TooMuch, match="3 of your runs"):
+        room.request_run(at("both"), {}, NO_CHECK)
+    room.withdraw(runs[1])
+    assert room.request_run(at("both"), {}, NO_CHECK).id == "s1-small-both-4"
+
+
+@pytest.mark.parametrize(
+    ("step", "value", "words"),
+    [
+        ("guess", 41, "out of range"),
+        ("guess", True, "no answers"),
+        ("guess", "12", "write a number"),
+        ("guess", [[0, 1]], "write a number"),
+        ("cause", "four", "unknown"),
+        ("cause", None, "is no answer"),
+        ("rate", {"x": 1}, "is no answer"),
+        ("words", "x" * 5001, "5000 characters"),
+        ("words", "   ", "5000 characters"),
+        ("words", 7, "write a text"),
+    ],
+)
+def test_an_answer_of_another_form_is_refused(room, seat, step, value, words):
+    with pytest.raises(RequestError, match=words):
+        room.answer(at(step), value)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        (at("nothing"), Unknown),
+        (at("both"), Unknown),
+        (Place("s9", "small", "cause"), Unknown),
+        (Place("s1", "other", "cause"), Unknown),
+    ],
+)
+def test_what_is_not_there_is_unknown(room, seat, place, kind):
+    with pytest.raises(kind):
+        room.answer(place, "two")
+
+
+def test_students_choose_only_what_the_step_allows(room, seat):
+    room.answer(at("guess"), 12)
+    for chosen in (
+        {"topology.paths.1.delay_ms": 1},
+        {"multipath.server_enabled": 3},
+        {"strategy.name": "x.py"},
+    ):
+        with pytest.raises(RequestError, match=r"unknown|not allowed"):
+            room.request_run(at("both"), chosen, NO_CHECK)
+
+
+def test_a_check_needs_a_run_and_the_same_runs_are_no_second_try(room, seat, finished_run):
+    room.answer(at("guess"), 12)
+    room.check(at("enough"))
+    assert "missing" in room.lesson.step(at("enough")).problem
+    assert room.lesson.step(at("enough")).tries == 0
+    with pytest.raises(NotNow, match="Make the run first"):
+        room.answer(at("rate"), 3)
+    for tries in (1, 2):
+        finish(room, room.request_run(at("both"), {}, NO_CHECK), finished_run)
+        for _ in range(3):
+            room.check(at("enough"))
+        assert room.lesson.step(at("enough")).wrong == tries
+    throughput = room.read("s1-small-both-1").result["throughput_mbps"]
+    room.answer(at("rate"), throughput + 4321)
+    assert room.lesson.step(at("rate")).passed
+
+
+def test_nothing_goes_while_the_class_is_frozen_and_the_clock_stands(room, seat, clock):
+    room.freeze(True)
+    with pytest.raises(NotNow, match="stopped the class"):
+        room.answer(at("cause"), "two")
+    clock.now += 3000
+    room.freeze(False)
+    room.answer(at("cause"), "two")
+    assert room.lesson.left_s(seat, "small", clock.now) == pytest.approx(1200)
+
+
+def test_the_time_ends_and_can_be_extended_for_one_seat(room, seat, clock):
+    other, _ = room.join("here", room.folder.settings.code, [Newcomer("Bo")])
+    room.open(other, "small")
+    clock.now += 1201
+    for each in (seat, other):
+        with pytest.raises(NotNow, match="is over"):
+            room.answer(at("cause", each), "two")
+    room.extend("small", other, 5)
+    room.answer(at("cause", other), "two")
+    with pytest.raises(NotNow, match="is over"):
+        room.answer(at("cause", seat), "two")
+
+
+def test_a_person_grades_texts_only(room, seat):
+    with pytest.raises(NotNow):
+        room.grade(at("words"), 2, "")
+    room.answer(at("words"), "because")
+    for points in (-1, 4):
+        with pytest.raises(RequestError, match="0 to 3"):
+            room.grade(at("words"), points, "")
+    room.grade(at("words"), 2, "short")
+    with pytest.raises(RequestError, match="only texts"):
+        room.grade(at("cause"), 2, "")
+    with pytest.raises(NotNow, match="was graded"):
+        room.answer(at("words"), "more")
+
+
+def test_only_the_instructor_makes_runs_for_all_and_one_at_a_time(room, seat):
+    room.answer(at("guess"), 12)
+    with pytest.raises(NotNow, match="instructor makes"):
+        room.request_run(at("shown"), {}, NO_CHECK)
+    with pytest.raises(NotNow, match="each student"):
+        room.request_run_for_all("small", "both", None, NO_CHECK)
+    run = room.request_run_for_all("small", "shown", "sim", NO_CHECK)
+    assert (run.id, run.seat, run.engine) == ("class-small-shown-1", None, "sim")
+    with pytest.raises(NotNow, match="has not ended"):
+        room.request_run_for_all("small", "shown", None, NO_CHECK)
+
+
+def test_all_state_comes_back_from_the_journal(room, seat, class_folder, finished_run, clock):
+    room.answer(at("guess"), 12)
+    finish(room, room.request_run(at("both"), {}, NO_CHECK), finished_run)
+    room.check(at("enough"))
+    room.answer(at("words"), "because")
+    room.grade(at("words"), 2, "")
+    room.look(None, "small", "cause")
+    room.extend("small", None, 3)
+    room.freeze(True)
+    room.request_run_for_all("small", "shown", "sim", NO_CHECK)
+    again = Room(class_folder, clock)
+    assert vars(again.state) == vars(room.state)
+    again.close()
+
+
+def test_joining_needs_the_code_and_a_free_name(room, seat):
+    code = room.folder.settings.code
+    with pytest.raises(Forbidden, match="code is wrong"):
+        room.join("here", "AAAAAA", [Newcomer("Bo")])
+    with pytest.raises(NotNow, match="taken"):
+        room.join("here", code, [Newcomer("  aDA ")])
+    with pytest.raises(RequestError, match="same name"):
+        room.join("here", code, [Newcomer("Cy"), Newcomer("cy")])
+    for name in ("", " ", "x" * 41, "a\u202eb"):
+        with pytest.raises(RequestError, match="1 to 40"):
+            room.join("here", code, [Newcomer(name)])
+    pair, cookie = room.join("here", code.lower(), [Newcomer("Cy", "1234"), Newcomer("Di")])
+    assert room.lesson.seat(pair).names == ["Cy", "Di"]
+    assert room.seat_of(cookie) == pair
+    assert room.seat_of("x") is None
+    assert cookie not in room.folder.journal.read_text()
+    assert "1234" not in room.folder.journal.read_text()
+
+
+def test_codes_and_pins_cannot_be_guessed(room, seat):
+    code = room.folder.settings.code
+    room.join("here", code, [Newcomer("Cy", "1234")])
+    for _ in range(10):
+        with pytest.raises(Forbidden):
+            room.join("there", "AAAAAA", [Newcomer("Bo")])
+    with pytest.raises(TooMuch):
+        room.join("there", code, [Newcomer("Bo")])
+    for n in range(10):
+        with pytest.raises(Forbidden):
+            room.come_back(f"place {n}", code, Newcomer("Cy", "0000"))
+    with pytest.raises(TooMuch):
+        room.come_back("another place", code, Newcomer("Cy", "1234"))
+
+
+def test_a_student_comes_back_with_a_pin(room, seat):
+    code = room.folder.settings.code
+    second, _ = room.join("here", code, [Newcomer("Cy", "1234")])
+    assert room.seat_of(room.come_back("there", code, Newcomer("cy", "1234"))[1]) == second
+    with pytest.raises(Forbidden):  # without a PIN only the instructor can help
+        room.come_back("there", code, Newcomer("Ada", ""))
+    name, pin = room.readmit(seat)
+    assert name == "Ada"
+    assert room.seat_of(room.come_back("there", code, Newcomer("Ada", pin))[1]) == seat
+
+
+def test_times_are_those_of_the_clock(clock: Clock, room, seat):
+    clock.now += 60
+    assert room.lesson.left_s(seat, "small", clock()) == pytest.approx(1140)
