@@ -10,6 +10,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from clients import join  # noqa: E402
 from fake_runs import FAKE, template  # noqa: E402
 
 from dashboard.classroom import create_app  # noqa: E402
@@ -114,3 +115,24 @@ def seat(room):
     seat, _ = room.join("here", room.folder.settings.code, [Newcomer("Ada")])
     room.open(seat, "small")
     return seat
+
+
+@pytest.fixture
+def ada(app):
+    client = join(app, "Ada")
+    assert client.post("/api/class/worksheets/small/open", json={}).status_code == 200
+    return client
+
+
+@pytest.fixture
+def bo(app):
+    return join(app, "Bo")
+
+
+@pytest.fixture
+def instructor(app):
+    client = app.test_client()
+    key = app.extensions["room"].folder.settings.instructor_key
+    answer = client.get(f"/instructor?key={key}")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/instructor")
+    return client

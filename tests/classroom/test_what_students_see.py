@@ -1,0 +1,74 @@
+"""No answer to a student holds what the student is to find, or what is not to be known yet."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from clients import a_run, do
+from conftest import SHEET
+
+SECRETS = (  # of SHEET: what no student may ever read
+    *("the-hint-of-the-check", "the-hint-of-the-number", "the-words-of-the-solution"),
+    *("the-name-of-a-mistake", "the-reason-of-the-check", "the-reason-of-the-number"),
+    *("9000.125", "4321.0625", "1234.5625"),
+)
+NOT_YET = ("the-hint-of-the-question", "the-reason-of-the-question")
+
+
+def everything(client, run):
+    """Return all that a student can read, as one text."""
+    parts = ("", "/frames", "/charts", "/changes", "/samples", "/network")
+    paths = [
+        *("/api/class", "/api/class/seat", "/api/class/worksheets/small"),
+        *(f"/api/class/runs/{run}{part}" for part in parts),
+        "/api/class/network/two_paths",
+    ]
+    answers = [client.get(path) for path in paths]
+    assert {each.status_code for each in answers} == {200}
+    archive = zipfile.ZipFile(io.BytesIO(client.get("/api/class/download").data))
+    zipped = [archive.read(name).decode() for name in archive.namelist()]
+    assert len(zipped) > 5
+    return "".join([each.text for each in answers] + zipped)
+
+
+def test_no_answer_to_a_student_holds_what_is_to_be_found(app, ada):
+    for each in (*SECRETS, *NOT_YET):
+        assert each in SHEET
+    run = a_run(app, ada)
+    told = [do(ada, "checks/enough").text, do(ada, "answers/rate", value=3).text]
+    told += [do(ada, "answers/cause", value="one").text, do(ada, "answers/words", value="x").text]
+    with ada.get("/api/class/stream", buffered=False) as stream:
+        told.append(b"".join(islice(stream.response, 2)).decode())
+    told.append(everything(ada, run))
+    for each in (*SECRETS, *NOT_YET, '"expect"', '"to_try"'):
+        assert each not in "".join(told), each
+    second = do(ada, "answers/cause", value="one").text  # the second wrong try
+    assert "the-hint-of-the-question" in second
+    assert "the-reason-of-the-question" not in second
+
+
+def test_before_results_from_nobody_can_tell_right_from_wrong(app, ada, bo):
+    room = app.extensions["room"]
+    later = datetime.fromtimestamp(room.clock(), UTC) + timedelta(minutes=15)
+    sheet = room.folder.worksheets["small"]
+    room.folder.worksheets["small"] = sheet.model_copy(update={"results_from": later})
+    bo.post("/api/class/worksheets/small/open", json={})
+    for client, value in ((ada, "one"), (bo, "two")):
+        a_run(app, client)
+        for _ in range(4):
+            assert do(client, "answers/cause", value=value).status_code == 200
+        do(client, "checks/enough")
+    shown = [client.get("/api/class/worksheets/small").json for client in (ada, bo)]
+    step = [next(s for s in each["steps"] if s.get("id") == "cause") for each in shown]
+    assert [each.pop("answer") for each in step] == ["one", "two"]
+    assert step[0] == step[1]
+    assert (step[0]["state"], step[0]["given_points"], shown[0]["points"]) == ("saved", None, None)
+    assert "the-hint" not in json.dumps(shown)
+    assert [s["figures"] for s in shown[0]["steps"] if s["kind"] == "check"] == [[]]
+    room.clock.now = later.timestamp() + 1
+    assert "the-reason-of-the-question" in bo.get("/api/class/worksheets/small").text
+    assert do(ada, "answers/cause", value="two").status_code == 409
