@@ -7,11 +7,19 @@ import random
 import time
 
 import pytest
-from torture import campaign, folders, http, kills, machine, parsers
+from torture import campaign, classes, folders, http, kills, machine, parsers
 from torture.__main__ import CAMPAIGNS
 from torture.campaign import Campaign, Counts, Failed
 
-QUICK = [*parsers.ALL, *folders.ALL, http.Http, kills.Runners, kills.Stores, machine.Resources]
+QUICK = [
+    *parsers.ALL,
+    *folders.ALL,
+    http.Http,
+    kills.Runners,
+    kills.Stores,
+    classes.Classes,
+    machine.Resources,
+]
 
 
 @pytest.mark.parametrize("kind", QUICK, ids=lambda kind: kind.name)

@@ -126,7 +126,8 @@ class Conductor(threading.Thread):
             self._room.ended(running.run, "failed", "", error or "the run did not start")
             return
         now = state.of(folder)
-        self._room.ended(running.run, now.status, run_digest(folder), now.error or error)
+        status = now.status if now.over else "cut"
+        self._room.ended(running.run, status, run_digest(folder), now.error or error)
 
     def _end_if_late(self, running: Running) -> None:
         late_s = time.monotonic() - running.ends_at

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from torture import (
     campaign,
+    classes,
     emulation,
     folders,
     http,
@@ -29,7 +30,7 @@ from torture import (
 
 CAMPAIGNS = {
     each.name: each
-    for room in (parsers, http, folders, kills, machine, emulation, virtual_machines)
+    for room in (parsers, http, folders, kills, classes, machine, emulation, virtual_machines)
     for each in room.ALL
 }
 DEFAULT_MINUTES = 5.0

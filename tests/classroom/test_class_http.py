@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from clients import a_run, do, projector_of, work_off
+from class_clients import a_run, do, projector_of, work_off
 
 
 def test_a_student_predicts_runs_checks_and_answers(app, ada):

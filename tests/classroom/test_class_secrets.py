@@ -8,8 +8,8 @@ import zipfile
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from clients import a_run, do
-from conftest import SHEET
+from class_clients import a_run, do
+from class_fakes import SHEET
 
 SECRETS = (  # of SHEET: what no student may ever read
     *("the-hint-of-the-check", "the-hint-of-the-number", "the-words-of-the-solution"),

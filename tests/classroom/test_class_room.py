@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Clock
+from class_fakes import Clock
 
 from lab.classroom.door import Newcomer
 from lab.classroom.lesson import Place

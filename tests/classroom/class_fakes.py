@@ -1,0 +1,102 @@
+"""Offer a small worksheet, a clock, and runs that cost nothing.
+
+As a program, stand in for `python -m lab run ... --out FOLDER`: copy a finished run into the folder.
+The environment variable FAKE_RUN is the finished run. FAKE_S, if set, is how long the run goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+FAKE = Path(__file__).resolve()
+SHEET = """
+title: Two paths
+goals: [Say what a second path is good for.]
+minutes: 20
+steps:
+  - text: "## Two paths"
+    drawing: two_paths
+  - predict: {id: guess, ask: "How much?", number: {unit: Mb/s, maximum: 40}}
+  - run:
+      id: both
+      scenario: two_paths
+      duration_s: 10
+      settings: {topology.paths.1.delay_ms: {variant: [10, 20, 30]}}
+      choose: {multipath.server_enabled: {choices: [true, false]}}
+      flips: [link.path1.loss]
+  - check:
+      id: enough
+      run: both
+      that: result(throughput_mbps) > 9000.125
+      hint: the-hint-of-the-check
+      why: the-reason-of-the-check
+  - question:
+      id: cause
+      ask: Why?
+      choice: [one, two, three]
+      answer: two
+      points: 2
+      hint: the-hint-of-the-question
+      why: the-reason-of-the-question
+  - question:
+      id: rate
+      ask: How much was it?
+      number: {answer: result(throughput_mbps) + 4321.0625, tolerance: 0.5, run: both}
+      hint: the-hint-of-the-number
+      why: the-reason-of-the-number
+  - question: {id: words, ask: "In your words?", text: true, points: 3}
+  - run: {id: shown, scenario: two_paths, engine: mininet, duration_s: 5, by: instructor}
+solution:
+  answers: {guess: 7, cause: two, rate: 1234.5625, words: the-words-of-the-solution}
+wrong:
+  - {name: the-name-of-a-mistake, answers: {cause: one}, fails: [cause]}
+"""
+
+
+class Clock:
+    """Return a time that only the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def command() -> list[str]:
+    """Return the command that stands in for `python -m lab`."""
+    return [sys.executable, "-S", str(FAKE)]
+
+
+def template(folder: Path) -> Path:
+    """Make a finished run of two_paths with the engine of the tests, and return its folder."""
+    from fake_engine import FakeEngine
+
+    from lab.run.recorder import Recorder
+    from lab.run.runner import run
+    from lab.scenario import loading
+    from lab.scenario.overrides import Overrides
+
+    of = loading.load("two_paths", Overrides(settings=("duration_s=2",)))
+    folder.mkdir(parents=True)
+    run(of, FakeEngine(), Recorder(folder, of, "sim"))
+    return folder
+
+
+if __name__ == "__main__":
+    out = Path(sys.argv[sys.argv.index("--out") + 1])
+    finished = Path(os.environ["FAKE_RUN"])
+    out.mkdir(exist_ok=True)
+    for name in ("scenario.yaml", "samples.jsonl", "events.jsonl"):
+        shutil.copy(finished / name, out / name)
+    manifest = json.loads((finished / "manifest.json").read_text())
+    manifest |= {"pid": os.getpid(), "pid_started": None}
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    (out / "inbox").mkdir(exist_ok=True)
+    time.sleep(float(os.environ.get("FAKE_S", "0")))
+    shutil.copy(finished / "result.json", out / "result.json")
