@@ -6,7 +6,7 @@ to do"}. Under other addresses it is an HTML page.
 
 from __future__ import annotations
 
-from flask import Flask, Response, jsonify, render_template, request
+from flask import Flask, Response, current_app, jsonify, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from lab.errors import LabError, MachineLacks, RequestError
@@ -55,7 +55,8 @@ def answer(status: int, text: str, **more: str) -> Response:
 def _page(status: int, text: str) -> Response:
     """Return an error as a page; as plain text if no file can be opened for the page."""
     try:
-        return Response(render_template("error.html", status=status, text=text))
+        page = current_app.config.get("ERROR_PAGE", "error.html")
+        return Response(render_template(page, status=status, text=text))
     except (OSError, ImportError):
         return Response(text, mimetype="text/plain")
 

@@ -26,6 +26,7 @@ DEFAULTS = {
     "VM": False,  # emulations run in the virtual machine
     "COMMAND": (),  # replaces `python -m lab`, for tests
     "EXTENSION_FOLDERS": (),  # given by --with
+    "ERROR_PAGE": "class_error.html",
     "SECURE": False,  # the server uses TLS
     "ADDRESS_OF": lambda environ: environ.get("REMOTE_ADDR", ""),  # of the browser
     "END": lambda: None,  # ends the server

@@ -22,19 +22,23 @@ NOT_FOR_STUDENTS = ("expect", "to_try")  # what a run will show is for the stude
 
 @runs.get("/runs/<id>")
 def run(id: str) -> Any:
-    found, folder = _seen(id)
+    return shown(*seen(id))
+
+
+def shown(found: ClassRun, folder: Path) -> dict[str, Any]:
+    """Return everything that the page of a run shows to this browser."""
     doc = view.run(store(), folder)
     if not g.instructor:
         doc = {key: value for key, value in doc.items() if key not in NOT_FOR_STUDENTS}
         allowed = room().lesson.run_step(found).flips if found.seat == g.seat else ()
-        doc["targets"] = [each for each in doc["targets"] if each["target"] in allowed]
+        doc["targets"] = [each for each in doc["targets"] if each["name"] in allowed]
         doc["controls"] = ["stop"] if found.seat == g.seat else []
     return doc
 
 
 @runs.get("/runs/<id>/stream")
 def stream(id: str) -> Any:
-    _seen(id)
+    seen(id)
     response: Response = api.stream(id)
     response.response = slots().hold(viewer() or "all", iter(response.response))  # type: ignore[arg-type]
     return response
@@ -42,30 +46,30 @@ def stream(id: str) -> Any:
 
 @runs.get("/runs/<id>/frames")
 def frames(id: str) -> Any:
-    _seen(id)
+    seen(id)
     return api.frames(id)
 
 
 @runs.get("/runs/<id>/charts")
 def charts(id: str) -> Any:
-    return view.charts(_seen(id)[1], points())
+    return view.charts(seen(id)[1], points())
 
 
 @runs.get("/runs/<id>/changes")
 def changes(id: str) -> Any:
-    _seen(id)
+    seen(id)
     return api.changes(id)
 
 
 @runs.get("/runs/<id>/samples")
 def samples(id: str) -> Any:
-    _seen(id)
+    seen(id)
     return network_api.samples(id)
 
 
 @runs.get("/runs/<id>/network")
 def network(id: str) -> Any:
-    _seen(id)
+    seen(id)
     return network_api.of_run(id)
 
 
@@ -115,7 +119,7 @@ def flip(id: str) -> Any:
     return {"seq": seq, "target": change.target, "value": value}, 202
 
 
-def _seen(id: str) -> tuple[ClassRun, Path]:
+def seen(id: str) -> tuple[ClassRun, Path]:
     """Return a run that the browser may see, and its folder."""
     with room().mutex:
         found = room().lesson.run(id, viewer())

@@ -90,7 +90,7 @@ class Work:
 
     def step(self, name: str) -> StepWork:
         """Return the work in a step; empty if there is none yet."""
-        return self.steps.setdefault(name, StepWork())
+        return self.steps.get(name) or StepWork()
 
 
 @dataclass
@@ -188,7 +188,7 @@ class ClassState:
 
     def _work(self, event: of.Answered | of.Checked | of.Graded) -> None:
         work = self.seats[event.seat].work[event.worksheet]
-        step = work.step(event.step)
+        step = work.steps.setdefault(event.step, StepWork())
         match event:
             case of.Graded(points=points, comment=comment):
                 step.graded, step.comment = points, comment

