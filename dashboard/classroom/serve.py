@@ -35,7 +35,6 @@ from lab.worksheets import loading
 LOOPBACK = "127.0.0.1"
 ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 - they are refused
 THREADS = 320
-LOCK = ".lock"  # held while a class is served
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def serve(wanted: Wanted, classes: Path = CLASSES) -> None:
         extensions.add(Path(each))
     settings = _tls(wanted)
     found = opened(wanted, classes)
-    lock = FileLock(found.path / LOCK)
+    lock = FileLock(found.path / folder.LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
@@ -192,7 +191,7 @@ def _print_links(room: Room, link: str, wanted: Wanted) -> None:
         click.echo(f"Only this machine reaches it. For a room, use --host ADDRESS{hint}.")
     elif not wanted.certificate:
         click.echo("Plain HTTP: others in this network can read along. See --certificate.")
-    click.echo("Ctrl-C ends the server. The same command continues the class.", err=False)
+    click.echo("Ctrl-C ends the server. The same command continues the class.")
 
 
 def _tls(wanted: Wanted) -> ssl.SSLContext | None:

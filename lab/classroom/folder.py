@@ -29,6 +29,7 @@ from lab.worksheets.variants import Seat
 
 CLASSES = ROOT / "data" / "classes"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}", re.ASCII)
+LOCK = ".lock"  # held while a class is served
 SETTINGS, JOURNAL, ROSTER, WORKSHEETS, RUNS = (
     "class.json",
     "journal.jsonl",

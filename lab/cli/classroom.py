@@ -11,10 +11,9 @@ import click
 from filelock import FileLock, Timeout
 
 from lab.classroom import folder
-from lab.errors import RequestError
+from lab.errors import RequestError, unknown
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-MANY = ("worksheet", "with")  # options that can be given several times
 
 
 @click.group(name="class", invoke_without_command=True)
@@ -76,14 +75,15 @@ def classroom(ctx: click.Context, /, vm: bool, **options: str | int | Path | Non
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def wipe(name: str, yes: bool) -> None:
     """Delete all that is known of a class, after asking: answers, grades, runs and the roster."""
-    path = folder.CLASSES / folder.checked(name)
-    if name not in folder.names():
-        folder.wipe(name)  # says which classes there are
+    classes = folder.CLASSES
+    path = classes / folder.checked(name)
+    if name not in folder.names(classes):
+        raise RequestError(f"class {unknown(name, folder.names(classes))}")
     if not yes:
         click.confirm(f"Delete {path} with all answers and runs?", abort=True)
     try:
-        with FileLock(path / ".lock", timeout=0):
-            folder.wipe(name)
+        with FileLock(path / folder.LOCK, timeout=0):
+            folder.wipe(name, classes)
     except Timeout as error:
         raise RequestError(f"class '{name}' is being served: end that first") from error
     click.echo(f"{path} is deleted")

@@ -1,0 +1,66 @@
+"""The commands `class` and `class wipe`."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from click.testing import CliRunner
+from filelock import FileLock
+
+from lab.__main__ import cli
+from lab.classroom import folder
+
+SERVE = """
+import sys
+from pathlib import Path
+from dashboard.classroom import serve
+wanted = serve.Wanted("test", worksheets=tuple(sys.argv[2:]))
+serve.serve(wanted, Path(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def classes(class_folder, monkeypatch):
+    monkeypatch.setattr(folder, "CLASSES", class_folder.path.parent)
+    return class_folder.path.parent
+
+
+def wipe(*argv, answer="y\n"):
+    return CliRunner().invoke(cli, ["class", "wipe", *argv], input=answer)
+
+
+def test_a_class_is_wiped_after_asking(classes):
+    assert wipe("test", answer="n\n").exit_code == 1
+    assert (classes / "test").exists()
+    with FileLock(classes / "test" / folder.LOCK):
+        done = wipe("test")
+        assert (done.exit_code, "being served" in done.output) == (2, True)
+    assert wipe("test").exit_code == 0
+    assert not list(classes.iterdir())
+    assert wipe("test").exit_code == 2
+    assert wipe("../test").exit_code == 2
+
+
+def test_the_command_prints_the_links_and_ends_with_a_signal(tmp_path, sheet):
+    argv = [sys.executable, "-c", SERVE, str(tmp_path / "classes"), str(sheet)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "Ctrl-C" in line:
+                break
+        printed = "".join(lines)
+        join = re.search(r"http://127\.0\.0\.1:\d+/\?code=[A-Z]{6}", printed)[0]
+        assert re.search(r"/instructor\?key=[\w-]{32}\n", printed)
+        assert re.search(r"/projector\?key=[\w-]{32}\n", printed)
+        assert "--host" in printed
+        about = join.partition("?")[0] + "api/class"
+        with urllib.request.urlopen(about, timeout=60) as answer:
+            assert b'"name":"test"' in answer.read()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
