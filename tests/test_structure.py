@@ -60,6 +60,7 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/run/metrics.py": "result.json",
     "lab/worksheets/evaluation.py": "result.json, samples and events",
     "lab/worksheets/planning.py": "YAML values that students may choose",
+    "lab/evaluation/bench/classes.py": "HTTP",
     "lab/classroom/": "lines of the journal, and what HTTP answers",
     "controller/bounded_json.py": "JSON",
     "controller/datagrams.py": "datagrams",

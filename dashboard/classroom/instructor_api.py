@@ -56,10 +56,10 @@ def grid_stream() -> Any:
 
 
 @instructor.post("/instructor/look")
-def look() -> Any:
+def point_at() -> Any:
     shown = body(LookBody)
-    room().look(shown.run, shown.worksheet, shown.step)
-    return {"look": student_view.look(room().lesson)}
+    room().point_at(shown.run, shown.worksheet, shown.step)
+    return {"look": student_view.pointed_at(room().lesson)}
 
 
 @instructor.post("/instructor/freeze")
@@ -161,7 +161,7 @@ def _about(of: Room, link: str) -> dict[str, Any]:
 
 
 def _projected(of: Room, link: str) -> dict[str, Any]:
-    shown = student_view.look(of.lesson)
+    shown = student_view.pointed_at(of.lesson)
     return _about(of, link) | {"look": shown, "seats": len(of.state.seats)}
 
 

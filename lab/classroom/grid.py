@@ -18,7 +18,7 @@ def grid(lesson: Lesson, queue: Queue, online: Collection[str], load: Load, now:
     """Return the grid. `online` are the seats that have a page open."""
     return {
         "frozen": lesson.state.frozen,
-        "look": student_view.look(lesson),
+        "look": student_view.pointed_at(lesson),
         "running": queue.running,
         "waiting": queue.waiting,
         "busy": round(load.busy, 2),

@@ -33,7 +33,7 @@ class Load:
     processors: int
     free_bytes: int
 
-    def has_room(self, running: int) -> bool:
+    def admits(self, running: int) -> bool:
         """Return whether one more run may start while `running` runs go on."""
         if running < self.processors:
             return True
@@ -113,7 +113,7 @@ class Queue:
         if entry.seat is not None and self._is_running(entry.seat):
             return False
         simulated = sum(each.engine != ALONE for each in self._running.values())
-        return load.has_room(simulated)
+        return load.admits(simulated)
 
     def _start(self, entry: Entry) -> None:
         self._starts += 1

@@ -132,7 +132,7 @@ class Room:
             lambda: rules.requested_for_all(self.lesson, worksheet, step, engine), check
         )
 
-    def look(self, run: str | None, worksheet: str | None, step: str | None) -> None:
+    def point_at(self, run: str | None, worksheet: str | None, step: str | None) -> None:
         """Show a run or a step to all; with three times None, show nothing any more."""
         with self.mutex:
             if run is not None:

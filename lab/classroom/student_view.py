@@ -30,12 +30,12 @@ def seat(lesson: Lesson, queue: Queue, of: str, now: float) -> Doc:
         "seat": of,
         "people": known.names,
         "frozen": lesson.state.frozen,
-        "look": look(lesson),
+        "look": pointed_at(lesson),
         "worksheets": [_row(lesson, queue, of, name, now) for name in lesson.folder.worksheets],
     }
 
 
-def look(lesson: Lesson) -> Doc | None:
+def pointed_at(lesson: Lesson) -> Doc | None:
     """Return what the instructor shows to all now, or None."""
     shown = lesson.state.look
     if shown.run is not None:

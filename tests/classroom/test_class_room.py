@@ -180,7 +180,7 @@ def test_all_state_comes_back_from_the_journal(room, seat, class_folder, finishe
     room.check(at("enough"))
     room.answer(at("words"), "because")
     room.grade(at("words"), 2, "")
-    room.look(None, "small", "cause")
+    room.point_at(None, "small", "cause")
     room.extend("small", None, 3)
     room.freeze(True)
     room.request_run_for_all("small", "shown", "sim", NO_CHECK)
