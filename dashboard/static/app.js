@@ -2,6 +2,10 @@
 export const $ = (id) => document.getElementById(id);
 export const data = (id) => JSON.parse($(id).textContent);
 
+const LOST =
+  document.querySelector("[data-lost]")?.dataset.lost ??
+  "the dashboard does not answer. Check that ./run_lab.sh is still running in the terminal.";
+
 export async function api(path, options = {}) {
   const { method = "GET", body } = options;
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
@@ -13,9 +17,7 @@ export async function api(path, options = {}) {
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
-    throw new Error(
-      "the dashboard does not answer. Check that ./run_lab.sh is still running in the terminal.",
-    );
+    throw new Error(LOST);
   }
   const text = await response.text();
   const answer = text ? JSON.parse(text) : null;
@@ -100,8 +102,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === " " && typing(event)) return;
   const pair = lastKey + event.key;
   lastKey = event.key === "g" ? "g" : "";
-  if (pair === "gs") location.href = "/";
-  else if (pair === "gr") location.href = "/runs";
+  const page = { gs: "/", gr: "/runs" }[pair];
+  if (page) document.querySelector(`.top a[href="${page}"]`)?.click();
   else if (event.key === "t") changeTheme();
   else if (event.key === "?") $("keymap").showModal();
   else document.dispatchEvent(new CustomEvent("shortcut", { detail: event }));

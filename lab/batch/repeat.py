@@ -10,16 +10,15 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from lab import __version__
 from lab.engines import registry
 from lab.errors import RequestError
 from lab.run import runner
 from lab.run.digest import differing_files
 from lab.run.engine import Options
-from lab.run.manifest import commit
 from lab.run.reading import read_document, read_events
 from lab.run.recorder import Recorder
 from lab.run.replay import Replay
+from lab.run.version import made_by, present
 from lab.scenario import engine_table
 from lab.scenario.loading import experiment, load
 from lab.scenario.schema import Scenario
@@ -54,20 +53,6 @@ def repeat(folder: Path) -> tuple[str, ...]:
         repeated.mkdir(mode=0o700)
         _run(scenario, manifest["engine"], repeated, Replay(events))
         return differing_files(folder, repeated)
-
-
-def made_by(versions: dict[str, str | None]) -> str:
-    """Return the version of the lab in the `versions` of a manifest as text: version and commit."""
-    return _version(versions.get("lab"), versions.get("commit"))
-
-
-def present() -> str:
-    """Return the version of this lab as text: version and commit."""
-    return _version(__version__, commit())
-
-
-def _version(lab: str | None, made_at: str | None) -> str:
-    return f"{lab} ({made_at})" if made_at else str(lab)
 
 
 def _check_engine(folder: Path, engine: str) -> None:

@@ -1,0 +1,137 @@
+"""Serve the HTML pages of a class. The browser fills them from the class's API.
+
+The texts of a worksheet come with its page, made from Markdown by the server. A student gets them
+when the worksheet is open.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from flask import Blueprint, Response, current_app, g, redirect, render_template, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as AnyResponse
+
+from dashboard import handout, markdown, network_api, view
+from dashboard.classroom.instructor_api import join_path, qr_svg
+from dashboard.classroom.requests import room
+from dashboard.classroom.run_api import seen
+from dashboard.http import store
+from dashboard.pages import plotly as plotly_file
+from dashboard.pages import with_code
+from lab.worksheets.schema import Run, Step, Worksheet
+
+pages = Blueprint("class_pages", __name__)
+pages.add_app_template_filter(with_code)
+
+
+@pages.get("/")
+def join() -> str | AnyResponse:
+    if g.seat:
+        return redirect("/seat")
+    roster = room().folder.roster
+    return render_template(
+        "class_join.html",
+        code=request.args.get("code", "")[:12],
+        roster=roster is not None,
+        pin_needed=roster is not None and roster.has_pins,
+        secure=current_app.config["SECURE"],
+    )
+
+
+@pages.get("/seat")
+def seat() -> str | AnyResponse:
+    return render_template("class_seat.html", home="/seat") if g.seat else redirect("/")
+
+
+@pages.get("/seat/<name>")
+def worksheet(name: str) -> str | AnyResponse:
+    if not g.seat:
+        return redirect("/")
+    with room().mutex:
+        found = room().lesson.worksheet(name)
+        opened = name in room().lesson.seat(g.seat).work
+    texts = [text_html(each) for each in found.steps] if opened else []
+    return render_template(
+        "class_worksheet.html", home="/seat", worksheet=found, name=name, texts=texts
+    )
+
+
+@pages.get("/class/runs/<id>")
+def run(id: str) -> str:
+    found, folder = seen(id)
+    return render_template(
+        "class_run.html",
+        home="/seat" if g.seat else "/instructor",
+        run=view.run(store(), folder),
+        seat=g.seat,
+        instructor=g.instructor,
+        worksheet=f"/seat/{found.worksheet}#{found.step}",
+    )
+
+
+@pages.get("/instructor")
+def instructor() -> str:
+    return render_template(
+        "class_instructor.html", home="/instructor", worksheets=list(room().folder.worksheets)
+    )
+
+
+@pages.get("/instructor/print/<name>")
+def printed(name: str) -> str:
+    return handout.page(room().lesson.worksheet(name))
+
+
+@pages.get("/projector")
+def projector() -> str:
+    link = current_app.config["LINK"] + join_path(room())
+    return render_template(
+        "class_projector.html",
+        home="/projector",
+        qr=Markup(qr_svg(link)),  # noqa: S704 - drawn from our own link
+        code=room().folder.settings.code,
+        link=link,
+        steps=[
+            row
+            for name, each in room().folder.worksheets.items()
+            for row in large_steps(name, each)
+        ],
+    )
+
+
+@pages.get("/plotly/<wanted>.js")
+def plotly(wanted: str) -> Response:
+    return plotly_file(wanted)
+
+
+@pages.app_context_processor
+def _for_all_pages() -> dict[str, Any]:
+    return {
+        "class_name": room().folder.name,
+        "plotly": url_for("class_pages.plotly", wanted=version("plotly")),
+    }
+
+
+def text_html(step: Step) -> Markup:
+    """Return the text of a step as HTML with the drawing of its scenario; empty for a task."""
+    if step.text is None:
+        return Markup("")
+    figure = Markup(network_api.preview(step.drawing)) if step.drawing else Markup("")  # noqa: S704 - ours
+    drawn = Markup('<div class="figure">{}</div>').format(figure) if figure else ""
+    return markdown.html(step.text) + drawn
+
+
+def large_steps(name: str, worksheet: Worksheet) -> list[dict[str, Any]]:
+    """Return what a projector shows when the instructor points at a step of a worksheet: what is
+    asked, and for a check the number of the step only."""
+    rows = []
+    for n, task in enumerate(worksheet.tasks, 1):
+        asked = f"Run {task.scenario}" if isinstance(task, Run) else getattr(task, "ask", "Check")
+        html = Markup("<h1>{}</h1>").format(asked)
+        if choice := getattr(task, "choice", None):
+            items = Markup("").join(Markup("<li>{}</li>").format(each) for each in choice)
+            html += Markup("<ul>{}</ul>").format(items)
+        rows.append({"worksheet": name, "step": task.id, "title": worksheet.title, "n": n})
+        rows[-1]["html"] = html
+    return rows

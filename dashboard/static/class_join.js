@@ -1,0 +1,52 @@
+// Join a class with a code and a name, alone or as a pair, or come back from another browser.
+import { $ } from "./app.js";
+import { post } from "./class_link.js";
+
+const person = (n) => {
+  const pin = $(`pin-${n}`).value;
+  return { name: $(`name-${n}`).value.trim(), ...(pin ? { pin } : {}) };
+};
+const code = () => $("code").value.trim().toUpperCase();
+
+function fail(text) {
+  $("problem").textContent = text;
+  $("problem").hidden = false;
+}
+
+async function enter(path, body) {
+  $("problem").hidden = true;
+  for (const button of document.querySelectorAll("#join button")) button.disabled = true;
+  try {
+    await post(path, body);
+    location.href = "/seat";
+  } catch (error) {
+    fail(error.message);
+  }
+  for (const button of document.querySelectorAll("#join button")) button.disabled = false;
+}
+
+function ready() {
+  const empty = [...document.querySelectorAll("#join input[required]")].find(
+    (input) => !input.closest("[hidden]") && !input.value.trim(),
+  );
+  empty?.focus();
+  if (empty) fail(`Fill in: ${document.querySelector(`label[for="${empty.id}"]`).textContent}`);
+  return !empty;
+}
+
+$("join").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (!ready()) return;
+  const people = [person(1), ...($("second").hidden || !$("name-2").value.trim() ? [] : [person(2)])];
+  enter("/api/class/join", { code: code(), people });
+});
+$("return").addEventListener("click", () => {
+  if (ready()) enter("/api/class/return", { code: code(), ...person(1) });
+});
+$("pair").addEventListener("click", () => {
+  const opened = ($("second").hidden = !$("second").hidden);
+  $("pair").setAttribute("aria-expanded", String(!opened));
+  $("pair").textContent = opened ? "We are two on this computer" : "I am alone";
+  if (!opened) $("name-2").focus();
+});
+$(code() ? "name-1" : "code").focus();

@@ -1,0 +1,36 @@
+// The live page of one run of a class: the network and all charts.
+import { $, data, toast } from "./app.js";
+import { follow, showClass } from "./class_link.js";
+import { LiveRun } from "./class_run.js";
+import { NetworkMap } from "./network_map.js";
+
+// Show a run with its network; return the function that shows another one.
+export function watch() {
+  const map = new NetworkMap({ box: $("drawing"), readout: $("readout"), table: $("network-table") });
+  const live = new LiveRun($("live"), {
+    all: true,
+    onFrame: (frame) => map.drawing && map.show(frame),
+    onEvent: (event) => map.drawing && map.follow(event),
+    onLoad: (found) => map.drawing && map.restart(found.events),
+  });
+  return async (id) => {
+    try {
+      await map.load(`/api/class/runs/${encodeURIComponent(id)}/network`);
+    } catch (error) {
+      $("drawing").textContent = error.message;
+    }
+    await live.show(id);
+    return live;
+  };
+}
+
+const about = $("about") ? data("about") : null;
+if (about) {
+  const show = watch();
+  $("labels").addEventListener("click", () => {
+    const shown = $("drawing").firstElementChild?.classList.toggle("labelled");
+    $("labels").setAttribute("aria-pressed", String(Boolean(shown)));
+  });
+  show(about.id).catch((error) => toast(error.message, true));
+  if (about.seat) follow("/api/class/stream", "seat", (seat) => showClass(seat));
+}

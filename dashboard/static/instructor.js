@@ -1,0 +1,121 @@
+// The instructor's page: who is here and how far each has come, live; what all are shown; grading.
+import { $, api, element, toast } from "./app.js";
+import { attempt, banner, follow } from "./class_link.js";
+import { Grid } from "./instructor_grid.js";
+import { Texts } from "./instructor_texts.js";
+
+let about = null;
+let state = null; // the latest grid
+let receivedAt = 0;
+
+const look = (body) => attempt("/api/instructor/look", body);
+const grid = new Grid($("grid"), { look, detail: showDetail, readmit });
+const texts = new Texts($("answers"));
+
+async function load() {
+  about = await api("/api/instructor/class");
+  $("qr").innerHTML = about.qr; // drawn by the server from the link
+  $("code").textContent = about.code;
+  $("link").textContent = about.link;
+  $("link").href = about.link;
+  $("projector").href = about.projector;
+  $("worksheet").replaceChildren(...about.worksheets.map((each) => element("option", { value: each.name }, each.title)));
+  show(about.grid);
+  drawShared();
+}
+
+function show(found) {
+  if (found !== state) receivedAt = performance.now();
+  state = found;
+  const sheet = about.worksheets.find((each) => each.name === $("worksheet").value);
+  grid.draw(found, sheet, (performance.now() - receivedAt) / 60_000);
+  $("nobody").hidden = found.seats.length > 0;
+  const online = found.seats.filter((each) => each.online).length;
+  $("numbers").textContent = `${found.seats.length} seats, ${online} on the page · ${found.running} runs go on, ${found.waiting} wait · machine ${Math.round(100 * found.busy)} % busy`;
+  $("freeze").setAttribute("aria-pressed", String(found.frozen));
+  $("freeze").textContent = found.frozen ? "Let them go on" : "Freeze";
+  banner("frozen", found.frozen ? "The class is frozen: nobody can start a run or answer." : null, "warn");
+  $("unlook").hidden = !found.look;
+  const seats = [["", "all seats"], ...found.seats.map((each) => [each.seat, each.people.join(" and ")])];
+  const key = JSON.stringify(seats);
+  if ($("extend-seat").dataset.key === key) return;
+  const chosen = $("extend-seat").value;
+  $("extend-seat").dataset.key = key;
+  $("extend-seat").replaceChildren(...seats.map(([value, text]) => element("option", { value }, text)));
+  $("extend-seat").value = chosen;
+}
+
+function drawShared() {
+  const rows = about.worksheets.flatMap((sheet) => sheet.shared.map((step) => ({ sheet, step })));
+  $("runs").hidden = !rows.length;
+  $("shared").replaceChildren(
+    ...rows.map(({ sheet, step }) => {
+      const status = element("span", { class: "meta", role: "status" });
+      const start = (body) => async () => {
+        const found = await attempt(`/api/instructor/worksheets/${sheet.name}/runs/${step}`, body);
+        if (!found) return;
+        status.replaceChildren("Started. ", element("a", { href: `/class/runs/${found.run.id}` }, "Watch it"), " ", element("button", { type: "button", onclick: () => look({ run: found.run.id }) }, "Show it to all"), " ", element("button", { type: "button", class: "danger", onclick: () => attempt(`/api/instructor/runs/${found.run.id}/stop`) }, "Stop"));
+      };
+      return element(
+        "p",
+        { class: "actions" },
+        element("b", {}, `${sheet.title}: ${step}`),
+        element("button", { type: "button", class: "primary", onclick: start({}) }, "Start"),
+        element("button", { type: "button", onclick: start({ engine: "sim" }) }, "Simulate instead"),
+        status,
+      );
+    }),
+  );
+}
+
+async function readmit(seat) {
+  const found = await attempt(`/api/instructor/seats/${seat.seat}/readmit`);
+  if (!found) return;
+  $("detail-title").textContent = seat.people.join(" and ");
+  $("detail-body").replaceChildren(
+    element("p", {}, `On the other computer: open the link, write the code, the name ${found.name} and this PIN, and press "I was here before".`),
+    element("p", { class: "code" }, found.pin),
+    element("p", { class: "muted" }, "It is shown once."),
+  );
+  $("detail").showModal();
+}
+
+async function showDetail(seat, sheet, step) {
+  const found = await api(`/api/instructor/seats/${seat.seat}/worksheets/${sheet.name}`).catch((error) => toast(error.message, true));
+  const task = found?.steps.find((each) => each.id === step.id);
+  if (!task) return;
+  $("detail-title").textContent = `${seat.people.join(" and ")}: ${step.id}`;
+  const rows = [
+    ["asked", task.ask ?? task.title],
+    ["answer", Array.isArray(task.answer) ? `a curve of ${task.answer.length} points` : task.answer],
+    ["state", task.state],
+    ["tries", task.tries],
+    ["points", task.given_points === null || task.given_points === undefined ? null : `${task.given_points} of ${task.points}`],
+    ["problem", task.problem],
+    ...(task.figures ?? []).map((each) => [each.text, +each.value.toPrecision(4)]),
+    ...(task.runs ?? []).map((each) => [each.status, element("a", { href: `/class/runs/${each.id}` }, each.id)]),
+  ].filter(([, value]) => value !== null && value !== undefined && value !== "");
+  $("detail-body").replaceChildren(
+    element("dl", { class: "facts" }, ...rows.flatMap(([key, value]) => [element("dt", {}, key), element("dd", {}, value instanceof Node ? value : String(value))])),
+    element("p", { class: "actions" }, element("button", { type: "button", onclick: () => look({ worksheet: sheet.name, step: step.id }) }, "Point all at this step")),
+  );
+  $("detail").showModal();
+}
+
+$("worksheet").addEventListener("change", () => state && show(state));
+$("freeze").addEventListener("click", () => attempt("/api/instructor/freeze", { frozen: !state.frozen }));
+$("unlook").addEventListener("click", () => look({}));
+$("more-texts").addEventListener("click", () => texts.load());
+$("extend").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const body = { minutes: $("minutes").valueAsNumber, worksheet: $("worksheet").value, seat: $("extend-seat").value || null };
+  if (await attempt("/api/instructor/extend", body)) toast(`${body.minutes} minutes more.`);
+});
+$("wipe").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (await attempt("/api/instructor/wipe", { name: $("wipe-name").value })) banner("wiped", "The class is deleted, and its server has ended.", "warn");
+});
+setInterval(() => state && show(state), 15_000); // minutes without progress pass also without news
+await load().catch((error) => toast(error.message, true));
+texts.load();
+follow("/api/instructor/stream", "grid", (found) => about && show(found));

@@ -1,0 +1,71 @@
+// The grid of a class: one row for each seat, one column for each step of a worksheet.
+import { element } from "./app.js";
+
+const SIGNS = { open: "", passed: "✓", failed: "✗", saved: "●", waiting: "…", running: "▶" };
+const WORDS = { open: "open", passed: "passed", failed: "wrong", saved: "saved", waiting: "waits", running: "runs" };
+const QUIET_MIN = 5; // from here on a seat without progress is marked
+
+export class Grid {
+  constructor(table, { look, detail, readmit }) {
+    Object.assign(this, { table, look, detail, readmit, rows: new Map() });
+  }
+
+  // `age_min`: how old the grid `found` is.
+  draw(found, sheet, age_min) {
+    if (!sheet) return;
+    this.age_min = age_min;
+    if (this.sheet !== sheet.name) this.head(sheet);
+    const seats = [...found.seats];
+    const kept = new Set(seats.map((each) => each.seat));
+    for (const [id, row] of this.rows) if (!kept.has(id)) this.drop(id, row);
+    for (const seat of seats) this.row(seat, sheet);
+  }
+
+  head(sheet) {
+    this.sheet = sheet.name;
+    for (const [id, row] of this.rows) this.drop(id, row);
+    const steps = sheet.steps.map((step, n) =>
+      element("th", { scope: "col", class: "step-head", title: `${step.kind}: ${step.id}` }, element("button", { type: "button", class: "quiet", title: "Point all at this step", onclick: () => this.look({ worksheet: sheet.name, step: step.id }) }, String(n + 1)), element("small", {}, step.id)),
+    );
+    this.table.tHead.replaceChildren(
+      element("tr", {}, element("th", { scope: "col" }, "Seat"), element("th", { scope: "col", class: "num" }, "Without progress"), ...steps, element("th", { scope: "col", class: "num" }, "Points"), element("th", { scope: "col" }, "Run")),
+    );
+  }
+
+  drop(id, row) {
+    row.node.remove();
+    this.rows.delete(id);
+  }
+
+  row(seat, sheet) {
+    const cells = seat.cells[sheet.name];
+    const quiet = seat.quiet_min === null ? null : Math.floor(seat.quiet_min + this.age_min);
+    const key = JSON.stringify([{ ...seat, quiet_min: quiet }, sheet.name]);
+    const before = this.rows.get(seat.seat);
+    if (before?.key === key) return;
+    const stuck = quiet !== null && quiet >= QUIET_MIN;
+    const node = element(
+      "tr",
+      { class: stuck ? "stuck" : "" },
+      element("th", { scope: "row" }, element("i", { class: seat.online ? "dot on" : "dot", title: seat.online ? "on the page" : "not on the page" }), element("button", { type: "button", class: "quiet name", title: "A new PIN, for another computer", onclick: () => this.readmit(seat) }, seat.people.join(" and ")), element("span", { class: "hidden" }, seat.online ? "on the page" : "not on the page")),
+      element("td", { class: "num quiet-min" }, quiet === null ? "–" : `${quiet} min`),
+      ...sheet.steps.map((step) => element("td", { class: "cell-box" }, this.cell(seat, sheet, step, cells?.[step.id] ?? "open"))),
+      element("td", { class: "num" }, seat.points === null || seat.points === undefined ? "–" : String(seat.points)),
+      element("td", {}, seat.running ? element("span", { class: "actions" }, element("a", { href: `/class/runs/${encodeURIComponent(seat.running)}` }, "watch"), element("button", { type: "button", onclick: () => this.look({ run: seat.running }) }, "look here")) : ""),
+    );
+    if (!before) {
+      this.table.tBodies[0].append(node);
+      this.rows.set(seat.seat, { node, key });
+      return;
+    }
+    const focused = before.node.contains(document.activeElement) ? [...before.node.querySelectorAll("button, a")].indexOf(document.activeElement) : -1;
+    before.node.replaceWith(node);
+    if (focused >= 0) node.querySelectorAll("button, a")[focused]?.focus();
+    Object.assign(before, { node, key });
+  }
+
+  cell(seat, sheet, step, state) {
+    const label = `${seat.people.join(" and ")}, ${step.id}: ${WORDS[state] ?? state}`;
+    return element("button", { type: "button", class: `cell ${state}`, "aria-label": label, title: label, onclick: () => this.detail(seat, sheet, step) }, SIGNS[state] ?? "?");
+  }
+}

@@ -1,0 +1,164 @@
+"""Grade a class from its files, and grade it again to see whether the same points come out.
+
+A submission is what one seat handed in for one worksheet: its answers, the runs that its checks
+looked at, each named by the digest of its files, and the version of the lab that marked each step.
+The points that the journal holds are the grades. `again` marks the same answers and runs once more;
+it starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from lab.classroom import journal
+from lab.classroom.folder import ClassFolder
+from lab.classroom.state import ClassRun, ClassState, SeatState, StepWork
+from lab.errors import LabError
+from lab.run.digest import run_digest
+from lab.worksheets.evaluation import RunFiles
+from lab.worksheets.marking import mark_task
+from lab.worksheets.schema import Answer, Check, Question, Run, Task, Worksheet
+
+READ_RUNS = 64  # files of runs that are kept in memory
+
+
+@dataclass(frozen=True)
+class StepGrade:
+    """Hold what was handed in for one step, and the points for it.
+
+    `runs` are the ids of the runs that the step was marked by, by the id of the run step. `by_hand`
+    are points that a person gave, or None. `checker` is the version of the lab that marked it.
+    """
+
+    step: str
+    points: int
+    of: int
+    passed: bool | None
+    answer: Answer | None
+    runs: Mapping[str, str]
+    by_hand: int | None
+    checker: str
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Hold what one seat handed in for one worksheet."""
+
+    seat: str
+    people: tuple[str, ...]
+    worksheet: str
+    steps: tuple[StepGrade, ...]
+    digests: Mapping[str, str]  # of the files of each run, by the run's id
+
+    @property
+    def points(self) -> int:
+        """Return the points that were given."""
+        return sum(each.points for each in self.steps)
+
+    @property
+    def of(self) -> int:
+        """Return the points that can be had."""
+        return sum(each.of for each in self.steps)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Describe a step that now gets other points, or evidence that has changed."""
+
+    submission: Submission
+    step: str
+    text: str
+
+
+def read_state(folder: ClassFolder) -> ClassState:
+    """Return the state of a class from its journal. Raise `LabError` if the journal is damaged."""
+    return ClassState(journal.read(folder.journal))
+
+
+def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
+    """Return the submission of each seat for each worksheet that it opened."""
+    return [
+        _submission(seat, name, folder.worksheets[name], state)
+        for seat in state.seats.values()
+        for name in folder.worksheets
+        if name in seat.work
+    ]
+
+
+def again(folder: ClassFolder, handed_in: Submission) -> Iterator[Difference]:
+    """Mark a submission again from the files alone, and yield each difference.
+
+    The digest of each run is compared with that in the journal first. A run whose files were
+    changed or lost is a difference, and what was marked by it is marked all the same.
+    """
+    for run, digest in handed_in.digests.items():
+        if problem := _changed(folder.runs / run, digest):
+            steps = [each.step for each in handed_in.steps if run in each.runs.values()]
+            yield Difference(handed_in, ", ".join(steps), f"run {run}: {problem}")
+    tasks = {each.id: each for each in folder.worksheets[handed_in.worksheet].tasks}
+    for grade in handed_in.steps:
+        task = tasks[grade.step]
+        if grade.by_hand is not None or not _is_marked_by_us(task) or grade.passed is None:
+            continue
+        passed, points = _mark(task, grade, folder.runs)
+        if (passed, points) != (grade.passed, grade.points):
+            yield Difference(handed_in, grade.step, f"{grade.points} points, now {points}")
+
+
+def runs_used(state: ClassState, handed_in: Submission) -> list[ClassRun]:
+    """Return the runs by which a submission was marked, in the order in which they were made."""
+    return [each for each in state.runs.values() if each.id in handed_in.digests]
+
+
+def _submission(seat: SeatState, name: str, worksheet: Worksheet, state: ClassState) -> Submission:
+    work = seat.work[name]
+    steps = tuple(
+        _grade(task.id, task.points, work.steps.get(task.id, StepWork()))
+        for task in worksheet.tasks
+        if not isinstance(task, Run)
+    )
+    used = sorted({run for each in steps for run in each.runs.values()})
+    digests = {run: state.runs[run].digest for run in used}
+    return Submission(seat.id, tuple(seat.names), name, steps, digests)
+
+
+def _grade(step: str, of: int, work: StepWork) -> StepGrade:
+    points = work.points if work.graded is None else work.graded
+    return StepGrade(
+        step, points, of, work.passed, work.answer, work.runs, work.graded, work.checker
+    )
+
+
+def _is_marked_by_us(task: Task) -> bool:
+    return isinstance(task, Check) or (isinstance(task, Question) and not task.text)
+
+
+def _mark(task: Task, grade: StepGrade, runs: Path) -> tuple[bool, int]:
+    """Return whether a step is passed, and its points; runs that cannot be read are missing."""
+    found = {}
+    for step, run in grade.runs.items():
+        try:
+            found[step] = _read(runs / run)
+        except LabError:
+            continue
+    mark = mark_task(task, grade.answer, found)
+    return (bool(mark.passed), mark.points) if mark else (False, 0)
+
+
+@lru_cache(maxsize=READ_RUNS)
+def _read(folder: Path) -> RunFiles:
+    return RunFiles.read(folder)
+
+
+def _changed(folder: Path, digest: str) -> str:
+    """Return what is wrong with the files of a run, or an empty text."""
+    if not folder.is_dir():
+        return "its folder is missing"
+    try:
+        same = run_digest(folder) == digest
+    except LabError as error:
+        return str(error)
+    return "" if same else "its files were changed after it had ended"
