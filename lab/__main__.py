@@ -22,6 +22,7 @@ from lab.cli import run as running
 from lab.cli.audit import audit
 from lab.cli.classroom import classroom
 from lab.cli.export_script import export_script
+from lab.cli.grade import grade
 from lab.cli.own_files import with_option
 from lab.errors import LabError
 from lab.run.outcome import EXIT_INTERRUPTED
@@ -245,6 +246,7 @@ for command in (
     machine.execute,
     machine.cli,
     export_script,
+    grade,
     worksheet.worksheet,
 ):
     cli.add_command(command)

@@ -11,7 +11,7 @@ from typing import Any
 from flask import Flask
 
 from dashboard import ROOT, errors
-from dashboard.classroom import door_api, guard, instructor_api, run_api, student_api
+from dashboard.classroom import door_api, guard, instructor_api, pages, run_api, student_api
 from dashboard.classroom.conductor import Conductor
 from dashboard.classroom.slots import Slots
 from dashboard.runs import Launcher
@@ -19,6 +19,13 @@ from dashboard.stream import Streams
 from lab.classroom.room import Room
 from lab.results.store import Store
 
+BLUEPRINTS = (
+    pages.pages,
+    door_api.door,
+    student_api.student,
+    run_api.runs,
+    instructor_api.instructor,
+)
 STREAMS, STREAMS_PER_SEAT = 280, 8
 DEFAULTS = {
     "LINK": "http://127.0.0.1:8080",  # the address of this server as students type it
@@ -57,6 +64,6 @@ def create_app(room: Room, config: dict[str, Any] | None = None) -> Flask:
     guard.protect(app)
     errors.register(app)
     guard.register_refusals(app)
-    for each in (door_api.door, student_api.student, run_api.runs, instructor_api.instructor):
+    for each in BLUEPRINTS:
         app.register_blueprint(each)
     return app

@@ -148,7 +148,7 @@ def join_path(of: Room) -> str:
 def qr_svg(link: str) -> str:
     """Return a link as a QR code, drawn as SVG."""
     drawn = io.BytesIO()
-    segno.make(link).save(drawn, kind="svg", xmldecl=False, scale=4)
+    segno.make(link).save(drawn, kind="svg", xmldecl=False, omitsize=True)
     return drawn.getvalue().decode()
 
 

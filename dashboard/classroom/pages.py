@@ -17,9 +17,12 @@ from dashboard import handout, markdown, network_api, view
 from dashboard.classroom.instructor_api import join_path, qr_svg
 from dashboard.classroom.requests import room
 from dashboard.classroom.run_api import seen
+from dashboard.errors import Problem
 from dashboard.http import store
 from dashboard.pages import plotly as plotly_file
 from dashboard.pages import with_code
+from lab.classroom import grade_table, grades
+from lab.errors import unknown
 from lab.worksheets.schema import Run, Step, Worksheet
 
 pages = Blueprint("class_pages", __name__)
@@ -54,7 +57,12 @@ def worksheet(name: str) -> str | AnyResponse:
         opened = name in room().lesson.seat(g.seat).work
     texts = [text_html(each) for each in found.steps] if opened else []
     return render_template(
-        "class_worksheet.html", home="/seat", worksheet=found, name=name, texts=texts
+        "class_worksheet.html",
+        home="/seat",
+        worksheet=found,
+        name=name,
+        opened=opened,
+        texts=texts,
     )
 
 
@@ -81,6 +89,20 @@ def instructor() -> str:
 @pages.get("/instructor/print/<name>")
 def printed(name: str) -> str:
     return handout.page(room().lesson.worksheet(name))
+
+
+@pages.get("/instructor/grades.csv")
+def grades_file() -> Response:
+    columns = request.args.get("columns", grade_table.COLUMNS[0])
+    if columns not in grade_table.COLUMNS:
+        raise Problem(422, f"grades: columns {unknown(columns, grade_table.COLUMNS)}")
+    of = room()
+    with of.mutex:
+        people = {each.id: each.names for each in of.state.seats.values()}
+        handed_in = grades.submissions(of.folder, of.state)
+    text = grade_table.text(columns, of.folder.worksheets, handed_in, people, of.folder.roster)
+    headers = {"Content-Disposition": f'attachment; filename="{of.folder.name}-{columns}.csv"'}
+    return Response(text, mimetype="text/csv", headers=headers)
 
 
 @pages.get("/projector")

@@ -6,6 +6,8 @@ import { controls, refill } from "./controls.js";
 import { Stream } from "./stream.js";
 
 const INK = 4; // the palette's black, white on dark pages
+const NOT_YET = 409; // the status of a run that has measured nothing yet
+const RETRY_MS = 800;
 let opened = null; // the run whose stream this page has open
 
 export class LiveRun {
@@ -16,9 +18,9 @@ export class LiveRun {
     this.bar = element("div");
     this.progress = element("div", { class: "progress", "aria-hidden": "true" }, this.bar);
     this.clock = element("span", { class: "meta" });
-    this.stopButton = element("button", { type: "button", class: "danger", onclick: () => this.post("stop") }, "Stop");
-    this.more = element("button", { type: "button", class: "quiet", onclick: () => this.toggle() }, "All charts");
-    this.targets = element("div", { class: "targets" });
+    this.stopButton = element("button", { type: "button", class: "danger", hidden: true, onclick: () => this.post("stop") }, "Stop");
+    this.more = element("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.toggle() }, "All charts");
+    this.targets = element("div", { class: "targets", hidden: true });
     this.changes = element("ol", { class: "changes" });
     this.charts_ = element("div", { class: "charts" });
     this.head = element("p", { class: "spread run-head" }, this.clock, element("span", {}, this.more, this.stopButton));
@@ -42,8 +44,8 @@ export class LiveRun {
     this.id = id;
     this.t = 0;
     try {
-      this.run = await api(this.path);
-      if (this.id !== id) return;
+      this.run = await this.begun(id);
+      if (!this.run) return;
       this.charts.live = !this.run.state.over;
       this.stream = new Stream(this.path, (type, body) => this.arrived(type, body), () => null);
       this.stream.over = this.run.state.over;
@@ -54,6 +56,20 @@ export class LiveRun {
     } catch (error) {
       this.clock.textContent = error.message;
     }
+  }
+
+  // The run, as soon as it has written something; null if another one is wanted meanwhile.
+  async begun(id) {
+    while (this.id === id) {
+      try {
+        return await api(this.path);
+      } catch (error) {
+        if (error.status !== NOT_YET) throw error;
+        this.clock.textContent = "Starting …";
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+    return null;
   }
 
   leave() {
@@ -140,7 +156,7 @@ export class LiveRun {
 
   async refill() {
     this.run = await api(this.path).catch(() => this.run);
-    if (!this.targets.hidden) refill(this.run);
+    if (this.targets.children.length) refill(this.run);
   }
 
   reached(frame) {
@@ -168,9 +184,8 @@ export class LiveRun {
     const words = { starting: "Starting …", running: "Running", complete: "Complete", interrupted: "Stopped", failed: "Failed", cut: "Ended without a result" };
     const text = `${words[state.status] ?? state.status}: ${number(this.t, 1)} of ${total} s`;
     this.clock.textContent = state.overloaded ? `${text}. The machine was overloaded: do not trust the numbers.` : text;
-    const own = Boolean(this.run.may_change ?? this.run.targets?.length);
     this.stopButton.hidden = state.over || !this.mayStop;
-    this.targets.hidden = state.over || !own;
+    this.targets.hidden = state.over || !this.targets.children.length;
   }
 
   drawControls() {

@@ -8,6 +8,7 @@ let about = null;
 let state = null; // the latest grid
 let receivedAt = 0;
 
+const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const look = (body) => attempt("/api/instructor/look", body);
 const grid = new Grid($("grid"), { look, detail: showDetail, readmit });
 const texts = new Texts($("answers"));
@@ -20,6 +21,7 @@ async function load() {
   $("link").href = about.link;
   $("projector").href = about.projector;
   $("worksheet").replaceChildren(...about.worksheets.map((each) => element("option", { value: each.name }, each.title)));
+  $("worksheet").value = busiest(about.grid.seats) ?? about.worksheets[0]?.name;
   show(about.grid);
   drawShared();
 }
@@ -31,7 +33,7 @@ function show(found) {
   grid.draw(found, sheet, (performance.now() - receivedAt) / 60_000);
   $("nobody").hidden = found.seats.length > 0;
   const online = found.seats.filter((each) => each.online).length;
-  $("numbers").textContent = `${found.seats.length} seats, ${online} on the page · ${found.running} runs go on, ${found.waiting} wait · machine ${Math.round(100 * found.busy)} % busy`;
+  $("numbers").textContent = `${count(found.seats.length, "seat")}, ${online} on the page · ${count(found.running, "run")} going on, ${found.waiting} waiting · machine ${Math.round(100 * found.busy)} % busy`;
   $("freeze").setAttribute("aria-pressed", String(found.frozen));
   $("freeze").textContent = found.frozen ? "Let them go on" : "Freeze";
   banner("frozen", found.frozen ? "The class is frozen: nobody can start a run or answer." : null, "warn");
@@ -43,6 +45,13 @@ function show(found) {
   $("extend-seat").dataset.key = key;
   $("extend-seat").replaceChildren(...seats.map(([value, text]) => element("option", { value }, text)));
   $("extend-seat").value = chosen;
+}
+
+// The worksheet on which most seats are.
+function busiest(seats) {
+  const counts = new Map();
+  for (const { worksheet } of seats) if (worksheet) counts.set(worksheet, (counts.get(worksheet) ?? 0) + 1);
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
 }
 
 function drawShared() {

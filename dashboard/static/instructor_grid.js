@@ -49,7 +49,7 @@ export class Grid {
       { class: stuck ? "stuck" : "" },
       element("th", { scope: "row" }, element("i", { class: seat.online ? "dot on" : "dot", title: seat.online ? "on the page" : "not on the page" }), element("button", { type: "button", class: "quiet name", title: "A new PIN, for another computer", onclick: () => this.readmit(seat) }, seat.people.join(" and ")), element("span", { class: "hidden" }, seat.online ? "on the page" : "not on the page")),
       element("td", { class: "num quiet-min" }, quiet === null ? "–" : `${quiet} min`),
-      ...sheet.steps.map((step) => element("td", { class: "cell-box" }, this.cell(seat, sheet, step, cells?.[step.id] ?? "open"))),
+      ...sheet.steps.map((step) => element("td", { class: "cell-box" }, cells ? this.cell(seat, sheet, step, cells[step.id] ?? "open") : "–")),
       element("td", { class: "num" }, seat.points === null || seat.points === undefined ? "–" : String(seat.points)),
       element("td", {}, seat.running ? element("span", { class: "actions" }, element("a", { href: `/class/runs/${encodeURIComponent(seat.running)}` }, "watch"), element("button", { type: "button", onclick: () => this.look({ run: seat.running }) }, "look here")) : ""),
     );

@@ -54,20 +54,18 @@ function predictions(run) {
 }
 
 async function refresh() {
+  if (!data("about").opened) return;
   try {
     sheet = await api(path);
   } catch (error) {
-    if (error.status !== 409) return toast(error.message, true);
-    $("start-card").hidden = false;
-    return undefined;
+    toast(error.message, true);
+    return;
   }
   receivedAt = performance.now();
-  $("start-card").hidden = true;
   if (!cards) build();
   sheet.steps.forEach((step, n) => cards[n].update(step));
   for (const card of cards) card.redraw?.();
   showProgress();
-  return undefined;
 }
 
 function build() {
@@ -116,11 +114,12 @@ function pointAt({ step }) {
   setTimeout(() => node.classList.remove("pointed"), 4000);
 }
 
+$("start-card").hidden = data("about").opened;
 $("open").addEventListener("click", async () => {
   if (await attempt(`${path}/open`)) location.reload(); // the server sends the texts with the page
 });
 addEventListener("online", refresh);
-document.addEventListener("input", () => showProgress());
+document.addEventListener("input", () => cards && showProgress());
 setInterval(tick, 1000);
 follow("/api/class/stream", "seat", (seat) => {
   seatName = seat.seat;
@@ -129,5 +128,6 @@ follow("/api/class/stream", "seat", (seat) => {
   const key = JSON.stringify([mine?.changed, mine?.opened, seat.frozen]);
   if (key === changed) return;
   changed = key;
+  if (mine?.opened && !data("about").opened) location.reload(); // it was opened in another tab
   refresh();
 });

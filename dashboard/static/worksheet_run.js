@@ -63,6 +63,7 @@ export class RunStep {
     this.button.hidden = step.by === "instructor";
     this.button.disabled = Boolean(step.locked);
     this.button.textContent = step.runs.length ? "Run again" : "Run";
+    this.button.className = done ? "" : "primary";
     this.showRuns();
     this.stop.hidden = run?.status !== "waiting" || step.by === "instructor";
     this.note.textContent = words(step, run);

@@ -16,7 +16,11 @@ export function frame(step, n) {
     const unit = step.points === 1 ? "point" : "points";
     return given === null || given === undefined ? `${step.points} ${unit}` : `${given} of ${step.points} ${unit}`;
   };
-  return { node, body, state: (name, given) => { node.dataset.state = name; points.textContent = worth(given); } };
+  const state = (name, given) => {
+    node.dataset.state = name;
+    points.textContent = worth(name === "open" ? null : given);
+  };
+  return { node, body, state };
 }
 
 export class TextStep {

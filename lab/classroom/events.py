@@ -69,7 +69,8 @@ class Opened(Event):
 class Answered(Event):
     """Record an answer. `passed` is None for a prediction, and for a text, which a person grades.
 
-    `runs` are the runs from which the right answer was measured, if it was.
+    `runs` are the runs from which the right answer was measured, if it was. `checker` is the
+    version of the lab that marked it.
     """
 
     kind: Literal["answer"] = "answer"
@@ -80,6 +81,7 @@ class Answered(Event):
     passed: bool | None
     points: int
     runs: dict[str, str] = {}
+    checker: str = ""
 
 
 class Figure(Part):
@@ -92,7 +94,8 @@ class Figure(Part):
 class Checked(Event):
     """Record that a check was evaluated on the runs `runs`: the id of a run for each run step.
 
-    `problem` says why the check could not be evaluated; it is empty if it could.
+    `problem` says why the check could not be evaluated; it is empty if it could. `checker` is the
+    version of the lab that marked it.
     """
 
     kind: Literal["check"] = "check"
@@ -104,6 +107,7 @@ class Checked(Event):
     points: int
     figures: tuple[Figure, ...] = ()
     problem: str = ""
+    checker: str = ""
 
 
 class Requested(Event):

@@ -1,4 +1,4 @@
-"""Grade a class from its files, and grade it again to see whether the same points come out.
+"""Read the grades of a class from its files, and mark it again to see whether they are the same.
 
 A submission is what one seat handed in for one worksheet: its answers, the runs that its checks
 looked at, each named by the digest of its files, and the version of the lab that marked each step.

@@ -16,6 +16,7 @@ from lab.classroom.lesson import Lesson, Place
 from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show, unknown
+from lab.run.version import present
 from lab.worksheets import planning
 from lab.worksheets.consistency import check_answer
 from lab.worksheets.evaluation import RunFiles
@@ -67,6 +68,7 @@ def _answer(
         passed=passed,
         points=points,
         runs=runs,
+        checker=present(),
     )
 
 
@@ -90,6 +92,7 @@ def checked(lesson: Lesson, at: Place, now: float, read: ReadRun) -> Checked | N
         points=mark.points,
         figures=tuple(of.Figure(text=name, value=value) for name, value in mark.verdict.figures),
         problem=mark.verdict.problem,
+        checker=present(),
     )
 
 

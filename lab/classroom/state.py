@@ -23,7 +23,7 @@ class StepWork:
 
     `wrong` counts wrong tries, and `wrong_at` is the time of the last one. `passed` is None while
     nothing was marked. `runs` are those on which a check was evaluated last. `graded` and `comment`
-    come from a person.
+    come from a person. `checker` is the version of the lab that marked it.
     """
 
     answer: Answer | None = None
@@ -37,6 +37,7 @@ class StepWork:
     problem: str = ""
     graded: int | None = None
     comment: str = ""
+    checker: str = ""
 
 
 @dataclass
@@ -200,7 +201,7 @@ class ClassState:
                 if problem:
                     return
         step.tries += 1
-        step.passed, step.points = event.passed, event.points
+        step.passed, step.points, step.checker = event.passed, event.points, event.checker
         if event.passed is False:
             step.wrong += 1
             step.wrong_at = event.at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from lab import __version__
 from lab.run.manifest import commit
@@ -15,10 +14,10 @@ def present() -> str:
     return _text(__version__, commit())
 
 
-def made_by(versions: Mapping[str, Any]) -> str:
+def made_by(versions: Mapping[str, str | None]) -> str:
     """Return the version of the lab in the field `versions` of a manifest, in the same form."""
     return _text(versions.get("lab"), versions.get("commit"))
 
 
-def _text(number: Any, made_at: Any) -> str:
+def _text(number: str | None, made_at: str | None) -> str:
     return f"{number} ({made_at})" if made_at else str(number)
