@@ -13,12 +13,11 @@ from flask import Blueprint, Response, current_app, g, redirect, render_template
 from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import handout, markdown, network_api, view
+from dashboard import handout, markdown, network_api
 from dashboard.classroom.instructor_api import join_path, qr_svg
 from dashboard.classroom.requests import room
-from dashboard.classroom.run_api import seen
+from dashboard.classroom.run_api import seen, shown
 from dashboard.errors import Problem
-from dashboard.http import store
 from dashboard.pages import plotly as plotly_file
 from dashboard.pages import with_code
 from lab.classroom import grade_table, grades
@@ -72,7 +71,7 @@ def run(id: str) -> str:
     return render_template(
         "class_run.html",
         home="/seat" if g.seat else "/instructor",
-        run=view.run(store(), folder),
+        run=shown(found, folder),
         seat=g.seat,
         instructor=g.instructor,
         worksheet=f"/seat/{found.worksheet}#{found.step}",

@@ -30,7 +30,7 @@ CANVAS = {
     "Student": ("student", "name"),
     "ID": ("id", "canvas id"),
     "SIS User ID": ("sis user id", "student id", "id number", "idnumber"),
-    "SIS Login ID": ("sis login id", "login", "username", "email", "email address"),
+    "SIS Login ID": ("sis login id", "login", "username", "email", "e-mail", "email address"),
     "Section": ("section", "course"),
 }
 UNSAFE = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would take such a cell as a formula

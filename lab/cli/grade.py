@@ -59,7 +59,7 @@ def grade(
     With --again, everything is marked again from the answers and the runs' files; nothing is
     started. Exit code 4: a step gets other points, or a run has changed.
     """
-    found = folder.find(name)
+    found = folder.find(name, folder.CLASSES)
     state = grades.read_state(found)
     handed_in = grades.submissions(found, state)
     if table is not None:

@@ -1,0 +1,154 @@
+"""Grades: from the files alone, the same again, and each difference with its reason."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from class_clients import a_run, do
+from click.testing import CliRunner
+
+from lab.__main__ import cli
+from lab.classroom import folder, grade_table, grades, roster
+from lab.run.version import present
+
+
+@pytest.fixture
+def worked(app, ada, monkeypatch, class_folder, finished_run):
+    """A class in which Ada has 1 of 9 points for a prediction, 0 for a check that failed, 2 for a
+    choice, 1 for a number, and a text that nobody has graded."""
+    monkeypatch.setattr(folder, "CLASSES", class_folder.path.parent)
+    a_run(app, ada)
+    measured = json.loads((finished_run / "result.json").read_text())["throughput_mbps"]
+    do(ada, "checks/enough")
+    for step, value in (("cause", "two"), ("rate", measured + 4321), ("words", "=1+1")):
+        assert do(ada, f"answers/{step}", value=value).json["saved"]
+    return class_folder
+
+
+def graded(*argv):
+    return CliRunner().invoke(cli, ["grade", "test", *argv])
+
+
+def test_grades_are_printed_and_the_same_again(worked):
+    assert graded().stdout.splitlines() == [
+        "seat  people  worksheet  points  of",
+        "s1    Ada     small           4   8",
+    ]
+    done = graded("--again")
+    assert (done.exit_code, done.stderr) == (0, "again: 4 marked steps, 0 differences\n")
+
+
+def test_a_submission_names_its_runs_by_digest_and_the_version_that_marked_it(worked):
+    (found,) = json.loads(graded("--json").stdout)
+    steps = {each["step"]: each for each in found["steps"]}
+    assert {each["checker"] for each in steps.values()} == {present()}
+    assert steps["rate"]["runs"]["both"]["run"] == "s1-small-both-1"
+    assert len(steps["rate"]["runs"]["both"]["digest"]) == 64
+    assert steps["words"] | {"answer": "=1+1", "passed": None, "points": 0} == steps["words"]
+
+
+def test_a_run_that_was_edited_and_points_that_were_edited_are_differences(worked):
+    path = worked.runs / "s1-small-both-1" / "result.json"
+    result = json.loads(path.read_text())
+    path.write_text(json.dumps(result | {"throughput_mbps": 9001}))
+    done = graded("--again")
+    assert done.exit_code == 4
+    assert [line.partition(", small, ")[2] for line in done.stdout.splitlines()[2:]] == [
+        "enough, rate: run s1-small-both-1: its files were changed after it had ended",
+        "enough: 0 points, now 1",
+        "rate: 1 points, now 0",
+    ]
+    path.write_text(json.dumps(result))
+    text = worked.journal.read_text()
+    worked.journal.write_text(text.replace('"passed":true,"points":2', '"passed":true,"points":1'))
+    assert "small, cause: 1 points, now 2" in graded("--again").stdout
+
+
+def test_a_run_that_is_lost_is_named(worked):
+    import shutil
+
+    shutil.rmtree(worked.runs / "s1-small-both-1")
+    done = graded("--again")
+    assert "run s1-small-both-1: its folder is missing" in done.stdout
+    assert "rate: 1 points, now 0" in done.stdout
+
+
+def test_another_version_of_the_checker_is_named(worked):
+    worked.journal.write_text(worked.journal.read_text().replace(present(), "0.0.9 (abc)"))
+    done = graded("--again")
+    assert (done.exit_code, f"marked by version 0.0.9 (abc), and again by {present()}") == (
+        0,
+        done.stderr.splitlines()[0],
+    )
+
+
+def test_points_by_hand_count_and_are_not_marked_again(worked, app, instructor):
+    body = {"seat": "s1", "worksheet": "small", "step": "words", "points": 3, "comment": "good"}
+    assert instructor.post("/api/instructor/grades", json=body).status_code == 200
+    assert graded().stdout.splitlines()[1].split()[-2:] == ["7", "8"]
+    assert graded("--again").exit_code == 0
+
+
+def test_runs_that_cannot_be_repeated_are_named(worked):
+    path = worked.runs / "s1-small-both-1" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["versions"] = {"lab": "0.0.9", "commit": "abc"}
+    path.write_text(json.dumps(manifest))
+    done = graded("--repeat-runs")
+    assert done.exit_code == 4
+    assert "repeat run s1-small-both-1: version 0.0.9 (abc) made it, and this is" in done.stdout
+
+
+def test_an_unknown_class_and_one_without_work_are_said_plainly(class_folder, monkeypatch):
+    monkeypatch.setattr(folder, "CLASSES", class_folder.path.parent)
+    class_folder.journal.touch()
+    assert graded().stdout == "class 'test': nobody has opened a worksheet\n"
+    assert CliRunner().invoke(cli, ["grade", "tets"]).exit_code == 2
+
+
+ROSTER = """name,First name,Last name,Student ID,E-Mail,Section
+Ada Lovelace,Ada,Lovelace,17,ada@example.edu,A
+"Bo Ek",Bo,"=cmd()",18,bo@example.edu,B
+"""
+
+
+def table(columns, worked, tmp_path, people):
+    path = tmp_path / "roster.csv"
+    path.write_text(ROSTER)
+    state = grades.read_state(worked)
+    handed_in = grades.submissions(worked, state)
+    listed = roster.from_csv(path)
+    text = grade_table.text(columns, worked.worksheets, handed_in, people, listed)
+    return list(csv.reader(io.StringIO(text)))
+
+
+def test_the_table_has_moodles_columns_and_a_line_for_each_person(worked, tmp_path):
+    people = {"s1": ["ada lovelace", "Bo Ek"], "s2": ["-Guest"]}
+    assert table("moodle", worked, tmp_path, people) == [
+        ["First name", "Last name", "ID number", "Email address", "Two paths", "Total"],
+        ["Ada", "Lovelace", "17", "ada@example.edu", "4", "4"],
+        ["Bo", "'=cmd()", "18", "bo@example.edu", "4", "4"],
+        ["'-Guest", "", "", "", "", "0"],
+    ]
+
+
+def test_the_table_has_canvas_columns_and_the_points_that_can_be_had(worked, tmp_path):
+    assert table("canvas", worked, tmp_path, {"s1": ["Ada Lovelace"]}) == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Two paths"],
+        ["    Points Possible", "", "", "", "", "8"],
+        ["Ada Lovelace", "", "17", "ada@example.edu", "A", "4"],
+    ]
+
+
+def test_the_table_is_for_the_instructor_and_is_the_commands(
+    worked, app, ada, instructor, tmp_path
+):
+    page = instructor.get("/instructor/grades.csv?columns=canvas")
+    assert page.mimetype == "text/csv"
+    assert graded("--csv", str(tmp_path / "a.csv"), "--columns", "canvas").exit_code == 0
+    assert (tmp_path / "a.csv").read_text() == page.text
+    assert instructor.get("/instructor/grades.csv?columns=x").status_code == 422
+    assert ada.get("/instructor/grades.csv").status_code == 302

@@ -1,0 +1,77 @@
+"""The pages of a class, without a browser: who gets which, and what is not on them."""
+
+from __future__ import annotations
+
+import pytest
+from class_clients import a_run, join, projector_of
+
+SECRET = (
+    *("the-hint-of-the-check", "the-reason-of-the-check", "9000.125"),
+    *("the-hint-of-the-question", "the-reason-of-the-question", "the-words-of-the-solution"),
+    *("the-hint-of-the-number", "4321.0625", "1234.5625", "the-name-of-a-mistake"),
+)
+
+
+def test_the_join_page_knows_the_code_of_the_link_and_leads_on_with_a_seat(app, ada):
+    page = app.test_client().get("/?code=ABC<b>&x=1").text
+    assert 'value="ABC&lt;b&gt;"' in page
+    assert "plain HTTP" in page
+    assert ada.get("/").headers["Location"] == "/seat"
+
+
+def test_pages_need_their_role(app, ada, instructor):
+    guest, projector = app.test_client(), projector_of(app)
+    for path in ("/seat", "/seat/small", "/class/runs/x", "/instructor", "/projector"):
+        assert guest.get(path).headers["Location"] == "/", path
+    for path in ("/instructor", "/projector", "/instructor/print/small"):
+        assert ada.get(path).headers["Location"] == "/", path
+    assert projector.get("/projector").status_code == 200
+    assert instructor.get("/instructor").status_code == 200
+    assert "Two paths" in instructor.get("/instructor/print/small").text
+
+
+def test_a_worksheet_shows_its_texts_when_it_is_open(app, ada, bo):
+    opened, closed = ada.get("/seat/small").text, bo.get("/seat/small").text
+    assert "<h2>Two paths</h2>" in opened
+    assert '<svg xmlns="http://www.w3.org/2000/svg" class="net"' in opened
+    assert "<h2>Two paths</h2>" not in closed
+    assert "Open the worksheet" in closed
+    assert ada.get("/seat/other").status_code == 404
+
+
+def test_a_run_has_a_page_for_those_who_may_see_it(app, ada, bo, instructor):
+    run = a_run(app, ada)
+    assert ada.get(f"/class/runs/{run}").status_code == 200
+    assert "/seat/small#both" in ada.get(f"/class/runs/{run}").text
+    assert instructor.get(f"/class/runs/{run}").status_code == 200
+    assert bo.get(f"/class/runs/{run}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/seat", "/seat/small", "/class/runs/{run}", "/projector"])
+def test_no_page_of_a_student_or_projector_holds_what_is_secret(app, ada, path):
+    run = a_run(app, ada)
+    client = projector_of(app) if path == "/projector" else ada
+    page = client.get(path.format(run=run))
+    assert page.status_code == 200
+    assert [each for each in SECRET if each in page.text] == []
+    keys = app.extensions["room"].folder.settings
+    assert keys.instructor_key not in page.text
+    assert keys.secret not in page.text
+
+
+def test_names_are_escaped(app, instructor):
+    client = join(app, "<img src=x>")
+    client.post("/api/class/worksheets/small/open", json={})
+    run = a_run(app, client)
+    for who, path in (
+        (client, "/seat"),
+        (client, f"/class/runs/{run}"),
+        (instructor, "/instructor"),
+    ):
+        assert "<img src=x" not in who.get(path).text
+
+
+def test_the_script_of_the_charts_is_there(app, ada):
+    page = ada.get("/seat/small").text
+    address = page[page.index("/plotly/") :].partition('"')[0]
+    assert app.test_client().get(address).status_code == 200
