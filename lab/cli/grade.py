@@ -18,6 +18,7 @@ from lab.cli.own_files import with_option
 from lab.errors import LabError, RequestError
 from lab.results.tables import text_table
 from lab.run.version import present
+from lab.scenario import engine_table
 
 
 @click.command()
@@ -109,13 +110,16 @@ def _repeated(
     """Repeat each simulated run by which something was marked; yield a line for each with other
     bytes, and for each that cannot be repeated."""
     used = {run.id: run for each in handed_in for run in grades.runs_used(state, each)}
+    simulated = [each for each in used.values() if not engine_table.entry(each.engine).real_time]
     same = 0
-    for run in used.values():
+    for run in simulated:
         if line := _repeat(found, run):
             yield line
         else:
             same += 1
-    click.echo(f"repeated: {same} of {len(used)} runs have the same bytes", err=True)
+    left_out = len(used) - len(simulated)
+    note = f"; {left_out} of the emulation left out" if left_out else ""
+    click.echo(f"repeated: {same} of {len(simulated)} runs have the same bytes{note}", err=True)
 
 
 def _repeat(found: ClassFolder, run: ClassRun) -> str:
