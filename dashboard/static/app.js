@@ -62,7 +62,15 @@ export const verified = (doc) =>
       ? "verified"
       : "NOT verified";
 
-export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// The value of a colour of lab.css. They are kept, because charts need many for each frame.
+const colours = new Map();
+const forgetColours = () => colours.clear();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", forgetColours);
+export function css(name) {
+  if (!colours.has(name))
+    colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return colours.get(name);
+}
 
 export function dark() {
   const chosen = document.documentElement.dataset.theme;
@@ -85,6 +93,7 @@ function changeTheme() {
   const next = dark() ? "light" : "dark";
   document.documentElement.dataset.theme = next;
   localStorage.setItem("theme", next);
+  forgetColours();
   document.dispatchEvent(new Event("theme"));
 }
 

@@ -1,10 +1,12 @@
 // Draw charts and extend them while a run is running. The server sends the figures; this file
 // appends new frames, marks events, redraws and shows tables.
 import { fillLegend } from "./chart_legend.js";
+import { keep } from "./event_memory.js";
 import { markLayout, tickTraces } from "./chart_marks.js";
 import { attach } from "./chart_time.js";
 import { css, dark, element } from "./app.js";
 import { bands, hasMany, heatMap, isRelated, split } from "./many_lines.js";
+import { moveLines, windowed } from "./live_lines.js";
 import { selected } from "./selection.js";
 import { thin, valueTable } from "./series.js";
 import { TimeView } from "./time_view.js";
@@ -31,6 +33,8 @@ const DARK = [
 ];
 const MOST_POINTS = 1200; // of a line; with more, it is thinned to half
 const WINDOW_S = 60; // of a running run; a finished run is shown whole
+const STEP_S = 10; // by which the window of a running run moves
+const LAID_OUT_MS = 4000; // so long only the lines of a running run move
 const SLOWEST_MS = 500; // between two redraws
 const FASTEST_MS = 200;
 const CONFIG = {
@@ -40,6 +44,9 @@ const CONFIG = {
   doubleClick: false, // a double click shows the whole run in all charts
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
+
+// Events outside the range are not drawn: a chart that is live for hours has many.
+const within = ([from, to] = [-Infinity, Infinity]) => (event) => event.t >= from && event.t <= to;
 
 export const colour = (n) => (n < 0 ? "#8b949c" : (dark() ? DARK : LIGHT)[n % LIGHT.length]);
 
@@ -145,6 +152,7 @@ export class Charts {
     heat.addEventListener("click", () => {
       const wanted = heat.getAttribute("aria-pressed") === "false";
       heat.setAttribute("aria-pressed", String(wanted));
+      card.laid = null;
       this.draw(card);
     });
     this.box.append(node);
@@ -181,10 +189,10 @@ export class Charts {
   }
 
   mark(event) {
-    if (event.mark === "line") this.marks.push(event);
-    else if (event.mark === "tick") this.ticks.push(event);
+    if (event.mark === "line") keep(this.marks, event, this.live);
+    else if (event.mark === "tick") keep(this.ticks, event, this.live);
     else return;
-    for (const card of this.cards.values()) card.dirty = true;
+    for (const card of this.cards.values()) Object.assign(card, { dirty: true, laid: null });
     this.redrawSoon();
   }
 
@@ -220,18 +228,44 @@ export class Charts {
   }
 
   plot(card) {
+    const range = this.rangeOf(card);
+    const moving = this.live && !this.paused;
+    if (moving && this.isLaidOut(card, range) && this.move(card, range)) return;
+    this.layOut(card, range);
+    card.laid.until = moving ? performance.now() + LAID_OUT_MS : 0;
+  }
+
+  isLaidOut({ laid }, range) {
+    return laid && performance.now() < laid.until && laid.range === String(range);
+  }
+
+  // Move the lines of the last layout; return false if that is not possible.
+  move(card, range) {
+    return card.laid.asHeatMap || moveLines(card.plot, this.lines(card.laid, range));
+  }
+
+  layOut(card, range) {
     card.heat.hidden = !hasMany(card.traces);
     const asHeatMap = !card.heat.hidden && card.heat.getAttribute("aria-pressed") === "true";
-    const layout = this.layoutOf(card, asHeatMap);
+    const layout = this.layoutOf(card, range, asHeatMap);
+    const inside = within(layout.xaxis.range);
     const related = this.related();
+    const done = this.transfers?.doneAt(related) ?? null;
+    Object.assign(layout, markLayout(this.marks.filter(inside), colour, done));
     const { shown, others } = split(card.traces, related);
+    card.laid = { range: String(range), asHeatMap, shown, others, related };
     const traces = asHeatMap
       ? [heatMap(card.traces, css("--bg"), css("--accent"))]
-      : [...bands(others, css("--band")), ...this.emphasised(shown, related), ...tickTraces(this.ticks)];
+      : [...this.lines(card.laid, range), ...tickTraces(this.ticks.filter(inside))];
     Plotly.react(card.plot, traces, layout, CONFIG);
     if (!card.cursor) attach(card, this.view, () => this.live);
     const upper = new Set(others.filter((trace) => (trace.yaxis ?? "y") === "y"));
     fillLegend(card.legend, asHeatMap ? [] : shown, upper.size, this.transfers);
+  }
+
+  lines({ shown, others, related }, range) {
+    const part = (traces) => (this.live ? traces.map((trace) => windowed(trace, range)) : traces);
+    return [...bands(part(others), css("--band")), ...this.emphasised(part(shown), related)];
   }
 
   // The lines of the selection are wider and the others fade, if the chart has lines of it.
@@ -251,7 +285,7 @@ export class Charts {
   // Redraw all cards; visible ones at once if the charts are paused.
   refresh() {
     for (const card of this.cards.values()) {
-      card.dirty = true;
+      Object.assign(card, { dirty: true, laid: null });
       if (this.paused && card.visible) this.draw(card);
     }
     this.redrawSoon();
@@ -277,17 +311,21 @@ export class Charts {
     this.refresh();
   }
 
-  layoutOf(card, asHeatMap) {
+  rangeOf({ layout: { xaxis } }) {
+    if (this.view.zoom) return [...this.view.zoom];
+    if (!this.live || !xaxis.range) return xaxis.range;
+    const from = STEP_S * Math.max(0, Math.ceil((this.t - WINDOW_S) / STEP_S));
+    return from ? [from, from + WINDOW_S] : [0, Math.min(WINDOW_S, xaxis.range[1])];
+  }
+
+  layoutOf(card, range, asHeatMap) {
     const ink = css("--ink"),
       grid = css("--grid");
-    const done = this.transfers?.doneAt(this.related()) ?? null;
-    const layout = { ...structuredClone(card.layout), ...markLayout(this.marks, colour, done) };
+    const layout = structuredClone(card.layout);
     layout.datarevision = ++card.revision;
     layout.showlegend = false;
     layout.margin = { ...layout.margin, t: 12 };
-    if (this.view.zoom) layout.xaxis.range = [...this.view.zoom];
-    else if (this.live && this.t > WINDOW_S) layout.xaxis.range = [this.t - WINDOW_S, this.t];
-    else if (this.live && layout.xaxis.range[1] > WINDOW_S) layout.xaxis.range = [0, WINDOW_S];
+    layout.xaxis.range = range;
     layout.xaxis.uirevision = String(this.view.zoom);
     layout.hovermode = asHeatMap ? "closest" : this.live && !this.paused ? false : "x unified";
     layout.hoverlabel = { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: ink } };
@@ -295,7 +333,7 @@ export class Charts {
     layout.font = { ...layout.font, color: ink, family: "system-ui, sans-serif" };
     for (const axis of ["xaxis", "yaxis", "yaxis2"])
       if (layout[axis])
-        Object.assign(layout[axis], { gridcolor: grid, linecolor: grid, zeroline: false });
+        Object.assign(layout[axis], { gridcolor: grid, linecolor: grid, zeroline: false, tickangle: 0 });
     for (const axis of ["yaxis", "yaxis2"]) if (layout[axis]) layout[axis].fixedrange = true;
     if (this.ticks.length)
       layout.yaxis9 = {

@@ -1,42 +1,60 @@
-// The event log of a run: the latest event is the first row.
+// The event log of a run: the latest event is the first row. A page that is open for hours keeps the
+// latest events of each kind, and the table has few rows at first.
 import { element, number } from "./app.js";
+import { keep } from "./event_memory.js";
 
-const MOST_ROWS = 2000;
+const ROWS = 40;
+const MORE_ROWS = 200; // for each click
 
 export class EventLog {
-  constructor(table, showAll) {
+  // `showAll` is the checkbox; `live()` says whether the run is running.
+  constructor(table, showAll, live) {
     this.body = table.tBodies[0];
-    this.showAll = showAll; // the checkbox
-    this.clear();
+    Object.assign(this, { showAll, live });
     this.about = null; // show only events about one of these; null: about anything
+    this.note = element("span", { class: "help" });
+    this.older = element("button", { type: "button" }, "Show older events");
+    this.older.addEventListener("click", () => {
+      this.most += MORE_ROWS;
+      this.draw();
+    });
+    table.parentElement.after(element("p", { class: "older" }, this.older, this.note));
+    this.clear();
     showAll.addEventListener("change", () => this.filter(this.about));
   }
 
   filter(about) {
     this.about = about;
-    for (const row of this.body.rows) row.hidden = this.hides(row);
+    this.most = ROWS;
+    this.draw();
   }
 
-  hides(row) {
-    if (row.quiet && !this.showAll.checked) return true;
-    return this.about !== null && !row.about.some((name) => this.about.has(name));
+  shows(event) {
+    if (event.quiet && !this.showAll.checked) return false;
+    return this.about === null || (event.about ?? []).some((name) => this.about.has(name));
   }
 
   clear() {
-    this.known = new Set();
+    this.events = [];
+    this.latest = 0; // the number of the latest event
     this.orders = new Map(); // the last orders about each subject
     this.marks = 0;
-    this.body.replaceChildren();
+    this.most = ROWS;
+    this.draw();
   }
 
   // Add an event and number its mark; return false if the log has it already.
   add(event) {
-    if (this.known.has(event.n)) return false;
-    this.known.add(event.n);
+    if (event.n <= this.latest) return false;
+    this.latest = event.n;
     if (this.changesNothing(event)) Object.assign(event, { quiet: true, mark: "none" });
     if (event.mark === "line") event.number = ++this.marks;
-    this.body.prepend(this.row(event));
-    while (this.body.rows.length > MOST_ROWS) this.body.lastElementChild.remove();
+    keep(this.events, event, this.live());
+    if (this.shows(event)) {
+      this.body.prepend(row(event));
+      if (this.body.rows.length > this.most) this.body.lastElementChild.remove();
+    }
+    this.showNote();
     return true;
   }
 
@@ -48,19 +66,32 @@ export class EventLog {
     return event.orders === before;
   }
 
-  row(event) {
-    const badge = event.number ? element("span", { class: "badge" }, String(event.number)) : "";
-    const row = element(
-      "tr",
-      { "data-kind": event.kind, class: event.ok ? "" : "bad" },
-      element("td", { class: "num" }, badge),
-      element("td", { class: "num" }, number(event.t, 1)),
-      element("td", {}, event.word),
-      element("td", {}, event.title),
-      element("td", {}, event.reason),
-    );
-    Object.assign(row, { quiet: event.quiet, about: event.about ?? [] });
-    row.hidden = this.hides(row);
-    return row;
+  draw() {
+    const shown = this.events.filter((event) => this.shows(event)).slice(-this.most);
+    this.body.replaceChildren(...shown.reverse().map(row));
+    this.showNote();
   }
+
+  showNote() {
+    const all = this.events.filter((event) => this.shows(event)).length;
+    this.older.hidden = all <= this.body.rows.length;
+    const text =
+      this.latest > this.events.length
+        ? "Events that are older still are in events.jsonl. This page shows them when the run is over."
+        : "";
+    if (this.note.textContent !== text) this.note.textContent = text;
+  }
+}
+
+function row(event) {
+  const badge = event.number ? element("span", { class: "badge" }, String(event.number)) : "";
+  return element(
+    "tr",
+    { "data-kind": event.kind, class: event.ok ? "" : "bad" },
+    element("td", { class: "num" }, badge),
+    element("td", { class: "num" }, number(event.t, 1)),
+    element("td", {}, event.word),
+    element("td", {}, event.title),
+    element("td", {}, event.reason),
+  );
 }

@@ -14,7 +14,7 @@ import { Transfers } from "./transfers.js";
 
 let run = data("run");
 const path = `/api/runs/${encodeURIComponent(run.id)}`;
-const log = new EventLog($("log"), $("all-events"));
+const log = new EventLog($("log"), $("all-events"), () => !run.state.over);
 const lesson = new Lesson(path, run);
 const pace = new Pace();
 const transfers = new Transfers(run.transfers);
@@ -44,7 +44,6 @@ async function load() {
   charts.ticks = [];
   log.clear();
   lesson.clear();
-  page.clear();
   transfers.clear();
   for (const event of found.events) eventArrived(event, true);
   charts.set(found.figures);

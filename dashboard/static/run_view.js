@@ -12,7 +12,6 @@ export class RunView {
   // `run()` and `charts()` are the run and the charts of the page.
   constructor({ path, run, charts, log }) {
     Object.assign(this, { path, run, charts, log });
-    this.events = [];
     this.last = null; // the latest sample
     this.view = new TimeView({ address: true });
     this.frames = new Frames(path);
@@ -25,7 +24,7 @@ export class RunView {
       threshold,
     });
     this.bar = new TimeBar($("time"), this.view, {
-      events: () => this.events,
+      events: () => log.events,
       reached: () => this.last?.t ?? 0,
       duration: () => (run().state.over && this.last ? this.last.t : run().duration_s),
       live: () => !run().state.over,
@@ -55,12 +54,7 @@ export class RunView {
     return this.map.related();
   }
 
-  clear() {
-    this.events = [];
-  }
-
   event(event) {
-    if (!event.quiet || event.kind === "subflow") this.events.push(event);
     if (this.view.t === null) this.map.follow(event);
   }
 
@@ -73,7 +67,7 @@ export class RunView {
   // Show the network at the time of the page, and what happened around it.
   async showTime() {
     const { t, playing } = this.view;
-    const events = this.events.filter((event) => t === null || event.t <= t + 1e-6);
+    const events = this.log.events.filter((event) => t === null || event.t <= t + 1e-6);
     if (this.map.drawing) this.map.restart(events);
     this.showWords(t, playing);
     const query = new URLSearchParams({ width: this.map.width ?? 860 });
@@ -97,7 +91,7 @@ export class RunView {
     if (t === null || playing) return;
     const users = this.charts().cards.get("users")?.traces ?? [];
     $("around-title").textContent = `Around ${number(t, 1)} s`;
-    $("around-list").replaceChildren(...around(t, this.events, users));
+    $("around-list").replaceChildren(...around(t, this.log.events, users));
   }
 
   showLabels() {

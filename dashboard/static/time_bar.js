@@ -10,7 +10,7 @@ export class TimeBar {
   constructor(box, view, { events, reached, duration, live }) {
     Object.assign(this, { box, view, events, reached, duration, live });
     this.range = element("input", { type: "range", min: 0, step: "any", "aria-label": "Time of the page" });
-    this.marks = element("div", { class: "rail-marks", "aria-hidden": "true" });
+    [this.marks, this.paths] = rail();
     this.zoomed = element("div", { class: "zoomed", "aria-hidden": "true" });
     this.text = element("output");
     this.play = button("Replay", "Replay the run from here", () => this.toggle());
@@ -79,18 +79,10 @@ export class TimeBar {
     const key = `${events.length} ${Math.round(end)}`;
     if (this.marks.dataset.shown === key) return;
     this.marks.dataset.shown = key;
-    const places = new Map(); // one mark for each pixel or so, lines in front
-    for (const event of events) {
-      const place = ((100 * event.t) / end).toFixed(1);
-      if (event.mark === "line" || !places.has(place)) places.set(place, event.mark);
+    for (const [mark, path] of Object.entries(this.paths)) {
+      const places = events.filter((event) => event.mark === mark).map((event) => (100 * event.t) / end);
+      path.setAttribute("d", [...new Set(places.map((each) => `M${each.toFixed(1)} 0v1`))].join(""));
     }
-    this.marks.replaceChildren(
-      ...[...places].map(([place, mark]) => {
-        const each = element("i", { class: mark });
-        each.style.left = `${place}%`;
-        return each;
-      }),
-    );
   }
 
   keyPressed(event) {
@@ -148,6 +140,19 @@ export class TimeBar {
     this.view.go(null);
     this.show();
   }
+}
+
+// All marks are two paths, so that the page does not grow with the run.
+function rail() {
+  const made = (name) => document.createElementNS("http://www.w3.org/2000/svg", name);
+  const marks = made("svg");
+  const attributes = { class: "rail-marks", viewBox: "0 0 100 1", preserveAspectRatio: "none" };
+  for (const [name, value] of Object.entries({ ...attributes, "aria-hidden": "true" }))
+    marks.setAttribute(name, value);
+  const paths = { tick: made("path"), line: made("path") };
+  for (const [mark, path] of Object.entries(paths)) path.setAttribute("class", mark);
+  marks.append(paths.tick, paths.line);
+  return [marks, paths];
 }
 
 const button = (text, title, act) =>

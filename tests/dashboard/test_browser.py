@@ -5,26 +5,15 @@ No request leaves this machine.
 
 from __future__ import annotations
 
-import os
-import shutil
+from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
 import pytest
 
-CHROMIUM = (
-    os.environ.get("CHROMIUM_PATH") or shutil.which("chromium") or shutil.which("chromium-browser")
-)
-QUIET = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-domain-reliability",
-    "--disable-sync",
-    "--disable-default-apps",
-    "--no-first-run",
-]
+from lab.errors import MachineLacks
+from lab.evaluation.bench.browser import browser
+
+PATIENCE_MS = 120_000  # for each step, on a machine that does much else
 POINTS = """() => {
   const plots = [...document.querySelectorAll('#chart-tiers .plot')];
   return Math.max(0, ...plots.map(plot => (plot.data ?? [{x: []}])[0].x.length));
@@ -42,22 +31,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.whole]
 @pytest.fixture
 def page(address):
     """A browser page; the test fails if it sends a request to another machine or logs an error."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        pytest.skip(
-            "THE BROWSER TEST DID NOT RUN: playwright is missing. "
-            "Try: python -m pip install -r requirements-dev.txt"
-        )
-    if not CHROMIUM:
-        pytest.skip(
-            "THE BROWSER TEST DID NOT RUN: chromium is missing. "
-            "Try: sudo apt install chromium, or set CHROMIUM_PATH"
-        )
     outside, broken = [], []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        page = browser.new_page(viewport={"width": 1280, "height": 1400})
+    with started() as opened:
+        page = opened.new_page(viewport={"width": 1280, "height": 1400})
+        page.set_default_timeout(PATIENCE_MS)
         page.on("request", lambda request: _note_outside(outside, request.url))
         page.on("pageerror", lambda error: broken.append(str(error)))
         page.on(
@@ -65,9 +42,19 @@ def page(address):
             lambda message: broken.append(message.text) if message.type == "error" else None,
         )
         yield page
-        browser.close()
     assert outside == []
     assert broken == []
+
+
+@contextmanager
+def started():
+    """Start a browser, or skip the test loudly."""
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(browser())
+        except MachineLacks as missing:
+            pytest.skip(f"THE BROWSER TEST DID NOT RUN: {missing}")
+        yield opened
 
 
 def _note_outside(outside, url):

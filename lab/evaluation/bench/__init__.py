@@ -29,6 +29,12 @@ class_30_all_run_s
     a class of 30 seats, each with a live page and a run at real-time pace: how late a page shows a
     sample, how long an answer takes to be saved, requests that were lost, memory of the server with
     all runs, and the time until all runs were going on
+page_60_lines_cpu_share, page_60_lines_paints_per_s
+    share of one processor that all processes of a browser use while the page of a running run shows
+    more than 60 lines at two samples a second, and how often it paints them
+page_hour_heap_growth, page_hour_nodes_growth, page_hour_listeners_growth
+    growth of the JavaScript heap, the DOM nodes and the event listeners of a live page from its
+    10th to its 60th minute, as shares
 vm_first_sample_s
     from the command `run --engine mininet --vm` to the first sample
 emulated_mbps_per_processor
@@ -45,6 +51,7 @@ from statistics import median
 
 from lab.errors import RequestError, unknown
 from lab.evaluation.bench import boots, classes, runs, strategies, viewers
+from lab.evaluation.bench import boots, page, runs, strategies, viewers
 
 
 @dataclass(frozen=True)
@@ -52,29 +59,28 @@ class Measure:
     """Describe one measurement. `once` measures and returns one value for each figure in `names`.
 
     The measurement is repeated `repeats` times. `emulation` is True if it needs the virtual
-    machine.
+    machine, and `on_request` if it is measured only by its name.
     """
 
     names: tuple[str, ...]
     once: Callable[[], tuple[float, ...]]
     repeats: int = 5
     emulation: bool = False
+    on_request: bool = False
 
 
 def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[str, float]]:
     """Measure all figures, or only those of `name`. Yield the name and the median of each.
 
-    `name` is a figure, or the first words of the names of several, such as class_30.
-
-    Figures that need the emulation are left out, unless `emulation` is True or `name` is such a
-    figure. Raise `RequestError` if no figure has the name `name`.
+    `name` is a figure, or the first words of the names of several, such as class_30. Without `name`, the figures that take an hour are left out, and those that need the emulation
+    unless `emulation` is True. Raise `RequestError` if no figure has the name `name`.
     """
     known = [each for each in MEASURES if any(_is_meant(own, name) for own in each.names)]
     if not known:
         names = [name for each in MEASURES for name in each.names]
         raise RequestError(f"bench: figure {unknown(name, names)}")
     for each in known:
-        if each.emulation and not emulation and name is None:
+        if name is None and (each.on_request or (each.emulation and not emulation)):
             continue
         rows = [each.once() for _ in range(each.repeats)]
         for own, values in zip(each.names, zip(*rows, strict=True), strict=True):
@@ -121,6 +127,13 @@ MEASURES = (
         ),
         classes.class_of_30,
         1,
+    ),
+    Measure(("page_60_lines_cpu_share", "page_60_lines_paints_per_s"), page.many_lines, 1),
+    Measure(
+        ("page_hour_heap_growth", "page_hour_nodes_growth", "page_hour_listeners_growth"),
+        page.hour,
+        1,
+        on_request=True,
     ),
     Measure(("vm_first_sample_s",), runs.vm_first_sample_s, 3, emulation=True),
     Measure(("emulated_mbps_per_processor",), runs.emulated_mbps_per_processor, 3, emulation=True),

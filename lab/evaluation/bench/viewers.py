@@ -3,59 +3,22 @@ server."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 from urllib.request import urlopen
 
+from lab.evaluation.bench.server import dashboard
 from lab.run.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
-from lab.run.manifest import ROOT
 from lab.run.recorder import Recorder
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
 
 VIEWERS, FRAMES, FRAMES_PER_S = 40, 100, 10
 DEMO = "testbed_wifi_lte"
-SERVER = """
-import sys, threading, time
-from pathlib import Path
-from dashboard import create_app
-from dashboard.serve import listen, server
-sock = listen(None)
-waitress = server(create_app({"RUNS": Path(sys.argv[1])}), sock)
-threading.Thread(target=waitress.run, daemon=True).start()
-print(sock.getsockname()[1], flush=True)
-for line in sys.stdin:
-    print(time.process_time(), flush=True)
-"""
-
-
-@contextmanager
-def _dashboard(runs: Path) -> Iterator[tuple[str, Callable[[], float]]]:
-    """Start a dashboard in a new process. Yield its URL and a function that returns the CPU time in
-    s that this process has used."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(runs)], cwd=ROOT, **pipes)  # type: ignore[call-overload]
-
-    def answer() -> bytes:
-        return bytes(process.stdout.readline())
-
-    def spent_s() -> float:
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-        return float(answer())
-
-    try:
-        yield f"http://127.0.0.1:{int(answer())}", spent_s
-    finally:
-        process.communicate()
 
 
 def viewers() -> tuple[float, float]:
@@ -84,7 +47,7 @@ def viewers() -> tuple[float, float]:
         folder = Path(made, "runs", "watched")
         folder.mkdir(parents=True)
         recorder = Recorder(folder, loaded, "sim")
-        with _dashboard(folder.parent) as (url, spent_s):
+        with dashboard(folder.parent) as (url, spent_s):
             watching = [
                 pool.submit(watch, f"{url}/api/runs/watched/stream") for _ in range(VIEWERS)
             ]
