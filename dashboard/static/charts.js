@@ -113,10 +113,16 @@ export class Charts {
   card(each) {
     const plot = element("div", {
       class: "plot",
-      role: "img",
+      role: "group",
       "aria-label": `${each.title}. The button Table shows the values.`,
     });
-    const table = element("div", { class: "scroll", hidden: true });
+    const table = element("div", {
+      class: "scroll",
+      role: "region",
+      "aria-label": `Values of ${each.title}`,
+      tabindex: 0,
+      hidden: true,
+    });
     const button = element("button", { type: "button", "aria-pressed": "false" }, "Table");
     const heat = element("button", { type: "button", "aria-pressed": "false", hidden: true }, "Heat map");
     const legend = element("ul", { class: "lines", "aria-label": `Lines of ${each.title}` });

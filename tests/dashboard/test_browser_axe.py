@@ -10,6 +10,14 @@ from test_browser import page, until  # noqa: F401  # the fixture `page`
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 TALL = {"width": 1280, "height": 3200}  # charts outside the window are not drawn
+PAGES = (
+    "/",
+    "/scenarios/testbed_wifi_lte",
+    "/scenarios/thirty_users",
+    "/runs",
+    "/glossary",
+    "/runs/unknown",
+)
 DRAWN = "() => document.querySelectorAll('#charts .plot .main-svg').length"
 
 
@@ -21,49 +29,40 @@ def check(page, state):  # noqa: F811
     assert not faults, f"{state}: {faults}"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/scenarios/testbed_wifi_lte",
-        "/scenarios/thirty_users",
-        "/runs",
-        "/glossary",
-        "/runs/unknown",
-    ],
-)
-def test_pages_without_charts(page, address, path):  # noqa: F811
+def test_pages_without_charts(page, address):  # noqa: F811
     page.route("**/runs/unknown", lambda each: each.fulfill(response=each.fetch(), status=200))
-    page.goto(f"{address}{path}")
-    page.wait_for_load_state("networkidle")
-    for summary in page.query_selector_all("details:not([open]) > summary"):
-        if summary.is_visible():
-            summary.click()
-    check(page, path)
+    for path in PAGES:
+        page.goto(f"{address}{path}")
+        page.wait_for_load_state("networkidle")
+        for summary in page.query_selector_all("details:not([open]) > summary"):
+            if summary.is_visible():
+                summary.click()
+        check(page, path)
 
 
 def test_the_page_of_a_finished_run(page, address):  # noqa: F811
     page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/metered")
-    until(page, lambda: page.evaluate(DRAWN) > 4, 20)
+    until(page, lambda: page.evaluate(DRAWN) > 4)
     page.click("#network details summary")
     page.click("#labels")
     check(page, "finished")
     page.evaluate("location.hash = 'zoom=5-10&t=7&select=user:ue3'")
-    until(page, lambda: page.locator("#around li").count() > 0, 10)
+    until(page, lambda: page.locator("#around li").count() > 0)
     page.click("#all-events")
     page.click("#chart-users button:has-text('Table')")
     check(page, "zoomed, with a time and a selection")
+    page.set_viewport_size({"width": 390, "height": 3200})
+    check(page, "on a telephone")
 
 
 def test_the_page_of_a_running_run(page, address, running_run):  # noqa: F811
     page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/{running_run}")
-    until(page, lambda: page.evaluate(DRAWN) > 4, 20)
+    until(page, lambda: page.evaluate(DRAWN) > 4)
     page.click("#try button >> nth=0")
-    until(page, lambda: page.locator("#log .badge").count() > 0, 20)
-    for summary in page.query_selector_all("#controls details:not([open]) > summary"):
-        summary.click()
+    until(page, lambda: page.locator("#log .badge").count() > 0)
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     check(page, "live")
 
 
@@ -72,6 +71,6 @@ def test_compared_runs_and_groups(page, address, runs):  # noqa: F811
     page.set_viewport_size(TALL)
     for ids in ("plain,metered", "plain,second,metered"):
         page.goto(f"{address}/compare?runs={ids}")
-        until(page, lambda: page.evaluate(DRAWN) > 2, 20)
-        until(page, lambda: page.locator("#metrics tbody tr").count() > 0, 20)
+        until(page, lambda: page.evaluate(DRAWN) > 2)
+        until(page, lambda: page.locator("#metrics tbody tr").count() > 0)
         check(page, f"compare {ids}")

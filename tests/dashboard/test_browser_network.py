@@ -11,6 +11,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from axe import serious_faults
 from test_browser import page, until  # noqa: F401  # the fixture `page`
 
 from dashboard import view
@@ -169,6 +170,7 @@ def test_a_chart_with_many_lines_shows_the_ones_that_matter(page, address, crowd
     rows = "() => document.querySelector('#chart-users .plot').data[0].y"
     until(page, lambda: page.evaluate(rows)[0] == "ue30", 5)
     assert page.evaluate(rows)[-2:] == ["ue2", "ue1"]  # the first row is drawn at the bottom
+    assert not serious_faults(page)
 
 
 def test_the_drawing_follows_the_parameters_of_the_form(page, address):  # noqa: F811
