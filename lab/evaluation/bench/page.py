@@ -16,9 +16,9 @@ from lab.evaluation.bench.browser import browser
 from lab.evaluation.bench.server import dashboard
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, ViewportSize
 
-WINDOW = {"width": 1440, "height": 900}
+WINDOW: ViewportSize = {"width": 1440, "height": 900}
 MANY_LINES = "thirty_users"  # 30 users and 42 subflows at the same time
 MEASURED_S = 60
 LIMIT_S = 120  # for the first samples
