@@ -50,8 +50,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lab.errors import RequestError, unknown
-from lab.evaluation.bench import boots, classes, runs, strategies, viewers
-from lab.evaluation.bench import boots, page, runs, strategies, viewers
+from lab.evaluation.bench import boots, classes, page, runs, strategies, viewers
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,9 @@ class Measure:
 def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[str, float]]:
     """Measure all figures, or only those of `name`. Yield the name and the median of each.
 
-    `name` is a figure, or the first words of the names of several, such as class_30. Without `name`, the figures that take an hour are left out, and those that need the emulation
-    unless `emulation` is True. Raise `RequestError` if no figure has the name `name`.
+    `name` is a figure, or the first words of the names of several, such as class_30. Without
+    `name`, the figures that take an hour are left out, and those that need the emulation unless
+    `emulation` is True. Raise `RequestError` if no figure has the name `name`.
     """
     known = [each for each in MEASURES if any(_is_meant(own, name) for own in each.names)]
     if not known:
