@@ -48,10 +48,13 @@ def state(everything: bool = False) -> State:
     """Return everything that a run could leave on a machine.
 
     With `everything`, these are all processes, all kinds of namespaces and all files in /run, /tmp
-    and /dev/shm, which is too much for a machine that others use too.
+    and /dev/shm, which is too much for a machine that others use too. In a virtual machine that was
+    booted, /tmp shows the files of the host; then only Mininet's files in it count.
     """
     kinds = [] if everything else ["--type", "net"]
-    folders = [PINNED, STATE, *map(Path, ("/run", "/tmp", "/dev/shm") if everything else ())]
+    own_tmp = ["/tmp"] if os.environ.get("MULTIPATH_LAB_VM") and of_type("tmpfs", "/tmp") else []
+    more = ("/run", "/dev/shm", *own_tmp) if everything else ()
+    folders = [PINNED, STATE, *map(Path, more)]
     files = (*mininet_files("/tmp"), *mininet_files("/var/run"))
     return {
         "bridges": set(output("ovs-vsctl", "--timeout=30", "list-br")),
@@ -72,6 +75,11 @@ def state(everything: bool = False) -> State:
         "programs": set(bpf_objects("prog")) | set(bpf_objects("map")),
         "files": {str(each) for each in (*inside(folders), *files)},
     }
+
+
+def of_type(kind: str, path: str) -> bool:
+    """Return whether a folder is in a file system of this type."""
+    return output("stat", "--file-system", "--format=%T", path) == [kind]
 
 
 def names(folder: Path) -> set[str]:
