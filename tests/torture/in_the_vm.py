@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ class Answer:
     verified: bool | None = None
     reasons: list[str] = field(default_factory=list)  # of overload
     figures: dict[str, float] = field(default_factory=dict)
-    links: dict[str, Any] = field(default_factory=dict)
+    path_error: float | None = None  # the worst of all paths before the traffic, of rate or RTT
 
 
 def serve(folder: Path) -> None:
@@ -186,7 +186,8 @@ def judge(job: Job, out: Path, answer: Answer, killed_at: float | None) -> None:
     answer.figures = {name: value for name, value in overload.items() if name != "overloaded"}
     manifest = out / "manifest.json"
     if manifest.exists():
-        answer.links = json.loads(manifest.read_text()).get("links_measured", {})
+        measured = json.loads(manifest.read_text()).get("links_measured", {})
+        answer.path_error = path_error(measured.values())
     if answer.problem or (job.victim == RUNNER and answer.killed):
         return
     texts = [str(each.get("text", each.get("error", ""))) for each in readable_events(out)]
@@ -204,6 +205,17 @@ def judge(job: Job, out: Path, answer: Answer, killed_at: float | None) -> None:
             answer.problem = f"nothing reports the end of {job.victim}"
         elif job.victim in UNVERIFIED and answer.verified:
             answer.problem = f"without {job.victim}, the run counts as verified"
+
+
+def path_error(paths: Iterable[dict[str, dict[str, float | None]]]) -> float | None:
+    """Return the largest relative error of a measured rate or round-trip time."""
+    errors = [
+        abs(got / wanted - 1)
+        for path in paths
+        for name, wanted in path["asked"].items()
+        if wanted and (got := path["measured"].get(name))
+    ]
+    return round(max(errors), 3) if errors else None
 
 
 def sampled_until(out: Path) -> float:
