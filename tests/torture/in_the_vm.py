@@ -71,6 +71,7 @@ class Answer:
     left: list[str] = field(default_factory=list)
     cleaned: int = 0  # things that `clean` removed
     verified: bool | None = None
+    mbps: float | None = None  # throughput of all users together
     reasons: list[str] = field(default_factory=list)  # of overload
     figures: dict[str, float] = field(default_factory=dict)
     path_error: float | None = None  # the worst of all paths before the traffic, of rate or RTT
@@ -181,6 +182,7 @@ def judge(job: Job, out: Path, answer: Answer, killed_at: float | None) -> None:
     result = json.loads(file.read_text()) if file.exists() else {}
     answer.status = result.get("status", "")
     answer.verified = result.get("mptcp", {}).get("verified")
+    answer.mbps = result.get("throughput_mbps")
     overload = result.get("overload", {})
     answer.reasons = overload.pop("reasons", [])
     answer.figures = {name: value for name, value in overload.items() if name != "overloaded"}
