@@ -11,7 +11,7 @@ HEALTHY = MachineSample(0.01, 0.5, 2.0)
 BAD = {
     "late": (MachineSample(0.6, 0.5, 2.0), 4),
     "busy": (MachineSample(0.01, 0.05, 2.0), 4),
-    "lost": (MachineSample(0.01, 0.5, 2.0, 0.45), 4),
+    "lost": (MachineSample(0.01, 0.3, 2.0, 0.45), 4),
     "lag": (MachineSample(0.01, 0.5, 80.0), 2),
 }
 
@@ -30,6 +30,13 @@ def test_a_condition_that_lasts_is_overload(name):
         reasons += dog.judge(3.0 + 0.5 * n, bad)
     assert len(reasons) == 1  # reported once
     assert reasons[0].startswith(f"at {3.0 + 0.5 * samples:.1f} s")
+
+
+def test_half_of_little_is_not_overload():
+    """Most runs of small networks lose a third of what they want, and their paths are right."""
+    dog = Watchdog()
+    nearly_idle = MachineSample(0.01, 0.8, 2.0, 0.55)
+    assert [reason for n in range(20) for reason in dog.judge(0.5 * n, nearly_idle)] == []
 
 
 def test_one_tick_that_is_very_late_is_enough():
@@ -68,6 +75,7 @@ def test_steal_and_what_the_host_takes_are_lost(tmp_path):
     assert dog.samples[-1].lost_share == pytest.approx(0.5)
     figures = dog.verdict(tmp_path).figures
     assert (figures["lost_share_max"], figures["lost_share_mean"]) == (0.5, 0.3)
+    assert figures["taken_share_max"] == pytest.approx(0.5 * 50 / 100)
 
 
 def test_a_reason_from_before_the_start_counts(tmp_path):

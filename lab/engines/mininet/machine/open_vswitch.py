@@ -8,6 +8,10 @@ from pathlib import Path
 from lab.engines.mininet.machine.processes import start_time
 
 FOLDER = Path("/var/run/openvswitch")
+ENDED = (
+    "Open vSwitch has ended (ovs-vswitchd). Type: sudo systemctl restart openvswitch-switch; "
+    "./run_lab.sh clean"
+)
 PID_FILE = FOLDER / "ovs-vswitchd.pid"  # of the daemon that runs the switches
 
 

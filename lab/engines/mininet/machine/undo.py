@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lab.engines.mininet.machine import open_vswitch, shell, upstreams
 from lab.engines.mininet.machine.processes import running, start_time, stop
-from lab.errors import CommandFailed
+from lab.errors import CommandFailed, LabError
 
 NET, RADIOS, SYSCTL = Path("/sys/class/net"), Path("/sys/class/ieee80211"), Path("/proc/sys")
 NO_QDISC = ("No such file", "handle of zero", "Cannot find", "Invalid argument")  # errors of tc
@@ -60,18 +60,19 @@ def daemon(program: str, word: str) -> str | None:
 def bridges(names: list[str]) -> str | None:
     """Remove those of the named Open vSwitch bridges that exist, all by one command.
 
-    With one command per bridge, a busy machine took ten seconds for each of twenty bridges. If the
-    daemon of the switches has ended, it removes them when it is started once more.
+    With one command per bridge, a busy machine took ten seconds for each of twenty bridges. Raises
+    `LabError` if the daemon of the switches has ended: without it the kernel keeps the switches.
     """
     if not open_vswitch.database_runs():
         return None
-    ovs = ["ovs-vsctl", "--timeout=60", *([] if open_vswitch.daemon_runs() else ["--no-wait"])]
-    listed = shell.run([*ovs, "list-br"], "list the bridges").split()
+    listed = shell.run(["ovs-vsctl", "--timeout=60", "list-br"], "list the bridges").split()
     found = [name for name in names if name in listed]
     if not found:
         return None
+    if not open_vswitch.daemon_runs():
+        raise LabError(open_vswitch.ENDED)
     argv = [word for name in found for word in ("--", "--if-exists", "del-br", name)]
-    shell.run([*ovs, *argv], f"remove the bridges {', '.join(found)}")
+    shell.run(["ovs-vsctl", "--timeout=60", *argv], f"remove the bridges {', '.join(found)}")
     return f"bridges {', '.join(found)}"
 
 

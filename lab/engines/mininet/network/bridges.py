@@ -68,7 +68,4 @@ def _change(words: Iterable[str], doing: str) -> str:
     except CommandFailed as problem:
         if open_vswitch.daemon_runs():
             raise
-        raise LabError(
-            f"{doing}: Open vSwitch has ended (ovs-vswitchd). "
-            "Type: sudo systemctl restart openvswitch-switch"
-        ) from problem
+        raise LabError(f"{doing}: {open_vswitch.ENDED}") from problem
