@@ -6,6 +6,7 @@ The ordinary API and its pages are not part of this app.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import Flask
@@ -16,6 +17,7 @@ from dashboard.classroom.conductor import Conductor
 from dashboard.classroom.slots import Slots
 from dashboard.runs import Launcher
 from dashboard.stream import Streams
+from lab.classroom.news import NO_SEAT
 from lab.classroom.room import Room
 from lab.results.store import Store
 
@@ -59,7 +61,8 @@ def create_app(room: Room, config: dict[str, Any] | None = None) -> Flask:
     app.extensions["room"] = room
     app.extensions["store"] = store
     app.extensions["streams"] = Streams(STREAMS)
-    app.extensions["slots"] = Slots(STREAMS_PER_SEAT, STREAMS, room.notify)
+    pages_change = partial(room.news.report, [NO_SEAT])
+    app.extensions["slots"] = Slots(STREAMS_PER_SEAT, STREAMS, pages_change)
     app.extensions["conductor"] = Conductor(room, launcher, app.config["SPEED"], app.config["VM"])
     guard.protect(app)
     errors.register(app)

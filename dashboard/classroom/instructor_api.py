@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from typing import Any
 
 import segno
@@ -21,7 +22,7 @@ from dashboard.classroom.requests import (
     slots,
 )
 from dashboard.classroom.slots import Slots
-from dashboard.classroom.streams import stream
+from dashboard.classroom.streams import Source, stream
 from dashboard.classroom.student_api import queued
 from dashboard.http import body
 from lab.classroom import folder, grid, student_view
@@ -52,7 +53,8 @@ def about() -> Any:
 @instructor.get("/instructor/stream")
 def grid_stream() -> Any:
     of, open_pages, load = room(), slots(), conductor().load
-    return stream("grid", "instructor", lambda: _grid(of, open_pages, load), _plain, EVERY_S)
+    make = partial(_grid, of, open_pages, load)
+    return stream(Source("grid", "instructor", make, _plain, EVERY_S))
 
 
 @instructor.post("/instructor/look")
@@ -127,7 +129,8 @@ def projector() -> Any:
 @instructor.get("/projector/stream")
 def projector_stream() -> Any:
     of, link = room(), _link()
-    return stream("look", "projector", lambda: _projected(of, link), lambda doc: doc, EVERY_S)
+    make = partial(_projected, of, link)
+    return stream(Source("look", "projector", make, lambda doc: doc, EVERY_S))
 
 
 def instructor_path(of: Room) -> str:

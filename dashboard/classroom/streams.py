@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Response, request
@@ -15,49 +16,52 @@ from lab.classroom.room import Room
 
 POLL_S = 1.0
 Doc = dict[str, Any]
-Plain = Callable[[Doc], Any]
 
 
-def stream(kind: str, key: str, make: Callable[[], Doc], plain: Plain, every_s: float) -> Response:
-    """Return an answer that sends what `make` returns: at first, after each change, and at least
-    every 15 s.
+@dataclass(frozen=True)
+class Source:
+    """Describe a stream: the name of its events, who watches, and what is sent.
 
-    An event is called `kind`, and there is at most one in `every_s` seconds. `plain` returns a
-    document without what changes by time alone. `key` is the owner of the stream: a seat, or a
-    role.
+    `owner` is a seat, or a role. `make` returns the document to send, and `plain` returns it
+    without what changes by time alone. There is at most one event in `every_s` seconds.
     """
+
+    kind: str
+    owner: str
+    make: Callable[[], Doc]
+    plain: Callable[[Doc], Any]
+    every_s: float
+
+
+def stream(source: Source) -> Response:
+    """Return an answer that sends a document: at first, after each change, and at least every
+    15 s."""
     gone = request.environ.get("waitress.client_disconnected", lambda: False)
-    messages = slots().hold(key, _messages(room(), kind, make, plain, every_s, gone))
+    messages = slots().hold(source.owner, _messages(room(), source, gone))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return Response(messages, mimetype="text/event-stream", headers=headers)
 
 
-def _messages(
-    of: Room,
-    kind: str,
-    make: Callable[[], Doc],
-    plain: Plain,
-    every_s: float,
-    gone: Callable[[], bool],
-) -> Iterator[bytes]:
+def _messages(of: Room, source: Source, gone: Callable[[], bool]) -> Iterator[bytes]:
+    seat = source.owner if source.owner in of.state.seats else None
     ends, version, sent = time.monotonic() + STREAM_S, -1, None
     yield b"retry: 2000\n\n"
     while time.monotonic() < ends and not gone():
-        seen = _news(of, version, gone)
+        seen = _next_version(of, seat, version, gone)
         with of.mutex:
-            document = make()
-        if seen == version or plain(document) != sent:
-            sent = plain(document)
-            yield f"event: {kind}\ndata: {json.dumps(document)}\n\n".encode()
-            time.sleep(every_s)
+            document = source.make()
+        if seen == version or source.plain(document) != sent:
+            sent = source.plain(document)
+            yield f"event: {source.kind}\ndata: {json.dumps(document)}\n\n".encode()
+            time.sleep(source.every_s)
         version = seen
 
 
-def _news(of: Room, version: int, gone: Callable[[], bool]) -> int:
-    """Return the present version of a class when it is another one than `version`, after
+def _next_version(of: Room, seat: str | None, version: int, gone: Callable[[], bool]) -> int:
+    """Return the version of what a stream shows when it is not `version` any more, after
     `HEARTBEAT_S`, or when the browser has gone."""
     ends = time.monotonic() + HEARTBEAT_S
-    seen = of.wait(version, POLL_S)
+    seen = of.news.wait(seat, version, POLL_S)
     while seen == version and not gone() and time.monotonic() < ends:
-        seen = of.wait(version, POLL_S)
+        seen = of.news.wait(seat, version, POLL_S)
     return seen

@@ -16,7 +16,7 @@ from dashboard.classroom.requests import (
     own_seat,
     room,
 )
-from dashboard.classroom.streams import stream
+from dashboard.classroom.streams import Source, stream
 from dashboard.http import body
 from lab.classroom import student_view
 from lab.classroom.lesson import Place
@@ -36,7 +36,7 @@ def seat() -> Any:
 @student.get("/stream")
 def seat_stream() -> Any:
     own, of = own_seat(), room()  # the stream goes on when this request is no longer known
-    return stream("seat", own, lambda: _seat(of, own), _without_times, EVERY_S)
+    return stream(Source("seat", own, lambda: _seat(of, own), _without_times, EVERY_S))
 
 
 @student.get("/worksheets/<name>")

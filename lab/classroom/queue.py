@@ -59,6 +59,10 @@ class Queue:
         """Return the number of runs that wait."""
         return len(self._waiting)
 
+    def seats(self) -> set[str | None]:
+        """Return the seats that have a run waiting."""
+        return {each.seat for each in self._waiting}
+
     def add(self, entry: Entry) -> None:
         """Put a run at the end of the runs of its seat."""
         self._waiting.append(entry)
@@ -97,12 +101,12 @@ class Queue:
     def place(self, run: str) -> int | None:
         """Return the place of a run among those that wait for the same kind of engine, from 1; None
         if it does not wait."""
-        order = self.order()
-        for entry in order:
-            if entry.run == run:
-                alike = [e.run for e in order if (e.engine == ALONE) == (entry.engine == ALONE)]
-                return alike.index(run) + 1
-        return None
+        mine = next((each for each in self._waiting if each.run == run), None)
+        if mine is None:
+            return None
+        alone = mine.engine == ALONE
+        alike = [each.run for each in self.order() if (each.engine == ALONE) == alone]
+        return alike.index(run) + 1
 
     def _is_running(self, seat: str | None) -> int:
         return sum(each.seat == seat for each in self._running.values())

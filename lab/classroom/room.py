@@ -1,7 +1,7 @@
 """Carry out the requests of a class that goes on, one after the other.
 
 A request becomes an event. The event is on the disk before the state changes and before anybody
-gets an answer. Threads that show the state wait for changes with `wait`.
+gets an answer.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from lab.classroom.door import Door, Newcomer
 from lab.classroom.folder import ClassFolder
 from lab.classroom.journal import Journal
 from lab.classroom.lesson import Lesson, Place
+from lab.classroom.news import News
 from lab.classroom.queue import Entry, Load, Queue
 from lab.classroom.refusals import NotNow
 from lab.classroom.state import ClassRun, ClassState
@@ -32,7 +33,10 @@ One = TypeVar("One", bound=of.Event)
 
 
 class Room:
-    """Hold a class that goes on: its journal, its state and its queue. Threads may share it."""
+    """Hold a class that goes on: its journal, its state and its queue. Threads may share it.
+
+    `news` wakes the threads that show the state.
+    """
 
     def __init__(self, folder: ClassFolder, clock: Callable[[], float] = time.time) -> None:
         self.folder, self.clock = folder, clock
@@ -41,8 +45,7 @@ class Room:
         self.queue = Queue()
         self.door = Door(self.lesson)
         self.mutex = threading.RLock()
-        self._news = threading.Condition(self.mutex)
-        self._version = 0
+        self.news = News(self.mutex)
         self.read = lru_cache(maxsize=READ_RUNS)(self._read)
 
     @property
@@ -55,21 +58,8 @@ class Room:
         with self.mutex:
             made = self._journal.append(event)
             self.state.apply(made)
-            self.notify()
+            self.news.report([self._concerned(made)])
             return made
-
-    def notify(self) -> None:
-        """Wake all who wait for changes."""
-        with self._news:
-            self._version += 1
-            self._news.notify_all()
-
-    def wait(self, version: int, timeout_s: float) -> int:
-        """Wait until the state differs from the one of `version`, for `timeout_s` at most. Return
-        the present version."""
-        with self._news:
-            self._news.wait_for(lambda: self._version != version, timeout_s)
-            return self._version
 
     def close(self) -> None:
         """Close the journal."""
@@ -178,7 +168,7 @@ class Room:
                 return None
             run = self.state.runs[entry.run]
             run.status = "running"
-            self.notify()
+            self._queue_moved(run)
             return run
 
     def resume(self, run: ClassRun, running: bool) -> None:
@@ -193,7 +183,7 @@ class Room:
                 self.queue.remove(run.id)
                 self.queue.add(entry)
                 run.status = "waiting"
-            self.notify()
+            self._queue_moved(run)
 
     def ended(self, run: ClassRun, status: str, digest: str, error: str = "") -> None:
         """Save how a run ended."""
@@ -201,6 +191,7 @@ class Room:
             if not run.over:
                 self.queue.remove(run.id)
                 self.record(of.Ended(run=run.id, status=status, digest=digest, error=error))
+                self._queue_moved(run)
 
     def withdraw(self, run: ClassRun) -> bool:
         """Take a run that waits out of the queue. Return whether it was waiting."""
@@ -209,6 +200,7 @@ class Room:
                 return False
             self.queue.remove(run.id)
             self.record(of.Ended(run=run.id, status="interrupted", error="it was taken out"))
+            self._queue_moved(run)
             return True
 
     def run_folder(self, run: str) -> Path:
@@ -226,8 +218,20 @@ class Room:
         with self.mutex:
             event = self.record(decide())
             self.queue.add(Entry(event.run, event.seat, event.engine))
-            self.notify()
-            return self.state.runs[event.run]
+            run = self.state.runs[event.run]
+            self._queue_moved(run)
+            return run
+
+    def _concerned(self, event: of.Event) -> str | None:
+        """Return the seat that an event changes, or None if it changes all."""
+        if isinstance(event, of.Ended | of.Flipped):
+            return self.state.runs[event.run].seat
+        seat: str | None = getattr(event, "seat", None)
+        return seat
+
+    def _queue_moved(self, run: ClassRun) -> None:
+        """Tell the seat of a run, and all that wait, that their places may have changed."""
+        self.news.report([run.seat, *self.queue.seats()])
 
     def _read(self, run: str) -> RunFiles:
         return RunFiles.read(self.run_folder(run))

@@ -115,6 +115,7 @@ class ClassState:
     def __init__(self, happened: Iterable[Event] = ()) -> None:
         self.seats: dict[str, SeatState] = {}
         self.runs: dict[str, ClassRun] = {}
+        self._runs_of: dict[tuple[str | None, str, str], list[ClassRun]] = {}
         self.browsers: dict[str, str] = {}  # the seat, by the hash of a cookie
         self.look = of.Looked()
         self._pauses: list[tuple[float, float]] = []
@@ -140,10 +141,7 @@ class ClassState:
 
     def runs_of(self, seat: str | None, worksheet: str, step: str) -> list[ClassRun]:
         """Return the runs of a step that a seat requested, or the instructor if `seat` is None."""
-        wanted = (seat, worksheet, step)
-        return [
-            each for each in self.runs.values() if (each.seat, each.worksheet, each.step) == wanted
-        ]
+        return list(self._runs_of.get((seat, worksheet, step), ()))
 
     def unfinished(self) -> Iterator[ClassRun]:
         """Yield the runs that wait or run, in the order in which they were requested."""
@@ -212,6 +210,8 @@ class ClassState:
         match event:
             case of.Requested():
                 run = self.runs[event.run] = ClassRun.of(event)
+                place = (run.seat, run.worksheet, run.step)
+                self._runs_of.setdefault(place, []).append(run)
             case of.Ended(run=id, status=status, digest=digest, error=error):
                 run = self.runs[id]
                 run.status, run.digest, run.error = status, digest, error

@@ -237,3 +237,23 @@ def test_a_student_comes_back_with_a_pin(room, seat):
 def test_times_are_those_of_the_clock(clock: Clock, room, seat):
     clock.now += 60
     assert room.lesson.left_s(seat, "small", clock()) == pytest.approx(1140)
+
+
+def test_only_the_seats_that_change_are_told(room, seat):
+    other, _ = room.join("here", room.folder.settings.code, [Newcomer("Bo")])
+    shown = (seat, other, None)
+
+    def changed(act):
+        before = [room.news.wait(each, -1, 0) for each in shown]
+        act()
+        return [room.news.wait(each, -1, 0) != old for each, old in zip(shown, before, strict=True)]
+
+    assert changed(lambda: room.answer(at("guess"), 12)) == [True, False, True]
+    assert changed(lambda: room.extend("small", other, 5)) == [False, True, True]
+    assert changed(lambda: room.freeze(True)) == [True, True, True]
+    assert changed(lambda: room.freeze(False)) == [True, True, True]
+    assert changed(lambda: None) == [False, False, False]
+    room.open(other, "small")
+    room.answer(at("guess", other), 12)
+    runs = [room.request_run(at("both", each), {}, NO_CHECK) for each in (seat, other)]
+    assert changed(lambda: room.withdraw(runs[0])) == [True, True, True]  # the other moves up
