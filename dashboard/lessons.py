@@ -5,12 +5,13 @@ The measurement is that of `lab.results.effects`, for running and for finished r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dashboard import flips
+from dashboard import flips, transfers
 from lab.results import effects
 from lab.results.effects import Effect
 from lab.results.flips import flip_text
@@ -36,6 +37,30 @@ class Change:
     target: str
     value: Any
     by_scenario: bool
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Hold what the effects of changes are computed from: the samples of a run, the times of all
+    changes, and when the transfers of each user ended, if they have. Times are in s."""
+
+    frames: Sequence[Frame]
+    times: Sequence[float]
+    ends: Mapping[str, float]
+
+    def effect(self, at_s: float, subject: Watched, is_all: bool = False) -> Effect:
+        """Return the effect on `subject` of the change at `at_s`. `is_all` says that the run has no
+        traffic but transfers."""
+        return effects.effect(
+            self.frames, at_s, self.times, subject, self._until(at_s, subject, is_all)
+        )
+
+    def _until(self, at_s: float, subject: Watched, is_all: bool) -> float:
+        """Return when a part of the watched traffic ends: that of the user, or of any user."""
+        if subject.kind == "user" and subject.id != ALL:
+            return self.ends.get(subject.id, math.inf)
+        later = [t for t in self.ends.values() if t > at_s]
+        return min(later, default=at_s if is_all and self.ends else math.inf)
 
 
 def suggestions(folder: Path) -> list[Row]:
@@ -72,10 +97,11 @@ def changes(folder: Path) -> list[Row]:
         scenario = flips.loaded(folder)
     except LookupError:
         return []
-    found = made(readable_events(folder))
+    events = readable_events(folder)
+    found = made(events)
     frames = [Frame.from_json(line) for line in readable_samples(folder)] if found else []
-    times = [each.t for each in found]
-    return [_row(scenario, each, frames, times) for each in found]
+    run = Measured(frames, [each.t for each in found], transfers.ends(scenario, events))
+    return [_row(scenario, each, run) for each in found]
 
 
 def made(events: Sequence[Event]) -> list[Change]:
@@ -97,15 +123,18 @@ def default_watched(target: str) -> Watched:
     return OVERALL
 
 
-def _row(scenario: Scenario, change: Change, frames: Sequence[Frame], times: list[float]) -> Row:
+def _row(scenario: Scenario, change: Change, run: Measured) -> Row:
     index = _suggested(scenario, change)
     suggestion = None if index is None else scenario.to_try[index]
     if suggestion:
         subject = watched.parsed(suggestion.watch, scenario.network)
     else:
         subject = default_watched(change.target)
-    found = effects.effect(frames, change.t, times, subject)
-    most = _most_changed(frames, change.t, times, scenario.network.users, subject)
+    wanted = transfers.expected(scenario)
+    found = run.effect(
+        change.t, subject, wanted["all"] and wanted["users"].keys() == run.ends.keys()
+    )
+    most = _most_changed(run, change.t, scenario.network.users, subject)
     return {
         "n": change.n,
         "t": change.t,
@@ -140,15 +169,11 @@ def _is_of(scenario: Scenario, suggestion: Suggestion, change: Change) -> bool:
 
 
 def _most_changed(
-    frames: Sequence[Frame],
-    at_s: float,
-    times: Sequence[float],
-    users: Sequence[str],
-    shown: Watched,
+    run: Measured, at_s: float, users: Sequence[str], shown: Watched
 ) -> Effect | None:
     """Return the effect on the user whose throughput changed most; None if that is shown already
     or was not measured."""
-    found = [effects.effect(frames, at_s, times, Watched("user", user, "mbps")) for user in users]
+    found = [run.effect(at_s, Watched("user", user, "mbps")) for user in users]
     measured = [each for each in found if each.is_measured]
     if not measured or len(users) < 2:
         return None

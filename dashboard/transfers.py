@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lab.scenario.flows import plan
@@ -26,6 +26,22 @@ def expected(scenario: Scenario) -> Doc:
             count[each.user] += each.parallel
     users = {user: n for user, n in count.items() if user not in others}
     return {"users": users, "all": bool(users) and not others}
+
+
+def ends(scenario: Scenario, events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the time in s at which the last transfer of each finished user was complete.
+
+    `events` are the events of a run.
+    """
+    left = dict(expected(scenario)["users"])
+    found = {}
+    for each in events:
+        user = each.get("user")
+        if each.get("kind") == "completion" and user in left:
+            left[user] -= 1
+            if not left[user]:
+                found[user] = float(each["t"])
+    return found
 
 
 def finished(result: Mapping[str, Any], scenario: Scenario) -> list[Doc]:

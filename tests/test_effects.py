@@ -43,6 +43,15 @@ def test_a_window_ends_at_the_next_change_and_begins_at_the_last():
     assert (found.seconds_before, found.seconds, found.is_final) == (4, 3, True)
 
 
+def test_a_window_ends_when_the_watched_traffic_ends():
+    done_at_24 = frames(lambda t: 3.0 if t <= 20 else 6.0 if t <= 24 else 0.0)
+    found = effects.effect(done_at_24, 20.0, [20.0], UE1, until_s=24.0)
+    assert (found.after, found.seconds, found.is_final) == (pytest.approx(6), 4, True)
+    late = effects.effect(done_at_24, 30.0, [30.0], UE1, until_s=24.0)
+    assert (late.is_measured, late.is_final) == (False, True)
+    assert "the transfers had finished" in effects.sentence(late, "{before}{after}")
+
+
 def test_the_sum_over_all_users():
     found = effects.effect(frames(step_at(20)), 20.0, [20.0], EVERYBODY)
     assert (found.before, found.after) == (pytest.approx(4), pytest.approx(7))

@@ -7,9 +7,8 @@ const AGAIN_MS = 1500; // between two requests while a measurement goes on
 const LETTERS = "ABC";
 
 export class Lesson {
-  constructor(path, run) {
-    this.path = path;
-    this.run = run;
+  constructor(path, run, transfers) {
+    Object.assign(this, { path, run, transfers });
     this.tried = new Map(); // by suggestion: {sent, seq, refused}
     this.clear();
   }
@@ -95,6 +94,8 @@ export class Lesson {
     if (pending) return { kind: "sent", badge: LETTERS[index], text: "Sent to the run …" };
     const { already, name } = this.run.to_try[index];
     const done = this.changes.findLast((each) => each.suggestion === index);
+    if (!done && this.transfers.doneAt(null) !== null)
+      return { kind: "already", badge: LETTERS[index], text: "All transfers have finished: a change has no effect now." };
     if (!done && already)
       return { kind: "already", badge: LETTERS[index], text: `Already so: ${name}. It would change nothing.` };
     if (!done) return { kind: "idle", badge: LETTERS[index], text: "" };

@@ -15,9 +15,9 @@ import { Transfers } from "./transfers.js";
 let run = data("run");
 const path = `/api/runs/${encodeURIComponent(run.id)}`;
 const log = new EventLog($("log"), $("all-events"), () => !run.state.over);
-const lesson = new Lesson(path, run);
 const pace = new Pace();
 const transfers = new Transfers(run.transfers);
+const lesson = new Lesson(path, run, transfers);
 const finished = new Finished(path, (done) => {
   transfers.set(done);
   showTransfers();
@@ -105,6 +105,7 @@ function messageArrived(type, body) {
 
 function showTransfers() {
   $("transfers").textContent = transfers.words();
+  lesson.draw();
   charts.refresh();
 }
 

@@ -8,6 +8,7 @@ time.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ class Effect:
 
     `before` and `after` are None if nothing was measured. `seconds_before` and `seconds` are the
     measured times before and after the change, in s. If `is_final`, later samples do not change the
-    effect.
+    effect. `is_too_late` says that the watched traffic had ended before the change.
     """
 
     watched: Watched
@@ -37,6 +38,7 @@ class Effect:
     seconds_before: float
     seconds: float
     is_final: bool
+    is_too_late: bool = False
 
     @property
     def is_measured(self) -> bool:
@@ -52,20 +54,26 @@ class Effect:
 
 
 def effect(
-    frames: Sequence[Frame], at_s: float, others_s: Sequence[float], watched: Watched
+    frames: Sequence[Frame],
+    at_s: float,
+    others_s: Sequence[float],
+    watched: Watched,
+    until_s: float = math.inf,
 ) -> Effect:
     """Return the effect on one number of a change that was made at the time `at_s`.
 
-    `others_s` holds the times of the other changes of the run.
+    `others_s` holds the times of the other changes of the run. At `until_s` traffic ends that the
+    number measures, so that later samples say nothing about the change.
     """
     start = max([0.0, at_s - WINDOW_S, *(t for t in others_s if t < at_s - EPSILON_S)])
     nexts = [t for t in others_s if t > at_s + EPSILON_S]
-    end = min([at_s + WINDOW_S, *nexts])
+    end = min([at_s + WINDOW_S, max(at_s, until_s), *nexts])
     reached = frames[-1].t if frames else 0.0
     before, seconds_before = _mean(frames, start, at_s, watched)
     after, seconds = _mean(frames, at_s, end, watched)
     is_final = reached >= end - EPSILON_S
-    return Effect(watched, before, after, seconds_before, seconds, is_final)
+    too_late = until_s <= at_s + EPSILON_S
+    return Effect(watched, before, after, seconds_before, seconds, is_final, too_late)
 
 
 def value(frame: Frame, watched: Watched) -> float | None:
@@ -95,6 +103,7 @@ def sentence(found: Effect, template: str = "") -> str:
     if not found.is_measured:
         short = min(found.seconds_before, found.seconds) < SHORTEST_S
         why = "too little time beside this change" if short else "it was not measured"
+        why = "the transfers had finished" if found.is_too_late else why
         return f"{found.watched.text}: no comparison, {why}."
     numbers = {
         "before": number_text(found.before),

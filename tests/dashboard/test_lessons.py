@@ -89,6 +89,25 @@ def recorded(folder, scenario):
     return lambda: [each["already"] for each in lessons.suggestions(folder)], flip
 
 
+def test_a_change_is_not_measured_after_the_transfers_have_ended(tmp_path):
+    traffic = "traffic=[{user: all, kind: file, volume_mb: 5}]"
+    recorded(tmp_path, loading.load("testbed_wifi_lte", Overrides(settings=(traffic,))))
+    rates = {"ue1": 8.0, "ue2": 12.0, "ue3": 12.0, "ue4": 12.0}  # ends of their transfers
+    frames = [
+        {"t": t, "user": {user: {"mbps": 2.0 * (t <= end)} for user, end in rates.items()}}
+        for t in range(1, 31)
+    ]
+    (tmp_path / "samples.jsonl").write_text("".join(json.dumps(each) + "\n" for each in frames))
+    events = [{"t": t, "kind": "completion", "user": user} for user, t in rates.items()]
+    flip = {"kind": "flip", "ok": True, "target": "strategy", "value": {"name": "none"}}
+    events += [{"t": 4, **flip}, {"t": 20, **flip}]
+    events.sort(key=lambda each: each["t"])
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
+    early, late = lessons.changes(tmp_path)
+    assert (early["before"], early["after"], early["seconds"]) == (8, 8, 4)  # until ue1 ends
+    assert "the transfers had finished" in late["sentence"]
+
+
 @pytest.mark.parametrize("name", loading.names())
 def test_a_suggestion_changes_something_until_it_has_been_made(name, tmp_path):
     """In all orders: what was made last of each target, and only that, is already so."""
