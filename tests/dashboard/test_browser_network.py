@@ -84,6 +84,11 @@ def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, 
     assert all("ue3" in row for row in shown)
     assert "select=user%3Aue3" in page.evaluate("location.hash")
 
+    moving = "getComputedStyle(document.querySelector('#drawing .cable')).transitionDuration"
+    assert page.evaluate(moving) != "0s"
+    page.emulate_media(reduced_motion="reduce")
+    assert page.evaluate(moving) == "0s"
+
     page.click("#network details summary")
     until(page, lambda: page.locator("#network-table tbody tr").count() > 15, 5)
     table = page.inner_text("#network-table")
@@ -124,6 +129,10 @@ def test_all_charts_have_one_time_and_one_zoom(page, address):  # noqa: F811
     page.click("text=Next event")
     until(page, lambda: "Around 6.0 s" not in page.inner_text("#around"), 5)
     assert float(page.evaluate("location.hash").split("t=")[1].split("&")[0]) > 6
+    assert page.locator(".rail-marks i").count() > 0
+    plot = page.locator("#chart-users .plot .draglayer .xy").first.bounding_box()
+    page.mouse.click(plot["x"] + plot["width"] / 2, plot["y"] + plot["height"] / 2)
+    until(page, lambda: "Around 8.0 s" in page.inner_text("#around"), 5)  # the zoom is 2 to 14 s
     page.click("text=Whole run")
     until(page, lambda: set(page.evaluate(RANGES)) == {"0,20"}, 5)
 

@@ -86,19 +86,29 @@ def test_a_network_without_tiers_shows_none(page, address, runs):  # noqa: F811
     assert "Tier" not in page.inner_text("#intro")
 
 
-def test_changed_runs_are_named_by_their_changes(page, address, runs):  # noqa: F811
+def test_changed_runs_are_named_and_say_what_each_change_did(page, address, runs):  # noqa: F811
     result = runs / "plain" / "result.json"
-    flip = {"t": 2.0, "target": "link.wifi.loss", "value": 0.1}
+    flip = {"t": 8.0, "target": "link.wifi.loss", "value": 0.1}
     result.write_text(json.dumps(json.loads(result.read_text()) | {"flips": [flip]}))
+    with (runs / "plain" / "events.jsonl").open("a") as events:
+        events.write(json.dumps(flip | {"kind": "flip", "ok": True, "source": "inbox"}) + "\n")
     page.goto(f"{address}/runs")
     until(page, lambda: "link.wifi.loss = 0.1" in page.inner_text("#runs"))
     page.goto(f"{address}/compare?runs=plain,metered")
     assert "link.wifi.loss = 0.1" in page.inner_text(".legend")
+    page.goto(f"{address}/runs/plain")
+    until(page, lambda: "instead of" in page.inner_text("#effects"))
+    assert page.is_visible("#again-flips")
 
 
-def test_figures_are_saved_and_another_run_is_compared(page, address):  # noqa: F811
+def test_means_have_intervals_figures_are_saved_and_another_run_is_compared(page, address, runs):  # noqa: F811
+    for seed in (2, 3, 4, 5):
+        name, more = f"seed{seed}", ("duration_s=20", f"seed={seed}")
+        testbed.finished(runs / name, *more, strategy="meter_throttling")
     page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/metered")
+    until(page, lambda: "95 %:" in page.inner_text("#tiles"))
+    assert "95 % intervals over 5 repeats" in page.inner_text("#tiles-when")
     until(page, lambda: page.locator("#charts .plot .main-svg").count() > 4)
     with page.expect_download() as saved:
         page.click("#figures-svg")

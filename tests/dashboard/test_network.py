@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -128,6 +130,32 @@ def test_a_subflow_without_a_report_takes_the_shortest_path_over_its_interface()
     moved = [subflow("ue3-1", 2, "ue3", ["s1", "lte1"])]
     now = activity(drawing(topology), topology, frame, moved)
     assert now.subflows[0].path[2] == "wifi1"  # the sample is newer than the report
+
+
+def test_an_emulated_run_is_drawn_with_its_places_and_associations():
+    """The file holds the last sample of an emulated run, and what happened before it."""
+    recorded = json.loads(Path(__file__).with_name("emulated_moving_users.json").read_text())
+    frame, topology = recorded["frame"], network("moving_users")
+    drawn = drawing(topology)
+    now = activity(drawn, topology, frame, recorded["events"])
+    assert {each.id for each in now.subflows} == set(frame["sf"])
+    for each in now.subflows:
+        sample = frame["sf"][each.id]
+        assert (each.path[-2], each.path[-1]) == (sample["ap"], sample["user"])
+    moved = [each for each in recorded["events"] if each["kind"] == "handover"]
+    last = {each["user"]: each["to"] for each in moved}
+    homes = {node.id: node.home for node in topology.nodes}
+    assert any(homes[user] != ap for user, ap in last.items())
+    left, top, side, side_m = drawn.layout.area
+    for user, (x, y) in now.moved.items():
+        x_m, y_m = (frame["user"][user][key] for key in ("x_m", "y_m"))
+        assert (x, y) == pytest.approx(
+            (left + x_m * side / side_m, top + y_m * side / side_m), abs=0.06
+        )
+    assert len(now.moved) == 30
+    text = svg(drawn, now)
+    assert text.count("<polyline") == len(frame["sf"])
+    assert "nan" not in text.lower()
 
 
 def test_the_file_is_complete_and_needs_nothing_else():
