@@ -36,7 +36,7 @@ def ends(scenario: Scenario, events: Iterable[Mapping[str, Any]]) -> dict[str, f
     left = dict(expected(scenario)["users"])
     found = {}
     for each in events:
-        user = each.get("user")
+        user = str(each.get("user"))
         if each.get("kind") == "completion" and user in left:
             left[user] -= 1
             if not left[user]:
