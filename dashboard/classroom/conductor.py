@@ -6,6 +6,7 @@ its run folder.
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -18,10 +19,11 @@ from lab.classroom import starting
 from lab.classroom.load import LoadMeter
 from lab.classroom.room import Room
 from lab.classroom.state import ClassRun
-from lab.errors import LabError
+from lab.errors import LabError, MachineLacks
 from lab.plain_file import remove
 from lab.run import inbox
 from lab.run.digest import run_digest
+from lab.scenario import engine_table
 
 POLL_S = 0.1
 SETTLE_S = 0.3  # after a start, so that the measured load includes it
@@ -57,6 +59,11 @@ class Conductor(threading.Thread):
     def check(self, run: ClassRun) -> None:
         """Raise `LabError` if a run cannot be made on this machine."""
         request = starting.planned(self._room.lesson, run, self.speed, self.vm)
+        if engine_table.entry(request.engine).real_time and not self.vm and os.geteuid() != 0:
+            raise MachineLacks(
+                f"start run '{run.step}': the emulation needs root, which this server has not. "
+                "Start the class with --vm, or with sudo"
+            )
         starting.check(request)
 
     def run(self) -> None:

@@ -37,12 +37,12 @@ OPEN_FOLDERS = ("/static/", "/plotly/")
 INSTRUCTOR = ("/instructor", "/api/instructor")
 PROJECTOR = ("/projector", "/api/projector")
 SEAT, DAYS = "seat", 86_400
-CHANGES_PER_MINUTE = 240  # by one seat
+CHANGES_PER_MINUTE, READS_PER_MINUTE = 240, 1200  # by one seat
 
 
 def protect(app: Flask) -> None:
     """Check every request to the app, and set security headers in every response."""
-    changes = Attempts(CHANGES_PER_MINUTE, 60.0)
+    changes, reads = Attempts(CHANGES_PER_MINUTE, 60.0), Attempts(READS_PER_MINUTE, 60.0)
 
     @app.before_request
     def _check() -> AnyResponse | None:
@@ -57,9 +57,10 @@ def protect(app: Flask) -> None:
         if request.method not in SAFE:
             check_same_site()
             check_json()
-            if g.seat:
-                changes.check(g.seat)
-                changes.count(g.seat)
+        if g.seat and not request.path.startswith(OPEN_FOLDERS):
+            made = reads if request.method in SAFE else changes
+            made.check(g.seat)
+            made.count(g.seat)
         if not _may_pass(request.path):
             return _turn_away()
         return None

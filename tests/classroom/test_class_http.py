@@ -237,3 +237,19 @@ def test_the_instructor_wipes_everything_by_name(app, ada, instructor):
     assert instructor.post("/api/instructor/wipe", json={"name": "test"}).status_code == 200
     assert not folder.exists()
     assert ended
+
+
+def test_the_emulation_needs_root_or_a_virtual_machine(app, ada, instructor, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    answer = instructor.post("/api/instructor/worksheets/small/runs/shown", json={})
+    assert answer.status_code == 409
+    assert "--vm" in answer.json["error"]
+    assert not app.extensions["room"].state.runs
+
+
+def test_the_space_of_a_seat_is_limited(app, ada, monkeypatch):
+    a_run(app, ada)
+    monkeypatch.setattr("lab.classroom.rules.MOST_BYTES", 100)
+    answer = do(ada, "runs/both")
+    assert answer.status_code == 429
+    assert "fill the space" in answer.json["error"]
