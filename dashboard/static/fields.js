@@ -44,4 +44,7 @@ export function bounds(param) {
   return from === null && to === null ? "" : ` ${from ?? "…"} to ${to ?? "…"}.`;
 }
 
-export const words = (name) => name.replaceAll("_", " ");
+const UNIT = /_(mbps|ms|s|m|mb|kb|mhz|packets|percent)$/;
+
+// The name of a parameter in words; a unit that the form shows beside the field is left out.
+export const words = (name, unit = "") => (unit ? name.replace(UNIT, "") : name).replaceAll("_", " ");

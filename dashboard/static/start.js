@@ -43,7 +43,7 @@ function fillParams() {
       return element(
         "div",
         { class: "field" },
-        element("label", { for: id }, words(param.name)),
+        element("label", { for: id }, words(param.name, unit)),
         element(
           "span",
           { class: "unit-box" },

@@ -68,10 +68,6 @@ export function showMeans(summary, run) {
       ...made("Tier 1", "tiers.1", "Mb/s", "first subflows"),
       ...made("Tier 2", "tiers.2", "Mb/s", "additional subflows"),
     );
-  for (const metric of Object.keys(means)) {
-    const ap = /^aps\.(.+)\.mac_occupancy_mean$/.exec(metric)?.[1];
-    if (ap) tiles.push(...made(`${ap} occupancy`, metric, "", "", means[metric]));
-  }
   if (summary.held_back_kb !== null)
     tiles.push(
       tile(
@@ -81,6 +77,10 @@ export function showMeans(summary, run) {
         "at one receiver: arrived, but data before it was missing",
       ),
     );
+  for (const metric of Object.keys(means)) {
+    const ap = /^aps\.(.+)\.mac_occupancy_mean$/.exec(metric)?.[1];
+    if (ap) tiles.push(...made(`${ap} occupancy`, metric, "", "", means[metric]));
+  }
   const seeds = repeats > 1 ? `, and 95 % intervals over ${repeats} repeats` : "";
   const few = repeats > 1 && repeats < 5 ? " (from 5 repeats on)" : "";
   show(`Mean of the run, ${number(run.measured_s ?? run.state.t, 1)} s${seeds}${few}`, tiles);

@@ -3,6 +3,7 @@
 import { element } from "./app.js";
 import { bounds, input, typed, words } from "./fields.js";
 
+const LONGEST_UNIT = 8; // a longer one, "fraction from 0 to 1", would take the room of the numbers
 const MULTIPATH = "multipath"; // has checkboxes of its own, one for each user
 
 export class TopologyForm {
@@ -74,7 +75,7 @@ function labelled(param, id, ...content) {
   return element(
     "div",
     { class: "field" },
-    element("label", { for: id }, words(param.name)),
+    element("label", { for: id }, words(param.name, param.unit)),
     element("span", { class: "unit-box" }, ...content),
   );
 }
@@ -113,7 +114,12 @@ function tableField(param) {
     changed(body);
   });
   const heads = param.fields.map((each) =>
-    element("th", {}, words(each.name), each.unit ? element("small", {}, ` ${each.unit}`) : null),
+    element(
+      "th",
+      { title: each.unit || null },
+      words(each.name, each.unit),
+      each.unit.length > LONGEST_UNIT ? null : element("small", {}, ` ${each.unit}`),
+    ),
   );
   const table = element(
     "table",

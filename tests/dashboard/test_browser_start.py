@@ -35,6 +35,14 @@ def test_lists_of_the_topology_are_edited_and_the_drawing_follows(page, address)
     page.goto(f"{address}/scenarios/two_paths")
     until(page, lambda: drawn(page, "path2"))
     page.click("#topology-box summary")
+    form = page.inner_text("#topology-params")
+    assert form.count("ms") == 2  # delay and jitter, each once
+    assert "mbps" not in form
+    inside = "document.documentElement.scrollWidth <= window.innerWidth"
+    assert page.evaluate(inside)
+    page.set_viewport_size({"width": 390, "height": 844})
+    until(page, lambda: page.evaluate(inside))
+    page.set_viewport_size({"width": 1280, "height": 1400})
     page.click("text=Add to paths")
     until(page, lambda: drawn(page, "path3"))
     page.fill("#topology-paths tbody tr:nth-child(3) input[name=rate_mbps]", "7.5")
