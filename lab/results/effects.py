@@ -9,18 +9,16 @@ time.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.run.frame import Frame
-from lab.run.metrics import mean
+from lab.run.metrics import EPSILON_S, intervals_between, mean
 from lab.scenario.watched import ALL, Watched
 
 WINDOW_S = 10.0
 SHORTEST_S = 2.0  # of a window whose mean says something
 NOTHING = 0.005  # a rate in Mb/s below this is shown as 0
-EPSILON_S = 1e-6
 
 
 @dataclass(frozen=True)
@@ -121,16 +119,7 @@ def _mean(
     frames: Sequence[Frame], start: float, end: float, watched: Watched
 ) -> tuple[float | None, float]:
     """Return the mean of a number over the frames that lie between two times, and their length."""
-    figures: list[float | None] = []
-    lengths: list[float] = []
-    first = bisect_right(frames, start + EPSILON_S, key=_time)
-    for n in range(first, bisect_right(frames, end + EPSILON_S, key=_time)):
-        begins = frames[n - 1].t if n else 0.0
-        if begins >= start - EPSILON_S:
-            figures.append(value(frames[n], watched))
-            lengths.append(frames[n].t - begins)
-    return mean(figures, lengths), sum(lengths)
-
-
-def _time(frame: Frame) -> float:
-    return frame.t
+    times = [frame.t for frame in frames]
+    found = intervals_between(times, start, end, whole=True)
+    lengths = [length for _, length in found]
+    return mean((value(frames[index], watched) for index, _ in found), lengths), sum(lengths)

@@ -33,11 +33,10 @@ def values_between(
 
     Samples in which the figure is missing or null are left out.
     """
-    lengths = metrics.intervals([sample["t"] for sample in samples])
+    times = [sample["t"] for sample in samples]
     found = (
-        (figure(sample, path), length)
-        for sample, length in zip(samples, lengths, strict=True)
-        if start_s < sample["t"] <= end_s
+        (figure(samples[index], path), length)
+        for index, length in metrics.intervals_between(times, start_s, end_s)
     )
     return [(value, length) for value, length in found if value is not None]
 

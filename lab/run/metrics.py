@@ -12,6 +12,7 @@ ones (MP-SDN).
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from lab.run.frame import ApSample, Frame
 from lab.run.report import ConnectionReport, Report
 from lab.topologies.topology import Topology
 
+EPSILON_S = 1e-6  # two times that differ by less are the same
 SCHEMA = 2  # of manifest.json and result.json; schema 1 held wire rates
 NOT_SAMPLED = ApSample(tier1_mbps=None, tier2_mbps=None)
 
@@ -91,6 +93,24 @@ def intervals(ends_s: Sequence[float]) -> list[float]:
     """Return the lengths in s of consecutive intervals that end at the times `ends_s`. The first
     interval begins at 0."""
     return [end - start for start, end in zip([0.0, *ends_s], ends_s, strict=False)]
+
+
+def intervals_between(
+    ends_s: Sequence[float], start_s: float, end_s: float, *, whole: bool = False
+) -> list[tuple[int, float]]:
+    """Return the index and the length in s of each interval that ends after `start_s` and at
+    `end_s` at the latest.
+
+    The intervals are those of `intervals`; `ends_s` rises. With `whole`, leave out the interval
+    that began before `start_s`, so that nothing before that time counts.
+    """
+    found = []
+    first = bisect_right(ends_s, start_s + EPSILON_S)
+    for index in range(first, bisect_right(ends_s, end_s + EPSILON_S)):
+        begins_s = ends_s[index - 1] if index else 0.0
+        if not whole or begins_s >= start_s - EPSILON_S:
+            found.append((index, ends_s[index] - begins_s))
+    return found
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | None:
