@@ -12,7 +12,7 @@ from statistics import mean, median
 from typing import Any
 
 import pytest
-from emulation.vm_run import Run
+from emulation.vm_run import POX, Run, stopped
 from emulation.vm_shell import Queued, VmShell, at_one_scale
 from machine import emulation, needs_emulation
 
@@ -87,3 +87,18 @@ def test_pox_decides_the_limits(measured):
         if each["kind"] == "decision" and each["action"] == "meter"
     }
     assert limited >= set(WITH_TIER_2)
+
+
+def test_nothing_is_decided_while_pox_is_stopped(vm: VmShell):
+    run = vm.run("thirty_users", *THROTTLED, "--set", f"rate_scale={RATE_SCALES[-1]}")
+    run.until(12)
+    run.execute("machine", stopped(POX, seconds=10))
+    begins = run.now() + 1  # what POX has decided before is recorded by then
+    run.until(begins + 7)
+    limits = {ap: run.meter_kbps(ap) for ap in WITH_TIER_2}
+    decided = [event["t"] for event in run.events("decision")]
+    assert [t for t in decided if t <= begins]
+    assert not [t for t in decided if begins < t < begins + 7]
+    assert all(limits.values())  # the meters stay, and go on limiting
+    run.wait_for("a decision of POX", lambda: run.events("decision")[-1]["t"] > begins + 7)
+    run.kill()
