@@ -116,6 +116,7 @@ def wipe() -> Any:
     if body(WipeBody).name != name:
         raise RequestError(f"wipe: type the name of this class, '{name}'")
     conductor().stop()
+    room().close()
     folder.wipe(name, room().folder.path.parent)
     current_app.config["END"]()
     return {}

@@ -146,7 +146,7 @@ def _serve(
         "EXTENSION_FOLDERS": wanted.extension_folders,
         "SECURE": bool(settings),
         "TRUSTED_HOSTS": [host, *(["localhost"] if host == LOOPBACK else [])],
-        "END": lambda: signal.raise_signal(signal.SIGTERM),
+        "END": _end,
     }
     door = None
     if settings:
@@ -200,6 +200,13 @@ def _tls(wanted: Wanted) -> ssl.SSLContext | None:
     if wanted.certificate is None or wanted.key is None:
         return None
     return context(wanted.certificate, wanted.key)
+
+
+def _end() -> None:
+    """End the server from any of its threads."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGTERM)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

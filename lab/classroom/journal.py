@@ -99,8 +99,11 @@ class Journal:
             return made
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the file, unless it is closed. Later events are refused."""
+        with self._mutex:
+            if self._file >= 0:
+                os.close(self._file)
+            self._file, self._broken = -1, "the class has ended"
 
     def _write(self, line: bytes) -> None:
         left = line

@@ -46,7 +46,9 @@ def test_a_class_is_wiped_after_asking(classes):
     assert wipe("../test").exit_code == 2
 
 
-def test_the_command_prints_the_links_and_ends_with_a_signal(tmp_path, sheet):
+@pytest.fixture
+def served(tmp_path, sheet):
+    """Serve a class in a process; yield the process and what it has printed."""
     argv = [sys.executable, "-c", SERVE, str(tmp_path / "classes"), str(sheet)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         lines = []
@@ -54,13 +56,32 @@ def test_the_command_prints_the_links_and_ends_with_a_signal(tmp_path, sheet):
             lines.append(line)
             if "Ctrl-C" in line:
                 break
-        printed = "".join(lines)
-        join = re.search(r"http://127\.0\.0\.1:\d+/\?code=[A-Z]{6}", printed)[0]
-        assert re.search(r"/instructor\?key=[\w-]{32}\n", printed)
-        assert re.search(r"/projector\?key=[\w-]{32}\n", printed)
-        assert "--host" in printed
-        about = join.partition("?")[0] + "api/class"
-        with urllib.request.urlopen(about, timeout=60) as answer:
-            assert b'"name":"test"' in answer.read()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        yield process, "".join(lines)
+        process.kill()
+
+
+def test_the_command_prints_the_links_and_ends_with_a_signal(served):
+    process, printed = served
+    join = re.search(r"http://127\.0\.0\.1:\d+/\?code=[A-Z]{6}", printed)[0]
+    assert re.search(r"/projector\?key=[\w-]{32}\n", printed)
+    assert "--host" in printed
+    about = join.partition("?")[0] + "api/class"
+    with urllib.request.urlopen(about, timeout=60) as answer:
+        assert b'"name":"test"' in answer.read()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+
+
+def test_a_class_that_is_wiped_on_its_page_ends(served, tmp_path):
+    process, printed = served
+    link, key = re.search(r"(http://127\.0\.0\.1:\d+)/instructor\?key=(\S+)", printed).groups()
+    headers = {
+        "Cookie": f"lab_{link.rpartition(':')[2]}_instructor={key}",
+        "Content-Type": "application/json",
+    }
+    address = f"{link}/api/instructor/wipe"
+    request = urllib.request.Request(address, b'{"name": "test"}', headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 200
+    assert process.wait(60) == 0
+    assert not list((tmp_path / "classes").iterdir())

@@ -128,6 +128,14 @@ def test_a_kill_loses_nothing_that_was_said_to_be_saved(tmp_path, wait_bytes):
     assert len(Journal(path).events) in (said, said + 1)
 
 
+def test_nothing_is_saved_in_a_class_that_has_ended(tmp_path):
+    opened = Journal(tmp_path / "journal")
+    opened.close()
+    opened.close()
+    with pytest.raises(LabError, match="has ended"):
+        opened.append(Froze(frozen=True))
+
+
 def test_people_and_seats_are_written_without_secrets():
     event = Joined(seat="s1", people=(Person(name="Ada"),), browser="x")
     assert LINE.validate_json(event.model_dump_json()) == event
