@@ -17,7 +17,7 @@ from typing import Any
 
 from controller.units import mbps_from_bps
 from lab import extensions
-from lab.engines.mininet.machine import warm
+from lab.engines.mininet.machine import open_vswitch, warm
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
 from lab.run.reading import Follower
@@ -129,6 +129,8 @@ class PoxProcess:
                 raise LabError(
                     f"start POX: it ended with status {self._status()}: {self._end_of_log()}"
                 )
+            if open_vswitch.daemon_ended():
+                raise LabError(f"start POX: {open_vswitch.ENDED}")
             if time.monotonic() > deadline:
                 raise LabError(
                     f"start POX: the switches did not connect in {READY_TIMEOUT_S} s: "

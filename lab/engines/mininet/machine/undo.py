@@ -72,7 +72,7 @@ def bridges(names: list[str]) -> str | None:
     if not open_vswitch.daemon_runs():
         raise LabError(open_vswitch.ENDED)
     argv = [word for name in found for word in ("--", "--if-exists", "del-br", name)]
-    shell.run(["ovs-vsctl", "--timeout=60", *argv], f"remove the bridges {', '.join(found)}")
+    open_vswitch.change(argv, f"remove the bridges {', '.join(found)}")
     return f"bridges {', '.join(found)}"
 
 

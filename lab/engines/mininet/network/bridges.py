@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lab.engines.mininet.machine import open_vswitch, shell
-from lab.errors import CommandFailed, LabError
+from lab.engines.mininet.machine import open_vswitch
 
 OPENFLOW_PORTS = (6633, 6653)  # POX's own OpenFlow 1.0, and OpenFlow 1.3 for meters
-TIMEOUT_S = 120  # a busy machine needs seconds for each bridge
 BRIDGE = (
     "fail_mode=secure",
     "protocols=OpenFlow10,OpenFlow13",
@@ -35,7 +33,7 @@ def make(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> None:
         argv += [f"other_config:datapath-id={dpid:016x}", *BRIDGE]
     for switch, port in ports:
         argv += ["--", "add-port", switch, port]
-    _change(argv, "make the bridges")
+    open_vswitch.change(argv, "make the bridges")
 
 
 def connect_controller(switches: Iterable[str]) -> None:
@@ -51,21 +49,6 @@ def connect_controller(switches: Iterable[str]) -> None:
             argv += ["--", f"--id={connection}", "create", "controller"]
             argv += [f'target="tcp:127.0.0.1:{port}"']
         argv += ["--", "set", "bridge", switch, f"controller={','.join(connections)}"]
-    made = _change(argv, "connect the bridges to POX").split()
+    made = open_vswitch.change(argv, "connect the bridges to POX").split()
     timeouts = [word for uuid in made for word in ("--", "set", "controller", uuid, *TIMEOUTS)]
-    _change(timeouts, "set the timeouts of the connections to POX")
-
-
-def _change(words: Iterable[str], doing: str) -> str:
-    """Run `ovs-vsctl` with these words and return its output.
-
-    It waits until the switches have carried out the change. `doing` begins the error message.
-    Raises `LabError` if that takes longer than `TIMEOUT_S`, for example because the daemon of the
-    switches has ended.
-    """
-    try:
-        return shell.run(["ovs-vsctl", f"--timeout={TIMEOUT_S}", *words], doing)
-    except CommandFailed as problem:
-        if open_vswitch.daemon_runs():
-            raise
-        raise LabError(f"{doing}: {open_vswitch.ENDED}") from problem
+    open_vswitch.change(timeouts, "set the timeouts of the connections to POX")
