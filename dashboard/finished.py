@@ -147,7 +147,7 @@ def _who(users: Mapping[str, float], total: float, result: Mapping[str, Any]) ->
     if users[most] - users[least] < 0.02 * users[most]:
         return f"{text}, each about {number_text(total / len(users))}."
     jain = (result.get("fairness") or {}).get("jain")
-    fairness = "" if jain is None else f" (Jain's fairness index {jain:.2f})"
+    fairness = "" if jain is None else f" (Jain's fairness index {jain:.2f}; 1 is equal shares)"
     return (
         f"{text}: {most} most, {number_text(users[most])}, and {least} least, "
         f"{number_text(users[least])}{fairness}."

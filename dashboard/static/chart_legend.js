@@ -27,7 +27,8 @@ export function fillLegend(list, traces, others, transfers = null) {
 function entry(trace, chosen, transfers) {
   const [kind, id] = trace.meta.key;
   const finished = kind === "user" ? transfers?.of(id) : "";
-  const parts = [swatch(trace.line ?? {}), finished ? `${trace.name}, ${finished}` : trace.name];
+  const text = finished ? `${trace.name}, ${finished}` : trace.name;
+  const parts = [swatch(trace.line ?? {}), element("b", { title: text }, text)];
   if (!KINDS.includes(kind) || id === "*") return element("span", {}, ...parts);
   const pressed = chosen?.kind === kind && chosen.id === id;
   const made = element("button", { type: "button", "aria-pressed": String(pressed) }, ...parts);

@@ -4,8 +4,9 @@ import { finishedAt } from "./transfers.js";
 
 const NEVER_S = 1e7; // behind the end of every run
 
-// `done` is the time from which on the charts are shaded, because all transfers are finished.
-export function markLayout(marks, colour, done = null) {
+// `done` is the time from which on the charts are shaded, because all transfers are finished. Marks
+// that are closer than `room` in s have one number, such as 2–5.
+export function markLayout(marks, colour, done = null, room = 0) {
   const tint = (each) =>
     each.run !== undefined ? colour(each.run) : each.kind === "flip" ? css("--flip") : css("--mark");
   return {
@@ -23,19 +24,43 @@ export function markLayout(marks, colour, done = null) {
     ],
     annotations: [
       ...(done === null ? [] : [doneText(done)]),
-      ...marks.map((each) => ({
-      x: each.t,
-      y: 1,
-      yref: "paper",
-      yanchor: "top",
-      showarrow: false,
-      text: `<b>${each.number}</b>`,
-      font: { color: css("--card"), size: 11 },
-      bgcolor: tint(each),
-      borderpad: 2,
-      hovertext: `${each.word}: ${each.title}. ${each.reason}`,
-    })),
+      ...clusters(marks, room, tint).map((near) => ({
+        x: near[0].t,
+        y: 1,
+        yref: "paper",
+        yanchor: "top",
+        showarrow: false,
+        text: `<b>${near[0].number}${near.length > 1 ? `–${near.at(-1).number}` : ""}</b>`,
+        font: { color: css("--card"), size: 11 },
+        bgcolor: tint(near[0]),
+        borderpad: 2,
+        hovertext: near.map((each) => `${each.word}: ${each.title}. ${each.reason}`).join("<br>"),
+      })),
     ],
+  };
+}
+
+function clusters(marks, room, tint) {
+  const found = [];
+  for (const mark of marks) {
+    const before = found.at(-1);
+    const near = before && mark.t - before[0].t < room && tint(mark) === tint(before[0]);
+    if (near) before.push(mark);
+    else found.push([mark]);
+  }
+  return found;
+}
+
+// The text on an axis of which no line has a value.
+export function emptyText(axis, live) {
+  return {
+    xref: "paper",
+    x: 0.5,
+    yref: `${axis} domain`,
+    y: 0.5,
+    showarrow: false,
+    text: live ? "no values so far" : "no values",
+    font: { color: css("--muted"), size: 12 },
   };
 }
 

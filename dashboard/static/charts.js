@@ -2,10 +2,10 @@
 // appends new frames, marks events, redraws and shows tables.
 import { fillLegend } from "./chart_legend.js";
 import { keep } from "./event_memory.js";
-import { markLayout, tickTraces } from "./chart_marks.js";
+import { emptyText, markLayout, tickTraces } from "./chart_marks.js";
 import { attach } from "./chart_time.js";
 import { css, dark, element } from "./app.js";
-import { bands, hasMany, heatMap, isRelated, split } from "./many_lines.js";
+import { bands, emptyAxes, hasMany, heatMap, isRelated, split } from "./many_lines.js";
 import { moveLines, windowed } from "./live_lines.js";
 import { selected } from "./selection.js";
 import { thin, valueTable } from "./series.js";
@@ -35,6 +35,7 @@ const MOST_POINTS = 1200; // of a line; with more, it is thinned to half
 const WINDOW_S = 60; // of a running run; a finished run is shown whole
 const STEP_S = 10; // by which the window of a running run moves
 const LAID_OUT_MS = 4000; // so long only the lines of a running run move
+const NUMBER_SHARE = 0.035; // of a chart's width, for the number of a mark
 const SLOWEST_MS = 500; // between two redraws
 const FASTEST_MS = 200;
 const CONFIG = {
@@ -257,7 +258,9 @@ export class Charts {
     const inside = within(layout.xaxis.range);
     const related = this.related();
     const done = this.transfers?.doneAt(related) ?? null;
-    Object.assign(layout, markLayout(this.marks.filter(inside), colour, done));
+    const room = NUMBER_SHARE * (layout.xaxis.range?.[1] - layout.xaxis.range?.[0] || 0);
+    Object.assign(layout, markLayout(this.marks.filter(inside), colour, done, room));
+    for (const axis of emptyAxes(card.traces)) layout.annotations.push(emptyText(axis, this.live));
     const { shown, others } = split(card.traces, related);
     card.laid = { range: String(range), asHeatMap, shown, others, related };
     const traces = asHeatMap

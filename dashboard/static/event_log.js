@@ -10,7 +10,7 @@ export class EventLog {
   // `showAll` is the checkbox; `live()` says whether the run is running.
   constructor(table, showAll, live) {
     this.body = table.tBodies[0];
-    Object.assign(this, { showAll, live });
+    Object.assign(this, { table, showAll, live });
     this.about = null; // show only events about one of these; null: about anything
     this.note = element("span", { class: "help" });
     this.older = element("button", { type: "button" }, "Show older events");
@@ -75,10 +75,15 @@ export class EventLog {
   showNote() {
     const all = this.events.filter((event) => this.shows(event)).length;
     this.older.hidden = all <= this.body.rows.length;
+    this.table.hidden = !all;
     const text =
       this.latest > this.events.length
         ? "Events that are older still are in events.jsonl. This page shows them when the run is over."
-        : "";
+        : all
+          ? ""
+          : this.events.length
+            ? "No event is about the selection, or all that are need “show all events”."
+            : "No event has happened.";
     if (this.note.textContent !== text) this.note.textContent = text;
   }
 }

@@ -47,6 +47,7 @@ export class Finished {
         element("a", { href: `/runs/${baseline.id}` }, `the baseline (${baseline.strategy})`),
       );
     $("baseline").textContent = summary.is_baseline ? "No longer the baseline" : "Make it the baseline";
+    $("mixed").hidden = !this.run.flips?.length;
     $("again-flips").hidden = !this.run.flips?.length;
     $("compare-with").hidden = !summary.others.length;
     $("compare-with").replaceChildren(

@@ -11,6 +11,12 @@ const isLine = (trace) => trace.meta.key.length > 0 && trace.visible !== false;
 const isMeasured = (trace) => trace.y.some((value) => value !== null);
 const upper = (trace) => (trace.yaxis ?? "y") === "y";
 
+// The axes that have lines, but no value.
+export function emptyAxes(traces) {
+  const axes = Map.groupBy(traces.filter(isLine), (trace) => trace.yaxis ?? "y");
+  return [...axes].filter(([, lines]) => !lines.some(isMeasured)).map(([axis]) => axis);
+}
+
 export const hasMany = (traces) =>
   traces.filter((trace) => isLine(trace) && upper(trace)).length > MOST_LINES;
 

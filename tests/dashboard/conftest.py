@@ -82,7 +82,7 @@ def address(app):
     thread.join(5)
 
 
-def until(condition, seconds=8.0):
+def until(condition, seconds=60.0):
     """Return the result of `condition` as soon as it is true; fail after `seconds`."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:

@@ -22,7 +22,7 @@ def applied(client, run_id):
 
 def test_suggestions_are_measured_whatever_their_order(client, running_run):
     path = f"/api/runs/{running_run}"
-    suggested = client.get(path).json["to_try"]
+    suggested = until(lambda: client.get(path).json["to_try"])
     assert [each["target"] for each in suggested] == [
         "strategy",
         "cell.wifi1.ue3.rate_mbps",
@@ -35,10 +35,7 @@ def test_suggestions_are_measured_whatever_their_order(client, running_run):
         body = {key: suggested[n][key] for key in ("target", "value")}
         assert client.post(f"{path}/flips", json=body).status_code == 202
     until(lambda: len(applied(client, running_run)) == 2)
-    rows = until(
-        lambda: (rows := applied(client, running_run))[-1]["is_final"] and rows,
-        seconds=15,
-    )
+    rows = until(lambda: (rows := applied(client, running_run))[-1]["is_final"] and rows)
     assert [row["suggestion"] for row in rows] == [1, 0]
     last = rows[-1]
     assert last["sentence"].startswith(f"ue1 got {last['after']:.3g} instead of ")
