@@ -96,3 +96,5 @@ def test_a_watched_number_is_named_in_words():
     assert watched.parsed("ap.wifi1.tier2_mbps", network).text == "wifi1: Tier 2"
     assert watched.parsed("user.*.mbps", network).text == "all users: throughput"
     assert watched.parsed("link.wifi.loss", network).unit == ""
+    held = watched.parsed("user.ue1.held_back_kb", network)
+    assert (held.text, held.unit) == ("ue1: data held back", "kB")

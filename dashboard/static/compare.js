@@ -14,19 +14,30 @@ function swatches() {
   }
 }
 
+function heading({ label, n, rate_scale }) {
+  const scale = mixed && !label.includes("rate_scale") ? `, rate scale ${rate_scale}` : "";
+  return `${label} (n = ${n}${scale})`;
+}
+
+// Networks without access points have no tiers.
+function isShown(metric, all) {
+  return !metric.startsWith("tiers.") || all.some((each) => each.startsWith("aps."));
+}
+
 function showMetrics(comparison) {
+  const all = Object.keys(comparison.metrics);
   const labels = comparison.groups.map((group) => group.label);
   const head = element(
     "tr",
     {},
     element("th", {}, "Metric"),
     ...comparison.groups.map((group) =>
-      element("th", { class: "num" }, `${group.label} (n = ${group.n}${mixed ? `, rate scale ${group.rate_scale}` : ""})`),
+      element("th", { class: "num" }, heading(group)),
     ),
   );
   $("metrics").tHead.replaceChildren(head);
   $("metrics").tBodies[0].replaceChildren(
-    ...Object.entries(comparison.metrics).map(([metric, cells]) =>
+    ...Object.entries(comparison.metrics).filter(([metric]) => isShown(metric, all)).map(([metric, cells]) =>
       element(
         "tr",
         {},
@@ -44,7 +55,9 @@ function showMetrics(comparison) {
   );
   $("table-card").hidden = false;
   const words = Object.entries(comparison.verdicts).flatMap(([label, each]) =>
-    Object.entries(each).map(([metric, text]) => [label, metric, text]),
+    Object.entries(each)
+      .filter(([metric]) => isShown(metric, all))
+      .map(([metric, text]) => [label, metric, text]),
   );
   const single = comparison.groups.every((group) => group.n === 1);
   const rows = single

@@ -12,13 +12,14 @@ from lab.errors import RequestError, unknown
 from lab.topologies.topology import Topology
 
 FIELDS = {
-    "user": ("mbps",),
+    "user": ("mbps", "held_back_kb"),
     "ap": ("tier1_mbps", "tier2_mbps", "mac_occupancy", "meter_mbps"),
     "link": ("mbps", "backlog", "loss"),
 }
 ALL = "*"
 WORDS = {
     "mbps": "throughput",
+    "held_back_kb": "data held back",
     "tier1_mbps": "Tier 1",
     "tier2_mbps": "Tier 2",
     "mac_occupancy": "MAC occupancy",
@@ -46,7 +47,8 @@ class Watched:
     @property
     def unit(self) -> str:
         """Return the unit of the number; empty if it has none."""
-        return "Mb/s" if self.field.endswith("mbps") else ""
+        units = {"mbps": "Mb/s", "kb": "kB"}
+        return units.get(self.field.rpartition("_")[2], "")
 
 
 def parsed(name: str, network: Topology) -> Watched:

@@ -15,7 +15,7 @@ from lab.worksheets.expressions import Expression, Occurrence
 from lab.worksheets.schema import Run
 
 EVENTS = (
-    *("flip", "handover", "control", "warning", "error"),
+    *("flip", "handover", "completion", "control", "warning", "error"),
     *("decision", "observation", "subflow", "association", "switch", "ready", "failed"),
 )
 RESULT = (

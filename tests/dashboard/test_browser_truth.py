@@ -84,6 +84,10 @@ def test_a_network_without_tiers_shows_none(page, address, runs):  # noqa: F811
     until(page, lambda: "Held back at most" in page.inner_text("#tiles"))
     assert "Tier" not in page.inner_text("#tiles")
     assert "Tier" not in page.inner_text("#intro")
+    testbed.simulated(runs / "more", "two_paths", "duration_s=3", "seed=2")
+    page.goto(f"{address}/compare?runs=paths,more")
+    page.wait_for_selector("#metrics tbody tr")
+    assert "tiers" not in page.inner_text("#metrics")
 
 
 def test_changed_runs_are_named_and_say_what_each_change_did(page, address, runs):  # noqa: F811
