@@ -1,0 +1,119 @@
+"""Browsers that visit a class which is served as it is in a lesson."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+from dashboard.serve import listen, server
+
+CHROMIUM = (
+    os.environ.get("CHROMIUM_PATH") or shutil.which("chromium") or shutil.which("chromium-browser")
+)
+QUIET = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+    *("--disable-domain-reliability", "--disable-default-apps"),
+]
+NOT_YET = "409"  # a page asks for a run before it has begun; the browser logs it
+TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
+
+
+@contextmanager
+def served(app):
+    """Serve a class with its real server, and start and end its runs; yield the address."""
+    sock = listen(None)
+    waitress = server(app, sock)
+    thread = threading.Thread(target=waitress.run, daemon=True)
+    thread.start()
+    app.extensions["conductor"].start()
+    yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    app.extensions["conductor"].stop()
+    waitress.close()
+    waitress.task_dispatcher.shutdown()
+    thread.join(5)
+
+
+@contextmanager
+def browser():
+    """Yield a browser, or skip the test where there is none."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        pytest.skip(
+            "THE BROWSER TEST DID NOT RUN: playwright is missing. "
+            "Try: python -m pip install -r requirements-dev.txt"
+        )
+    if not CHROMIUM:
+        pytest.skip(
+            "THE BROWSER TEST DID NOT RUN: chromium is missing. "
+            "Try: sudo apt install chromium, or set CHROMIUM_PATH"
+        )
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield found
+        found.close()
+
+
+class Faults(list):
+    """Collect what pages log as errors, and requests to other machines."""
+
+    def watch(self, page):
+        page.on("pageerror", lambda error: self.append(str(error)))
+        page.on("console", self._logged)
+        page.on("request", lambda request: self._requested(request.url))
+        return page
+
+    def _logged(self, message):
+        if message.type == "error" and NOT_YET not in message.text:
+            self.append(message.text)
+
+    def _requested(self, url):
+        parts = urlsplit(url)
+        if parts.scheme.startswith(("http", "ws")) and parts.hostname != "127.0.0.1":
+            self.append(url)
+
+
+def new_page(browser, faults, width=1280, height=1000, cookies=()):
+    """Open a page in a browser of its own; it has the cookies of another one if they are given."""
+    context = browser.new_context(viewport={"width": width, "height": height})
+    context.add_cookies(list(cookies))
+    context.set_default_timeout(120_000)
+    return faults.watch(context.new_page())
+
+
+def until(page, condition, seconds=120):
+    """Poll a condition; the pages forbid `eval`, so Playwright cannot wait for a function."""
+    for _ in range(10 * seconds):
+        if condition():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def join(page, address, code, *names):
+    """Join the class with one or two names."""
+    page.goto(f"{address}/?code={code}")
+    page.fill("#name-1", names[0])
+    if len(names) > 1:
+        page.click("#pair")
+        page.fill("#name-2", names[1])
+    page.click("#join button[type=submit]")
+    page.wait_for_url("**/seat")
+
+
+def open_sheet(page, address, name):
+    """Open a worksheet."""
+    page.goto(f"{address}/seat/{name}")
+    page.click("#open")
+    page.wait_for_selector(".step")
+
+
+def state(page, step):
+    """Return the state that the card of a step shows."""
+    return page.get_attribute(f"#{step}", "data-state")

@@ -1,0 +1,188 @@
+"""The pages of a class in a real browser: a student's whole worksheet, the instructor, the
+projector."""
+
+from __future__ import annotations
+
+import pytest
+from class_browser import (
+    TOO_WIDE,
+    Faults,
+    browser,
+    join,
+    new_page,
+    open_sheet,
+    served,
+    state,
+    until,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.whole]
+
+NAME = "Zoë <b>&"
+CURVE = """
+  - predict: {id: shape, ask: "Draw it.", curve: {run: both, path: user.ue1.mbps, unit: Mb/s, maximum: 20}}
+  - run:"""
+DRAWN = """(id) => [...document.querySelectorAll(`#${id} .plot`)].filter(each => each.data)
+  .flatMap(each => each.data.map(line => line.name))"""
+
+
+@pytest.fixture
+def sheet(tmp_path):
+    """The small worksheet with a curve to draw, and a check that passes."""
+    from class_fakes import SHEET
+
+    path = tmp_path / "small.yaml"
+    text = SHEET.replace("\n  - run:", CURVE, 1).replace("> 9000.125", "> 0")
+    path.write_text(text.replace("maximum: 40", "maximum: 40, run: both, path: user.ue1.mbps"))
+    return path
+
+
+@pytest.fixture
+def clock():
+    """A class in the browser goes on in real time."""
+    import time
+
+    return time.time
+
+
+@pytest.fixture
+def faults():
+    found = Faults()
+    yield found
+    assert found == []
+
+
+def draw(page):
+    """Draw a curve with the pointer, from a low level to a high one."""
+    pad = page.locator("#shape .pad")
+    pad.scroll_into_view_if_needed()
+    until(page, lambda: page.locator("#shape .pad .main-svg").count() > 0)
+    box = pad.bounding_box()
+    at = lambda x, y: (box["x"] + 52 + x * (box["width"] - 66), box["y"] + 8 + y * 186)  # noqa: E731
+    page.mouse.move(*at(0.01, 0.8))
+    page.mouse.down()
+    page.mouse.move(*at(0.5, 0.8), steps=4)
+    page.mouse.move(*at(0.99, 0.2), steps=6)
+    page.mouse.up()
+
+
+def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatch):
+    monkeypatch.setenv("FAKE_S", "1")
+    with served(app) as address, browser() as found:
+        page = new_page(found, faults)
+        join(page, address, room.folder.settings.code, NAME, "Bo")
+        assert page.inner_text("#people") == f"{NAME} and Bo"
+        open_sheet(page, address, "small")
+        assert "Predict first" in page.inner_text("#both .note")
+        page.fill("#guess input", "7")
+        page.click("#guess button")
+        until(page, lambda: state(page, "guess") == "saved")
+        draw(page)
+        assert "Not saved yet" in page.inner_text("#shape .saved")
+        page.locator("#shape details summary").click()
+        first, last = (page.locator("#shape .points-table input").nth(n) for n in (0, 20))
+        assert float(first.input_value()) < 6 < 14 < float(last.input_value())
+        last.fill("10")
+        last.press("Tab")
+        page.click("#shape button.primary")
+        until(page, lambda: state(page, "shape") == "saved")
+        (step,) = [w.steps["shape"] for w in room.state.seats["s1"].work.values()]
+        assert (len(step.answer), step.answer[-1]) == (21, (10.0, 10.0))
+
+        assert page.locator("#both .choose option").all_inner_texts() == ["true", "false"]
+        page.click("#both button.primary")
+        until(page, lambda: state(page, "both") == "passed")
+        until(page, lambda: page.evaluate(DRAWN, "both").count("your prediction") == 2)
+        assert "ue1" in page.evaluate(DRAWN, "both")
+        assert "Sealed: you predicted 7 Mb/s" in page.inner_text("#guess .saved")
+        assert page.is_disabled("#guess input")
+
+        page.click("#enough button.primary")
+        until(page, lambda: "the-reason-of-the-check" in page.inner_text("#enough"))
+        for tries in (1, 2):
+            page.check("#cause input[value=one]")
+            page.click("#cause button.primary")
+            until(
+                page, lambda n=tries: room.state.seats["s1"].work["small"].step("cause").tries == n
+            )
+            until(page, lambda: "Not yet" in page.inner_text("#cause .below"))
+        until(page, lambda: "the-hint-of-the-question" in page.inner_text("#cause .below"))
+        assert "the-reason" not in page.inner_text("#cause")
+
+        page.fill("#words textarea", "kept <i>here</i>")
+        page.reload()  # before it is saved: the browser keeps what was typed
+        page.wait_for_selector(".step")
+        until(page, lambda: page.input_value("#words textarea") == "kept <i>here</i>")
+        assert "Not saved yet" in page.inner_text("#words .saved")
+        page.click("#words button.primary")
+        until(page, lambda: "A person will grade it" in page.inner_text("#words .below"))
+        assert page.inner_text("#done") == "5 of 8 steps done"
+
+        other = new_page(found, faults, 390, 800, page.context.cookies())
+        other.goto(f"{address}/seat/small")
+        other.wait_for_selector(".step")
+        until(other, lambda: other.evaluate(TOO_WIDE) <= 0)
+        assert other.input_value("#words textarea") == "kept <i>here</i>"
+        other.check("#cause input[value=two]")  # the third try; the first tab shows it too
+        other.click("#cause button.primary")
+        until(page, lambda: state(page, "cause") == "passed")
+        assert page.is_checked("#cause input[value=two]")
+
+
+def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, monkeypatch):
+    monkeypatch.setenv("FAKE_S", "1")
+    settings = room.folder.settings
+    with served(app) as address, browser() as found:
+        page, teacher, wall = (new_page(found, faults) for _ in range(3))
+        join(page, address, settings.code, NAME)
+        open_sheet(page, address, "small")
+        teacher.goto(f"{address}/instructor?key={settings.instructor_key}")
+        wall.goto(f"{address}/projector?key={settings.projector_key}")
+        row = teacher.locator("#grid tbody tr")
+        until(teacher, lambda: row.count() == 1 and NAME in row.inner_text())
+        assert teacher.inner_text("#code") == settings.code
+        assert wall.inner_text(".code") == settings.code
+        assert teacher.locator("#qr svg").count() == wall.locator(".qr svg").count() == 1
+
+        page.fill("#guess input", "7")
+        page.click("#guess button")
+        cell = row.locator("button.cell")
+        until(teacher, lambda: "passed" in cell.nth(0).get_attribute("class"))
+        teacher.click("#freeze")
+        until(page, lambda: "stopped the class" in page.inner_text("#class-banners"))
+        assert page.is_disabled("#cause button.primary")
+        teacher.click("#freeze")
+        until(page, lambda: not page.is_disabled("#cause button.primary"))
+
+        page.goto(f"{address}/seat")
+        page.wait_for_selector("#sheets article")
+        cell.nth(4).click()
+        until(teacher, lambda: teacher.inner_text("#detail-title") == f"{NAME}: cause")
+        teacher.click("text=Point all at this step")
+        page.wait_for_url("**/seat/small#cause")
+        until(wall, lambda: wall.is_visible("#step") and "Why?" in wall.inner_text("#step"))
+        teacher.keyboard.press("Escape")
+
+        page.wait_for_selector(".step")
+        page.fill("#words textarea", "A text.")
+        page.click("#words button.primary")
+        until(page, lambda: "A person will grade it" in page.inner_text("#words .below"))
+        draw(page)
+        page.click("#shape button.primary")
+        until(page, lambda: state(page, "shape") == "saved")
+        page.click("#both button.primary")
+        until(page, lambda: state(page, "both") == "passed")
+        teacher.click("#more-texts")
+        teacher.wait_for_selector(".text-to-grade")
+        teacher.fill(".text-to-grade input[type=number]", "2")
+        teacher.click(".text-to-grade button")
+        until(page, lambda: "2 of 3 points" in page.inner_text("#words h2"))
+
+        cell.nth(2).click()
+        teacher.locator("#detail a").click()
+        teacher.wait_for_url("**/class/runs/*")
+        until(teacher, lambda: teacher.locator("#live .main-svg").count() > 0)
+        assert teacher.locator("#drawing .net").count() == 1
+        room.look("s1-small-both-1", None, None)
+        until(wall, lambda: wall.locator("#live .main-svg").count() > 0)
+        page.wait_for_url("**/class/runs/*")

@@ -1,0 +1,99 @@
+"""A lesson held by a script: students of all manners work at the same time, and the table of grades
+is what was expected."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+
+import pytest
+from class_browser import served
+from class_fakes import SHEET
+from class_lesson import POINTS, TEXTS, hold, room_of
+from click.testing import CliRunner
+
+from dashboard.classroom import create_app
+from lab.__main__ import cli
+from lab.classroom import folder, grade_table, grades
+from lab.classroom.room import Room
+
+
+@pytest.fixture
+def sheet(tmp_path):
+    """The small worksheet with a check that passes, and runs of two seconds."""
+    path = tmp_path / "small.yaml"
+    path.write_text(SHEET.replace("> 9000.125", "> 0").replace("duration_s: 10", "duration_s: 2"))
+    return path
+
+
+@pytest.fixture
+def clock():
+    return time.time
+
+
+def expected(people):
+    """Return the lines of the table: name and points of each person."""
+    lines = []
+    for student, manner in people:
+        points = POINTS[manner] + (2 if manner in TEXTS else 0)
+        lines += [(name, str(points)) for name in student.names]
+    return sorted(lines)
+
+
+def grade_texts(app):
+    """Give two points to each text, as the instructor."""
+    client = app.test_client()
+    client.get(f"/instructor?key={app.extensions['room'].folder.settings.instructor_key}")
+    texts = client.get("/api/instructor/texts").json
+    for each in texts:
+        body = {key: each[key] for key in ("seat", "worksheet", "step")} | {"points": 2}
+        assert client.post("/api/instructor/grades", json=body).status_code == 200
+    return client, len(texts)
+
+
+def table(class_folder):
+    """Return name and total of each line of Moodle's table, made from the files alone."""
+    state = grades.read_state(class_folder)
+    seats = {seat.id: seat.names for seat in state.seats.values()}
+    handed_in = grades.submissions(class_folder, state)
+    text = grade_table.text("moodle", class_folder.worksheets, handed_in, seats)
+    return sorted((row[0], row[-1]) for row in list(csv.reader(io.StringIO(text)))[1:])
+
+
+def a_lesson(app, class_folder, count, think_s=0.0):
+    """Hold a lesson and compare everything that can be seen afterwards with what is expected."""
+    code = class_folder.settings.code
+    with served(app) as address:
+        people = room_of(address, code, count, think_s)
+        assert hold(address, code, people) == []
+    client, texts = grade_texts(app)
+    assert texts == sum(manner in TEXTS for _, manner in people)
+    assert table(class_folder) == expected(people)
+    seats = client.get("/api/instructor/class").json["grid"]["seats"]
+    shown = {" and ".join(each["people"]): each for each in seats}
+    for student, manner in people:
+        seat = shown[" and ".join(student.names)]
+        assert seat["points"] == POINTS[manner] + (2 if manner in TEXTS else 0)
+        assert seat["running"] is None
+        done = [each for each in seat["cells"]["small"].values() if each in ("passed", "saved")]
+        assert len(done) == {5: 6, 3: 4, 2: 1, 1: 1}[POINTS[manner]], (manner, seat)
+
+
+def test_students_of_all_manners_get_their_points(app, class_folder):
+    a_lesson(app, class_folder, len(POINTS))
+
+
+@pytest.mark.long
+def test_thirty_students_with_real_runs_and_the_same_grades_again(class_folder, monkeypatch):
+    room = Room(class_folder)
+    app = create_app(room, {"TESTING": True, "SPEED": 1000.0})
+    try:
+        a_lesson(app, class_folder, 30, think_s=0.3)
+    finally:
+        app.extensions["conductor"].stop()
+        room.close()
+    monkeypatch.setattr(folder, "CLASSES", class_folder.path.parent)
+    done = CliRunner().invoke(cli, ["grade", "test", "--again", "--repeat-runs"])
+    assert done.exit_code == 0, done.output
+    assert "0 differences" in done.output
