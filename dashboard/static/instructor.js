@@ -112,7 +112,10 @@ async function showDetail(seat, sheet, step) {
 }
 
 $("worksheet").addEventListener("change", () => state && show(state));
-$("freeze").addEventListener("click", () => attempt("/api/instructor/freeze", { frozen: !state.frozen }));
+$("freeze").addEventListener("click", async () => {
+  const found = await attempt("/api/instructor/freeze", { frozen: !state.frozen });
+  if (found) show({ ...state, ...found }); // the stream says it a moment later
+});
 $("unlook").addEventListener("click", () => look({}));
 $("more-texts").addEventListener("click", () => texts.load());
 $("extend").addEventListener("submit", async (event) => {

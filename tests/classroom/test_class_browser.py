@@ -151,7 +151,7 @@ def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, mo
         teacher.click("#freeze")
         until(page, lambda: "stopped the class" in page.inner_text("#class-banners"))
         assert page.is_disabled("#cause button.primary")
-        teacher.click("#freeze")
+        teacher.click("text=Let them go on")
         until(page, lambda: not page.is_disabled("#cause button.primary"))
 
         page.goto(f"{address}/seat")
