@@ -183,6 +183,6 @@ def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, mo
         teacher.wait_for_url("**/class/runs/*")
         until(teacher, lambda: teacher.locator("#live .main-svg").count() > 0)
         assert teacher.locator("#drawing .net").count() == 1
-        room.look("s1-small-both-1", None, None)
+        room.point_at("s1-small-both-1", None, None)
         until(wall, lambda: wall.locator("#live .main-svg").count() > 0)
         page.wait_for_url("**/class/runs/*")
