@@ -90,6 +90,11 @@ class Figure(Part):
     text: str
     value: float
 
+    @property
+    def is_of_events(self) -> bool:
+        """Return whether the figure is a time or a number of events: its text names them."""
+        return self.text.startswith(("time(", "count("))
+
 
 class Checked(Event):
     """Record that a check was evaluated on the runs `runs`: the id of a run for each run step.

@@ -14,7 +14,7 @@ from typing import Any
 
 from lab.classroom.lesson import Lesson, Place
 from lab.classroom.queue import Queue
-from lab.classroom.state import ClassRun
+from lab.classroom.state import ClassRun, StepWork
 from lab.scenario.loading import load
 from lab.worksheets import planning
 from lab.worksheets.schema import Check, Predict, Question, Run, Step, Task, Worksheet
@@ -196,7 +196,7 @@ def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
         doc |= {
             "kind": "check",
             "run": asked.run,
-            "figures": [] if hidden else [each.model_dump() for each in work.figures],
+            "figures": [] if hidden else _figures(work),
             "problem": work.problem,
         }
     else:
@@ -211,6 +211,13 @@ def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
         "given_points": None if hidden else _given_points(asked, work.points, work.graded),
         "comment": "" if hidden else work.comment,
     }
+
+
+def _figures(work: StepWork) -> list[Doc]:
+    """Return the measured figures that a check looked at. Which events it looks for is told only
+    when it is passed."""
+    shown = work.figures if work.passed else (f for f in work.figures if not f.is_of_events)
+    return [each.model_dump() for each in shown]
 
 
 def _form(asked: Question) -> Doc:

@@ -32,7 +32,7 @@ steps:
   - check:
       id: enough
       run: both
-      that: result(throughput_mbps) > 9000.125
+      that: result(throughput_mbps) > 9000.125 or count(flip(link.path1.loss=0.0625)) > 3
       hint: the-hint-of-the-check
       why: the-reason-of-the-check
   - question:

@@ -15,7 +15,7 @@ from class_fakes import SHEET
 SECRETS = (  # of SHEET: what no student may ever read
     *("the-hint-of-the-check", "the-hint-of-the-number", "the-words-of-the-solution"),
     *("the-name-of-a-mistake", "the-reason-of-the-check", "the-reason-of-the-number"),
-    *("9000.125", "4321.0625", "1234.5625"),
+    *("9000.125", "loss=0.0625", "value=0.0625", "4321.0625", "1234.5625"),
 )
 ENDLESS = ("/api/class/stream",)
 PROJECTOR = ("/projector", "/api/projector")
@@ -54,7 +54,7 @@ def everything(app, client, run):
 
 
 def test_no_answer_to_a_student_holds_what_is_to_be_found(app, ada):
-    for each in (*SECRETS, *NOT_YET):
+    for each in {*SECRETS, *NOT_YET} - {"value=0.0625"}:  # the checker writes it so
         assert each in SHEET
     run = a_run(app, ada)
     told = [do(ada, "checks/enough").text, do(ada, "answers/rate", value=3).text]
