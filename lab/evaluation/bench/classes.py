@@ -17,8 +17,8 @@ from typing import Any
 from lab.errors import LabError
 from lab.run.manifest import ROOT
 
-SEATS, RUN_S = 30, 240.0
-ALL_RUN_WITHIN_S, MEASURED_S = 180.0, 40.0
+SEATS, RUN_S = 30, 900.0
+ALL_RUN_WITHIN_S, MEASURED_S = 400.0, 40.0
 EACH_ANSWERS_S = 5.0
 SHEET = f"""
 title: A run and a text
