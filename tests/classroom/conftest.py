@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,9 +33,19 @@ def sheet(tmp_path):
     return path
 
 
+@pytest.fixture(scope="session")
+def made_folder(tmp_path_factory):
+    """Make the folder of a class once for all tests, because this checks the worksheet."""
+    place = tmp_path_factory.mktemp("made")
+    (place / "small.yaml").write_text(SHEET)
+    return folder.make("test", [str(place / "small.yaml")], classes=place / "classes")
+
+
 @pytest.fixture
-def class_folder(tmp_path, sheet):
-    return folder.make("test", [str(sheet)], classes=tmp_path / "classes")
+def class_folder(tmp_path, made_folder):
+    path = tmp_path / "classes" / "test"
+    shutil.copytree(made_folder.path, path)
+    return replace(made_folder, path=path, worksheets=dict(made_folder.worksheets))
 
 
 @pytest.fixture
