@@ -121,16 +121,14 @@ def serve(wanted: Wanted, classes: Path = CLASSES) -> None:
     for each in wanted.extension_folders:
         extensions.add(Path(each))
     settings = _tls(wanted)
-    found = opened(wanted, classes)
-    lock = FileLock(found.path / folder.LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise RequestError(f"class '{wanted.name}' is served already: end that first") from error
-    sock = listen(wanted.host, wanted.port)
-    room = Room(found)
-    with lock:
-        _serve(wanted, room, sock, settings)
+    with listen(wanted.host, wanted.port) as sock:
+        found = opened(wanted, classes)
+        try:
+            with FileLock(found.path / folder.LOCK, timeout=0):
+                _serve(wanted, Room(found), sock, settings)
+        except Timeout as error:
+            text = f"class '{wanted.name}' is served already: end that first"
+            raise RequestError(text) from error
 
 
 def _serve(

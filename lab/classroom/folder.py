@@ -92,7 +92,7 @@ def find(name: str, classes: Path = CLASSES) -> ClassFolder:
     try:
         found = parse_object(plain_file.read(path / SETTINGS))
     except plain_file.MISSING as error:
-        raise RequestError(f"class {unknown(name, names(classes))}") from error
+        raise no_such_class(name, classes) from error
     except OSError as error:
         raise plain_file.failure(path / SETTINGS, error) from error
     except JsonRefused as error:
@@ -145,11 +145,18 @@ def wipe(name: str, classes: Path = CLASSES) -> None:
     and `LabError` if a file cannot be deleted."""
     path = classes / checked(name)
     if not path.is_dir() or path.is_symlink():
-        raise RequestError(f"class {unknown(name, names(classes))}")
+        raise no_such_class(name, classes)
     try:
         shutil.rmtree(path)
     except OSError as error:
         raise LabError(f"delete {path}: {error.strerror}. Check who owns it") from error
+
+
+def no_such_class(name: str, classes: Path) -> RequestError:
+    """Return the error to raise if there is no class of this name."""
+    known = names(classes)
+    choice = unknown(name, known) if known else f"{show(name)} is unknown: there is no class yet"
+    return RequestError(f"class {choice}")
 
 
 def checked(name: str) -> str:

@@ -214,8 +214,8 @@ def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
 
 
 def _figures(work: StepWork) -> list[Doc]:
-    """Return the measured figures that a check looked at. Which events it looks for is told only
-    when it is passed."""
+    """Return the measured figures that a check looked at. Which events it looks for is shown
+    only when it is passed."""
     shown = work.figures if work.passed else (f for f in work.figures if not f.is_of_events)
     return [each.model_dump() for each in shown]
 

@@ -11,7 +11,7 @@ import click
 from filelock import FileLock, Timeout
 
 from lab.classroom import folder
-from lab.errors import RequestError, unknown
+from lab.errors import RequestError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -78,7 +78,7 @@ def wipe(name: str, yes: bool) -> None:
     classes = folder.CLASSES
     path = classes / folder.checked(name)
     if name not in folder.names(classes):
-        raise RequestError(f"class {unknown(name, folder.names(classes))}")
+        raise folder.no_such_class(name, classes)
     if not yes:
         click.confirm(f"Delete {path} with all answers and runs?", abort=True)
     try:

@@ -13,10 +13,12 @@ import time
 import pytest
 from class_clients import do, work_off
 from class_fakes import command
+from filelock import FileLock
 
 from dashboard.classroom import create_app, serve
 from dashboard.classroom.tls import TlsDoor, context
 from dashboard.serve import server
+from lab.classroom import folder
 from lab.classroom.door import Newcomer
 from lab.classroom.lesson import Place
 from lab.classroom.room import Room
@@ -41,6 +43,25 @@ def certificate(tmp_path_factory):
 def test_it_never_listens_on_all_networks(host):
     with pytest.raises(RequestError, match="every network"):
         serve.listen(host, None)
+
+
+def test_nothing_is_made_for_a_class_that_cannot_be_served(tmp_path, sheet):
+    for wanted in (
+        serve.Wanted("new", host="0.0.0.0", worksheets=(str(sheet),)),
+        serve.Wanted("new", worksheets=("nothing",)),
+        serve.Wanted("new", worksheets=(str(sheet),), roster=tmp_path / "nothing.csv"),
+    ):
+        with pytest.raises(RequestError):
+            serve.serve(wanted, tmp_path / "classes")
+        assert not (tmp_path / "classes").exists()
+
+
+def test_a_class_is_served_once(class_folder, tmp_path):
+    with (
+        FileLock(class_folder.path / folder.LOCK),
+        pytest.raises(RequestError, match="served already"),
+    ):
+        serve.serve(serve.Wanted("test"), tmp_path / "classes")
 
 
 def test_it_listens_on_the_loopback_unless_told_otherwise():
