@@ -1,5 +1,10 @@
 """Start traffic programs and send them commands; this machine takes the place of the hosts."""
 
+import os
+import select
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -102,3 +107,21 @@ def test_programs_end_with_the_runner(make):
         time.sleep(0.05)
     assert not Path(f"/proc/{pid}").exists()
     assert programs._starter.poll() == 0
+
+
+def test_a_run_that_fails_before_the_answers_are_read_ends_the_process_quietly(tmp_path):
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(body=SILENT), str(theirs.fileno())],
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    theirs.close()
+    with open(os.devnull) as nothing:
+        for _ in range(2):
+            socket.send_fds(control, [b"0"], [nothing.fileno(), nothing.fileno()])
+    select.select([control], [], [])  # an answer is there
+    control.close()
+    assert process.communicate(timeout=60) == (None, b"")
+    assert process.returncode == 0

@@ -11,6 +11,7 @@ ends when the socket is closed; a traffic program ends with its input.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -25,17 +26,18 @@ MESSAGE_BYTES = 32
 def serve(control: socket.socket) -> None:
     """Start a traffic program for each message on the socket `control`, until it is closed."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended programs leave no zombies
-    while True:
-        message, streams, _flags, _address = socket.recv_fds(control, MESSAGE_BYTES, 2)
-        if not message:
-            return
-        child = os.fork()
-        if child == 0:
-            control.close()
-            _run(int(message), streams)
-        for each in streams:
-            os.close(each)
-        control.send(str(child).encode())
+    with contextlib.suppress(ConnectionError):  # closed before all answers were read
+        while True:
+            message, streams, _flags, _address = socket.recv_fds(control, MESSAGE_BYTES, 2)
+            if not message:
+                return
+            child = os.fork()
+            if child == 0:
+                control.close()
+                _run(int(message), streams)
+            for each in streams:
+                os.close(each)
+            control.send(str(child).encode())
 
 
 def _run(namespace_of: int, streams: list[int]) -> None:
