@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
+import re
 import time
+from collections import Counter
+from pathlib import Path
 
 import pytest
-from torture import campaign, classes, folders, http, kills, machine, parsers
+from torture import campaign, classes, emulation, folders, http, kills, machine, parsers
 from torture.__main__ import CAMPAIGNS
 from torture.campaign import Campaign, Counts, Failed
+from torture.in_the_vm import RUNNER, WORDS, Answer, Job, judge
 
+DOCS = Path(__file__).parents[1] / "docs"
 QUICK = [
     *parsers.ALL,
     *folders.ALL,
@@ -71,3 +77,57 @@ def test_a_hang_is_a_failure(tmp_path):
 def test_every_campaign_has_a_name_and_says_what_it_does():
     assert all(each.name == name and each.what for name, each in CAMPAIGNS.items())
     assert not CAMPAIGNS["emulation"].in_turn
+
+
+def test_the_table_of_emulations_agrees_with_the_record():
+    """docs/reliability.md counts what docs/reliability_emulations.jsonl has, one line per run."""
+    found = {}
+    for line in (DOCS / "reliability_emulations.jsonl").read_text().splitlines():
+        run = json.loads(line)
+        counts = found.setdefault(run["seed"], [0, 0, 0])
+        counts[0] += 1
+        counts[1] += run["killed"]
+        counts[2] += bool(run["left"] or run["problem"])
+    rows = re.findall(
+        r"^\| (\d+), [0-9a-f]{7} \| (\d+) \| (\d+) \| (\d+) \|",
+        (DOCS / "reliability.md").read_text(),
+        re.MULTILINE,
+    )
+    assert {int(seed): list(map(int, counts)) for seed, *counts in rows} == found
+    assert sum(runs for runs, _, _ in found.values()) >= 100
+
+
+def test_jobs_of_the_emulation_are_repeated_by_seed_and_number():
+    jobs = [emulation.draw(random.Random(f"emulation/1/{n}"), n) for n in range(300)]
+    assert jobs == [emulation.draw(random.Random(f"emulation/1/{n}"), n) for n in range(300)]
+    victims = Counter(job.victim for job in jobs)
+    assert set(victims) == {"", RUNNER, *WORDS}
+    assert victims[""] < 0.75 * len(jobs)
+    with_cells = [job for job in jobs if job.victim in emulation.NEED_CELLS]
+    assert not any(job.argv[0] in ("two_paths", "three_paths") for job in with_cells)
+
+
+@pytest.mark.parametrize(
+    ("victim", "events", "changes", "problem"),
+    [
+        ("", [], {}, ""),
+        ("", [], {"status": "failed"}, "exit code 0, status failed"),
+        ("", [], {"mptcp": {"verified": False}}, "verified: False"),
+        ("", ["undo: remove bridges s1"], {}, "undo: remove bridges s1"),
+        ("POX", ["POX had ended; it was restarted"], {}, ""),
+        ("POX", [], {}, "nothing reports the end of POX"),
+        ("hostapd", ["wifi1 has ended (hostapd)"], {}, "counts as verified"),
+        ("hostapd", ["wifi1 has ended (hostapd)"], {"mptcp": {"verified": False}}, ""),
+        (RUNNER, [], {"status": "failed"}, ""),
+    ],
+)
+def test_a_run_is_judged_by_its_folder(tmp_path, victim, events, changes, problem):
+    result = {"status": "complete", "mptcp": {"verified": True}, "throughput_mbps": 9.0} | changes
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    lines = [json.dumps({"t": 1, "kind": "warning", "text": text}) for text in events]
+    (tmp_path / "events.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    (tmp_path / "samples.jsonl").write_text('{"t": 5.0}\n')
+    answer = Answer(1, killed=bool(victim), exit_code=0)
+    judge(Job(1, ["two_paths"], victim), tmp_path, answer, 0.5 if victim else None)
+    assert problem in answer.problem
+    assert bool(answer.problem) == bool(problem)

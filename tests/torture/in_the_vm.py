@@ -65,6 +65,7 @@ class Answer:
     number: int
     killed: bool = False
     status: str = ""
+    error: str = ""
     exit_code: int | None = None
     seconds: float = 0.0
     problem: str = ""
@@ -180,7 +181,7 @@ def judge(job: Job, out: Path, answer: Answer, killed_at: float | None) -> None:
     """Compare the run folder `out` with what must be in it."""
     file = out / "result.json"
     result = json.loads(file.read_text()) if file.exists() else {}
-    answer.status = result.get("status", "")
+    answer.status, answer.error = result.get("status", ""), result.get("error") or ""
     answer.verified = result.get("mptcp", {}).get("verified")
     answer.mbps = result.get("throughput_mbps")
     overload = result.get("overload", {})
