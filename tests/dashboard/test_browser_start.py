@@ -7,6 +7,7 @@ import re
 
 import pytest
 import testbed
+from axe import serious_faults
 from conftest import until as until_true
 from test_browser import page, start_run, until  # noqa: F401  # the fixture `page`
 
@@ -26,6 +27,7 @@ def test_lists_of_the_topology_are_edited_and_the_drawing_follows(page, address)
     page.click("#topology-box summary")
     page.click("text=Add to users")
     until(page, lambda: drawn(page, "ue5"))
+    assert not serious_faults(page)
     assert page.locator("#multipath input").count() == 5
     page.click("#topology-users tbody tr:first-child button")
     until(page, lambda: not drawn(page, "ue1"))

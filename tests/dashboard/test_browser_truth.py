@@ -6,6 +6,7 @@ import json
 
 import pytest
 import testbed
+from axe import serious_faults
 from test_browser import LINES, page, until  # noqa: F401  # the fixture `page`
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
@@ -32,6 +33,7 @@ def test_runs_of_several_rate_scales_are_compared_on_request_only(page, address,
     page.goto(f"{address}/compare?runs=plain,metered")
     assert "their rate scales differ" in page.inner_text("#refused")
     assert page.locator("#charts").count() == 0
+    assert not serious_faults(page)
     page.click("text=Compare anyway")  # the box is required
     assert page.locator("#refused").count() == 1
     page.check("[name=mixed_scales]")
