@@ -11,6 +11,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parent / "dashboard"))  # has axe.py
 
 from class_clients import join  # noqa: E402
 from class_fakes import SHEET, Clock, command, template  # noqa: E402

@@ -4,6 +4,7 @@ projector."""
 from __future__ import annotations
 
 import pytest
+from axe import serious_faults
 from class_browser import (
     TOO_WIDE,
     Faults,
@@ -70,6 +71,9 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
     monkeypatch.setenv("FAKE_S", "1")
     with served(app) as address, browser() as found:
         page = new_page(found, faults)
+        page.goto(address)
+        page.wait_for_selector("#code:focus")
+        assert serious_faults(page) == ""
         join(page, address, room.folder.settings.code, NAME, "Bo")
         assert page.inner_text("#people") == f"{NAME} and Bo"
         open_sheet(page, address, "small")
@@ -118,6 +122,7 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
         until(page, lambda: "A person will grade it" in page.inner_text("#words .below"))
         assert page.inner_text("#done") == "5 of 8 steps done"
 
+        assert serious_faults(page) == ""
         other = new_page(found, faults, 390, 800, page.context.cookies())
         other.goto(f"{address}/seat/small")
         other.wait_for_selector(".step")
@@ -172,6 +177,7 @@ def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, mo
         until(page, lambda: state(page, "shape") == "saved")
         page.click("#both button.primary")
         until(page, lambda: state(page, "both") == "passed")
+        assert [serious_faults(each) for each in (teacher, wall)] == ["", ""]
         teacher.click("#more-texts")
         teacher.wait_for_selector(".text-to-grade")
         teacher.fill(".text-to-grade input[type=number]", "2")

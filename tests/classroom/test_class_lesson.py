@@ -17,6 +17,7 @@ from dashboard.classroom import create_app
 from lab.__main__ import cli
 from lab.classroom import folder, grade_table, grades
 from lab.classroom.room import Room
+from lab.run import manifest
 
 
 @pytest.fixture
@@ -84,7 +85,17 @@ def test_students_of_all_manners_get_their_points(app, class_folder):
     a_lesson(app, class_folder, len(POINTS))
 
 
+@pytest.fixture
+def one_version(monkeypatch):
+    """All processes of the test are of one version, also if a file is edited meanwhile."""
+    monkeypatch.setenv(manifest.COMMIT, "0123456789ab")
+    manifest.commit.cache_clear()
+    yield
+    manifest.commit.cache_clear()
+
+
 @pytest.mark.long
+@pytest.mark.usefixtures("one_version")
 def test_thirty_students_with_real_runs_and_the_same_grades_again(class_folder, monkeypatch):
     room = Room(class_folder)
     app = create_app(room, {"TESTING": True, "SPEED": 1000.0})
