@@ -184,6 +184,10 @@ def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, mo
         teacher.click(".text-to-grade button")
         until(page, lambda: "2 of 3 points" in page.inner_text("#words h2"))
 
+        teacher.goto(f"{address}/instructor/print/small")
+        assert serious_faults(teacher) == ""
+        teacher.goto(f"{address}/instructor")
+        until(teacher, lambda: cell.count() > 2)
         cell.nth(2).click()
         teacher.locator("#detail a").click()
         teacher.wait_for_url("**/class/runs/*")

@@ -16,6 +16,7 @@ PAGES = (
     "/scenarios/thirty_users",
     "/runs",
     "/glossary",
+    "/worksheets",
     "/runs/unknown",
 )
 DRAWN = "() => document.querySelectorAll('#charts .plot .main-svg').length"
