@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from lab.errors import LabError
 from lab.worksheets import language
 from lab.worksheets.expressions import Condition
+from lab.worksheets.field_checks import date_and_time, parsed, parsed_number
 
 Id = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Text = Annotated[str, Field(min_length=1, max_length=10_000)]
@@ -24,23 +24,6 @@ class Part(BaseModel):
     """Set the rules for all parts of a worksheet: no unknown keys, no changes after loading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-def _parsed(text: str) -> str:
-    try:
-        language.parse(text)
-    except LabError as error:
-        raise ValueError(str(error)) from error
-    return text
-
-
-def _parsed_number(value: float | int | str) -> float | int | str:
-    try:
-        if isinstance(value, str):
-            language.parse_number(value)
-    except LabError as error:
-        raise ValueError(str(error)) from error
-    return value
 
 
 class NumberRange(Part):
@@ -151,7 +134,7 @@ class NumberAnswer(Part):
     """Describe a question whose answer is a number. The right answer is a number, or a figure of
     the student's own runs, written as in a check."""
 
-    answer: Annotated[float | int | str, AfterValidator(_parsed_number)]
+    answer: Annotated[float | int | str, AfterValidator(parsed_number)]
     tolerance: Annotated[float, Field(ge=0)]
     run: Id | None = None
     unit: str = ""
@@ -192,7 +175,7 @@ class Check(Part):
 
     id: Id
     run: Id | None = None
-    that: Annotated[str, AfterValidator(_parsed)]
+    that: Annotated[str, AfterValidator(parsed)]
     points: Points = 1
     hint: Text
     why: Text
@@ -270,7 +253,7 @@ class Worksheet(Part):
     title: Text
     goals: Annotated[tuple[Text, ...], Field(min_length=1, max_length=6)]
     minutes: Annotated[int, Field(ge=1, le=240)]
-    results_from: datetime | None = None
+    results_from: Annotated[datetime | None, BeforeValidator(date_and_time)] = None
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=100)]
     solution: Attempt
     wrong: Annotated[tuple[WrongAttempt, ...], Field(min_length=1)]

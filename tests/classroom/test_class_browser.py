@@ -196,3 +196,35 @@ def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, mo
         room.point_at("s1-small-both-1", None, None)
         until(wall, lambda: wall.locator("#live .main-svg").count() > 0)
         page.wait_for_url("**/class/runs/*")
+
+
+@pytest.fixture
+def hidden_sheet(sheet):
+    """The worksheet whose results are shown on a later day."""
+    sheet.write_text(sheet.read_text() + "results_from: '2099-01-01T00:00:00Z'\n")
+
+
+@pytest.mark.usefixtures("hidden_sheet")
+def test_no_result_is_shown_before_its_day_and_a_lost_server_is_said(
+    app, class_folder, room, faults
+):
+    with served(app) as address, browser() as found:
+        page = new_page(found, faults)
+        join(page, address, room.folder.settings.code, NAME)
+        open_sheet(page, address, "small")
+        assert "Results are shown from" in page.inner_text("#results")
+        page.check("#cause input[value=one]")
+        assert page.inner_text("#cause button.primary") == "Save the answer"
+        page.click("#cause button.primary")
+        until(page, lambda: "The result is shown from" in page.inner_text("#cause .below"))
+        assert (state(page, "cause"), page.inner_text("#points")) == ("saved", "")
+        assert "of 2" not in page.inner_text("#cause h2")
+        page.route("**/answers/cause", lambda route: route.abort())
+        page.check("#cause input[value=two]")
+        page.click("#cause button.primary")
+        until(page, lambda: page.inner_text("#cause .saved") == "Not saved.")
+        assert "nothing was saved" in page.inner_text("#toasts")
+        page.unroute("**/answers/cause")
+        page.click("#cause button.primary")
+        until(page, lambda: page.inner_text("#cause .saved") == "Saved.")
+        faults[:] = [each for each in faults if "ERR_FAILED" not in each]

@@ -142,6 +142,13 @@ def test_an_error_names_the_place_and_what_to_write(written, path, value, messag
     assert "short.yaml: " in str(refused.value)
 
 
+def test_a_date_is_text_in_iso_8601(written):
+    found = loading.load(written(("results_from", "2099-01-31T18:00+01:00"))).results_from
+    assert (found.hour, found.utcoffset().total_seconds()) == (18, 3600)
+    with pytest.raises(RequestError, match="results_from"):
+        loading.load(written(("results_from", "soon")))
+
+
 def test_seats_have_variants_that_stay(written):
     run = loading.load(written()).runs["first"]
     seats = [Seat(b"secret", f"seat{n}", "short") for n in range(40)]
