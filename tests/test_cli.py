@@ -237,7 +237,7 @@ def test_the_summary_has_access_points_users_and_the_verdict(lab, tmp_path):
         "wifi1",
         "ue3",
         "Tier 2",
-        "Multipath TCP verified: 1 extra subflow, no fallback",
+        "Multipath TCP verified: 1 extra subflow, no fallback to plain TCP",
         str(tmp_path / "r"),
     ):
         assert part in got.stdout

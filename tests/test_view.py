@@ -12,14 +12,14 @@ from lab.results import rate_scale, verdict
     [
         (
             {"verified": True, "joins": 2, "fallbacks": 0},
-            "Multipath TCP verified: 2 extra subflows, no fallback",
+            "Multipath TCP verified: 2 extra subflows, no fallback to plain TCP",
         ),
         (
             {"verified": False, "joins": 0, "fallbacks": 1, "why": "ue2-1 is plain TCP"},
             "Multipath TCP NOT verified: no extra subflow, 1 fallback to plain TCP "
             "(ue2-1 is plain TCP)",
         ),
-        ({}, "Multipath TCP NOT verified: no extra subflow, no fallback"),
+        ({}, "Multipath TCP NOT verified: no extra subflow, no fallback to plain TCP"),
     ],
 )
 def test_the_multipath_verdict_in_words(mptcp, text):

@@ -81,9 +81,9 @@ export class EventLog {
         ? "Events that are older still are in events.jsonl. This page shows them when the run is over."
         : all
           ? ""
-          : this.events.length
-            ? "No event is about the selection, or all that are need “show all events”."
-            : "No event has happened.";
+          : this.about
+            ? "None of these events is about the selection."
+            : "Nobody has changed the run, and no strategy has decided anything.";
     if (this.note.textContent !== text) this.note.textContent = text;
   }
 }

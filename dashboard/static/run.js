@@ -240,7 +240,9 @@ setInterval(() => {
   }
   const behind = paused
     ? `charts paused; the run is at ${number(t, 1)} s`
-    : `charts redrawn ${number(charts.rate(), 1)} times a second`;
+    : charts.rate()
+      ? `charts redrawn ${number(charts.rate(), 1)} times a second`
+      : "no chart in view";
   $("rate").textContent = behind;
 }, 500);
 

@@ -9,14 +9,14 @@ from typing import Any
 def describe(mptcp: Mapping[str, Any]) -> str:
     """Return a sentence for the user about the object `mptcp` of a result.json.
 
-    An example is "Multipath TCP verified: 2 extra subflows, no fallback".
+    An example is "Multipath TCP verified: 2 extra subflows, no fallback to plain TCP".
     """
     joins, fallbacks = mptcp.get("joins") or 0, mptcp.get("fallbacks") or 0
     extra = counted(joins, "extra subflow") if joins else "no extra subflow"
-    fell_back = counted(fallbacks, "fallback") + " to plain TCP" if fallbacks else "no fallback"
+    fell_back = counted(fallbacks, "fallback") if fallbacks else "no fallback"
     verified = "verified" if mptcp.get("verified") else "NOT verified"
     why = f" ({mptcp['why']})" if mptcp.get("why") and not mptcp.get("verified") else ""
-    return f"Multipath TCP {verified}: {extra}, {fell_back}{why}"
+    return f"Multipath TCP {verified}: {extra}, {fell_back} to plain TCP{why}"
 
 
 def counted(count: int, noun: str) -> str:

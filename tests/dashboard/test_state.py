@@ -13,7 +13,7 @@ def test_the_verdict_on_multipath_tcp():
     good = {"mptcp": {"verified": True, "joins": 2, "fallbacks": 0}}
     found = state.verdict(good, None, MULTIPATH, True)
     assert found.kind == "yes"
-    assert found.text == "Multipath TCP verified: 2 extra subflows, no fallback."
+    assert found.text == "Multipath TCP verified: 2 extra subflows, no fallback to plain TCP."
     assert state.verdict({"mptcp": {"verified": False}}, None, MULTIPATH, True).kind == "no"
     assert state.verdict({}, None, [], True).kind == "none"
     assert state.verdict(None, {"t": 3, "sf": {"c1/1": {}}}, MULTIPATH, False).kind == "pending"
