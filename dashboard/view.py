@@ -49,6 +49,7 @@ def run(store: Store, folder: Path) -> Doc:
         "targets": [],
         "to_try": [],
         "has_tiers": True,
+        "relayed": False,
         "multipath": [],
         "transfers": {"users": {}, "all": False},
     }
@@ -62,6 +63,7 @@ def run(store: Store, folder: Path) -> Doc:
         "expect": scenario.expect,
         "paper": scenario.paper,
         "has_tiers": bool(flips.network(folder).cells),
+        "relayed": bool(flips.network(folder).relays),
         "multipath": list(flips.network(folder).multipath),
         "transfers": transfers.expected(scenario),
         "targets": flips.rows(folder),

@@ -6,22 +6,22 @@ const WAITS_FROM = 0.02; // of what arrives; a smaller difference is not explain
 // Show the latest sample of a running run.
 export function showNow(frame, run) {
   const aps = Object.entries(frame.ap ?? {});
-  const sum = (key) => aps.reduce((total, [, ap]) => total + (ap[key] ?? 0), 0);
+  const tiers = [1, 2].map((number) => tierMbps(frame, number, run.relayed));
   const users = Object.values(frame.user ?? {});
   const read = users.reduce((total, user) => total + (user.mbps ?? 0), 0);
   const arrived = Object.values(frame.sf ?? {}).reduce((total, sf) => total + (sf.mbps ?? 0), 0);
   const waits = arrived - read;
   const why =
     waits > WAITS_FROM * arrived
-      ? `${carried(aps.length)} ${number(waits)} Mb/s more: it waits for earlier data`
+      ? `${carried(tiers[0] + tiers[1] > 0.99 * arrived)} ${number(waits)} Mb/s more: it waits for earlier data`
       : -waits > WAITS_FROM * arrived && arrived
         ? `of it ${number(-waits)} Mb/s had waited for earlier data`
         : "what applications read";
   const tiles = [tile("All users", number(read), "Mb/s", why)];
   if (aps.length)
     tiles.push(
-      tile("Tier 1", number(sum("tier1_mbps")), "Mb/s", "first subflows"),
-      tile("Tier 2", number(sum("tier2_mbps")), "Mb/s", "additional subflows"),
+      tile("Tier 1", number(tiers[0]), "Mb/s", "first subflows"),
+      tile("Tier 2", number(tiers[1]), "Mb/s", "additional subflows"),
     );
   tiles.push(...heldBack(users, run));
   const threshold = run.targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
@@ -37,6 +37,15 @@ export function showNow(frame, run) {
       ),
     );
   show(`Now, at ${number(frame.t, 1)} s`, tiles);
+}
+
+// The rate of a tier, over all access points; as in result.json, over all subflows if relays make
+// them cross several access points.
+export function tierMbps(frame, tier, relayed) {
+  const parts = relayed
+    ? Object.values(frame.sf ?? {}).map((sf) => ((sf.tier ?? 1) === tier ? sf.mbps : 0))
+    : Object.values(frame.ap ?? {}).map((ap) => ap[`tier${tier}_mbps`]);
+  return parts.reduce((total, mbps) => total + (mbps ?? 0), 0);
 }
 
 const carried = (tiers) => (tiers ? "Tier 1 + Tier 2 is" : "Subflows carry");

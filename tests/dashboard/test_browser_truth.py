@@ -80,6 +80,20 @@ def test_live_tiles_say_now_and_what_is_held_back(page, address, client, running
     assert "Tier 1" in page.inner_text("#tiles")
 
 
+def test_relayed_traffic_counts_once_in_the_tiles(page, address):  # noqa: F811
+    page.goto(f"{address}/runs/plain")
+    frame = {
+        "ap": {"wifi1": {"tier1_mbps": 3}, "wifi2": {"tier1_mbps": 3, "tier2_mbps": 1}},
+        "sf": {"ue1-1/1": {"tier": 1, "mbps": 3}, "ue1-1/2": {"tier": 2, "mbps": 1}},
+    }
+    script = """async ([frame, relayed]) => {
+      const { tierMbps } = await import('/static/tiles.js');
+      return [1, 2].map(tier => tierMbps(frame, tier, relayed));
+    }"""
+    assert page.evaluate(script, [frame, False]) == [6, 1]
+    assert page.evaluate(script, [frame, True]) == [3, 1]
+
+
 def test_a_network_without_tiers_shows_none(page, address, runs):  # noqa: F811
     testbed.simulated(runs / "paths", "two_paths", "duration_s=3")
     page.goto(f"{address}/runs/paths")
