@@ -195,7 +195,9 @@ class MininetEngine(Engine):
         self.workload = Workload(
             self.scenario, emulated.wiring, emulated.programs, self.telemetry.sampler
         )
-        reopened = self.workload.prepare()
+        self.supervision = Supervision.of(emulated, self._warn)
+        with self.supervision:
+            reopened = self.workload.prepare()
         emulated.pox.wait_settled()
         if emulated.host_agent:
             emulated.host_agent.write_journal()  # now, and not while there is traffic
@@ -204,7 +206,6 @@ class MininetEngine(Engine):
         if reopened:
             self._log_counters()
         self.started_at = time.time()
-        self.supervision = Supervision.of(emulated, self._warn)
         self.telemetry.begin()
         self.workload.begin()
         self.mobility.start(self.workload.zero_s)

@@ -89,6 +89,15 @@ class Supervision:
         aps = emulated.topology.ids("wifi")
         return cls(restarted, daemons(emulated.network.scratch, aps), warn)
 
+    def __enter__(self) -> None:
+        """Check the programs before a step that needs all of them."""
+        self.check()
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        """Check them again if the step has failed: an event then says which one has ended."""
+        if failure:
+            self.check()
+
     def check(self) -> None:
         """Restart the programs that have ended; report the daemons that have ended."""
         for (name, log), program in self._restarted.items():

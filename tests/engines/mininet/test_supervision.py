@@ -72,3 +72,25 @@ def test_restarts_are_reported():
         "POX had ended; it was restarted. See pox/log.txt",
         "the AP agent had ended; it was restarted. See agents.log",
     ]
+
+
+def test_a_step_that_fails_says_which_program_has_ended(daemon, tmp_path):
+    warnings, pox = [], Program()
+    watched = Supervision({("POX", "pox/log.txt"): pox}, daemons(tmp_path, ()), warnings.append)
+    with watched:
+        pass
+    assert warnings == []
+    pox.ended = True
+    with watched:  # it is restarted before the step
+        assert len(warnings) == 1
+        pox.ended = False
+
+    def fail():
+        with watched:
+            daemon.kill()
+            daemon.wait()
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        fail()
+    assert [each.partition(" ended")[0] for each in warnings] == ["POX had", "Open vSwitch has"]
