@@ -368,6 +368,22 @@ def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(
     assert json.loads((tmp_path / "r" / "result.json").read_text())["status"] == "failed"
 
 
+def test_a_virtual_machine_that_ends_after_the_result_was_written_has_done_its_work(
+    lab, machine, tmp_path, monkeypatch
+):
+    run_inside = machine.run_in_vm
+
+    def killed(command, wait=False):
+        run_inside(command)
+        raise LabError("run a command in the VM: it ended by itself")
+
+    monkeypatch.setattr(machine, "run_in_vm", killed)
+    got = lab(
+        "run testbed_wifi_lte --engine mininet --vm --duration 1 --json --out", tmp_path / "r"
+    )
+    assert (got.exit_code, json.loads(got.stdout)["status"]) == (0, "complete")
+
+
 def test_without_a_virtual_machine_no_folder_is_left(lab, machine, tmp_path, monkeypatch):
     def lacking(command, wait=False):
         raise MachineLacks(

@@ -45,6 +45,8 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     if (folder / "result.json").exists():
         sudo.give_away(folder)
         result = read_document(folder, "result.json")
+        if error and result["status"] == "complete":
+            error, code = None, 0  # the result is the last thing that a run writes
         return Outcome(result, folder, code, str(error or result.get("error", "")))
     return _without_result(job, folder, code, error)
 
