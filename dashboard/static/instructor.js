@@ -23,7 +23,6 @@ async function load() {
   $("worksheet").replaceChildren(...about.worksheets.map((each) => element("option", { value: each.name }, each.title)));
   $("worksheet").value = busiest(about.grid.seats) ?? about.worksheets[0]?.name;
   show(about.grid);
-  drawShared();
 }
 
 function show(found) {
@@ -32,6 +31,7 @@ function show(found) {
   const sheet = about.worksheets.find((each) => each.name === $("worksheet").value);
   grid.draw(found, sheet, (performance.now() - receivedAt) / 60_000);
   $("nobody").hidden = found.seats.length > 0;
+  drawShared(found.shared);
   const online = found.seats.filter((each) => each.online).length;
   $("numbers").textContent = `${count(found.seats.length, "seat")}, ${online} on the page · ${count(found.running, "run")} going on, ${found.waiting} waiting · machine ${Math.round(100 * found.busy)} % busy`;
   $("freeze").setAttribute("aria-pressed", String(found.frozen));
@@ -54,28 +54,37 @@ function busiest(seats) {
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
 }
 
-function drawShared() {
+const STATUS = { waiting: "It waits.", running: "It runs.", complete: "It is complete.", interrupted: "It was stopped.", failed: "It failed.", cut: "It was cut off." };
+
+// The runs that the instructor makes, each with its latest state.
+function drawShared(runs) {
   const rows = about.worksheets.flatMap((sheet) => sheet.shared.map((step) => ({ sheet, step })));
   $("runs").hidden = !rows.length;
+  const key = JSON.stringify(runs);
+  if ($("shared").dataset.key === key) return;
+  $("shared").dataset.key = key;
   $("shared").replaceChildren(
     ...rows.map(({ sheet, step }) => {
-      const status = element("span", { class: "meta", role: "status" });
-      const start = (body) => async () => {
-        const found = await attempt(`/api/instructor/worksheets/${sheet.name}/runs/${step}`, body);
-        if (!found) return;
-        status.replaceChildren("Started. ", element("a", { href: `/class/runs/${found.run.id}` }, "Watch it"), " ", element("button", { type: "button", onclick: () => look({ run: found.run.id }) }, "Show it to all"), " ", element("button", { type: "button", class: "danger", onclick: () => attempt(`/api/instructor/runs/${found.run.id}/stop`) }, "Stop"));
-      };
+      const latest = runs.findLast((each) => each.worksheet === sheet.name && each.step === step);
+      const start = (body) => () => attempt(`/api/instructor/worksheets/${sheet.name}/runs/${step}`, body);
+      const going = latest && ["waiting", "running"].includes(latest.status);
       return element(
         "p",
         { class: "actions" },
         element("b", {}, `${sheet.title}: ${step}`),
-        element("button", { type: "button", class: "primary", onclick: start({}) }, "Start"),
-        element("button", { type: "button", onclick: start({ engine: "sim" }) }, "Simulate instead"),
-        status,
+        ...(going ? [] : [element("button", { type: "button", class: "primary", onclick: start({}) }, "Start"), element("button", { type: "button", onclick: start({ engine: "sim" }) }, "Simulate instead")]),
+        element("span", { class: "meta", role: "status" }, latest ? `${STATUS[latest.status] ?? latest.status} ${latest.error}${latest.engine === "sim" ? " Simulated." : ""}` : ""),
+        ...(latest && latest.status !== "waiting" ? sharedRun(latest) : []),
+        ...(going ? [element("button", { type: "button", class: "danger", onclick: () => attempt(`/api/instructor/runs/${latest.run}/stop`) }, "Stop")] : []),
       );
     }),
   );
 }
+
+const sharedRun = ({ run }) => [
+  element("a", { href: `/class/runs/${encodeURIComponent(run)}` }, "Watch it"),
+  element("button", { type: "button", onclick: () => look({ run }) }, "Show it to all"),
+];
 
 async function readmit(seat) {
   const found = await attempt(`/api/instructor/seats/${seat.seat}/readmit`);

@@ -8,7 +8,7 @@ from typing import Any
 from lab.classroom import student_view
 from lab.classroom.lesson import Lesson, Place
 from lab.classroom.queue import Load, Queue
-from lab.classroom.state import SeatState
+from lab.classroom.state import ClassRun, SeatState
 from lab.worksheets.schema import Question, Run
 
 Doc = dict[str, Any]
@@ -22,7 +22,20 @@ def grid(lesson: Lesson, queue: Queue, online: Collection[str], load: Load, now:
         "running": queue.running,
         "waiting": queue.waiting,
         "busy": round(load.busy, 2),
+        "shared": [_shared(each) for each in lesson.state.runs.values() if each.seat is None],
         "seats": [_seat(lesson, each, online, now) for each in lesson.state.seats.values()],
+    }
+
+
+def _shared(run: ClassRun) -> Doc:
+    """Return a run that the instructor requested."""
+    return {
+        "run": run.id,
+        "worksheet": run.worksheet,
+        "step": run.step,
+        "engine": run.engine,
+        "status": run.status,
+        "error": run.error,
     }
 
 

@@ -184,10 +184,14 @@ def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, mo
         teacher.click(".text-to-grade button")
         until(page, lambda: "2 of 3 points" in page.inner_text("#words h2"))
 
+        teacher.click("text=Simulate instead")
+        until(teacher, lambda: "It is complete. Simulated." in teacher.inner_text("#shared"))
+        until(page, lambda: state(page, "shown") == "passed")
         teacher.goto(f"{address}/instructor/print/small")
         assert serious_faults(teacher) == ""
         teacher.goto(f"{address}/instructor")
         until(teacher, lambda: cell.count() > 2)
+        assert "Watch it" in teacher.inner_text("#shared")
         cell.nth(2).click()
         teacher.locator("#detail a").click()
         teacher.wait_for_url("**/class/runs/*")
