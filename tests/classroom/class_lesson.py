@@ -9,6 +9,7 @@ import http.client
 import json
 import threading
 import time
+import traceback
 from http.cookies import SimpleCookie
 from urllib.parse import urlsplit
 
@@ -112,7 +113,8 @@ class Student:
 
     def finish(self, run):
         """Answer all that is left, rightly."""
-        assert self.do("checks/enough")["step"]["state"] == "passed"
+        checked = self.do("checks/enough")["step"]
+        assert checked["state"] == "passed", checked
         assert self.answer("cause", "two")["state"] == "passed"
         assert self.answer("rate", self.measured(run) + 4321)["state"] == "passed"
         assert self.answer("words", f"In the words of {self.names[0]}")["state"] == "saved"
@@ -249,7 +251,9 @@ def hold(address, code, people):
         try:
             manner(student)
         except (AssertionError, Refused, OSError, http.client.HTTPException, KeyError) as error:
-            faults.append(f"{student.names} {manner.__name__}: {type(error).__name__} {error}")
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__} {error} in line {where.lineno}: {where.line}"
+            faults.append(f"{student.names} {manner.__name__}: {what}")
 
     threads = [threading.Thread(target=work, args=each) for each in people]
     for each in threads:

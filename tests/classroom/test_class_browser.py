@@ -17,6 +17,8 @@ from class_browser import (
     until,
 )
 
+from lab.classroom import folder
+
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 NAME = "Zoë <b>&"
@@ -36,6 +38,11 @@ def sheet(tmp_path):
     text = SHEET.replace("\n  - run:", CURVE, 1).replace("> 9000.125", "> 0")
     path.write_text(text.replace("maximum: 40", "maximum: 40, run: both, path: user.ue1.mbps"))
     return path
+
+
+@pytest.fixture
+def class_folder(tmp_path, sheet):
+    return folder.make("test", [str(sheet)], classes=tmp_path / "classes")
 
 
 @pytest.fixture

@@ -20,7 +20,14 @@ from class_browser import (
     until,
 )
 from class_lesson import POINTS, hold, room_of
-from test_class_lesson import clock, expected, grade_texts, sheet, table  # noqa: F401  # fixtures
+from test_class_lesson import (  # noqa: F401  # fixtures
+    class_folder,
+    clock,
+    expected,
+    grade_texts,
+    sheet,
+    table,
+)
 
 from dashboard.classroom import create_app
 from lab.classroom.room import Room

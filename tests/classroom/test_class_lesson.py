@@ -29,6 +29,11 @@ def sheet(tmp_path):
 
 
 @pytest.fixture
+def class_folder(tmp_path, sheet):
+    return folder.make("test", [str(sheet)], classes=tmp_path / "classes")
+
+
+@pytest.fixture
 def clock():
     return time.time
 
