@@ -78,7 +78,7 @@ def in_turns(students):
                 going.remove(each)
 
 
-def test_ten_browsers_and_twenty_clients_at_once(class_folder):
+def test_ten_browsers_and_twenty_clients_at_once(class_folder):  # noqa: F811
     room, faults = Room(class_folder), Faults()
     app = create_app(room, {"TESTING": True, "SPEED": 1000.0})
     code, names = class_folder.settings.code, [f"Browser {n}" for n in range(BROWSERS)]
