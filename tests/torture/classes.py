@@ -14,6 +14,7 @@ import shutil
 import socket
 import threading
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,13 +35,15 @@ SETTLES_WITHIN_S = 60.0
 @dataclass
 class Student:
     """Answer and make runs until the server is gone. `saved` are the answers that the server has
-    said to be saved, `runs` the runs that it has taken."""
+    said to be saved, `runs` the runs that it has taken. `sent` counts requests, and `problem` is an
+    answer that the server must never give."""
 
     name: str
     code: str
     cookie: str = ""
     seat: str = ""
     sent: int = 0
+    problem: str = ""
     saved: list[tuple[str, Any]] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
 
@@ -48,7 +51,9 @@ class Student:
         rng = random.Random(seed)
         try:
             while True:
-                self._one(http.client.HTTPConnection("127.0.0.1", port, timeout=30), rng)
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+                with closing(connection):
+                    self._one(connection, rng)
         except (OSError, http.client.HTTPException):
             return  # the server was killed
 
@@ -61,7 +66,6 @@ class Student:
             elif status == 409:  # it was saved, and the answer was lost: take another name
                 self.name += "x"
             return
-        self.sent += 1
         step, value = rng.choice(
             [("guess", rng.randint(0, 40)), ("cause", "two"), *[("words", f"{self.sent}")] * 3]
         )
@@ -82,12 +86,13 @@ class Student:
     def _post(
         self, connection: http.client.HTTPConnection, path: str, body: dict[str, Any]
     ) -> tuple[int, Any, str]:
+        self.sent += 1
         headers = {"Content-Type": "application/json", "Cookie": self.cookie}
         connection.request("POST", f"/api/class/{path}", json.dumps(body), headers)
-        answer = connection.getresponse()
-        found = json.loads(answer.read())
+        with connection.getresponse() as answer:
+            found = json.loads(answer.read())
         if answer.status >= 500:
-            raise Failed(f"{path}: status {answer.status}: {found}")
+            self.problem = f"{path}: status {answer.status}: {found}"
         return answer.status, found, (answer.getheader("Set-Cookie") or "").partition(";")[0]
 
 
@@ -150,6 +155,8 @@ class Classes(Campaign):
         room = Room(self.found)
         room.close()
         for student in self.students:
+            if student.problem:
+                raise Failed(student.problem)
             seat = room.seat_of(student.cookie.partition("=")[2])
             if student.cookie and seat != student.seat:
                 raise Failed(f"{student.name} has lost seat {student.seat}")
