@@ -83,12 +83,13 @@ def test_several_strategies_and_seeds_are_one_batch_and_two_compared_groups(page
     assert "n = 2" in page.inner_text("#metrics thead")
 
 
-def latest_marks(page):  # noqa: F811
-    """Return the numbers of the latest marks of the first two suggestions; the log begins with
-    the latest event."""
-    rows = page.locator("#log tbody tr:has(.badge)").all_inner_texts()
+def latest_marks(client, run_id):
+    """Return the numbers of the latest marks of the first two suggestions; marks are numbered from
+    1 in the order of events."""
+    events = client.get(f"/api/runs/{run_id}/charts").json["events"]
+    titles = [each["title"] for each in events if each["mark"] == "line"]
     changes = ("strategy = meter_throttling", "cell.wifi1.ue3.rate_mbps = 6")
-    return [next((row.split()[0] for row in rows if each in row), "") for each in changes]
+    return [str(max(n for n, title in enumerate(titles, 1) if title == each)) for each in changes]
 
 
 def test_suggestions_are_clicked_in_all_orders(page, address, client):  # noqa: F811
@@ -104,7 +105,8 @@ def test_suggestions_are_clicked_in_all_orders(page, address, client):  # noqa: 
             page.wait_for_selector(f"#try li.{kind}")
             if n < 2:  # what has been made is already so
                 until(page, lambda n=n: page.is_disabled(f"#try li >> nth={n} >> button"))
-        until(page, lambda: page.evaluate(NUMBERS) == [*latest_marks(page), "!"])
+        expected = [*latest_marks(client, run_id), "!"]
+        until(page, lambda expected=expected: page.evaluate(NUMBERS) == expected)
         for target, value in undo.items():
             body = {"target": target, "value": value}
             assert client.post(f"/api/runs/{run_id}/flips", json=body).status_code == 202
