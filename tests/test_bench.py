@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from lab.__main__ import cli
 from lab.evaluation import bench
-from lab.evaluation.bench import boots, strategies, viewers
+from lab.evaluation.bench import boots, page, strategies, viewers
 
 FIXED = [
     "dumbbell_packets_per_s",
@@ -57,6 +57,22 @@ def test_one_figure(name):
     (found,) = json.loads(done.stdout).items()
     assert found[0] == name
     assert found[1] > 0
+
+
+@pytest.mark.long
+@pytest.mark.browser
+def test_a_live_page_of_many_lines_costs_less_than_a_fifth_of_a_processor():
+    share, paints_per_s = page.many_lines()
+    assert share < 0.2
+    assert paints_per_s > 1.5
+
+
+@pytest.mark.long
+@pytest.mark.browser
+def test_a_live_page_does_not_grow():
+    """Check an hour of samples within six minutes of the clock."""
+    for growth in page.hour(minutes=6, settled_min=1, speed=10):
+        assert growth < 0.05
 
 
 def test_a_selection_is_computed_each_time_it_is_measured():

@@ -30,7 +30,9 @@ def check(page, state):  # noqa: F811
     assert not faults, f"{state}: {faults}"
 
 
-def test_pages_without_charts(page, address):  # noqa: F811
+def test_pages_without_charts(page, address, client):  # noqa: F811
+    start = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": "max", "duration_s": 5}
+    assert client.post("/api/batches", json={"start": start, "repeats": 2}).status_code == 201
     page.route("**/runs/unknown", lambda each: each.fulfill(response=each.fetch(), status=200))
     for path in PAGES:
         page.goto(f"{address}{path}")

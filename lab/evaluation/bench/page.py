@@ -85,7 +85,9 @@ def _processor_s(page: Page) -> float:
     return float(sum(each["cpuTime"] for each in found))
 
 
-def hour(minutes: int = ENDS_MIN, speed: int = 1) -> tuple[float, float, float]:
+def hour(
+    minutes: int = ENDS_MIN, settled_min: int = SETTLED_MIN, speed: int = 1
+) -> tuple[float, float, float]:
     """Keep a live page open for an hour. Return the growth of its JavaScript heap, its DOM nodes
     and its event listeners from the 10th to the last minute, as shares."""
     with _live(LIVE_HOUR, REGULATES, speed) as page:
@@ -98,7 +100,7 @@ def hour(minutes: int = ENDS_MIN, speed: int = 1) -> tuple[float, float, float]:
             sizes = _sizes(session)
             text = f"minute {minute}: heap {sizes[0] / 1e6:.2f} MB, {sizes[1]:.0f} nodes"
             print(f"{text}, {sizes[2]:.0f} listeners", file=sys.stderr, flush=True)
-            if minute == min(SETTLED_MIN, minutes - 1):
+            if minute == settled_min:
                 settled = sizes
     heap, nodes, listeners = (last / first - 1 for last, first in zip(sizes, settled, strict=True))
     return heap, nodes, listeners
