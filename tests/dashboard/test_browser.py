@@ -89,10 +89,10 @@ def test_a_run_is_started_watched_changed_and_stopped(page, address):
     assert page.inner_text("#pill") == "running"
 
     page.click("#try button >> nth=0")
+    page.wait_for_selector("#log tbody tr:has(.badge):has-text('meter_throttling')")
     page.evaluate("location.hash = 'zoom=0-6000'")  # the mark stays inside the chart
     until(page, lambda: page.evaluate(MARKS) == 1)
     page.click("text=Whole run")
-    assert "meter_throttling" in page.inner_text("#log tbody tr:has(.badge)")
     page.wait_for_selector("form[data-target='strategy.cth']", state="attached")
 
     page.keyboard.press("Escape")
