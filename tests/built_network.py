@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet.machine import lock, shell, upstreams
+from lab.engines.mininet.machine import lock, open_vswitch, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network
 from lab.topologies import parallel_paths
@@ -36,19 +36,11 @@ def built(tmp_path, monkeypatch):
 
 def building(tmp_path, monkeypatch):
     """Build the network, yield it, and remove it."""
-    commands = []
-    run = shell.run
-
-    def without_bridges(argv, doing, **options):
-        commands.append(" ".join(argv))
-        return "" if argv[0] in ("ovs-vsctl", "hostapd") else run(argv, doing, **options)
-
-    monkeypatch.setattr(shell, "run", without_bridges)
+    monkeypatch.setattr(open_vswitch, "change", lambda words, doing: "")
     paths = ({"rate_mbps": 10}, {"rate_mbps": 5})
     topology = parallel_paths.build(parallel_paths.Params(paths=paths))
     ledger = Ledger(tmp_path / "ledger")
     network = Network(topology, wire(topology), ledger, tmp_path)
-    network.commands = commands
     network.create()
     try:
         network.build()

@@ -14,5 +14,5 @@ patch_code_now() { # before there is traffic: use once what a run and its pings 
     # filters on an interface: ingress_needed_key, egress_needed_key, tcf_sw_enabled_key
     ip link add lab-patches type ifb
     tc qdisc add dev lab-patches clsact
-    tc filter add dev lab-patches ingress matchall action ok
+    tc filter add dev lab-patches ingress matchall classid 1:1
 }
