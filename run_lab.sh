@@ -97,7 +97,7 @@ test)
     fi
     # Tests of the emulation measure rates, so they run alone; all other tests run in parallel.
     status=0
-    "$py" -m pytest -m "not emulation and not oracle" --numprocesses=auto --dist=loadfile || status=$?
+    "$py" -m pytest -m "not emulation and not long and not oracle" --numprocesses=auto --dist=loadfile || status=$?
     "$py" -m pytest -m "emulation and not long" || status=$?
     exit "$status"
     ;;
