@@ -84,11 +84,17 @@ def untouched(check: str, before: State) -> None:
 
 
 def clean() -> None:
-    began = time.monotonic()
-    done = subprocess.run([*LAB, "clean"], cwd=PROJECT, capture_output=True, text=True, check=False)
-    passed("clean ends with 0", done.returncode == 0, done.stderr)
-    took_s = time.monotonic() - began
-    passed(f"clean waits for nothing: {took_s:.1f} s", took_s < CLEAN_S)
+    """Clean up, and once more with nothing to do, which shows how long Python takes to start."""
+    took_s = []
+    for _ in range(2):
+        began = time.monotonic()
+        done = subprocess.run(
+            [*LAB, "clean"], cwd=PROJECT, capture_output=True, text=True, check=False
+        )
+        took_s.append(time.monotonic() - began)
+        passed("clean ends with 0", done.returncode == 0, done.stderr)
+    what = f"clean waits for nothing: {took_s[0]:.1f} s, {took_s[1]:.1f} s with nothing to do"
+    passed(what, took_s[0] - took_s[1] < CLEAN_S)
 
 
 def killed_runner(before: State, runs: Path) -> None:
