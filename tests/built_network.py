@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet.machine import lock, open_vswitch, upstreams
+from lab.engines.mininet.machine import lock, open_vswitch, shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network
 from lab.topologies import parallel_paths
@@ -36,14 +36,22 @@ def built(tmp_path, monkeypatch):
 
 def building(tmp_path, monkeypatch):
     """Build the network, yield it, and remove it."""
-    monkeypatch.setattr(open_vswitch, "change", lambda words, doing: "")
+    commands = []
+
+    def without_bridges(words, doing):
+        commands.append(" ".join(["ovs-vsctl", *words]))
+        return ""
+
+    monkeypatch.setattr(open_vswitch, "change", without_bridges)
     paths = ({"rate_mbps": 10}, {"rate_mbps": 5})
     topology = parallel_paths.build(parallel_paths.Params(paths=paths))
     ledger = Ledger(tmp_path / "ledger")
     network = Network(topology, wire(topology), ledger, tmp_path)
+    network.commands = commands
     network.create()
     try:
-        network.build()
+        with shell.journal_to(lambda _at, argv, _stdin: commands.append(" ".join(argv))):
+            network.build()
         yield network
     finally:
         network.stop()
