@@ -50,6 +50,7 @@ class AnswerStep {
       element("p", { class: "actions" }, this.button, this.saved),
       this.below,
     );
+    this.failed = false; // the server did not answer when this was to be saved
     this.draft = context.drafts.get(step.id);
     this.field.write(this.draft ?? step.answer);
   }
@@ -59,6 +60,7 @@ class AnswerStep {
   }
 
   edited() {
+    this.failed = false;
     this.draft = this.field.read();
     this.context.drafts.set(this.step.id, this.draft);
     this.show();
@@ -74,10 +76,8 @@ class AnswerStep {
     this.saved.textContent = "Saving …";
     const found = await this.context.send(`answers/${this.step.id}`, { value });
     this.button.disabled = false;
-    if (!found) {
-      this.saved.textContent = "Not saved.";
-      return;
-    }
+    this.failed = !found;
+    if (!found) return this.show();
     this.forget();
     this.update(found.step);
   }
@@ -96,6 +96,7 @@ class AnswerStep {
 
   words() {
     const saved = this.step.answer !== null && this.step.answer !== undefined;
+    if (this.failed) return "Not saved."; // until the answer is edited or saved
     if (this.isDraft) return saved ? "Changed, not saved yet." : "Not saved yet.";
     return saved ? "Saved." : "";
   }

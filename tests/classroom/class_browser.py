@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-import pytest
-
 from dashboard.serve import listen, server
 
-CHROMIUM = (
-    os.environ.get("CHROMIUM_PATH") or shutil.which("chromium") or shutil.which("chromium-browser")
-)
-QUIET = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-    *("--disable-domain-reliability", "--disable-default-apps"),
-]
 NOT_YET = "409"  # a page asks for a run before it has begun; the browser logs it
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 
@@ -37,27 +25,6 @@ def served(app):
     waitress.close()
     waitress.task_dispatcher.shutdown()
     thread.join(5)
-
-
-@contextmanager
-def browser():
-    """Yield a browser, or skip the test where there is none."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        pytest.skip(
-            "THE BROWSER TEST DID NOT RUN: playwright is missing. "
-            "Try: python -m pip install -r requirements-dev.txt"
-        )
-    if not CHROMIUM:
-        pytest.skip(
-            "THE BROWSER TEST DID NOT RUN: chromium is missing. "
-            "Try: sudo apt install chromium, or set CHROMIUM_PATH"
-        )
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield found
-        found.close()
 
 
 class Faults(list):

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 from axe import serious_faults
+from chromium import chromium
 from class_browser import (
     TOO_WIDE,
     Faults,
-    browser,
     join,
     new_page,
     open_sheet,
@@ -76,7 +76,7 @@ def draw(page):
 
 def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatch):
     monkeypatch.setenv("FAKE_S", "1")
-    with served(app) as address, browser() as found:
+    with served(app) as address, chromium() as found:
         page = new_page(found, faults)
         page.goto(address)
         page.wait_for_selector("#code:focus")
@@ -144,7 +144,7 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
 def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, monkeypatch):
     monkeypatch.setenv("FAKE_S", "1")
     settings = room.folder.settings
-    with served(app) as address, browser() as found:
+    with served(app) as address, chromium() as found:
         page, teacher, wall = (new_page(found, faults) for _ in range(3))
         join(page, address, settings.code, NAME)
         open_sheet(page, address, "small")
@@ -219,7 +219,7 @@ def hidden_sheet(sheet):
 def test_no_result_is_shown_before_its_day_and_a_lost_server_is_said(
     app, class_folder, room, faults
 ):
-    with served(app) as address, browser() as found:
+    with served(app) as address, chromium() as found:
         page = new_page(found, faults)
         join(page, address, room.folder.settings.code, NAME)
         open_sheet(page, address, "small")

@@ -7,11 +7,9 @@ import time
 from contextlib import ExitStack
 
 import pytest
+from chromium import chromium
 from class_browser import (
-    CHROMIUM,
-    QUIET,
     Faults,
-    browser,
     join,
     new_page,
     open_sheet,
@@ -31,6 +29,7 @@ from test_class_lesson import (  # noqa: F401  # fixtures
 
 from dashboard.classroom import create_app
 from lab.classroom.room import Room
+from lab.evaluation.bench.browser import ARGUMENTS, program
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole, pytest.mark.long]
 
@@ -93,9 +92,10 @@ def test_ten_browsers_and_twenty_clients_at_once(class_folder):  # noqa: F811
         for each, _ in people:
             each.host = address.removeprefix("http://")
         crowd = threading.Thread(target=lambda: stuck.extend(hold(address, code, people)))
-        found = stack.enter_context(browser())
+        found = stack.enter_context(chromium())
         others = [
-            found.browser_type.launch(executable_path=CHROMIUM, args=QUIET) for _ in names[1:]
+            found.browser_type.launch(executable_path=program(), args=list(ARGUMENTS))
+            for _ in names[1:]
         ]
         began = time.monotonic()
         crowd.start()

@@ -5,13 +5,10 @@ No request leaves this machine.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
 import pytest
-
-from lab.errors import MachineLacks
-from lab.evaluation.bench.browser import browser
+from chromium import chromium
 
 PATIENCE_MS = 120_000  # for each step, on a machine that does much else
 POINTS = "() => document.querySelector('#chart-tiers')?.card.traces[0]?.x.length ?? 0"
@@ -29,7 +26,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.whole]
 def page(address):
     """A browser page; the test fails if it sends a request to another machine or logs an error."""
     outside, broken = [], []
-    with started() as opened:
+    with chromium() as opened:
         page = opened.new_page(viewport={"width": 1280, "height": 1400})
         page.set_default_timeout(PATIENCE_MS)
         page.on("request", lambda request: _note_outside(outside, request.url))
@@ -41,17 +38,6 @@ def page(address):
         yield page
     assert outside == []
     assert broken == []
-
-
-@contextmanager
-def started():
-    """Start a browser, or skip the test loudly."""
-    with ExitStack() as stack:
-        try:
-            opened = stack.enter_context(browser())
-        except MachineLacks as missing:
-            pytest.skip(f"THE BROWSER TEST DID NOT RUN: {missing}")
-        yield opened
 
 
 def _note_outside(outside, url):

@@ -6,7 +6,6 @@ Rates in samples and decisions are in scenario units; Open vSwitch shows the wir
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -55,7 +54,6 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     )
     found: dict[str, Any] = {"run": run}
     run.wait_for("first sample", run.samples)
-    found["first_sample_s"] = time.monotonic() - run.started
 
     run.until(12)
     found["kbps_at_the_floor"] = run.meter_kbps("wifi1")
@@ -101,13 +99,6 @@ def story(start: Callable[..., VmRun]) -> dict[str, Any]:
     run.kill()
     found["result"] = run.finish()
     return found
-
-
-def test_the_first_sample_comes_in_time(story):
-    print(f"first sample after {story['first_sample_s']:.0f} s")
-    assert (
-        story["first_sample_s"] < 150
-    )  # a shared machine's allowance; ./run_lab.sh bench measures vm_first_sample_s
 
 
 def test_a_flip_reaches_the_switch_within_an_interval(story):

@@ -26,6 +26,18 @@ ARGUMENTS = (
 )
 
 
+def program() -> str:
+    """Return the path of chromium. Raise `MachineLacks` if there is none."""
+    found = os.environ.get("CHROMIUM_PATH") or shutil.which("chromium")
+    found = found or shutil.which("chromium-browser")
+    if not found:
+        raise MachineLacks(
+            "open a browser: chromium is missing. "
+            "Try: sudo apt install chromium, or set CHROMIUM_PATH"
+        )
+    return found
+
+
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Yield a new browser. Raise `MachineLacks` if playwright or chromium is missing."""
@@ -36,15 +48,9 @@ def browser() -> Iterator[Browser]:
             "open a browser: playwright is missing. "
             "Try: python -m pip install -r requirements-dev.txt"
         ) from error
-    program = os.environ.get("CHROMIUM_PATH") or shutil.which("chromium")
-    program = program or shutil.which("chromium-browser")
-    if not program:
-        raise MachineLacks(
-            "open a browser: chromium is missing. "
-            "Try: sudo apt install chromium, or set CHROMIUM_PATH"
-        )
+    path = program()
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        opened = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         try:
             yield opened
         finally:

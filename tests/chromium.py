@@ -1,0 +1,27 @@
+"""Start a browser for a test of a page."""
+
+from __future__ import annotations
+
+import fcntl
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from built_network import LOCK
+
+from lab.errors import MachineLacks
+from lab.evaluation.bench.browser import browser
+
+
+@contextmanager
+def chromium():
+    """Yield a browser, or skip the test loudly.
+
+    No test builds a network meanwhile: a browser drops its requests when an interface appears.
+    """
+    with ExitStack() as stack:
+        fcntl.flock(stack.enter_context(LOCK.open("a")), fcntl.LOCK_SH)
+        try:
+            opened = stack.enter_context(browser())
+        except MachineLacks as missing:
+            pytest.skip(f"THE BROWSER TEST DID NOT RUN: {missing}")
+        yield opened
