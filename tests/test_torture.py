@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import random
@@ -71,6 +72,23 @@ def test_a_hang_is_a_failure(tmp_path):
             return Counts()
 
     outcome = campaign.run(Slow(tmp_path), seed=1, minutes=0, numbers=(0,))
+    assert outcome.failures == [(0, "no end within 0.05 s")]
+
+
+def test_a_hang_that_python_ignores_is_a_failure(tmp_path):
+    class Destroyed:
+        def __del__(self):
+            with contextlib.suppress(campaign.Hang):
+                time.sleep(0.2)
+
+    class Quiet(Campaign):
+        hangs_after_s = 0.05
+
+        def trial(self, rng):
+            Destroyed()
+            return Counts()
+
+    outcome = campaign.run(Quiet(tmp_path), 1, 1, range(1))
     assert outcome.failures == [(0, "no end within 0.05 s")]
 
 

@@ -113,18 +113,27 @@ def run(campaign: Campaign, seed: int, minutes: float, numbers: Iterable[int]) -
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise `Hang` if the `with` block takes longer."""
+    """Raise `Hang` if the `with` block takes longer.
+
+    Python ignores an exception in a destructor or a callback of a weak reference. So it is raised
+    again each second, and at the end of the block.
+    """
+    rang = False
 
     def ring(_number: int, _frame: FrameType | None) -> None:
+        nonlocal rang
+        rang = True
         raise Hang
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    if rang:
+        raise Hang
 
 
 def table(outcomes: list[Outcome], seed: int) -> str:
