@@ -6,6 +6,9 @@ const MOST = 200;
 const selected = new Set();
 let shown = "";
 
+// Networks without access points have no tiers.
+const tier = (doc, which) => number(Object.keys(doc.aps ?? {}).length ? doc.tiers?.[which] : null);
+
 function row(doc) {
   const box = element("input", {
     type: "checkbox",
@@ -37,8 +40,8 @@ function row(doc) {
     element("td", {}, doc.engine),
     element("td", { class: "num" }, String(doc.seed ?? "–")),
     element("td", { class: "num" }, number(doc.throughput_mbps)),
-    element("td", { class: "num" }, number(doc.tiers?.["1"])),
-    element("td", { class: "num" }, number(doc.tiers?.["2"])),
+    element("td", { class: "num" }, tier(doc, "1")),
+    element("td", { class: "num" }, tier(doc, "2")),
     element("td", { class: doc.verified === false ? "bad" : "" }, verified(doc)),
     element(
       "td",

@@ -10,6 +10,7 @@ from test_browser import page, until  # noqa: F401  # the fixture `page`
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
+NONE = "\u2013"
 NO_NUMBER = """() => [...document.querySelectorAll('*')].flatMap(node =>
   [...node.attributes].filter(each => /NaN|undefined|Infinity/.test(each.value))
     .map(each => `${node.tagName} ${each.name}=${each.value.slice(0, 80)}`))"""
@@ -46,6 +47,7 @@ def test_a_run_can_be_read_in_narrow_windows(page, address):  # noqa: F811
     page.goto(f"{address}/runs/metered")
     until(page, lambda: "got" in page.inner_text("#outcome"))
     assert not page.evaluate(COVERED)
+    page.wait_for_selector("#chart-subflows")
     until(page, lambda: page.evaluate(BELOW_HEADER) >= 0)
     page.set_viewport_size({"width": 390, "height": 844})
     until(page, lambda: page.evaluate(TOO_WIDE) <= 0)
@@ -54,6 +56,28 @@ def test_a_run_can_be_read_in_narrow_windows(page, address):  # noqa: F811
     rows = page.evaluate(ROWS)
     assert rows
     assert all(left >= 0 and right <= 390 for left, right in rows)
+
+
+def test_lists_of_runs_fit_narrow_windows(page, address, runs):  # noqa: F811
+    """They show tiers only of networks that have access points."""
+    testbed.simulated(runs / "wired", "two_paths", "duration_s=2")
+    page.goto(f"{address}/runs")
+    row = "#runs tr:has(a[href='/runs/{}']) td".format
+    until(page, lambda: page.locator(row("wired")).count() == 12)
+    assert page.locator(row("wired")).all_inner_texts()[6:8] == [NONE, NONE]
+    assert NONE not in page.locator(row("plain")).all_inner_texts()[6:8]
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path, table in (("/runs", "#runs"), ("/", "#recent")):
+        page.goto(f"{address}{path}")
+        page.wait_for_selector(f"{table} tr:nth-child(3) .pill")
+        assert page.evaluate(TOO_WIDE) <= 0
+        boxes = [
+            each.bounding_box()
+            for each in page.locator(f"{table} :is(.num, .pill)").all()
+            if each.is_visible()
+        ]
+        assert len(boxes) == 6  # the rate and the state of each run
+        assert all(box["x"] + box["width"] <= 390 for box in boxes)
 
 
 def test_drawings_of_walking_users_have_numbers_only(page, address, runs):  # noqa: F811
