@@ -9,6 +9,8 @@ const CARDS = { predict: PredictStep, question: QuestionStep, check: CheckStep, 
 const path = `/api/class/worksheets/${encodeURIComponent(data("about").name)}`;
 let sheet = null; // as the server sent it last
 let receivedAt = 0;
+let asked = 0; // how often the server was asked for the sheet
+let shown = 0; // which of these answers the page shows
 let cards = null; // one for each step
 let changed = null; // of the last message
 let seatName = "";
@@ -29,13 +31,10 @@ const drafts = {
 const since = () => (performance.now() - receivedAt) / 1000;
 const context = {
   drafts,
-  async send(what, body) {
-    const found = await attempt(`${path}/${what}`, body);
-    refresh();
-    return found;
-  },
+  send: (what, body) => attempt(`${path}/${what}`, body),
   post: (what) => attempt(`/api/class/${what}`),
   refresh: () => refresh(),
+  showProgress: () => showProgress(),
   wait: (step) => Math.max(0, Math.ceil((step.wait_s ?? 0) - since())),
   hidden: () => sheet.hidden,
   resultsFrom: () => (sheet.results_from ? `from ${new Date(sheet.results_from).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })} on` : "later"),
@@ -55,12 +54,17 @@ function predictions(run) {
 
 async function refresh() {
   if (!data("about").opened) return;
+  const order = ++asked;
+  let found;
   try {
-    sheet = await api(path);
+    found = await api(path);
   } catch (error) {
     toast(error.message, true);
     return;
   }
+  if (order < shown) return; // a later request brought a newer sheet
+  shown = order;
+  sheet = found;
   receivedAt = performance.now();
   if (!cards) build();
   sheet.steps.forEach((step, n) => cards[n].update(step));

@@ -77,9 +77,8 @@ class AnswerStep {
     const found = await this.context.send(`answers/${this.step.id}`, { value });
     this.button.disabled = false;
     this.failed = !found;
-    if (!found) return this.show();
-    this.forget();
-    this.update(found.step);
+    if (found) this.forget();
+    showAnswered(this, found);
   }
 
   forget() {
@@ -151,7 +150,7 @@ export class CheckStep {
     this.button.disabled = true;
     const found = await this.context.send(`checks/${this.step.id}`, {});
     this.button.disabled = false;
-    if (found) this.update(found.step);
+    showAnswered(this, found);
   }
 
   update(step) {
@@ -168,6 +167,13 @@ export class CheckStep {
     this.button.textContent = wait > 0 ? `Wait ${wait} s` : "Check my runs";
     this.below.replaceChildren(...outcome(step, false, this.context));
   }
+}
+
+// Show the step as the server answered it (null: the server refused), then what else has changed.
+function showAnswered(card, found) {
+  card.update(found?.step ?? card.step);
+  card.context.showProgress();
+  card.context.refresh();
 }
 
 // What the server says about an answer or a check.

@@ -127,7 +127,7 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
         assert "Not saved yet" in page.inner_text("#words .saved")
         page.click("#words button.primary")
         until(page, lambda: "A person will grade it" in page.inner_text("#words .below"))
-        assert page.inner_text("#done") == "5 of 8 steps done"
+        until(page, lambda: page.inner_text("#done") == "5 of 8 steps done")
 
         assert serious_faults(page) == ""
         other = new_page(found, faults, 390, 800, page.context.cookies())
@@ -139,6 +139,28 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
         other.click("#cause button.primary")
         until(page, lambda: state(page, "cause") == "passed")
         assert page.is_checked("#cause input[value=two]")
+
+
+def test_a_late_answer_of_the_server_does_not_replace_a_newer_one(app, room, faults):
+    with served(app) as address, chromium() as found:
+        page = new_page(found, faults)
+        join(page, address, room.folder.settings.code, NAME)
+        open_sheet(page, address, "small")
+        late = []
+        keep = lambda route: late.append((route, route.fetch()))  # noqa: E731
+        page.route("**/api/class/worksheets/small", keep, times=1)
+        page.fill("#words textarea", "one")
+        page.click("#words button.primary")
+        until(page, lambda: len(late) == 1)
+        page.fill("#words textarea", "two")
+        with page.expect_response("**/api/class/worksheets/small"):
+            page.click("#words button.primary")
+        until(page, lambda: page.inner_text("#words .saved") == "Saved.")
+        (route, answer) = late[0]
+        with page.expect_response("**/api/class/worksheets/small"):
+            route.fulfill(response=answer)
+        page.wait_for_timeout(200)
+        assert page.input_value("#words textarea") == "two"
 
 
 def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, monkeypatch):
