@@ -56,6 +56,7 @@ def ran(vm: VmShell) -> tuple[Run, dict[str, str]]:
     run.until(1)
     output = entered(run, block("cli.md", "sh prompt"))
     output += entered(run, "pingall\npy [ap.name for ap in net.aps]\n")
+    output += entered(run, "link s1 lte1 down\nlink s1 lte1 up\n")
     (run.folder / "early.pcap").write_bytes((run.folder / "pcap" / "ue2.pcap").read_bytes())
     run.until(run.now() + 2)  # the captures are written at every sample
     run.kill()
@@ -96,6 +97,20 @@ def test_each_host_has_a_capture_with_multipath_tcp(ran):
         assert "join" in text
     early, late = ((run.folder / n).stat().st_size for n in ("early.pcap", "pcap/ue2.pcap"))
     assert 10_000 < early < late
+
+
+def test_a_link_that_was_set_down_at_the_prompt_is_a_flip_that_pox_knows(ran):
+    run, shown = ran
+    assert "link.lte.up = false, recorded at" in shown["link s1 lte1 down"]
+    assert "link.lte.up = true, recorded at" in shown["link s1 lte1 up"]
+    flips = [each for each in run.events("flip") if each["ok"] and each["source"] == "inbox"]
+    assert [(each["target"], each["value"]) for each in flips] == [
+        ("link.lte.up", False),
+        ("link.lte.up", True),
+    ]
+    decisions = (run.folder / "pox" / "decisions.jsonl").read_text().splitlines()
+    known = [each for each in map(json.loads, decisions) if each["kind"] == "flip"]
+    assert [each["value"]["up"] for each in known] == [False, True]
 
 
 def test_captures_are_events(ran):

@@ -7,6 +7,7 @@ import re
 import select
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from built_network import built, needs_nodes
 from runner_manifest import write_manifest
 
 from lab.engines.mininet import exec_caller, execute
+from lab.run import inbox
 from lab.topologies.topology_file import describe
 
 __all__ = ["built"]
@@ -97,6 +99,48 @@ def test_positions_and_associations_follow_the_run(tmp_path):
     finally:
         for node in net.values():
             node.terminate()
+
+
+class Inbox(threading.Thread):
+    """Answer the messages to a run as its runner does; refuse changes of the link path2."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.folder, self.found, self.ended = folder, [], threading.Event()
+        (folder / "inbox").mkdir()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.02):
+            for seq, message, problem in inbox.receive(self.folder):
+                assert not problem
+                self.found.append(message)
+                refused = "path2" in message["target"]
+                answer = {"ok": False, "error": "no"} if refused else {"ok": True}
+                event = {"t": 2.5, "kind": "flip", "seq": seq, **message, **answer}
+                with (self.folder / "events.jsonl").open("a") as events:
+                    events.write(json.dumps(event) + "\n")
+
+
+@pytest.fixture
+def runner(run):
+    runner = Inbox(run)
+    runner.start()
+    yield runner
+    runner.ended.set()
+    runner.join()
+
+
+def test_a_link_that_is_set_down_becomes_a_flip_of_the_run(run, runner):
+    output = entered(run, "link p1 s1 down", "link s1 p1 up", "link p1 p2 down", "switch s1 stop")
+    link = "link.path1.up"
+    assert runner.found == [{"target": link, "value": False}, {"target": link, "value": True}]
+    assert f"{link} = false, recorded at 2.5 s" in output
+    assert "src and dst not connected: p1 p2" in output
+    assert "a switch cannot be stopped during a run" in output
+
+
+def test_a_link_that_the_run_refuses_to_set_down_says_why(run, runner):
+    assert "refused: no" in entered(run, "link p2 s1 down")
 
 
 def test_names_of_hosts_become_addresses_in_commands(run):

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import release
 from lab.engines.mininet.network.nodes import CLI, setLogLevel
-from lab.run.reading import Follower
+from lab.run import inbox
+from lab.run.reading import Follower, read_document
 
 SHELLS = ("bash", "sh")
+APPLIED_WITHIN_S = 30  # a crowded machine needs several samples
 
 
 class Prompt(CLI):  # type: ignore[misc]
@@ -33,6 +36,7 @@ class Prompt(CLI):  # type: ignore[misc]
     windows: Path
     update: Callable[[], None]
     script: Sequence[str] | None
+    flips: Flips
 
     def preloop(self) -> None:
         """Queue the commands of `script`, if there is one, and then the command `exit`."""
@@ -64,6 +68,19 @@ class Prompt(CLI):  # type: ignore[misc]
             return None
         return super().default(line)
 
+    def do_link(self, line: str) -> None:
+        """Set the link between two nodes up or down: link s1 wifi1 down."""
+        near, far, state = (*line.split(), "", "", "")[:3]
+        links = self.flips.links(near, far) if state in ("up", "down") else []
+        for link in links:
+            print(self.flips.make(f"link.{link}.up", state == "up"))
+        if not links:
+            super().do_link(line)
+
+    def do_switch(self, line: str) -> None:
+        """Refuse to stop a switch; its links can be set down: link s1 wifi1 down."""
+        print("a switch cannot be stopped during a run. Set its links down: link s1 wifi1 down")
+
     def do_distance(self, line: str) -> None:
         """Print the distance between two nodes: distance ue1 wifi1."""
         setLogLevel("info")
@@ -85,6 +102,42 @@ class Prompt(CLI):  # type: ignore[misc]
 def _plain_shell(name: str) -> list[str]:
     """Return the command that starts the shell `name` so that PS1 of its environment stays."""
     return [name, "--norc"] if name == "bash" else [name]
+
+
+class Flips:
+    """Send changes of links to a run, which applies them, tells POX, and records them as flips."""
+
+    def __init__(self, run: Path) -> None:
+        """Read the wired links of the run in the folder `run` from its topology.json."""
+        self._run, self._events = run, Follower(run / "events.jsonl")
+        topology = read_document(run / "pox", "topology.json")
+        ends = [(each["link"], each["a"], each["b"]) for each in topology["trunks"]]
+        for host, interfaces in topology["hosts"].items():
+            wired = [each for each in interfaces if "delay_ms" in each]
+            ends += [(each["link"], host, each["switch"]) for each in wired]
+        self._ends = [(link, {near, far}) for link, near, far in ends]
+
+    def links(self, near: str, far: str) -> list[str]:
+        """Return the ids of all wired links between two nodes; none if a node is unknown."""
+        return [link for link, ends in self._ends if ends == {near, far}]
+
+    def make(self, target: str, value: bool) -> str:
+        """Send a flip, wait until the run has recorded it, and return a sentence about it."""
+        seq, until = inbox.send(self._run, {"target": target, "value": value}), time.monotonic()
+        until += APPLIED_WITHIN_S
+        while time.monotonic() < until:
+            for event in self._events.new():
+                if event.get("seq") == seq:
+                    return _answer(event)
+            time.sleep(0.1)
+        return f"{target}: the run has not answered within {APPLIED_WITHIN_S} s"
+
+
+def _answer(event: Mapping[str, Any]) -> str:
+    """Return what a `flip` event says, as a sentence."""
+    if not event["ok"]:
+        return f"refused: {event['error']}"
+    return f"{event['target']} = {str(event['value']).lower()}, recorded at {event['t']:g} s"
 
 
 class Updates:
@@ -118,6 +171,7 @@ def run(net: Any, folder: Path, windows: Path, script: Sequence[str] | None) -> 
     """
     Prompt.windows, Prompt.script = windows, script
     Prompt.update = staticmethod(Updates(net, folder).apply)
+    Prompt.flips = Flips(folder)
     for node in net.values():
         node.forget_shell()  # it belongs to the parent
     for handler in logging.getLogger("mininet").handlers:
