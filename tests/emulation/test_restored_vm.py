@@ -28,9 +28,9 @@ SOURCE = ROOT / "lab" / "errors.py"
 
 @pytest.fixture(scope="module", autouse=True)
 def snapshots(emulation: None) -> None:
-    """Skip where VMs are booted: with KVM, or if snapshots are not requested."""
+    """Skip where VMs are booted: with KVM, or if boots are requested."""
     if not snapshot.wanted() or vm_kernel.kvm_works(vm_kernel.require()):
-        pytest.skip(f"VMs are booted: set {snapshot.START}={snapshot.RESTORE} to restore them")
+        pytest.skip("VMs are booted here, with KVM or by request")
 
 
 @pytest.fixture(scope="module")

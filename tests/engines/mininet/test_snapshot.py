@@ -17,7 +17,7 @@ from lab.errors import LabError
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv(snapshot.START, snapshot.RESTORE)
+    monkeypatch.delenv(snapshot.START, raising=False)
     monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: False)
     monkeypatch.setattr(lock, "LOCK", tmp_path / "lock")
     return upstreams.cache()
@@ -80,10 +80,10 @@ def test_the_name_covers_kernel_scripts_and_command_line(cache, kernel, monkeypa
     assert snapshot._name(kernel, False) != before
 
 
-def test_vms_boot_unless_snapshots_are_requested(cache, kernel, ledger, monkeypatch):
+def test_vms_are_restored_unless_boots_are_requested(cache, kernel, ledger, monkeypatch):
     made(qemu.Files(snapshot.home() / snapshot._name(kernel, False)))
     assert snapshot.ready(ledger, kernel) is not None
-    monkeypatch.delenv(snapshot.START)
+    monkeypatch.setenv(snapshot.START, snapshot.BOOT)
     assert snapshot.ready(ledger, kernel) is None
 
 

@@ -229,7 +229,7 @@ def make_snapshot() -> str:
     """
     vm_kernel.require()
     if not snapshot.wanted():
-        return f"not made: VMs boot, unless {snapshot.START}={snapshot.RESTORE} is set"
+        return f"not made: {snapshot.START}={snapshot.BOOT} is set, so VMs boot"
     return "made, and a VM was restored from it" if launch.make_snapshot() else "already there"
 
 

@@ -33,7 +33,7 @@ from lab.engines.mininet.vm.qemu import Files, Monitor
 from lab.errors import LabError
 
 START = "MULTIPATH_LAB_VM_START"
-RESTORE = "restore"  # the value of START with which VMs are restored; they are booted otherwise
+BOOT = "boot"  # the value of START with which VMs are booted; they are restored otherwise
 WARM_UP_TIMEOUT_S = 600  # a crowded machine needs minutes
 KEPT = 3  # snapshots: one per project folder and interpreter
 RETRY_AFTER_S = 3600  # from a failure to the next attempt
@@ -48,7 +48,7 @@ def ready(ledger: Ledger, kernel: Path) -> Files | None:
 
     Without KVM, the snapshot is made here if it is missing or outdated, which takes a minute. With
     KVM a boot is fast, and only `setup-emulation` makes a snapshot. The result is None if the
-    environment variable `START` does not request snapshots.
+    environment variable `START` says that VMs are to be booted.
     """
     if not wanted():
         return None
@@ -64,7 +64,7 @@ def ready(ledger: Ledger, kernel: Path) -> Files | None:
 
 def wanted() -> bool:
     """Return whether VMs are to be restored instead of booted (environment variable `START`)."""
-    return os.environ.get(START) == RESTORE
+    return os.environ.get(START) != BOOT
 
 
 def find(kernel: Path) -> Files | None:
