@@ -217,7 +217,7 @@ class EmulatedNetwork:
                 "do": "probe",
                 "server": self.wiring.of(self.topology.server_of(each.node))[0].address,
                 "bind": each.address,
-                "packets": probes.burst_packets(expected[each.node], scale),
+                "burst": probes.burst(expected[each.node], scale),
                 "up": self._measures_up(each),
             }
             for each in probed

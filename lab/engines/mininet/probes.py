@@ -18,8 +18,9 @@ from lab.radio.cell import Cell, Station
 from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Interface, Link, Topology
 
-PACKETS = 100  # at most, in a burst that measures a rate; every queue on a path has room for them
+PACKETS = 100  # at most, in a burst that measures a rate
 LEAST_PACKETS, BURST_S = 25, 1.0
+EXCESS = 2  # a burst is sent at this multiple of the expected rate, so that a queue builds up
 PING_BITS = 98 * 8  # of one echo request in an Ethernet frame
 FRAME_BITS = 1514 * 8
 TOLERANCE, MISLEADING = 0.10, 0.30
@@ -179,15 +180,17 @@ def best_attempts(
     return best
 
 
-def burst_packets(expected: PathFigures, rate_scale: float) -> int:
-    """Return how many packets to send in the burst that measures the rate of a path.
+def burst(expected: PathFigures, rate_scale: float) -> dict[str, int]:
+    """Return the burst that measures the rate of a path: `packets`, and `send_bps` [bit/s].
 
-    The burst takes at most `BURST_S` at the expected rate, but has at least `LEAST_PACKETS`.
+    The burst takes at most `BURST_S` at the expected rate, but has at least `LEAST_PACKETS`. A path
+    without an expected rate gets all packets without pauses (`send_bps` is 0).
     """
     if expected.rate_mbps is None:
-        return PACKETS
-    per_s = units.wire_bps(expected.rate_mbps, rate_scale) / FRAME_BITS
-    return min(PACKETS, max(LEAST_PACKETS, round(BURST_S * per_s)))
+        return {"packets": PACKETS, "send_bps": 0}
+    rate_bps = units.wire_bps(expected.rate_mbps, rate_scale)
+    packets = min(PACKETS, max(LEAST_PACKETS, round(BURST_S * rate_bps / FRAME_BITS)))
+    return {"packets": packets, "send_bps": EXCESS * rate_bps}
 
 
 def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Interface]]:

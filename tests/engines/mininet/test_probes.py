@@ -131,10 +131,14 @@ def test_paths_over_links_with_a_rate_are_measured_one_after_the_other():
 
 
 def test_a_slow_path_is_measured_with_fewer_packets():
-    assert probes.burst_packets(PathFigures(10.0, 5.0), 1.0) == probes.PACKETS
-    assert probes.burst_packets(PathFigures(10.0, 5.0), 0.05) == 41
-    assert probes.burst_packets(PathFigures(1.0, 5.0), 0.05) == probes.LEAST_PACKETS
-    assert probes.burst_packets(PathFigures(None, 5.0), 1.0) == probes.PACKETS
+    assert probes.burst(PathFigures(10.0, 5.0), 1.0)["packets"] == probes.PACKETS
+    assert probes.burst(PathFigures(10.0, 5.0), 0.05)["packets"] == 41
+    assert probes.burst(PathFigures(1.0, 5.0), 0.05)["packets"] == probes.LEAST_PACKETS
+    assert probes.burst(PathFigures(None, 5.0), 1.0) == {"packets": probes.PACKETS, "send_bps": 0}
+
+
+def test_a_burst_leaves_at_twice_the_expected_rate():
+    assert probes.burst(PathFigures(10.0, 5.0), 0.5)["send_bps"] == 10_000_000
 
 
 def test_mptcp_counters_by_name():

@@ -17,7 +17,7 @@ from userspace_network import eventually
 
 from lab.engines.mininet import probes, traffic_processes
 from lab.engines.mininet.kernel import tcp_sockets
-from lab.engines.mininet.programs import flow
+from lab.engines.mininet.programs import flow, path_probe
 from lab.engines.mininet.programs.flow import FlowRequest
 from lab.engines.mininet.programs.receive_buffer import ReceiveBuffer
 
@@ -162,7 +162,8 @@ def test_the_kernel_confirms_congestion_control_and_token(pair):
 
 def test_a_probe_measures_a_rate_and_a_round_trip(pair):
     _server, user = pair
-    request = {"do": "probe", "server": "127.0.0.1", "bind": "127.0.0.2", "packets": probes.PACKETS}
+    burst = {"packets": probes.PACKETS, "send_bps": 20_000_000}
+    request = {"do": "probe", "server": "127.0.0.1", "bind": "127.0.0.2", "burst": burst}
     got = user.send(**request)
     if "error" in got:
         pytest.skip("raw sockets need root")
@@ -170,6 +171,14 @@ def test_a_probe_measures_a_rate_and_a_round_trip(pair):
     assert got["rate_bps"] > 1e6
     assert got["up_bps"] is None
     assert user.send(**request, up=True)["up_bps"] > 1e6
+
+
+def test_the_frames_of_a_burst_are_spread_over_time():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        end.bind(("127.0.0.1", 0))
+        began = time.monotonic()
+        path_probe.Burst(packets=26, send_bps=1_211_200).send(end, end.getsockname())
+        assert time.monotonic() - began >= 0.25
 
 
 def test_a_command_that_fails_is_answered_and_the_program_continues(pair):

@@ -3,6 +3,10 @@
 Downlink: the user's host sends a request, and the server answers with a burst of full frames.
 Uplink: the user's host sends a burst of full frames, and then requests the rate at which the server
 received them.
+
+The frames of a burst leave faster than the path carries them, so a queue builds up at its slowest
+link, and they arrive at the rate of this link. They do not leave all together: a short queue would
+drop most of them.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import socket
 import struct
 import threading
 import time
+from dataclasses import dataclass
 
 PROBE_PORT = 5002
 SO_RCVBUFFORCE = 33
@@ -26,6 +31,27 @@ MIN_ARRIVALS = 10
 ZEROS = bytes(PAYLOAD_BYTES)
 
 
+@dataclass(frozen=True)
+class Burst:
+    """Describe a burst of `packets` full frames that are sent at `send_bps` [bit/s].
+
+    With a rate of 0, the frames leave without pauses.
+    """
+
+    packets: int
+    send_bps: int
+
+    def send(self, sender: socket.socket, peer: tuple[str, int]) -> None:
+        """Send the burst from the socket `sender` to the address `peer`."""
+        interval_s = FRAME_BYTES * 8 / self.send_bps if self.send_bps else 0.0
+        began_s = time.monotonic()
+        for number in range(min(self.packets, MAX_PACKETS)):
+            wait_s = began_s + number * interval_s - time.monotonic()
+            if wait_s > 0:
+                time.sleep(wait_s)
+            sender.sendto(ZEROS, peer)
+
+
 def serve() -> None:
     """Start a thread that answers the requests of probes on UDP port `PROBE_PORT`."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -37,9 +63,9 @@ def serve() -> None:
 def _answer(listener: socket.socket) -> None:
     """Answer each request of a probe; never return.
 
-    A request with a number is answered with a burst of so many full frames. The request `ARRIVED`
-    is answered with the rate [bit/s] of the burst that the same peer has sent, 0 if the rate is
-    unknown.
+    A request with two numbers, as in "100 2000000", is answered with a `Burst` of so many frames at
+    so many bit/s. The request `ARRIVED` is answered with the rate [bit/s] of the burst that the
+    same peer has sent, 0 if the rate is unknown.
     """
     arrivals: dict[tuple[str, int], list[float]] = {}
     while True:
@@ -50,26 +76,26 @@ def _answer(listener: socket.socket) -> None:
             rate_bps = _rate_bps(arrivals.pop(peer, []))
             listener.sendto(str(round(rate_bps or 0)).encode(), peer)
         else:
-            for _ in range(min(int(request), MAX_PACKETS)):
-                listener.sendto(ZEROS, peer)
+            burst = Burst(*map(int, request.split()))
+            threading.Thread(target=burst.send, args=(listener, peer), daemon=True).start()
 
 
-def measure(server: str, bind: str, packets: int) -> tuple[float | None, float | None]:
+def measure(server: str, bind: str, burst: Burst) -> tuple[float | None, float | None]:
     """Measure a path without other traffic; return its rate [bit/s] and round-trip time [ms].
 
-    The path leads from `server` to the local address `bind`. The rate is that of a burst of
-    `packets` frames, which must fit into the queues. The rate or the time is None if too few
-    answers came.
+    The path leads from `server` to the local address `bind`. The rate is that at which the frames
+    of `burst` arrive. The rate or the time is None if too few answers came.
     """
     rtt_ms = _ping_ms(server, bind)
-    _burst_bps(server, bind, WARM_UP_PACKETS)  # the first use of path and program is slow
-    return _burst_bps(server, bind, packets), rtt_ms
+    warm_up = Burst(WARM_UP_PACKETS, burst.send_bps)
+    _burst_bps(server, bind, warm_up)  # the first use of path and program is slow
+    return _burst_bps(server, bind, burst), rtt_ms
 
 
-def measure_up(server: str, bind: str, packets: int) -> float | None:
+def measure_up(server: str, bind: str, burst: Burst) -> float | None:
     """Measure the rate from the local address `bind` to `server` [bit/s], without other traffic.
 
-    Send `packets` full frames, then request the rate at which they arrived; the request waits in
+    Send the frames of `burst`, then request the rate at which they arrived; the request waits in
     the same queues, behind the frames. Return None if too few frames arrived.
 
     Before the burst, let the server send one small frame. In a WiFi cell, each uplink frame also
@@ -83,16 +109,15 @@ def measure_up(server: str, bind: str, packets: int) -> float | None:
         try:
             probe.send(ARRIVED)
             probe.recv(64)
-            for _ in range(packets):
-                probe.send(ZEROS)
+            burst.send(probe, (server, PROBE_PORT))
             probe.send(ARRIVED)
             return float(probe.recv(64)) or None
         except TimeoutError:
             return None
 
 
-def _burst_bps(server: str, bind: str, packets: int) -> float | None:
-    """Request a burst of `packets` frames; return the rate at which the frames arrive [bit/s].
+def _burst_bps(server: str, bind: str, burst: Burst) -> float | None:
+    """Request a burst of frames; return the rate at which the frames arrive [bit/s].
 
     Return None if too few arrive. This program reads the clock at each arrival: the kernel's time
     stamp of a WiFi frame would be the departure time that the eBPF program of the cell has set.
@@ -101,10 +126,11 @@ def _burst_bps(server: str, bind: str, packets: int) -> float | None:
         probe.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
         probe.bind((bind, 0))
         probe.settimeout(TIMEOUT_S)
-        probe.sendto(str(packets).encode(), (server, PROBE_PORT))
+        request = f"{burst.packets} {burst.send_bps}"
+        probe.sendto(request.encode(), (server, PROBE_PORT))
         arrivals: list[float] = []
         try:
-            while len(arrivals) < packets:
+            while len(arrivals) < burst.packets:
                 probe.recv(2048)
                 arrivals.append(time.monotonic())
         except TimeoutError:

@@ -18,7 +18,8 @@ slowly under software emulation.
     {"do": "status"}                  -> {"flows": {"ue2-1": {"bytes", "done_s", "error", "sends",
                                          "mptcp", "receive_buffer_max_bytes",
                                          "held_back_bytes"}}}
-    {"do": "probe", "server", "bind", "packets", "up"} -> {"rate_bps", "rtt_ms", "up_bps"}
+    {"do": "probe", "server", "bind", "burst", "up"} -> {"rate_bps", "rtt_ms", "up_bps"}
+                                         burst: see path_probe.Burst;
                                          the uplink is measured if up is true; otherwise it is null
 
 When a TCP flow is connected, the user's end sends the FlowRequest to the server as its first line.
@@ -187,9 +188,10 @@ class TrafficProgram:
         return {"flows": {name: flow.status() for name, flow in list(self.flows.items())}}
 
 
-def _probe(server: str, bind: str, packets: int, up: bool = False) -> Answer:
-    rate_bps, rtt_ms = path_probe.measure(server, bind, packets)
-    up_bps = path_probe.measure_up(server, bind, packets) if up else None
+def _probe(server: str, bind: str, burst: dict[str, int], up: bool = False) -> Answer:
+    sent = path_probe.Burst(**burst)
+    rate_bps, rtt_ms = path_probe.measure(server, bind, sent)
+    up_bps = path_probe.measure_up(server, bind, sent) if up else None
     return {"rate_bps": rate_bps, "rtt_ms": rtt_ms, "up_bps": up_bps}
 
 
