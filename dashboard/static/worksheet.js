@@ -9,8 +9,8 @@ const CARDS = { predict: PredictStep, question: QuestionStep, check: CheckStep, 
 const path = `/api/class/worksheets/${encodeURIComponent(data("about").name)}`;
 let sheet = null; // as the server sent it last
 let receivedAt = 0;
-let asked = 0; // how often the server was asked for the sheet
-let shown = 0; // which of these answers the page shows
+let requests = 0; // for the sheet, to the server
+let shown = 0; // the request whose answer the page shows
 let cards = null; // one for each step
 let changed = null; // of the last message
 let seatName = "";
@@ -54,7 +54,7 @@ function predictions(run) {
 
 async function refresh() {
   if (!data("about").opened) return;
-  const order = ++asked;
+  const order = ++requests;
   let found;
   try {
     found = await api(path);

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import release
 from lab.engines.mininet.network.nodes import CLI, setLogLevel
 from lab.run import inbox
-from lab.run.reading import Follower, read_document
+from lab.run.reading import Follower, Line, read_document
 
 SHELLS = ("bash", "sh")
 APPLIED_WITHIN_S = 30  # a crowded machine needs several samples
@@ -133,7 +133,7 @@ class Flips:
         return f"{target}: the run has not answered within {APPLIED_WITHIN_S} s"
 
 
-def _answer(event: Mapping[str, Any]) -> str:
+def _answer(event: Line) -> str:
     """Return what a `flip` event says, as a sentence."""
     if not event["ok"]:
         return f"refused: {event['error']}"
