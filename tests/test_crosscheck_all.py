@@ -26,6 +26,7 @@ def run(mbps: float, tmp_path, **more) -> FinishedRun:
             "fairness": {"jain": 1.0},
             "users": {"ue1": {}, "ue2": {}},
             "connections": [],
+            "mptcp": {"verified": None},
         }
         | more,
         tmp_path,
@@ -57,6 +58,9 @@ def cells(text: str, start: str) -> list[str]:
         ([0, 0], [1, 1], "-", "beyond"),
         ([], [1], "-", "not judged"),
         ([1], [], "-", "not judged"),
+        ([10, 10], [6, 14], "+0 %", "not steady"),
+        ([10, 10], [12, 18], "+50 %", "not steady"),
+        ([10, 10], [15, 19], "+70 %", "beyond"),
     ],
 )
 def test_the_class_of_a_difference(emulated, simulated, difference, result):
@@ -95,10 +99,35 @@ def test_overloaded_runs_are_counted_and_not_used(tmp_path):
     assert "1 cases (0 of them refused by the emulation), 2 rows: 0 within" in text
 
 
+def test_the_second_table_shows_verified_runs_and_the_idle_processors(tmp_path):
+    idle = [
+        {"idle_share_mean": m, "idle_share_min": least} for m, least in ((0.5, 0.1), (0.7, 0.2))
+    ]
+    runs = tuple(
+        run(30, tmp_path, mptcp={"verified": ok}, overload=each)
+        for ok, each in zip((True, False), idle, strict=True)
+    )
+    found = compared("pooling", "none", [30], [30], tmp_path)
+    found = replace(found, emulated=Account(runs, (), 3))
+    assert cells(page("", [found], {}), "| pooling | none | 60 ")[6:8] == ["1 of 2", "60, 10"]
+
+
+def test_the_share_of_steady_rows_within_ten_percent_is_stated(tmp_path):
+    found = [
+        compared("pooling", "none", [10], [10], tmp_path),
+        compared("campus", "none", [10], [20], tmp_path),
+        compared("two_paths", "none", [10], [5, 15], tmp_path),
+    ]
+    text = page("", found, {})
+    assert "4 within 5 %, 0 within 10 %, 1 beyond, 1 not steady, 0 not judged" in text
+    assert "Of 5 steady rows, 80 % are within 10 %." in text
+
+
 def test_a_refused_scenario_is_listed_with_the_reason(tmp_path):
     text = page("", [Compared(Case("rat_setup_1", "none"), "topology 'rat_setup': no radios")], {})
     assert (
-        "| rat_setup_1 | none | - | - | refused: topology 'rat_setup': no radios | - | - |" in text
+        "| rat_setup_1 | none | - | - | refused: topology 'rat_setup': no radios | - | - | - | - |"
+        in text
     )
     assert "1 cases (1 of them refused by the emulation), 0 rows" in text
 

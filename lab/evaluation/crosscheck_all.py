@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 from lab.errors import RequestError, unknown
@@ -37,10 +38,15 @@ OWN = {  # the strategies of scenarios whose files say `none`; other such scenar
 }
 NEAR, FAR = 0.05 + 1e-9, 0.10 + 1e-9
 ZERO = 0.005  # means below this are equal in a table with two decimals
-WITHIN_NEAR, WITHIN_FAR, BEYOND, NOT_JUDGED = "within 5 %", "within 10 %", "beyond", "not judged"
+STEADY = 0.20  # coefficient of variation over the simulator's seeds; at or above, a row varies
+WITHIN_NEAR, WITHIN_FAR, BEYOND = "within 5 %", "within 10 %", "beyond"
+NOT_STEADY, NOT_JUDGED = "not steady", "not judged"
 COMPARISON, RUNS = "## Comparison", "## Runs"
 COMPARED = ("scenario", "strategy", "number", "mininet", "sim", "difference", "result", "reason")
-MADE = ("scenario", "strategy", "seconds", "rate scale", "valid runs: mininet", "sim", "made on")
+MADE = (
+    *("scenario", "strategy", "seconds", "rate scale", "valid runs: mininet", "sim"),
+    *("Multipath TCP", "idle %: mean, least", "made on"),
+)
 INTRODUCTION = """\
 # Every scenario in both engines
 
@@ -50,9 +56,14 @@ same settings, seeds, rate scale and packet scheduler (that of the kernel). Each
 `none` and with its own strategy; five scenarios have no strategy of their own. Rates are goodput in
 Mb/s of the scenario; values are means over the seeds, with the smallest and the largest value. The
 difference is that of the simulator from the emulation. Runs that failed or overloaded the machine
-are left out; the second table counts them. If the ranges of both engines overlap, more runs are
-needed to tell the difference from chance. Reasons for rows beyond 10 % are in
-crosscheck_reasons.yaml. [crosscheck.md](crosscheck.md) has two scenarios in more detail."""
+are left out; the second table counts them. A row whose values vary over the simulator's seeds by
+20 % or more (standard deviation over mean) is not steady, and not judged. If the ranges of both
+engines overlap, more runs are needed to tell the difference from chance. Reasons for rows beyond
+10 % are in crosscheck_reasons.yaml. [crosscheck.md](crosscheck.md) has two scenarios in detail.
+
+In the second table, "Multipath TCP" counts the valid runs of the emulation in which every
+connection of a multipath user was Multipath TCP with all its subflows, and none fell back to TCP.
+"Idle" is the idle share of the emulating machine's processors, over these runs."""
 
 
 @dataclass(frozen=True)
@@ -154,10 +165,16 @@ def page(before: str, compared: Sequence[Compared], reasons: Mapping[str, str]) 
 def _counts(rows: Sequence[Row], made: Sequence[Row]) -> str:
     results = Counter(row[6].partition(",")[0] for row in rows)
     refused = sum(row[4].startswith("refused") for row in made)
-    parts = [f"{results[each]} {each}" for each in (WITHIN_NEAR, WITHIN_FAR, BEYOND, NOT_JUDGED)]
+    classes = (WITHIN_NEAR, WITHIN_FAR, BEYOND, NOT_STEADY, NOT_JUDGED)
+    parts = [f"{results[each]} {each}" for each in classes]
+    near = results[WITHIN_NEAR] + results[WITHIN_FAR]
+    steady = near + results[BEYOND]
+    share = ""
+    if steady:
+        share = f" Of {steady} steady rows, {100 * near / steady:.0f} % are within 10 %."
     return (
         f"{len(made)} cases ({refused} of them refused by the emulation), {len(rows)} rows: "
-        f"{', '.join(parts)}."
+        f"{', '.join(parts)}.{share}"
     )
 
 
@@ -171,7 +188,9 @@ def _with_reason(row: Row, reasons: Mapping[str, str]) -> Row:
 def _made(compared: Compared) -> Row:
     case = compared.case
     if compared.emulated is None or compared.simulated is None:
-        return (case.scenario, case.strategy, "-", "-", f"refused: {compared.refusal}", "-", "-")
+        refused = f"refused: {compared.refusal}"
+        return (case.scenario, case.strategy, "-", "-", refused, *("-",) * 4)
+    emulated = [run.result for run in compared.emulated.valid]
     return (
         case.scenario,
         case.strategy,
@@ -179,8 +198,28 @@ def _made(compared: Compared) -> Row:
         f"{compared.scale:g}",
         compared.emulated.text,
         compared.simulated.text,
+        _verified(emulated),
+        _idle(emulated),
         compared.made_on,
     )
+
+
+def _verified(results: Sequence[Mapping[str, Any]]) -> str:
+    """Return in how many runs Multipath TCP was verified; "-" if no run had multipath users."""
+    verdicts = [each["mptcp"]["verified"] for each in results]
+    checked = [each for each in verdicts if each is not None]
+    return f"{sum(checked)} of {len(checked)}" if checked else "-"
+
+
+def _idle(results: Sequence[Mapping[str, Any]]) -> str:
+    """Return the idle share of the processors in percent: mean of all runs, least of all samples.
+
+    It is "-" if no run has measured it.
+    """
+    found = [each.get("overload", {}) for each in results]
+    means = [each["idle_share_mean"] for each in found if each.get("idle_share_mean") is not None]
+    least = [each["idle_share_min"] for each in found if each.get("idle_share_min") is not None]
+    return f"{100 * mean(means):.0f}, {100 * min(least):.0f}" if means and least else "-"
 
 
 def _rows(compared: Compared) -> Iterator[Row]:
@@ -227,7 +266,7 @@ def judged(emulated: Sequence[float], simulated: Sequence[float]) -> tuple[str, 
 
     The difference is that of the simulator from the emulation; it is "-" if it cannot be computed.
     A class is such as "within 5 %". It is "beyond" if the mean of the emulation is 0 and the mean
-    of the simulator is not.
+    of the simulator is not. It is "not steady" if the values of the simulator vary too much.
     """
     if not emulated or not simulated:
         return "-", NOT_JUDGED
@@ -236,10 +275,17 @@ def judged(emulated: Sequence[float], simulated: Sequence[float]) -> tuple[str, 
         return "-", WITHIN_NEAR
     difference = other / reference - 1 if reference else float("inf")
     shown = f"{100 * difference:+.0f} %" if reference else "-"
+    if _varies(simulated):
+        return shown, NOT_STEADY
     if abs(difference) <= FAR:
         return shown, WITHIN_NEAR if abs(difference) <= NEAR else WITHIN_FAR
     overlap = _overlap(emulated, simulated)
     return shown, f"{BEYOND}, ranges overlap" if overlap else BEYOND
+
+
+def _varies(values: Sequence[float]) -> bool:
+    """Return whether the coefficient of variation of two or more values is `STEADY` or larger."""
+    return len(values) > 1 and stdev(values) >= STEADY * abs(mean(values))
 
 
 def _overlap(first: Iterable[float], second: Iterable[float]) -> bool:
