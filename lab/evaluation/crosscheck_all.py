@@ -36,6 +36,7 @@ OWN = {  # the strategies of scenarios whose files say `none`; other such scenar
     "testbed_wifi_lte": "meter_throttling",
     "thirty_users": "meter_throttling",
 }
+Result = Mapping[str, Any]  # the content of result.json
 NEAR, FAR = 0.05 + 1e-9, 0.10 + 1e-9
 ZERO = 0.005  # means below this are equal in a table with two decimals
 STEADY = 0.20  # coefficient of variation over the simulator's seeds; at or above, a row varies
@@ -204,14 +205,14 @@ def _made(compared: Compared) -> Row:
     )
 
 
-def _verified(results: Sequence[Mapping[str, Any]]) -> str:
+def _verified(results: Sequence[Result]) -> str:
     """Return in how many runs Multipath TCP was verified; "-" if no run had multipath users."""
     verdicts = [each["mptcp"]["verified"] for each in results]
     checked = [each for each in verdicts if each is not None]
     return f"{sum(checked)} of {len(checked)}" if checked else "-"
 
 
-def _idle(results: Sequence[Mapping[str, Any]]) -> str:
+def _idle(results: Sequence[Result]) -> str:
     """Return the idle share of the processors in percent: mean of all runs, least of all samples.
 
     It is "-" if no run has measured it.
@@ -242,7 +243,7 @@ def _rows(compared: Compared) -> Iterator[Row]:
         yield (compared.case.scenario, compared.case.strategy, *row)
 
 
-def numbers(result: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
     """Yield the name and the value of each number of a result.json that the page compares.
 
     These are throughputs in Mb/s, Jain's fairness index, and the mean time in s until a file has
