@@ -9,7 +9,8 @@ from test_cli import lab  # noqa: F401 - a fixture
 
 from lab.errors import RequestError
 from lab.evaluation import crosscheck_all
-from lab.evaluation.crosscheck_all import Case, Compared, judged, page
+from lab.evaluation.agreement import judged
+from lab.evaluation.crosscheck_all import Case, Compared, page
 from lab.evaluation.paired_runs import Account
 from lab.evaluation.table_rows import merged, rows_below
 from lab.results.documents import FinishedRun

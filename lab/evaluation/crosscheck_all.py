@@ -9,13 +9,21 @@ command that runs some scenarios replaces only the rows of these scenarios.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import stdev
 from typing import Any
 
 from lab.errors import RequestError, unknown
+from lab.evaluation.agreement import (
+    BEYOND,
+    NOT_JUDGED,
+    NOT_STEADY,
+    WITHIN_FAR,
+    WITHIN_NEAR,
+    judged,
+    shown,
+)
 from lab.evaluation.paired_runs import Account, Experiment
 from lab.evaluation.table_rows import Row, merged, rows_below
 from lab.results.statistics import mean
@@ -37,11 +45,6 @@ OWN = {  # the strategies of scenarios whose files say `none`; other such scenar
     "thirty_users": "meter_throttling",
 }
 Result = Mapping[str, Any]  # the content of result.json
-NEAR, FAR = 0.05 + 1e-9, 0.10 + 1e-9
-ZERO = 0.005  # means below this are equal in a table with two decimals
-STEADY = 0.20  # coefficient of variation over the simulator's seeds; at or above, a row varies
-WITHIN_NEAR, WITHIN_FAR, BEYOND = "within 5 %", "within 10 %", "beyond"
-NOT_STEADY, NOT_JUDGED = "not steady", "not judged"
 COMPARISON, RUNS = "## Comparison", "## Runs"
 COMPARED = ("scenario", "strategy", "number", "mininet", "sim", "difference", "result", "reason")
 MADE = (
@@ -239,7 +242,7 @@ def _rows(compared: Compared) -> Iterator[Row]:
             continue
         difference, result = judged(emulated, simulated)
         lacking = "" if emulated else "no valid run of the emulation"
-        row = (title, _shown(emulated), _shown(simulated), difference, result, lacking or "-")
+        row = (title, shown(emulated), shown(simulated), difference, result, lacking or "-")
         yield (compared.case.scenario, compared.case.strategy, *row)
 
 
@@ -260,42 +263,3 @@ def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
     times = [each["completion_s"] for each in result["connections"]]
     if times and None not in times:
         yield "time to complete [s]", mean(times)
-
-
-def judged(emulated: Sequence[float], simulated: Sequence[float]) -> tuple[str, str]:
-    """Return the difference between two means in percent, as text, and a class of its size.
-
-    The difference is that of the simulator from the emulation; it is "-" if it cannot be computed.
-    A class is such as "within 5 %". It is "beyond" if the mean of the emulation is 0 and the mean
-    of the simulator is not. It is "not steady" if the values of the simulator vary too much.
-    """
-    if not emulated or not simulated:
-        return "-", NOT_JUDGED
-    reference, other = mean(emulated), mean(simulated)
-    if max(abs(reference), abs(other)) < ZERO:
-        return "-", WITHIN_NEAR
-    difference = other / reference - 1 if reference else float("inf")
-    shown = f"{100 * difference:+.0f} %" if reference else "-"
-    if _varies(simulated):
-        return shown, NOT_STEADY
-    if abs(difference) <= FAR:
-        return shown, WITHIN_NEAR if abs(difference) <= NEAR else WITHIN_FAR
-    overlap = _overlap(emulated, simulated)
-    return shown, f"{BEYOND}, ranges overlap" if overlap else BEYOND
-
-
-def _varies(values: Sequence[float]) -> bool:
-    """Return whether the coefficient of variation of two or more values is `STEADY` or larger."""
-    return len(values) > 1 and stdev(values) >= STEADY * abs(mean(values))
-
-
-def _overlap(first: Iterable[float], second: Iterable[float]) -> bool:
-    a, b = sorted(first), sorted(second)
-    return a[0] <= b[-1] and b[0] <= a[-1]
-
-
-def _shown(values: Sequence[float]) -> str:
-    if not values:
-        return "-"
-    spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
-    return f"{mean(values):.2f}{spread}"
