@@ -19,6 +19,8 @@ from pathlib import Path
 
 from emulation.machine_state import State, difference, leftovers, processes, state
 
+from lab.engines.mininet.kernel.cell_clock import PINS
+
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = [sys.executable, "-m", "lab"]
 SCENARIO = ["testbed_wifi_lte", "--engine", "mininet", "--strategy", "meter_throttling"]
@@ -149,7 +151,9 @@ def replayed(before: State, runs: Path) -> None:
     """Run commands.sh of the round `parts` once more. The network stays, so this is the last."""
     script = (
         f"trap 'echo \"FAILED $BASH_COMMAND\"' ERR; . {runs}/parts/commands.sh; "
-        "mnexec -a ${pid[ue1]} ip -brief address; mnexec -a ${pid[ue2]} ip mptcp endpoint"
+        "mnexec -a ${pid[ue1]} ip -brief address; mnexec -a ${pid[ue2]} ip mptcp endpoint; "
+        "sleep 5; mnexec -a ${pid[ue1]} iw dev ue1-wlan0 link; "
+        f"bpftool -j map dump pinned {PINS}/wifi1/stations"
     )
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
@@ -158,6 +162,9 @@ def replayed(before: State, runs: Path) -> None:
     passed("commands.sh builds the network once more", not failed)
     there = difference(before, state())
     passed("its hosts have addresses", any("ue1-wlan0" in each for each in lines), done.stdout)
+    passed("its stations are associated", "SSID: lab-wifi1" in done.stdout, done.stdout)
+    stations = json.loads(lines[-1])
+    passed("its WiFi cell has three stations with airtimes", len(stations) == 3, lines[-1])
     passed("its switches are there", any(each == "bridges: +wifi1" for each in there), str(there))
 
 

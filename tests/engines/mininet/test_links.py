@@ -21,6 +21,9 @@ class Air:
         self.cell, self.pins, self.prices = cell, f"/pins/{cell.ap}", {}
         self.clock = Clock(0, 0, 0, 0, 0)
 
+    def record(self):
+        pass
+
     def set_station(self, address, station):
         self.prices[address] = station.rate_bps
 

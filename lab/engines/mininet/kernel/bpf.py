@@ -120,6 +120,11 @@ class Map:
         self._access(LOOKUP, key, value, BPF_F_LOCK if locked else 0)
         return value.raw
 
+    def update_command(self, key: bytes, value: bytes) -> list[str]:
+        """Return the command of bpftool that writes this entry, for a script of the run."""
+        entry = ("key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split())
+        return ["bpftool", "map", "update", "pinned", str(self.pin), *entry]
+
     def find(self, key: bytes) -> bytes | None:
         """Return the value of a key; None if the map does not contain the key."""
         buffer = ctypes.create_string_buffer(key, self.key_bytes)

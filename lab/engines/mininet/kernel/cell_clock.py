@@ -50,6 +50,10 @@ class CellClock:
         """
         self._map.write(ZERO, LAYOUT.pack(0, 0, 0, limit_ns, 0, 0, 0, 0), locked=True)
 
+    def start_command(self, limit_ns: int) -> list[str]:
+        """Return the command of bpftool that does the same as `start`."""
+        return self._map.update_command(ZERO, LAYOUT.pack(0, 0, 0, limit_ns, 0, 0, 0, 0))
+
     def read(self) -> Clock:
         """Return the current state of the clock."""
         raw = self._map.read(ZERO, locked=True)

@@ -67,6 +67,16 @@ class CellMembers:
             for key, value in self._stations.items(MAX_STATIONS)
         }
 
+    def commands(self) -> list[list[str]]:
+        """Return the commands of bpftool that write the stations and the effect of collisions."""
+        return [
+            self._air.update_command(ZERO, self._air.read(ZERO)),
+            *(
+                self._stations.update_command(key, STATION.pack(*STATION.unpack(value)[:2], 0, 0))
+                for key, value in self._stations.items(MAX_STATIONS)
+            ),
+        ]
+
     def set_collisions(self, transmissions: float, loss: float) -> None:
         """Set the effect of collisions on the packets of this cell.
 

@@ -256,6 +256,7 @@ class Links:
             )
             for station in cell.stations:
                 air.set_station(self.wiring.at(station.user, cell.ap).address, station)
+            air.record()
             lines = shaping.air(f"{cell.ap}-wlan1", "downlink", [str(air.pins)])
             self._shape(lines, f"attach the cell to {cell.ap}")
         for cell in wifi:

@@ -18,7 +18,7 @@ from pathlib import Path
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.generic_netlink import Family
 from lab.engines.mininet.kernel.netlink import attribute
-from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine import shell, upstreams
 from lab.errors import LabError
 
 HWSIM_NEW_RADIO, HWSIM_RADIO_NAME = 4, 17  # mac80211_hwsim.h
@@ -93,13 +93,14 @@ def _request_once(command: int, body: bytes) -> None:
 
 
 def _create(radio: Radio, hwsim: Family, wireless: Family) -> Moved | None:
-    shell.journal_command(["hwsim_mgmt", "-c", "-n", radio.name])
+    shell.journal_command([str(upstreams.hwsim_mgmt()), "-c", "-n", radio.name])
     hwsim.request(HWSIM_NEW_RADIO, attribute(HWSIM_RADIO_NAME, radio.name.encode() + b"\0"))
     folder = RADIOS / radio.name
     for blocked in folder.glob("rfkill*/soft"):
         blocked.write_text("0")
     _rename(next((folder / "device" / "net").iterdir()).name, radio.interface)
     if radio.pid is None:
+        _record_address(radio.interface)
         _unmanage(radio.interface)
         return None
     shell.journal_command(["iw", "phy", radio.name, "set", "netns", str(radio.pid)])
@@ -113,6 +114,16 @@ def _rename(old: str, new: str) -> None:
     shell.journal_command(["ip", "link", "set", "dev", old, "name", new])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, SIOCSIFNAME, struct.pack("16s16s", old.encode(), new.encode()))
+
+
+def _record_address(interface: str) -> None:
+    """Report a command that gives an interface the address that it has.
+
+    Stations connect to the address of their access point. When the commands of a run are run once
+    more, the radio would have another one: the kernel derives it from the number of the radio.
+    """
+    address = Path(f"/sys/class/net/{interface}/address").read_text().strip()
+    shell.journal_command(["ip", "link", "set", "dev", interface, "address", address])
 
 
 def _unmanage(interface: str) -> None:

@@ -65,6 +65,11 @@ class RunningCell:
         """
         self._members.set(address, station)
 
+    def record(self) -> None:
+        """Report the commands that start the clock and write the stations to the run's journal."""
+        for command in [self._clock.start_command(limit_ns(self.cell)), *self._members.commands()]:
+            shell.journal_command(command)
+
     def remove_station(self, address: str) -> None:
         """Remove the station with this IPv4 address from the cell."""
         self._members.remove(address)
