@@ -14,12 +14,11 @@ from lab.errors import RequestError
 from lab.evaluation import crosscheck_runs
 from lab.evaluation.paired_runs import PairedRuns
 from lab.evaluation.reproduction import PAPERS, emulated_claims
-from lab.evaluation.reproduction.base import Case, Claim, Paper
+from lab.evaluation.reproduction.base import Case, Claim, Paper, cases_of
 from lab.evaluation.reproduction.emulated_claims import (
     CLAIMS,
     EMULATION,
     Emulation,
-    cases_of,
     chosen,
     fitting_cases,
     not_chosen,
@@ -37,8 +36,8 @@ PAIR = ("fake", "slow")  # they stand for the emulation and the simulator
 def test_every_claim_needs_cases_of_its_paper(paper):
     known = {case.name for case in PAPERS[paper].cases}
     for claim in CLAIMS[paper]:
-        assert cases_of(claim)
-        assert cases_of(claim) <= known, claim.name
+        assert cases_of([claim])
+        assert cases_of([claim]) <= known, claim.name
     names = {claim.name for claim in CLAIMS[paper]}
     assert set(EMULATION[paper].claims) <= names
     assert {claim.name for claim, _ in not_chosen(paper)} == names - set(EMULATION[paper].claims)
@@ -78,7 +77,7 @@ def test_a_claim_keeps_the_relations_whose_cases_fit():
 def test_the_floor_of_tier_2_is_the_one_that_the_rate_scale_allows(scale, floor_mbps):
     """A meter is at least 50 kb/s on the wire."""
     (claim,) = chosen("mp_sdn", ["5"])
-    scales = dict.fromkeys(cases_of(claim), scale)
+    scales = dict.fromkeys(cases_of([claim]), scale)
     part = restricted("mp_sdn", claim, {}, scales).part
     assert [each.right.value for each in part.relations] == [pytest.approx(floor_mbps)] * 6
     assert [each.times for each in part.relations] == [0.5, 2] * 3

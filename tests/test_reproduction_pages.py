@@ -25,7 +25,7 @@ from lab.evaluation.reproduction.openings import OPENINGS
 from lab.evaluation.reproduction.page import Origin, figure, is_of_more
 from lab.evaluation.reproduction.page import page as page_of
 from lab.evaluation.reproduction.relations import Relation, Value
-from lab.evaluation.reproduction.runs import reproduce
+from lab.evaluation.reproduction.runs import Folders, reproduce
 from lab.scenario.stacks import STACKS
 
 NUMBERS = {  # the numbers that each `measure` returns
@@ -63,12 +63,15 @@ def test_the_page_judges_every_claim(name):
         row = f"| {claim.name} | {strength} | {claim.text} | {verdict} | {verdict} |"
         assert row in page
     assert "seeds 1 to 10, stacks paper, linux, 8 runs, which took 12 minutes on\n2" in page
-    assert page.count("with the stack of the papers' kernel") == 2
+    assert page.count("with the stack of the papers' kernel") == 1
     assert is_of_more(page, 3, both)
     assert is_of_more(page, 10, {"paper": found})
     assert not is_of_more(page, 10, both)
     assert not is_of_more("", 1, {"paper": found})
     assert is_of_more("the simulator, seeds 1 to 10, 1900 runs", 3, both)
+    assert is_of_more(page, 10, both, quick=True)
+    assert not is_of_more(page.replace("reproduce", "reproduce --quick", 1), 10, both, quick=True)
+    assert not is_of_more("the simulator, seeds 1 to 5, 1900 runs", 5, both, quick=True)
 
 
 def test_an_unknown_paper_is_refused(lab):  # noqa: F811
@@ -85,13 +88,14 @@ def test_the_page_says_how_it_was_made(tmp_path):
     )
     paper = Paper("tiny", "Tiny", tiny, rat_study_runs.measure, lambda found: f"{len(found)} cases")
     seconds = tmp_path / "runs" / "tiny" / "seconds.txt"
+    folders = Folders(tmp_path / "runs", tmp_path / "pages")
     PAPERS["tiny"] = paper
     try:
         for _ in range(2):
-            page = reproduce("tiny", 2, Terminal(), tmp_path / "runs", tmp_path / "pages")
+            page = reproduce("tiny", 2, Terminal(), folders)
             assert page == tmp_path / "pages" / "tiny.md"
         took = float(seconds.read_text())
-        quick = reproduce("tiny", 1, Terminal(), tmp_path / "runs", tmp_path / "pages")
+        quick = reproduce("tiny", 1, Terminal(), folders)
         assert quick == tmp_path / "runs" / "tiny" / "tiny.md"
         assert took <= float(seconds.read_text()) < took + 5  # no run was made once more
     finally:
@@ -132,7 +136,8 @@ def test_a_page_opens_with_what_was_claimed_and_what_holds(name):
     numbers = dict.fromkeys(NUMBERS[name].split(), 5.0)
     found = {stack: {case.name: [numbers] * 2 for case in paper.cases} for stack in STACKS}
     page = page_of(paper, found, Origin(10, 8, "commit abc", 12.0, 2, ""))
-    opening = page.partition("succeeds.\n\n")[2].partition("\n\n")[0]
+    title, opening, _ = page.split("\n\n", 2)
+    assert title == f"# {paper.title}"
     assert opening.startswith(OPENINGS[name].claimed)
     assert "With the Multipath TCP of today's Linux" in opening
     assert f"]({name}.svg)" in page

@@ -1,7 +1,8 @@
 """Try a set of subflows for a bounded time, and keep it only if it carries more than before.
 
-A connection begins with its base set: all subflows that are open. Its strategy names candidates,
-sets that might carry more. Time runs in control steps:
+A connection begins with its base set, all subflows that are open, or with an opening set that its
+strategy is sure of; then the base set is tried as soon as the opening set has been measured. The
+strategy names candidates, sets that might carry more. Time runs in control steps:
 1) Count the packets that the open subflows have sent and not retransmitted. Their growth is the
    goodput of the set of subflows that is in use. A sample is its mean over at least `SAMPLE_S`.
    There is none while the hosts have not confirmed the set, nor in `SETTLE_S` after a change.
@@ -21,12 +22,12 @@ sets that might carry more. Time runs in control steps:
    `WAIT_S` (twice as long each time), all subflows are tried. The smaller set stays only if it
    carries more than the base set by the part `trial_gain`.
 6) If the conditions change (subflows, or the losses of their paths) no old sample counts. A running
-   trial ends, and all subflows are in use until they have been measured.
+   trial ends, and the base set or the opening set is in use until it has been measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 
@@ -132,16 +133,20 @@ class Trials:
         subflows: Sequence[Subflow],
         conditions: Hashable,
         candidates: Sequence[Numbers],
+        opening: Callable[[], Numbers] = frozenset,
     ) -> Outcome:
         """Return the subflows that shall be in use after this control step.
 
         `subflows` are all subflows of the connection, `conditions` is compared with that of the
         last step (rule 6). `candidates` are sets that the strategy suggests, the best first.
+        `opening` returns the opening set, empty for all subflows.
         """
         base = frozenset(each.number for each in subflows)
         if base != self.base or conditions != self._conditions:
             self._start(base, conditions, now_ns)
-            reason = "all subflows are measured: paths or conditions are new"
+            self.incumbent = opening() or base
+            which = "all subflows" if self.incumbent == base else _text(self.incumbent)
+            reason = f"{which} are measured: paths or conditions are new"
             self._count(now_ns, subflows)
             return Outcome(self.active, reason)
         self._count(now_ns, subflows)
@@ -194,10 +199,11 @@ class Trials:
         if not incumbent:
             return Outcome(self.incumbent)
         if self.incumbent != self.base:
-            base = self._goodput[self.base]
+            base = self._goodput.get(self.base, Goodput())
             falls = incumbent.latest().mean < base.mean
-            if falls or self._may_try(self.base, now_ns):
+            if falls or not base or self._may_try(self.base, now_ns):
                 why = "carry less than all subflows did" if falls else "have been used for long"
+                why = why if base else "are measured, all of them are not"
                 return self._try(self.base, now_ns, f"the chosen subflows {why}")
         for each in candidates:
             if each < self.incumbent and each and self._may_try(each, now_ns):

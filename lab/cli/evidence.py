@@ -76,13 +76,22 @@ def crosscheck(
 
 @click.command()
 @click.argument("paper")
-@click.option("--quick", is_flag=True, help="Use three seeds instead of ten.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Use three seeds instead of ten, and of a paper with very many cases only some.",
+)
+@click.option(
+    "--sensitivity",
+    is_flag=True,
+    help="Vary settings that the paper does not state, and judge claims with each value. Writes "
+    "docs/reproduction/PAPER_sensitivity.md.",
+)
 @click.option(
     "--repeat",
     type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    help="Runs per case. With 1, no difference can be told from chance.",
+    help="Runs per case. Default: 10, with --quick 3, with --sensitivity 5. With 1, no difference "
+    "can be told from chance.",
 )
 @click.option(
     "--engine",
@@ -122,7 +131,8 @@ def reproduce(
     ctx: click.Context,
     paper: str,
     quick: bool,
-    repeat: int,
+    sensitivity: bool,
+    repeat: int | None,
     engine: str,
     claims: tuple[str, ...],
     stack: str | None,
@@ -141,13 +151,20 @@ def reproduce(
     Runs that exist already are kept: an interrupted command continues.
     """
     from lab.cli import reproduce as reproducing
+    from lab.evaluation.reproduction.runs import PAGES, RUNS, Folders
 
-    repeat = reproducing.QUICK if quick else repeat
+    folders = Folders(runs or RUNS, pages or PAGES)
     if engine == ENGINES[0]:
         if claims or duration_s:
             raise click.UsageError("--claim and --duration belong to --engine mininet")
-        stacks = (stack,) if stack else tuple(STACKS)
-        ctx.exit(reproducing.main(paper, repeat, runs, pages, stacks))
+        if sensitivity and quick:
+            raise click.UsageError("--quick and --sensitivity exclude each other")
+        if sensitivity:
+            ctx.exit(reproducing.sensitivity(paper, repeat, folders, stack))
+        ctx.exit(reproducing.main(paper, repeat, folders, stack, quick))
+    if sensitivity:
+        raise click.UsageError("--sensitivity belongs to --engine sim")
     if stack == "paper":
         raise click.UsageError("--stack paper belongs to --engine sim: the emulation has a kernel")
+    repeat = repeat or (reproducing.QUICK if quick else reproducing.DEFAULT_REPEAT)
     ctx.exit(reproducing.emulated(paper, repeat, claims, Trial(duration_s, tries), runs, pages))

@@ -14,7 +14,16 @@ from lab.cli.terminal import Terminal
 from lab.cli.trial import Trial
 from lab.evaluation.paired_runs import ENGINES, PairedRuns
 from lab.evaluation.reproduction.emulated_runs import reproduce_in_emulation
-from lab.evaluation.reproduction.runs import PAGES, RUNS, reproduce
+from lab.evaluation.reproduction.runs import (
+    DEFAULT_REPEAT,
+    FOLDERS,
+    PAGES,
+    RUNS,
+    SWEEP_REPEAT,
+    Folders,
+    reproduce,
+    vary,
+)
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.scenario.stacks import STACKS
 
@@ -24,17 +33,30 @@ TRIAL = Trial()
 
 def main(
     name: str,
-    repeat: int,
-    runs: Path | None = None,
-    pages: Path | None = None,
-    stacks: Sequence[str] = tuple(STACKS),
+    repeat: int | None = None,
+    folders: Folders = FOLDERS,
+    stack: str | None = None,
+    quick: bool = False,
 ) -> int:
     """Run a paper's experiments in the simulator, and write its page. Return the exit code.
 
-    `name` is the paper. Each case (experiment) is run `repeat` times with each of `stacks`. Runs
-    that exist already are not repeated. An interruption leaves the page unchanged.
+    `name` is the paper. Each case (experiment) is run `repeat` times, by default 10 and with
+    `quick` 3 times, with the Multipath TCP `stack`, by default with each. Runs that exist already
+    are not repeated. An interruption leaves the page unchanged.
     """
-    return _end(reproduce(name, repeat, Terminal(), runs or RUNS, pages or PAGES, stacks))
+    stacks = (stack,) if stack else tuple(STACKS)
+    repeat = repeat or (QUICK if quick else DEFAULT_REPEAT)
+    return _end(reproduce(name, repeat, Terminal(), folders, stacks, quick))
+
+
+def sensitivity(
+    name: str, repeat: int | None = None, folders: Folders = FOLDERS, stack: str | None = None
+) -> int:
+    """Vary the settings that the paper `name` does not state, in the simulator, and write a page
+    about it. Return the exit code. `repeat` and `stack` are as in `main`; by default, each case is
+    run 5 times, with the stack of the papers' kernel."""
+    stacks = (stack or "paper",)
+    return _end(vary(name, repeat or SWEEP_REPEAT, Terminal(), folders, stacks))
 
 
 def emulated(

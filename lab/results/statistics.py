@@ -78,10 +78,16 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(mean(values), low, high, len(values))
 
 
-def ratio_interval(base: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+def ratio_interval(
+    base: Sequence[float], other: Sequence[float], paired: bool = False
+) -> tuple[float, float]:
     """Return the change in % from the mean of `base` to the mean of `other`, as the low and high
-    end of a 95 % interval."""
-    return _bootstrap((base, other), _change_percent)
+    end of a 95 % interval.
+
+    With `paired`, the values at the same place belong together, for instance because both runs had
+    the same seed. They are then resampled together, so what both have in common cancels out.
+    """
+    return _bootstrap((base, other), _change_percent, paired)
 
 
 def verdict(base: Sequence[float], other: Sequence[float], direction: int = 1) -> Verdict:
@@ -141,9 +147,12 @@ def _change_percent(base: Any, other: Any, axis: int) -> Any:
     return 100 * (after - before) / (least + (least == 0))
 
 
-def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[float, float]:
+def _bootstrap(
+    samples: tuple[Sequence[float], ...], statistic: Any, paired: bool = False
+) -> tuple[float, float]:
     """Return the low and high end of the 95 % interval of a statistic, by the expanded percentile
-    method (see the module). `statistic` is a function of one array per sample and an axis.
+    method (see the module). `statistic` is a function of one array per sample and an axis. With
+    `paired`, all samples have the same length and are resampled together.
 
     If no sample varies, both ends are equal. The random seed is fixed, so the same samples always
     give the same interval.
@@ -164,6 +173,7 @@ def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[fl
     found = bootstrap(
         arrays,
         statistic,
+        paired=paired,
         n_resamples=RESAMPLES,
         confidence_level=level,
         method="percentile",

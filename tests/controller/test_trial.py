@@ -25,6 +25,7 @@ class Connection:
         self.trials, self.t_s, self.conditions, self.counted = Trials(TrialParams()), 0, 0, True
         self.sent = dict.fromkeys(range(1, count + 1), 0)
         self.used = [frozenset(self.sent)]  # the set in use in each second
+        self.opening: frozenset[int] = frozenset()
         self.reasons: list[str] = []
 
     @property
@@ -47,8 +48,9 @@ class Connection:
             for n in use:
                 self.sent[n] += round(self.rates(use) * noise / len(use))
             outcome = self.trials.step(
-                self.t_s * SECOND, self.subflows(), self.conditions, [*map(frozenset, candidates)]
-            )
+                self.t_s * SECOND, self.subflows(), self.conditions, [*map(frozenset, candidates)],
+                lambda: self.opening,
+            )  # fmt: skip
             self.reasons += [f"{self.t_s}: {outcome.reason}"] if outcome.reason else []
             commanded.append(outcome.active)
             self.used.append(commanded[-1 - self.late])
@@ -59,6 +61,26 @@ def table(base: float, **others: float) -> Rates:
     """The goodput of all subflows, and that of sets such as `_13`."""
     rates = {frozenset(map(int, name[1:])): rate for name, rate in others.items()}
     return lambda used: rates.get(used, base)
+
+
+def opened_with(rates: Rates, *numbers: int) -> Connection:
+    """Return a connection that begins with a set of subflows, before its first step."""
+    connection = Connection(rates)
+    connection.opening = frozenset(numbers)
+    return connection
+
+
+def test_an_opening_set_that_carries_more_stays_after_a_trial_of_all_subflows():
+    connection = opened_with(table(1000, _12=1400), 1, 2).run(30)
+    assert connection.used[2] == connection.used[-1] == {1, 2}
+    tried = [used for used in connection.used[2:] if used == {1, 2, 3}]
+    assert 4 <= len(tried) <= 10
+
+
+def test_an_opening_set_that_carries_less_is_left_when_all_subflows_are_measured():
+    connection = opened_with(table(1000, _12=500), 1, 2).run(60)
+    assert set(connection.used[25:]) == {frozenset({1, 2, 3})}
+    assert connection.carried > 0.85 * 60_000
 
 
 def test_all_subflows_are_used_without_a_candidate():

@@ -8,7 +8,7 @@ one fails. Otherwise it is not significant.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lab.evaluation.reproduction.relations import Found, Judged, Numbers
@@ -39,7 +39,8 @@ class Claim:
 
     `strength` is "S" if the paper states the claim plainly and confirms it, "M" if it states it
     once, "W" if it states it weakly. If `judged` is True, the claim is one of those that decide
-    whether the reproduction succeeds. `why` explains a disagreement.
+    whether the reproduction succeeds. `why` explains a disagreement, and `cause` says where it
+    comes from, as one of the keys of `lab.evaluation.reproduction.causes.CAUSES`.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Claim:
     relations: tuple[Judged, ...]
     judged: bool = False
     why: str = ""
+    cause: str = ""
 
     def verdict(self, found: Found) -> str:
         """Return "agrees", "disagrees" or "not significant". `found` holds the numbers of all runs
@@ -77,7 +79,8 @@ class Paper:
 
     `measure` returns the numbers of a finished run of a case. `tables` returns Markdown with tables
     of what was measured; its argument holds the numbers of all runs by case. `note` explains the
-    symbols in the claims.
+    symbols in the claims. `quick` is the same paper with fewer cases, if it has so many that a
+    quick look needs that.
     """
 
     name: str
@@ -87,6 +90,12 @@ class Paper:
     tables: Callable[[Found], str]
     claims: tuple[Claim, ...] = ()
     note: str = ""
+    quick: Paper | None = None
+
+
+def cases_of(claims: Iterable[Claim]) -> frozenset[str]:
+    """Return the names of all cases whose runs the claims need."""
+    return frozenset[str]().union(*(each.cases() for claim in claims for each in claim.relations))
 
 
 def joined(*parts: str) -> str:

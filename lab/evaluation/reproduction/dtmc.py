@@ -159,15 +159,14 @@ FULL_MESH = (
     Relation(_all(3), ">", _all(PATHS)),
 )
 LOSSY = (
-    "With a loss of 5 % less is carried than forecast. Timeouts, which the chain does not model, "
-    "are the probable reason; this was not examined"
+    "With a loss of 5 % less is carried than forecast, because windows of three to five segments "
+    "often end in a timeout, which the chain does not model. With the timeouts of Padhye et al. "
+    "(SIGCOMM 1998, eq (30); 5 %, 120 ms, RTO 320 ms) a path carries 0.76 of what it carries "
+    "without them; here 0.82 and 0.71 of the forecasts are measured"
 )
-NO_FIGURES = (
-    "Here too, all paths together carry less as their number grows (table below); the paper gives "
-    "no figures to compare with"
-)
+SMALL_BUFFER = "The smaller the receive buffer, the larger the gain (sensitivity page)"
 CLAIMS = (
-    Claim("3", "S", "The forecast is within 10 % of the goodput", FORECAST, False, LOSSY),
+    Claim("3", "S", "The forecast is within 10 % of the goodput", FORECAST, False, LOSSY, "paper"),
     Claim(
         "5, full mesh",
         "S",
@@ -189,7 +188,8 @@ CLAIMS = (
         "From eight paths on, the chosen paths carry 20 % more than all paths",
         _chosen(">", COUNTS[7:], 1.2),
         False,
-        NO_FIGURES,
+        SMALL_BUFFER,
+        "setting",
     ),
     Claim(
         "5, optimum",

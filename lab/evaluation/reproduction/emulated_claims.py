@@ -15,7 +15,7 @@ from controller.command import LOWEST_LIMIT_BPS
 from controller.units import mbps_from_bps
 from lab.errors import RequestError, unknown
 from lab.evaluation.reproduction import PAPERS, dtmc, mp_sdn, mptcp_la, rat_study_claims, s_mptcp
-from lab.evaluation.reproduction.base import Case, Claim, Paper
+from lab.evaluation.reproduction.base import Case, Claim, Paper, cases_of
 from lab.evaluation.reproduction.relations import Constant, Judged, Relation
 from lab.scenario import loading
 
@@ -49,12 +49,7 @@ class Restricted:
     @property
     def cases(self) -> frozenset[str]:
         """Return the names of the cases that must be run to judge `self.part`."""
-        return cases_of(self.part)
-
-
-def cases_of(claim: Claim) -> frozenset[str]:
-    """Return the names of all cases whose runs a claim needs."""
-    return frozenset[str]().union(*(each.cases() for each in claim.relations))
+        return cases_of([self.part])
 
 
 def _mp_sdn_fits(case: str) -> bool:
@@ -111,7 +106,7 @@ def reason_against(paper: str, claim: Claim) -> str:
 
     The text gives the number of the claim's cases, and the real time that they would take.
     """
-    needed = cases_of(claim)
+    needed = cases_of([claim])
     cases = [case for case in PAPERS[paper].cases if case.name in needed]
     hours = sum(_length_s(case) + START_S for case in cases) / 3600
     return f"outside the chosen set; its {len(cases)} cases take {hours:.1f} h for each seed"

@@ -19,6 +19,7 @@ from lab.evaluation.reproduction.mptcp_la_runs import (
     PAIRS,
     PLAIN,
     RTT_MS,
+    Pair,
     alone_name,
     pair_name,
 )
@@ -35,24 +36,30 @@ def percent(loss: float) -> str:
     return f"{100 * loss:g} %"
 
 
+def pairs_of(found: Found) -> tuple[Pair, ...]:
+    """Return the pairs of bandwidths of which there are runs."""
+    return tuple(pair for pair in PAIRS if pair_name("wifi", LOSSES[0], pair, PLAIN) in found)
+
+
 @dataclass(frozen=True)
 class Benefit:
-    """Compute Ben for every pair of bandwidths. The path `side` ("wifi" or "lte") loses the
+    """Compute Ben for each of `pairs` of bandwidths. The path `side` ("wifi" or "lte") loses the
     fraction `loss` of its packets, the other path none."""
 
     side: str
     loss: float
     strategy: str = PLAIN
+    pairs: tuple[Pair, ...] = PAIRS
 
     def cases(self) -> frozenset[str]:
         """Return the names of the cases from which Ben is computed.
 
         These are the runs of each pair of paths, and the runs of each path alone.
         """
-        pairs = {pair_name(self.side, self.loss, pair, self.strategy) for pair in PAIRS}
+        pairs = {pair_name(self.side, self.loss, pair, self.strategy) for pair in self.pairs}
         alone = {
             alone_name(side, self.loss if side == self.side else 0.0, mbps)
-            for pair in PAIRS
+            for pair in self.pairs
             for side, mbps in zip(RTT_MS, pair, strict=True)
         }
         return frozenset(pairs | alone)
@@ -64,7 +71,7 @@ class Benefit:
         A pair is left out if neither of its paths carries anything alone.
         """
         values = []
-        for pair in PAIRS:
+        for pair in self.pairs:
             single = [
                 self._alone_mbps(found, side, mbps) for side, mbps in zip(RTT_MS, pair, strict=True)
             ]
@@ -96,8 +103,13 @@ class Benefit:
         return f"Ben({TITLES[self.side]} loses {percent(self.loss)}{strategy})"
 
 
-def _cases_of_all_losses(side: str) -> frozenset[str]:
-    return frozenset().union(*(Benefit(side, loss).cases() for loss in LOSSES))
+def _by_loss(side: str, pairs: tuple[Pair, ...]) -> list[Benefit]:
+    """Return the benefit at each of `LOSSES` on the path `side`."""
+    return [Benefit(side, loss, pairs=pairs) for loss in LOSSES]
+
+
+def _cases_of_all_losses(side: str, pairs: tuple[Pair, ...]) -> frozenset[str]:
+    return frozenset[str]().union(*(each.cases() for each in _by_loss(side, pairs)))
 
 
 @dataclass(frozen=True)
@@ -108,20 +120,21 @@ class Falls:
     """
 
     side: str
+    pairs: tuple[Pair, ...] = PAIRS
 
     def cases(self) -> frozenset[str]:
         """Return the names of the cases from which Ben is computed at all tested losses."""
-        return _cases_of_all_losses(self.side)
+        return _cases_of_all_losses(self.side, self.pairs)
 
     def verdict(self, found: Found) -> Verdict:
         """Return "holds" or "fails". `found` holds the numbers of all runs by case."""
-        medians = [Benefit(self.side, loss).median(found) for loss in LOSSES]
+        medians = [each.median(found) for each in _by_loss(self.side, self.pairs)]
         falls = all(after <= before + NOISE for before, after in pairwise(medians))
         return "holds" if falls else "fails"
 
     def shown(self, found: Found) -> str:
         """Return a text that lists all losses and the median of Ben for each of them."""
-        medians = (f"{Benefit(self.side, loss).median(found):.2f}" for loss in LOSSES)
+        medians = (f"{each.median(found):.2f}" for each in _by_loss(self.side, self.pairs))
         losses = ", ".join(f"{100 * loss:g}" for loss in LOSSES)
         return f"{TITLES[self.side]} loses {losses} %: {', '.join(medians)}"
 
@@ -159,14 +172,17 @@ class ThresholdsApart:
     The threshold of a path is the smallest tested loss at which the median of Ben is at most 0.
     """
 
+    pairs: tuple[Pair, ...] = PAIRS
+
     def cases(self) -> frozenset[str]:
         """Return the names of the cases with which Ben is computed at all losses of each path."""
-        return _cases_of_all_losses("wifi") | _cases_of_all_losses("lte")
+        return _cases_of_all_losses("wifi", self.pairs) | _cases_of_all_losses("lte", self.pairs)
 
     def _threshold(self, found: Found, side: str) -> float | None:
         """Return the threshold of the path `side` (see the class), or None if Ben is positive at
         all tested losses."""
-        return next((loss for loss in LOSSES if Benefit(side, loss).median(found) <= 0), None)
+        by_loss = _by_loss(side, self.pairs)
+        return next((each.loss for each in by_loss if each.median(found) <= 0), None)
 
     def verdict(self, found: Found) -> Verdict:
         """Return "holds" or "fails". Return "open" if the tested losses are not enough to

@@ -23,6 +23,7 @@ RTT_MS = {"wifi": 10, "lte": 75}
 GAMMA = {"wifi": 1e-4, "lte": 1e-2}  # the loss from which a path is left, section 4.3.1
 Pair = tuple[int, int]  # Mb/s of WiFi and of LTE
 PAIRS: tuple[Pair, ...] = tuple(product(MBPS, MBPS))
+QUICK_PAIRS: tuple[Pair, ...] = tuple(product(MBPS[::2], MBPS[::2]))
 DURATION_S = 20
 DYNAMIC = "dynamic"
 SUBFLOWS = {"wifi": "ue1-1/1", "lte": "ue1-1/2"}
@@ -44,12 +45,14 @@ def alone_name(side: str, loss: float, mbps: int) -> str:
     return f"alone-{side}-{loss:g}-{mbps}"
 
 
-def cases() -> Iterable[Case]:
-    for strategy, pair in product((PLAIN, AWARE), PAIRS):
+def cases(pairs: Iterable[Pair] = PAIRS) -> Iterable[Case]:
+    """Yield all cases (experiments) with these pairs of bandwidths."""
+    pairs = tuple(pairs)
+    for strategy, pair in product((PLAIN, AWARE), pairs):
         for side, loss in product(RTT_MS, LOSSES):
             if loss or side == "wifi":
                 yield _pair_case(side, loss, pair, strategy)
-    for side, loss, mbps in product(RTT_MS, LOSSES, MBPS):
+    for side, loss, mbps in product(RTT_MS, LOSSES, sorted({wifi for wifi, _ in pairs})):
         settings = (f"topology.paths=[{_path(side, mbps, loss)}]", "sample_interval_s=5")
         name = alone_name(side, loss, mbps)
         yield Case(name, "static_loss", settings, None, PLAIN, DURATION_S)

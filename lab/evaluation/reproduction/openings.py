@@ -3,14 +3,15 @@ its main result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lab.evaluation.bar_chart import Bars
 from lab.evaluation.reproduction import dtmc, rat_study_runs, s_mptcp
 from lab.evaluation.reproduction.base import Claim, Paper, average
+from lab.evaluation.reproduction.causes import cause
 from lab.evaluation.reproduction.mp_sdn_runs import NONE, REGULATED, SHARES, share_name
-from lab.evaluation.reproduction.mptcp_la_benefit import Benefit
+from lab.evaluation.reproduction.mptcp_la_benefit import Benefit, pairs_of
 from lab.evaluation.reproduction.mptcp_la_runs import AWARE, LOSSES, PLAIN
 from lab.evaluation.reproduction.relations import Found
 from lab.evaluation.reproduction.s_mptcp_runs import (
@@ -57,8 +58,8 @@ def _s_mptcp(found: Found) -> Bars:
 
 def _mptcp_la(found: Found) -> Bars:
     def medians(strategy: str) -> tuple[float, ...]:
-        values = (sorted(Benefit("wifi", each, strategy).of(found)) for each in LOSSES)
-        return tuple(each[len(each) // 2] for each in values)
+        pairs = pairs_of(found)
+        return tuple(Benefit("wifi", each, strategy, pairs).median(found) for each in LOSSES)
 
     losses = tuple(f"{100 * each:g} %" for each in LOSSES)
     series = {"plain": medians(PLAIN), "MPTCP-LA": medians(AWARE)}
@@ -132,21 +133,25 @@ def paragraph(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str
             f"With the Multipath TCP of {titles[stack]} {len(held)} of {len(judged)} judged claims "
             f"hold{which}."
         )
-    failing = [each for each in judged if _fails(each, found.values())]
-    parts += [
-        f"Claim {each.name} does not: {each.why.rstrip('.')}." for each in failing if each.why
-    ]
-    unexplained = "; ".join(each.name for each in failing if not each.why)
-    if unexplained:
-        parts.append(f"Not explained yet: {unexplained}.")
+    parts += _exceptions(judged, found, titles)
     return " ".join(parts)
+
+
+def _exceptions(
+    judged: Sequence[Claim], found: Mapping[str, Found], titles: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield one sentence for the claims that do not hold with every stack, with cause and reason.
+    Claims with the same cause and reason share a sentence."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for each in judged:
+        if because := cause(each, found, titles):
+            names.setdefault((because, each.why.rstrip(".")), []).append(each.name)
+    for (because, why), them in names.items():
+        subject = f"Claim {them[0]} does" if len(them) == 1 else f"Claims {'; '.join(them)} do"
+        yield f"{subject} not hold everywhere. Cause: {because}. {f'{why}.' if why else ''}".strip()
 
 
 def charts(name: str, found: Mapping[str, Found], titles: Mapping[str, str]) -> list[Bars]:
     """Return the chart of the paper `name` for each stack, with the stack in its title."""
     made = {stack: OPENINGS[name].bars(numbers) for stack, numbers in found.items()}
     return [replace(each, title=f"{each.title}: {titles[stack]}") for stack, each in made.items()]
-
-
-def _fails(claim: Claim, found: Iterable[Found]) -> bool:
-    return any(claim.verdict(each) != "agrees" for each in found)

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import lab
 from lab.evaluation.bar_chart import svg
 from lab.evaluation.reproduction.base import Claim, Paper, joined
+from lab.evaluation.reproduction.causes import cause
 from lab.evaluation.reproduction.openings import OPENINGS, charts, paragraph
 from lab.evaluation.reproduction.relations import Found
+from lab.evaluation.reproduction.sweep_table import SWEEPS
 from lab.results.tables import markdown_table
 
 STACK_TITLES = {"paper": "the papers' kernel", "linux": "today's Linux"}
-INTRODUCTION = """# {title}
+ORIGIN = """## How this page was made
 
 Made by `./run_lab.sh reproduce {name}{options}` with version {version} of the lab ({commits}), in
 the simulator, seeds 1 to {seeds}, stacks {stacks}, {runs} runs, which took {minutes:.0f} minutes on
@@ -33,10 +35,14 @@ ratio is above 1; `>=` and `<=` hold unless that interval says the opposite; `~`
 are within 5 %. Medians and single runs are compared as plain numbers. A claim agrees if all its
 relations hold and disagrees if one fails; otherwise it is not significant.
 
+The runs of a seed have the same network and users, so intervals compare seed by seed.
+
 Strength: S, the paper states the claim plainly and confirms it; M, once; W, weakly. The judged
-claims decide whether the reproduction succeeds.
+claims decide whether the reproduction succeeds. A claim that does not agree with both stacks has a
+cause: the deciding experiments are in the last column{elsewhere}.
 """
-MADE_WITH = re.compile(r"seeds 1 to (\d+),\s+stacks ([a-z, ]+),", re.ASCII)
+MADE_WITH = re.compile(r"seeds 1 to (\d+),(?:\s+stacks ([a-z, ]+),)?", re.ASCII)
+QUICK = " --quick"  # in the options of a page with the quick cases only
 
 
 @dataclass(frozen=True)
@@ -54,21 +60,22 @@ class Origin:
 
 def page(paper: Paper, found: Mapping[str, Found], origin: Origin) -> str:
     """Return the text of the page. `found` holds, for each stack, the numbers of all runs."""
-    introduction = INTRODUCTION.format(
-        title=paper.title,
+    origin_text = ORIGIN.format(
         name=paper.name,
         version=lab.__version__,
         stacks=", ".join(found),
+        elsewhere=f" and in [{paper.name}_sensitivity.md]({paper.name}_sensitivity.md)"
+        if paper.name in SWEEPS
+        else "",
         **vars(origin),
     )
-    claims = (
-        (_counts(paper, found), paper.note, _claims_table(paper, found)) if paper.claims else ()
-    )
+    claims = ("## Claims", paper.note, _claims_table(paper, found)) if paper.claims else ()
     tables = [
         f"## Measured with the stack of {STACK_TITLES[stack]}\n\n{_lowered(paper.tables(each))}"
         for stack, each in found.items()
     ]
-    return f"{introduction}\n{joined(*_opening(paper, found), *claims, *tables)}\n"
+    opening = _opening(paper, found)
+    return f"# {paper.title}\n\n{joined(*opening, origin_text.rstrip(), *claims, *tables)}\n"
 
 
 def _opening(paper: Paper, found: Mapping[str, Found]) -> Iterator[str]:
@@ -76,6 +83,8 @@ def _opening(paper: Paper, found: Mapping[str, Found]) -> Iterator[str]:
         yield paragraph(paper, found, STACK_TITLES)
         title = " and ".join(STACK_TITLES[stack] for stack in found)
         yield f"![{paper.title}: the main result with {title}]({paper.name}.svg)"
+    if paper.claims:
+        yield _counts(paper, found)
 
 
 def figure(paper: Paper, found: Mapping[str, Found]) -> str:
@@ -83,17 +92,15 @@ def figure(paper: Paper, found: Mapping[str, Found]) -> str:
     return svg(charts(paper.name, found, STACK_TITLES)) if paper.name in OPENINGS else ""
 
 
-def is_of_more(text: str, seeds: int, stacks: Mapping[str, object]) -> bool:
-    """Return whether the page with this text was made from more seeds or from further stacks."""
+def is_of_more(text: str, seeds: int, stacks: Mapping[str, object], quick: bool = False) -> bool:
+    """Return whether the page with this text was made from more seeds, from further stacks, or with
+    the same stacks from more cases. `quick` says that the new page has the quick cases only."""
     made = MADE_WITH.search(text)
     if made is None:
-        return "seeds 1 to " in text and seeds < _first_number(text)
-    return int(made[1]) > seeds or not set(made[2].split(", ")) <= set(stacks)
-
-
-def _first_number(text: str) -> int:
-    found = re.search(r"seeds 1 to (\d+)", text)
-    return int(found[1]) if found else 0
+        return False
+    before = set((made[2] or "").split(", ")) - {""}
+    whole = quick and QUICK not in text and before == set(stacks)
+    return int(made[1]) > seeds or not before <= set(stacks) or whole
 
 
 def _counts(paper: Paper, found: Mapping[str, Found]) -> str:
@@ -119,8 +126,10 @@ def _claims_table(paper: Paper, found: Mapping[str, Found]) -> str:
 
 def _evidence(claim: Claim, found: Mapping[str, Found]) -> str:
     parts = [f"`{stack}`: {claim.evidence(each)}" for stack, each in found.items()]
-    agrees = all(claim.verdict(each) == "agrees" for each in found.values())
-    return ". ".join([*parts, *([claim.why] if claim.why and not agrees else [])])
+    if because := cause(claim, found, STACK_TITLES):
+        parts.append(f"Cause: {because}")
+        parts += [claim.why] if claim.why else []
+    return ". ".join(parts)
 
 
 def _lowered(text: str) -> str:

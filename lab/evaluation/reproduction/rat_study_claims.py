@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lab.evaluation.reproduction.base import Claim
+from lab.evaluation.reproduction.rat_study_causes import explained
 from lab.evaluation.reproduction.rat_study_relations import (
     BUFFERS_KB,
     CONGESTION_CONTROLS,
@@ -85,17 +86,7 @@ S4 = each_pair(
     ],
     "T",
 )
-FULL = (
-    "One connection of each pair already fills both cells here (alone, WiFi carries 12.1 of the "
-    "12 Mb/s per node that are deduced from the study, LTE 3.7 of 4); with more connections, the "
-    "last one ends later"
-)
-EVEN = "Both paths are full with every congestion control, so T differs by a few percent only"
-DEEP = (
-    "The last segments of a small transfer wait in LTE's buffer (1 MB takes 2 s at 4 Mb/s; its "
-    "mean RTT is 1 to 2 s), where the scheduler puts them while WiFi is full"
-)
-CLAIMS = (
+_CLAIMS = (
     Claim(
         "N1",
         "S",
@@ -110,7 +101,6 @@ CLAIMS = (
         "Setup I: five connections carry more than one, by WiFi and by LTE, for all",
         growing(SETUP_1, "W", "parallel", (1, 5)) + growing(SETUP_1, "L", "parallel", (1, 5)),
         True,
-        FULL,
     ),
     Claim(
         "N3",
@@ -131,8 +121,6 @@ CLAIMS = (
         "S",
         "Setup I, 5 and 10 connections: Cubic > OLIA >= LIA",
         _joined(ordered(_with(SETUP_1, n), "cubic > olia >= lia") for n in (5, 10)),
-        False,
-        EVEN,
     ),
     Claim(
         "N5",
@@ -147,7 +135,6 @@ CLAIMS = (
         growing(SETUP_2, "L", "parallel", CONNECTIONS)
         + each_pair(_paired(SETUP_2, SETUP_1, CONNECTIONS), "L"),
         True,
-        FULL,
     ),
     Claim(
         "N7",
@@ -174,7 +161,6 @@ CLAIMS = (
         "Setup II, 802.11g: LTE carries more with more connections, for all",
         growing(SETUP_2_11G, "L", "parallel", CONNECTIONS),
         True,
-        FULL,
     ),
     Claim(
         "N11",
@@ -189,7 +175,6 @@ CLAIMS = (
         "(with 5 also S6)",
         N12,
         True,
-        EVEN,
     ),
     Claim(
         "N14",
@@ -197,7 +182,6 @@ CLAIMS = (
         "In every setup five connections carry more in total than one",
         _joined(growing(base, "T", "parallel", (1, 5)) for base in (SETUP_1, SETUP_2, SETUP_2_11G)),
         True,
-        FULL,
     ),
     Claim(
         "V1",
@@ -205,7 +189,6 @@ CLAIMS = (
         "Setup I: LTE carries more of larger volumes, for all",
         growing(SETUP_1, "L", "volume_mb", VOLUMES_MB),
         True,
-        "LTE is full from the first second",
     ),
     Claim(
         "V2",
@@ -246,8 +229,6 @@ CLAIMS = (
         "Setup I, 802.11n at 5 GHz: more than with 11a and with 11n at 2.4 GHz for all, and Cubic "
         "> OLIA > LIA",
         S3,
-        False,
-        EVEN,
     ),
     Claim(
         "S4",
@@ -278,7 +259,6 @@ CLAIMS = (
         "and volumes (LIA)",
         _gains(),
         True,
-        DEEP,
     ),
     Claim(
         "H5",
@@ -287,8 +267,6 @@ CLAIMS = (
         _joined(
             growing(base, "T", "parallel", CONNECTIONS, (LIA,)) for base in (WIFI_ONLY, LTE_ONLY)
         ),
-        False,
-        FULL,
     ),
     Claim(
         "H6",
@@ -298,3 +276,4 @@ CLAIMS = (
         + growing(LTE_ONLY, "T", "volume_mb", (5, 10), (LIA,)),
     ),
 )
+CLAIMS = tuple(explained(each) for each in _CLAIMS)

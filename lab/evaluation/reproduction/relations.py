@@ -1,5 +1,6 @@
 """Define relations between numbers measured in runs, and judge whether a relation holds. A number
-has one value per run, that is, per random seed.
+has one value per run, that is, per random seed. The runs of a seed belong together: they have the
+same network and users, so intervals resample seeds, not single values.
 
 a > b       holds if the 95 % interval of the ratio of the means a/b is above 1
             (`lab.results.statistics`), fails if it is below 1, and is open otherwise
@@ -82,6 +83,29 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Quotient:
+    """Divide one measured number by another, seed by seed. `title` is its name in tables."""
+
+    above: Value
+    below: Value
+    title: str
+
+    def cases(self) -> frozenset[str]:
+        """Return the names of the cases of both numbers."""
+        return self.above.cases() | self.below.cases()
+
+    def of(self, found: Found) -> list[float]:
+        """Return the quotients, one per seed."""
+        pairs = zip(self.above.of(found), self.below.of(found), strict=True)
+        return [above / below for above, below in pairs]
+
+    def shown(self, found: Found, times: float = 1.0) -> str:
+        """Return a text such as `2 x TITLE 0.9`: the factor `times` if it is not 1, the title, the
+        mean."""
+        return f"{_factor(times)}{self.title} {mean(self.of(found)):.3g}"
+
+
+@dataclass(frozen=True)
 class Constant:
     """Hold a given number with which measured numbers are compared. `title` may be empty."""
 
@@ -122,7 +146,7 @@ class Relation:
         if self.operator == "~":
             difference, larger = abs(mean(left) - mean(right)), max(mean(left), mean(right))
             return "holds" if difference <= ABOUT * larger else "fails"
-        low, high = ratio_interval(right, left) if min(len(left), len(right)) > 1 else (-1.0, 1.0)
+        low, high = _interval(left, right)
         if high < 0:
             return "holds" if self.operator == "<=" else "fails"
         if low > 0:
@@ -169,6 +193,14 @@ def within(
     """Return two relations: `value` is at least `least` times `base`, and at most `most` times
     `base`."""
     return Relation(value, ">=", base, least), Relation(value, "<=", base, most)
+
+
+def _interval(left: list[float], right: list[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the ratio of the means of `left` and `right`, as a change in %.
+    A single run decides nothing: then the interval is from -1 to 1."""
+    if min(len(left), len(right)) < 2:
+        return -1.0, 1.0
+    return ratio_interval(right, left, paired=len(left) == len(right))
 
 
 def _factor(times: float) -> str:

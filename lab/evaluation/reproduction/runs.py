@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab.batch import jobs
@@ -15,9 +16,13 @@ from lab.batch.request import Request, placed
 from lab.errors import RequestError, unknown
 from lab.evaluation.page_file import read_page, write_page
 from lab.evaluation.reproduction import PAPERS
-from lab.evaluation.reproduction.base import Case
-from lab.evaluation.reproduction.page import Origin, figure, is_of_more, page
+from lab.evaluation.reproduction.base import Case, Paper
+from lab.evaluation.reproduction.page import QUICK, Origin, figure, is_of_more, page
 from lab.evaluation.reproduction.relations import Numbers
+from lab.evaluation.reproduction.sweep_page import figure as sweep_figure
+from lab.evaluation.reproduction.sweep_page import figure_name, sweep_page
+from lab.evaluation.reproduction.sweep_table import SWEEPS
+from lab.evaluation.reproduction.sweeps import Point, Sweep
 from lab.results.documents import FinishedRun
 from lab.run.manifest import ROOT
 from lab.run.outcome import Outcome
@@ -26,48 +31,129 @@ from lab.scenario.stacks import STACKS
 
 PAGES = ROOT / "docs" / "reproduction"
 RUNS = ROOT / "data" / "reproduction"
-DEFAULT_REPEAT = 10
+DEFAULT_REPEAT, SWEEP_REPEAT = 10, 5
 WALL_TIME = "seconds.txt"  # beside the runs
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Name the folder of all runs and the folder of all pages."""
+
+    runs: Path = RUNS
+    pages: Path = PAGES
+
+
+FOLDERS = Folders()
 
 
 def reproduce(
     name: str,
     repeat: int,
     display: Display,
-    runs: Path = RUNS,
-    pages: Path = PAGES,
+    folders: Folders = FOLDERS,
     stacks: Sequence[str] = tuple(STACKS),
+    quick: bool = False,
 ) -> Path | None:
     """Make those runs of the paper `name` that do not exist yet, write its page, and return the
     path of the page.
 
-    Each case (experiment) is run with each of `stacks` and the seeds 1 to `repeat`. A page of more
-    seeds or further stacks is kept: the new page then goes to the folder of the runs. Return None
-    if the user interrupted: the page is then unchanged, and runs that have ended are kept. Raise
-    `RequestError` for an unknown paper.
+    Each case (experiment) is run with each of `stacks` and the seeds 1 to `repeat`. `quick` leaves
+    out some cases of a paper with very many. A page of more seeds, further stacks or more cases is
+    kept: the new page then goes to the folder of the runs. Return None if the user interrupted: the
+    page is then unchanged, and runs that have ended are kept. Raise `RequestError` for an unknown
+    paper.
     """
-    if name not in PAPERS:
-        raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
-    paper, folder = PAPERS[name], runs / name
+    paper, folder = _paper(name), folders.runs / name
+    paper = (paper.quick or paper) if quick else paper
     pairs = [(stack, case) for stack in stacks for case in paper.cases]
     with _timed(folder / WALL_TIME) as seconds:
         outcomes = _outcomes(
-            [_request(case, repeat, folder, stack) for stack, case in pairs], display
+            [_request(case, repeat, folder / stack, stack) for stack, case in pairs], display
         )
     if any(len(each) < repeat for each in outcomes):
         return None
     found: dict[str, dict[str, list[Numbers]]] = {stack: {} for stack in stacks}
     for (stack, case), each in zip(pairs, outcomes, strict=True):
-        found[stack][case.name] = [
-            paper.measure(case, FinishedRun(outcome.result, outcome.folder)) for outcome in each
-        ]
-    path = pages / f"{name}.md"
-    if is_of_more(read_page(path), repeat, found):
+        found[stack][case.name] = _measured(paper, case, each)
+    path = folders.pages / f"{name}.md"
+    if is_of_more(read_page(path), repeat, found, quick):
         path = folder / f"{name}.md"
     if chart := figure(paper, found):
         write_page(path.with_suffix(".svg"), chart)
-    write_page(path, page(paper, found, _origin(repeat, stacks, outcomes, seconds())))
+    options = _options(repeat, DEFAULT_REPEAT, stacks, tuple(STACKS), quick)
+    write_page(path, page(paper, found, _origin(repeat, outcomes, seconds(), options)))
     return path
+
+
+def vary(
+    name: str,
+    repeat: int,
+    display: Display,
+    folders: Folders = FOLDERS,
+    stacks: Sequence[str] = ("paper",),
+) -> Path | None:
+    """Make the runs of all series over settings that the paper `name` does not state, write their
+    page, and return its path; None if the user interrupted.
+
+    Runs with the values of the paper's page are those of `reproduce`. Raise `RequestError` for an
+    unknown paper or one without such series.
+    """
+    paper, folder = _paper(name), folders.runs / name
+    if name not in SWEEPS:
+        raise RequestError(f"reproduce {name} --sensitivity: choose from {', '.join(SWEEPS)}")
+    steps = [
+        (stack, sweep, point, case)
+        for stack in stacks
+        for sweep in SWEEPS[name]
+        for point in sweep.points
+        for case in sweep.cases(paper, point)
+    ]
+    with _timed(folder / f"sensitivity_{WALL_TIME}") as seconds:
+        outcomes = _outcomes(
+            [
+                _request(case, repeat, _point_folder(folder / stack, sweep, point), stack)
+                for stack, sweep, point, case in steps
+            ],
+            display,
+        )
+    if any(len(each) < repeat for each in outcomes):
+        return None
+    by_point: dict[tuple[str, str, str], dict[str, list[Numbers]]] = {}
+    for (stack, sweep, point, case), each in zip(steps, outcomes, strict=True):
+        numbers = by_point.setdefault((stack, sweep.name, point.label), {})
+        numbers[case.name] = _measured(paper, case, each)
+    found = {
+        stack: {
+            sweep.name: [by_point[stack, sweep.name, point.label] for point in sweep.points]
+            for sweep in SWEEPS[name]
+        }
+        for stack in stacks
+    }
+    path = folders.pages / f"{name}_sensitivity.md"
+    if is_of_more(read_page(path), repeat, {}):
+        path = folder / path.name
+    for sweep in SWEEPS[name]:
+        write_page(path.with_name(figure_name(paper, sweep)), sweep_figure(sweep, found))
+    options = _options(repeat, SWEEP_REPEAT, stacks, ("paper",))
+    origin = _origin(repeat, outcomes, seconds(), options)
+    write_page(path, sweep_page(paper, SWEEPS[name], found, origin))
+    return path
+
+
+def _paper(name: str) -> Paper:
+    if name not in PAPERS:
+        raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
+    return PAPERS[name]
+
+
+def _point_folder(folder: Path, sweep: Sweep, point: Point) -> Path:
+    """Return the folder of the runs with one value of a setting. With the value of the paper's
+    page, it is `folder`, that of the page's runs."""
+    return folder / "varied" / sweep.name / point.folder if point.settings else folder
+
+
+def _measured(paper: Paper, case: Case, outcomes: Sequence[Outcome]) -> list[Numbers]:
+    return [paper.measure(case, FinishedRun(each.result, each.folder)) for each in outcomes]
 
 
 @contextmanager
@@ -104,21 +190,34 @@ def _request(case: Case, repeat: int, runs: Path, stack: str) -> Request:
         repeat=repeat,
         duration_s=case.duration_s,
         settings=case.settings,
-        out=runs / stack / case.name,
+        out=runs / case.name,
         stack=stack,
     )
 
 
+def _options(
+    repeat: int,
+    default: int,
+    stacks: Sequence[str],
+    default_stacks: Sequence[str],
+    quick: bool = False,
+) -> str:
+    """Return the options of the command line that differ from the defaults, each with a leading
+    space."""
+    options = QUICK if quick else ""
+    options += "" if repeat == default else f" --repeat {repeat}"
+    if tuple(stacks) != tuple(default_stacks):
+        options += "".join(f" --stack {stack}" for stack in stacks)
+    return options
+
+
 def _origin(
-    repeat: int, stacks: Sequence[str], outcomes: Sequence[Sequence[Outcome]], seconds: float
+    repeat: int, outcomes: Sequence[Sequence[Outcome]], seconds: float, options: str
 ) -> Origin:
-    folders = [outcome.folder for each in outcomes for outcome in each]
+    folders = {outcome.folder for each in outcomes for outcome in each}
     commits = sorted(
         {str(read_document(folder, "manifest.json")["versions"]["commit"]) for folder in folders}
     )
-    options = "" if repeat == DEFAULT_REPEAT else f" --repeat {repeat}"
-    if tuple(stacks) != tuple(STACKS):
-        options += "".join(f" --stack {stack}" for stack in stacks)
     return Origin(
         repeat,
         len(folders),

@@ -55,6 +55,7 @@ def test_the_only_path_has_the_whole_share(laws):
 def test_a_doubled_queue_is_drained(laws):
     drained = after(laws, min_queue_us=2000)
     assert (drained.window, drained.memory[MIN_QUEUE_US]) == (10, 0)
+    assert after(laws, rtt_us=30_000, window=39).ssthresh == 30  # of a window of 40
 
 
 def test_a_path_without_a_queue_grows_and_does_not_drain(laws):

@@ -149,6 +149,19 @@ def test_wvegas_drains_a_queue_that_has_doubled():
     assert connection.w.window[connection.rows[0] + wvegas.MIN_QUEUE_NS] == 0
 
 
+def test_wvegas_refills_a_drained_window_by_slow_start():
+    """ssthresh follows the window upwards: three quarters of it, as in the kernel."""
+    connection = vegas(window=39)
+    f = connection.rows[0]
+    assert after_round(connection, 30) == 40
+    assert connection.w.window[f + at.SSTHRESH] == 30
+    connection.w.window[f + wvegas.MIN_QUEUE_NS] = 2.0 * MS
+    assert after_round(connection, 36) == 16
+    assert connection.w.window[f + at.SSTHRESH] == 30
+    congestion.on_ack(connection.w, f, 10, SECOND)
+    assert connection.w.window[f + at.CWND] == 26
+
+
 def test_wvegas_leaves_slow_start_when_more_than_one_segment_is_in_queues():
     connection = vegas(ssthresh=100.0)
     assert after_round(connection, 36) == 21

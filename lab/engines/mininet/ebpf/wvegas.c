@@ -11,6 +11,8 @@
 // 4) If the queueing delay is at least twice the lowest queueing delay so far, w becomes half of
 //    `target`, so that the queue drains, and the search for the lowest delay begins anew. A delay
 //    of less than a hundredth of the base round-trip time is no queue.
+// 5) ssthresh becomes at least three quarters of w (tcp_current_ssthresh), so that slow start refills
+//    most of the window after a drain.
 // With fewer than 3 samples of the round-trip time, w grows as in Reno. A loss halves w as in Reno.
 #define UNCOUPLED
 #define PER_ROUND
@@ -84,6 +86,7 @@ LAW void on_round(const struct law_view *view, struct law_round *round)
 		leave_slow_start(round);
 	}
 	round->window = larger(round->window, MIN_WINDOW);
+	round->ssthresh = larger(round->ssthresh, round->window / 2 + round->window / 4); // 5
 }
 
 LAW s64 increase(const struct law_view *view)

@@ -9,6 +9,8 @@ segments on the wire.
 3) w changes by one segment, so that `diff` approaches alpha
 4) MIN_QUEUE_NS is the lowest queueing delay so far. If the present queueing delay is at least twice
    as long, w is reduced so that the queue drains, and MIN_QUEUE_NS begins anew
+5) SSTHRESH becomes at least three quarters of w (the kernel's tcp_current_ssthresh). So after step
+   4 slow start refills most of the window within a round trip
 
 Windows are whole numbers, as in the kernel. After a loss the window is halved as in Reno, and the
 state above is cleared.
@@ -30,7 +32,7 @@ ALPHA, RATE, MIN_QUEUE_NS = at.LAW_1, at.LAW_2, at.LAW_3
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """Change the window of subflow `f` after a round trip: steps 1 to 4 of the module docstring.
+    """Change the window of subflow `f` after a round trip: steps 1 to 5 of the module docstring.
     `rtt_ns` is the mean of `samples` RTT samples; with fewer than three samples the window grows as
     in Reno."""
     window, base_ns = w.window, w.row[f + at.BASE_RTT_NS]
@@ -46,6 +48,8 @@ def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
     else:
         window[f + at.CWND] = float(drain(w, f, step(w, f, cwnd, diff, rtt_ns), rtt_ns))
     window[f + at.CWND] = max(window[f + at.CWND], MIN_WINDOW)
+    cwnd = int(window[f + at.CWND])
+    window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH], float(cwnd // 2 + cwnd // 4))  # 5
 
 
 @jit

@@ -1,0 +1,162 @@
+"""Series over settings that a paper does not state, and the causes of disagreements."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+from test_cli import lab  # noqa: F401 - a fixture
+
+from controller.units import mbps_from_bps
+from lab.cli.terminal import Terminal
+from lab.evaluation.reproduction import PAPERS, rat_study_runs
+from lab.evaluation.reproduction.base import Case, Claim, Paper, cases_of
+from lab.evaluation.reproduction.causes import UNDECIDED, cause
+from lab.evaluation.reproduction.mp_sdn_equations import by_equations
+from lab.evaluation.reproduction.page import STACK_TITLES, Origin
+from lab.evaluation.reproduction.relations import Constant, Quotient, Relation, Value
+from lab.evaluation.reproduction.runs import Folders, reproduce, vary
+from lab.evaluation.reproduction.sweep_page import figure, sweep_page
+from lab.evaluation.reproduction.sweep_table import SWEEPS
+from lab.evaluation.reproduction.sweeps import Point, Sweep, point, with_cases
+from lab.radio.contention import transmissions
+from lab.scenario.loading import load
+from lab.scenario.overrides import Overrides
+from lab.topologies.wireless_set import Params, build
+
+EVERY = [(name, sweep) for name, sweeps in SWEEPS.items() for sweep in sweeps]
+
+
+def above(limit, case="a"):
+    return Relation(Value(case, "T", f"T({case})"), ">", Constant(limit))
+
+
+@pytest.mark.parametrize(("name", "sweep"), EVERY, ids=[f"{n}-{s.name}" for n, s in EVERY])
+def test_every_value_of_a_setting_loads(name, sweep):
+    assert all(claim.relations for claim in sweep.claims)
+    assert [each.settings for each in sweep.points].count(None) == 1
+    assert len({each.folder for each in sweep.points}) == len(sweep.points)
+    usual = sweep.cases(PAPERS[name], Point("usual"))
+    assert set(usual) <= set(PAPERS[name].cases)
+    for each in sweep.points:
+        case = sweep.cases(PAPERS[name], each)[-1]
+        wanted = Overrides(case.strategy, case.cc, 1, case.duration_s, case.settings)
+        varied = load(case.scenario, wanted)
+        same = load(case.scenario, Overrides(case.strategy, case.cc, 1, case.duration_s))
+        assert varied != same
+
+
+def test_a_claim_keeps_the_relations_whose_cases_fit():
+    claims = (Claim("1", "S", "", (above(1), above(1, "b"))), Claim("2", "S", "", (above(1),)))
+    (kept,) = with_cases(claims, ("1",), lambda case: case == "b")
+    assert kept.relations == (above(1, "b"),)
+
+
+def test_a_page_of_series_judges_every_claim_with_every_value():
+    claims = (Claim("1", "S", "", (above(1), above(3))), Claim("2", "S", "", (above(5),)))
+    points = (point("low", "x=1"), Point("usual"), point("high", "x=9"))
+    sweep = Sweep("s", "A setting", "About it.", claims, points)
+    paper = Paper("p", "Paper", (Case("a", "pooling"),), lambda *_: {}, str)
+    by_point = [{"a": [{"T": each}] * 3} for each in (2.0, 4.0, 6.0)]
+    found = {"paper": {"s": by_point}}
+    page = sweep_page(paper, [sweep], found, Origin(3, 9, "commit abc", 1.0, 2, ""))
+    assert "| claim | low | usual (page) | high |" in page
+    (first,) = [line for line in page.splitlines() if line.startswith("| 1 |")]
+    assert [cell.split(":")[0] for cell in first[2:-2].split(" | ")] == [
+        "1",
+        *("disagrees", "agrees", "agrees"),
+    ]
+    bars = ElementTree.fromstring(figure(sweep, found)).findall("{*}g/{*}rect")
+    high = [float(each.attrib["height"]) for each in bars if each.attrib["width"] != "10.0"]
+    assert high == [pytest.approx(share * high[1], abs=0.2) for share in (0.5, 1, 1, 0, 0, 1)]
+
+
+@pytest.mark.whole
+def test_the_usual_value_uses_the_runs_of_the_page(tmp_path):
+    folders = Folders(tmp_path / "runs", tmp_path / "pages")
+    case = Case("a", "rat_setup_1", ("traffic_volume_mb=0.1",), "reno", duration_s=5)
+    measure = rat_study_runs.measure
+    claims = (Claim("1", "S", "text", (above(0.0),)),)
+    PAPERS["tiny"] = Paper("tiny", "Tiny", (case,), measure, lambda _found: "", claims)
+    points = (Point("usual"), point("long way", "topology.lte_rtt_ms=300"))
+    by_name = dict(SWEEPS) | {"tiny": (Sweep("s", "A setting", "", claims, points),)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lab.evaluation.reproduction.runs.SWEEPS", by_name)
+        patch.setattr("lab.evaluation.reproduction.page.OPENINGS", {})
+        try:
+            assert reproduce("tiny", 2, Terminal(), folders, ("paper",))
+            page = vary("tiny", 2, Terminal(), folders)
+        finally:
+            del PAPERS["tiny"]
+    assert page == tmp_path / "pages" / "tiny_sensitivity.md"
+    assert "seeds 1 to 2" in page.read_text()
+    assert "4 runs" in page.read_text()
+    assert (tmp_path / "pages" / "tiny_s.svg").is_file()
+    paper = tmp_path / "runs" / "tiny" / "paper"
+    assert {each.name for each in paper.iterdir()} == {"a", "varied"}
+    assert [each.name for each in (paper / "varied" / "s").iterdir()] == ["long_way"]
+
+
+def test_what_cannot_be_varied_is_refused(lab):  # noqa: F811
+    for args, why in (
+        (("s_mptcp",), "choose from dtmc, mp_sdn, mptcp_la, rat_study"),
+        (("dtmc", "--quick"), "exclude each other"),
+        (("dtmc", "--engine", "mininet"), "belongs to --engine sim"),
+    ):
+        refused = lab("reproduce", *args, "--sensitivity")
+        assert refused.exit_code == 2
+        assert why in refused.stderr
+
+
+def test_quick_cases_are_some_of_all_cases():
+    quick = PAPERS["mptcp_la"].quick
+    assert {each.name for each in quick.cases} < {each.name for each in PAPERS["mptcp_la"].cases}
+    assert cases_of(quick.claims) <= {each.name for each in quick.cases}
+    assert [each.name for each in quick.claims] == [each.name for each in PAPERS["mptcp_la"].claims]
+
+
+def test_a_claim_that_does_not_agree_has_a_cause():
+    high, low = {"a": [{"T": 9.0}] * 3}, {"a": [{"T": 1.0}] * 3}
+    claim = Claim("1", "S", "", (above(5),))
+    both, one, none = (
+        {"paper": each, "linux": other} for each, other in ((high, high), (high, low), (low, low))
+    )
+    assert cause(claim, both, STACK_TITLES) == ""
+    assert cause(claim, one, STACK_TITLES) == "the stack: it holds with the papers' kernel"
+    assert cause(claim, none, STACK_TITLES) == UNDECIDED
+    known = Claim("1", "S", "", (above(5),), cause="setting")
+    assert cause(known, one, STACK_TITLES) == "a setting that the paper does not state"
+
+
+def test_runs_of_a_seed_are_compared_with_each_other():
+    """Seeds differ by a factor of nine, but in every seed `b` has a tenth more."""
+    found = {
+        "a": [{"T": each} for each in (1.0, 2.0, 4.0, 6.0, 9.0)],
+        "b": [{"T": 1.1 * each} for each in (1.0, 2.0, 4.0, 6.0, 9.0)],
+    }
+    a, b = (Value(name, "T", name) for name in found)
+    assert Relation(b, ">", a).verdict(found) == "holds"
+    assert Relation(a, ">", b).verdict(found) == "fails"
+    ratio = Quotient(b, a, "b/a")
+    assert ratio.of(found) == pytest.approx([1.1] * 5)
+    assert ratio.cases() == {"a", "b"}
+    assert ratio.shown(found) == "b/a 1.1"
+    assert Relation(ratio, ">", Constant(1.0)).verdict(found) == "holds"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_user_alone_gets_what_its_link_carries(seed):
+    params = Params(users=1, multipath_percent=100)
+    rates = {
+        cell.kind: each.rate_bps
+        for cell in build(params, seed=seed).cells
+        for each in cell.stations
+    }
+    wanted = mbps_from_bps(rates["lte"]) + mbps_from_bps(rates["wifi"]) / transmissions(2)
+    assert by_equations(params, [seed]).multi == pytest.approx(wanted, rel=1e-3)
+
+
+def test_more_multipath_users_get_less_by_the_equations():
+    few, many = (by_equations(Params(multipath_percent=each), range(1, 6)) for each in (20, 80))
+    assert many.multi < few.multi
+    assert many.total < few.total
