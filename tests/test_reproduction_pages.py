@@ -63,7 +63,7 @@ def test_the_page_judges_every_claim(name):
         row = f"| {claim.name} | {strength} | {claim.text} | {verdict} | {verdict} |"
         assert row in page
     assert "seeds 1 to 10, stacks paper, linux, 8 runs, which took 12 minutes on\n2" in page
-    assert page.count("with the stack of the papers' kernel") == 1
+    assert page.count("with the stack of the papers' kernel") == 2
     assert is_of_more(page, 3, both)
     assert is_of_more(page, 10, {"paper": found})
     assert not is_of_more(page, 10, both)
@@ -102,7 +102,7 @@ def test_the_page_says_how_it_was_made(tmp_path):
         del PAPERS["tiny"]
     text = (tmp_path / "pages" / "tiny.md").read_text()
     assert text.startswith(
-        "# Tiny\n\nMade by `./run_lab.sh reproduce tiny --repeat 2` with version"
+        "# Tiny\n\n## How this page was made\n\nMade by `./run_lab.sh reproduce tiny --repeat 2` with version"
     )
     assert "seeds 1 to 2, stacks paper, linux, 8 runs" in text
     assert text.endswith("2 cases\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -14,6 +15,8 @@ from lab.evaluation.reproduction.base import Case, Claim, Paper, cases_of
 from lab.evaluation.reproduction.causes import UNDECIDED, cause
 from lab.evaluation.reproduction.mp_sdn_equations import by_equations
 from lab.evaluation.reproduction.page import STACK_TITLES, Origin
+from lab.evaluation.reproduction.page import figure as figure_of
+from lab.evaluation.reproduction.page import page as page_of
 from lab.evaluation.reproduction.relations import Constant, Quotient, Relation, Value
 from lab.evaluation.reproduction.runs import Folders, reproduce, vary
 from lab.evaluation.reproduction.sweep_page import figure, sweep_page
@@ -24,6 +27,10 @@ from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
 from lab.topologies.wireless_set import Params, build
 
+PHASES = (
+    *("wifi_before", "lte_before", "wifi_lossy", "lte_lossy", "wifi_late", "lte_late"),
+    *("wifi_lossy_most", "wifi_back_most"),
+)
 EVERY = [(name, sweep) for name, sweeps in SWEEPS.items() for sweep in sweeps]
 
 
@@ -41,9 +48,10 @@ def test_every_value_of_a_setting_loads(name, sweep):
     for each in sweep.points:
         case = sweep.cases(PAPERS[name], each)[-1]
         wanted = Overrides(case.strategy, case.cc, 1, case.duration_s, case.settings)
-        varied = load(case.scenario, wanted)
-        same = load(case.scenario, Overrides(case.strategy, case.cc, 1, case.duration_s))
-        assert varied != same
+        loaded = load(case.scenario, wanted)
+        usual_case = next(each for each in usual if each.name == case.name)
+        unchanged = load(case.scenario, replace(wanted, settings=usual_case.settings))
+        assert (loaded == unchanged) == (each.settings is None)
 
 
 def test_a_claim_keeps_the_relations_whose_cases_fit():
@@ -108,11 +116,20 @@ def test_what_cannot_be_varied_is_refused(lab):  # noqa: F811
         assert why in refused.stderr
 
 
-def test_quick_cases_are_some_of_all_cases():
-    quick = PAPERS["mptcp_la"].quick
-    assert {each.name for each in quick.cases} < {each.name for each in PAPERS["mptcp_la"].cases}
+@pytest.mark.parametrize("name", ["mptcp_la", "rat_study"])
+def test_quick_cases_are_some_of_all_cases(name):
+    paper = PAPERS[name]
+    quick = paper.quick
+    assert {each.name for each in quick.cases} < {each.name for each in paper.cases}
     assert cases_of(quick.claims) <= {each.name for each in quick.cases}
-    assert [each.name for each in quick.claims] == [each.name for each in PAPERS["mptcp_la"].claims]
+    judged = [each.name for each in paper.claims if each.judged]
+    assert [each.name for each in quick.claims if each.judged] == judged
+    assert all(each.relations for each in quick.claims)
+    numbers = dict.fromkeys((*"TWL", *PHASES), 5.0)
+    found = {stack: {each.name: [numbers] * 2 for each in quick.cases} for stack in STACK_TITLES}
+    text = page_of(quick, found, Origin(3, 8, "commit abc", 1.0, 2, " --quick"))
+    assert "without `--quick`" in text
+    assert figure_of(quick, found)
 
 
 def test_a_claim_that_does_not_agree_has_a_cause():

@@ -32,7 +32,9 @@ class Params(BaseModel):
     `setup` is the number of the study's setup. `wifi` is the standard of all WiFi cells.
     `interfaces` says which of its two interfaces a receiver uses: both, only the first (`wifi`), or
     only the second (`lte`; in Setups II and III it is a WiFi interface too). `pairs` is the number
-    of senders, and of receivers. A `lte_rtt_ms` of None means the value of the setup.
+    of senders, and of receivers. A `lte_rtt_ms` of None means the value of the setup. `wifi_loss`
+    is the fraction of frames that a WiFi cell loses although it retransmits; None means the value
+    of the standard.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,6 +44,7 @@ class Params(BaseModel):
     pairs: Annotated[int, Field(ge=1, le=20)] = 5
     wifi_rtt_ms: Delay = 5
     lte_rtt_ms: Delay | None = None
+    wifi_loss: Annotated[float, Field(ge=0, le=0.5)] | None = None
     wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
     lte_queue_kb: Annotated[float, Field(ge=150, le=100_000)] = 1000
 
@@ -104,12 +107,13 @@ def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cel
     )
     lte_bps = bps_from_mbps(rate_scale * SHARING * LTE_MBPS[params.setup])
     rtt_ms = LTE_RTT_MS[params.setup] if params.lte_rtt_ms is None else params.lte_rtt_ms
+    wifi_loss = WIFI_LOSS.get(params.wifi, 0.0) if params.wifi_loss is None else params.wifi_loss
     legs = 2 if params.setup == 1 else 1  # radio links of LTE on a path
 
     def wifi(ap: str, users: list[str], medium: str = "") -> Cell:
         stations = tuple(Station(user, wifi_bps) for user in users)
         delay_ns = ns_from_ms(params.wifi_rtt_ms / 4)
-        loss_ppm = ppm_from_fraction(WIFI_LOSS.get(params.wifi, 0.0))
+        loss_ppm = ppm_from_fraction(wifi_loss)
         queue = params.wifi_queue_packets
         return wifi_cell(ap, stations, queue, delay_ns, loss_ppm=loss_ppm, medium=medium)
 

@@ -84,9 +84,9 @@ def _testbed() -> Iterable[Relation]:
 def _idle_capacity() -> Iterable[Relation]:
     """Yield relations that state: second paths use idle capacity.
 
-    In the paper, UE3 gets 6 Mb/s over WiFi while 8.2 are idle there (Figure 12a). Over LTE, 80 % of
-    what is idle are asked for: the 19 Mb/s of Figure 12b are more than is idle with the rates that
-    Figures 3 and 9 imply.
+    In the paper, UE3 gets 6 Mb/s over WiFi while 8.2 are idle there (Figure 12a). The 19 Mb/s over
+    LTE of Figure 12b are more than is idle with the rates that Figures 3 and 9 imply, so there
+    the limit is 80 % of what is idle.
     """
     papers = Constant(round(6 * GOODPUT, 3), "the paper's")
     yield Relation(_of("idle-wifi", "used"), ">=", papers, 0.95)

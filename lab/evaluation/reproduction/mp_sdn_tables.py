@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lab.evaluation.reproduction.base import average, joined
 from lab.evaluation.reproduction.mp_sdn_equations import by_equations
 from lab.evaluation.reproduction.mp_sdn_runs import (
@@ -67,16 +64,13 @@ def _shares_table(found: Found) -> str:
 
 
 def _equations_table(seeds: int) -> str:
-    kinds: Mapping[str, dict[str, Any]] = {
-        "down": {},
-        "few": {"users": 15},
-        "wide": {"area_m": 300},
-    }
+    kinds = {"down": Params(), "few": Params(users=15), "wide": Params(area_m=300)}
     rows = []
-    for kind, params in kinds.items():
+    for kind, usual in kinds.items():
         row = [KINDS[kind]]
         for percent in SHARES:
-            means = by_equations(Params(multipath_percent=percent, **params), range(1, seeds + 1))
+            params = usual.model_copy(update={"multipath_percent": percent})
+            means = by_equations(params, range(1, seeds + 1))
             row.append(f"{means.total:.1f} ({means.single:.2f}, {means.multi:.2f})")
         rows.append(row)
     return markdown_table(("", *(f"{each} %" for each in SHARES)), rows)

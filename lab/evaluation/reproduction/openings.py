@@ -21,7 +21,6 @@ from lab.evaluation.reproduction.s_mptcp_runs import (
     NETWORK,
     pooling,
 )
-from lab.results.statistics import mean
 
 PARALLEL = (1, 5, 10)  # connections per node
 
@@ -78,13 +77,13 @@ def _dtmc(found: Found) -> Bars:
 
 
 def _rat_study(found: Found) -> Bars:
-    def total(parallel: int, cc: str) -> float:
-        cell = rat_study_runs.Cell(1, "11n5", parallel, cc=cc)
-        return mean([each["T"] for each in found[cell.name]])
+    def name(parallel: int, cc: str) -> str:
+        return rat_study_runs.Cell(1, "11n5", parallel, cc=cc).name
 
     controls = (rat_study_runs.CUBIC, rat_study_runs.LIA, rat_study_runs.OLIA)
-    series = {cc: tuple(total(each, cc) for each in PARALLEL) for cc in controls}
-    titles = tuple(f"{each} connections" for each in PARALLEL)
+    counts = [each for each in PARALLEL if name(each, controls[0]) in found]
+    series = {cc: tuple(average(found, name(n, cc), "T") for n in counts) for cc in controls}
+    titles = tuple(f"{each} connections" for each in counts)
     return Bars("Throughput of a node in Setup I", "Mb/s", titles, series)
 
 

@@ -3,21 +3,13 @@ and WiFi."""
 
 from __future__ import annotations
 
-from lab.evaluation.reproduction.base import Paper, joined
+from lab.evaluation.reproduction.base import Claim, Paper, average, joined
 from lab.evaluation.reproduction.rat_study_claims import CLAIMS
 from lab.evaluation.reproduction.rat_study_relations import CONGESTION_CONTROLS
 from lab.evaluation.reproduction.rat_study_runs import cell, measure
-from lab.evaluation.reproduction.relations import Found, Relation, Value
-from lab.results.statistics import mean
+from lab.evaluation.reproduction.relations import Found
+from lab.evaluation.reproduction.sweeps import with_cases
 from lab.results.tables import markdown_table
-
-
-def _names() -> list[str]:
-    """Return the names of all experiments that occur in a claim, without repetition."""
-    relations = [each for claim in CLAIMS for each in claim.relations if isinstance(each, Relation)]
-    sides = [side for each in relations for side in (each.left, each.right)]
-    return list(dict.fromkeys(side.case for side in sides if isinstance(side, Value)))
-
 
 NOTE = (
     "T is the volume of a node over the time until all of it has arrived, in Mb/s; W and L are its "
@@ -39,10 +31,9 @@ def tables(found: Found) -> str:
 
 def _cells_table(found: Found) -> str:
     rows: dict[str, dict[str, str]] = {}
-    for name, each in CELLS.items():
-        total, wifi, lte = (
-            mean([numbers[key] for numbers in found[name]]) for key in ("T", "W", "L")
-        )
+    for name in found:
+        each = cell(name)
+        total, wifi, lte = (average(found, name, number) for number in ("T", "W", "L"))
         rows.setdefault(each.about, {})[each.cc] = f"{total:.2f} ({wifi:.2f} + {lte:.2f})"
     lines = [
         [about, *(row.get(cc, "-") for cc in CONGESTION_CONTROLS)]
@@ -51,13 +42,21 @@ def _cells_table(found: Found) -> str:
     return markdown_table(("", *CONGESTION_CONTROLS), lines)
 
 
-CELLS = {name: cell(name) for name in _names()}
-RAT_STUDY = Paper(
-    "rat_study",
-    "Cubic, LIA and OLIA over LTE and WiFi",
-    tuple(each.case for each in CELLS.values()),
-    measure,
-    tables,
-    CLAIMS,
-    NOTE,
-)
+def _paper(claims: tuple[Claim, ...], note: str, quick: Paper | None = None) -> Paper:
+    """Return the study with these claims and the cases that they need, in the order of the
+    claims."""
+    needed = (sorted(each.cases()) for claim in claims for each in claim.relations)
+    names = dict.fromkeys(name for names in needed for name in names)
+    cases = tuple(cell(name).case for name in names)
+    return Paper("rat_study", TITLE, cases, measure, tables, claims, note, quick)
+
+
+def _is_quick(case: str) -> bool:
+    return cell(case).parallel <= MOST_QUICK
+
+
+TITLE = "Cubic, LIA and OLIA over LTE and WiFi"
+MOST_QUICK = 5  # connections per node
+QUICK_NOTE = f"{NOTE} Only the judged claims, with at most five connections; all without `--quick`."
+JUDGED = with_cases(CLAIMS, (each.name for each in CLAIMS if each.judged), _is_quick)
+RAT_STUDY = _paper(CLAIMS, NOTE, _paper(JUDGED, QUICK_NOTE))

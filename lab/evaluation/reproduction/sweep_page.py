@@ -65,7 +65,8 @@ def figure_name(paper: Paper, sweep: Sweep) -> str:
 
 def figure(sweep: Sweep, found: Mapping[str, Mapping[str, ByPoint]]) -> str:
     """Return one chart for each stack as SVG: the share of each claim's relations that hold, by the
-    value of the setting."""
+    value of the setting. If some claims are judged, it shows these only."""
+    claims = [each for each in sweep.claims if each.judged] or sweep.claims
     return svg(
         [
             Bars(
@@ -74,7 +75,7 @@ def figure(sweep: Sweep, found: Mapping[str, Mapping[str, ByPoint]]) -> str:
                 tuple(point.title for point in sweep.points),
                 {
                     claim.name: tuple(_held(claim, each) for each in by_sweep[sweep.name])
-                    for claim in sweep.claims
+                    for claim in claims
                 },
             )
             for stack, by_sweep in found.items()
