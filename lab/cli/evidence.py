@@ -151,7 +151,7 @@ def reproduce(
     Runs that exist already are kept: an interrupted command continues.
     """
     from lab.cli import reproduce as reproducing
-    from lab.evaluation.reproduction.runs import PAGES, RUNS, Folders
+    from lab.evaluation.reproduction.runs import DEFAULT_REPEAT, PAGES, RUNS, Folders
 
     folders = Folders(runs or RUNS, pages or PAGES)
     if engine == ENGINES[0]:
@@ -166,5 +166,5 @@ def reproduce(
         raise click.UsageError("--sensitivity belongs to --engine sim")
     if stack == "paper":
         raise click.UsageError("--stack paper belongs to --engine sim: the emulation has a kernel")
-    repeat = repeat or (reproducing.QUICK if quick else reproducing.DEFAULT_REPEAT)
+    repeat = repeat or (reproducing.QUICK if quick else DEFAULT_REPEAT)
     ctx.exit(reproducing.emulated(paper, repeat, claims, Trial(duration_s, tries), runs, pages))

@@ -43,9 +43,9 @@ def _of_network(params: Params, seed: int) -> Means:
         for user, bps in _shares_bps(cell).items():
             rates[user] = rates.get(user, 0.0) + mbps_from_bps(round(bps))
     by_paths: dict[int, list[float]] = {1: [], 2: []}
-    for user in users(params, seed):
-        by_paths[len(user.uses)].append(rates[user.id])
-    single, multi = (mean(each) if each else 0.0 for each in by_paths.values())
+    for each in users(params, seed):
+        by_paths[len(each.uses)].append(rates[each.id])
+    single, multi = (mean(here) if here else 0.0 for here in by_paths.values())
     return Means(sum(rates.values()), single, multi)
 
 

@@ -156,10 +156,10 @@ def test_wvegas_refills_a_drained_window_by_slow_start():
     assert after_round(connection, 30) == 40
     assert connection.w.window[f + at.SSTHRESH] == 30
     connection.w.window[f + wvegas.MIN_QUEUE_NS] = 2.0 * MS
-    assert after_round(connection, 36) == 16
+    assert after_round(connection, 36) == 17
     assert connection.w.window[f + at.SSTHRESH] == 30
     congestion.on_ack(connection.w, f, 10, SECOND)
-    assert connection.w.window[f + at.CWND] == 26
+    assert connection.w.window[f + at.CWND] == 27
 
 
 def test_wvegas_leaves_slow_start_when_more_than_one_segment_is_in_queues():
