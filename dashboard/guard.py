@@ -47,11 +47,8 @@ def protect(app: Flask) -> None:
 
     @app.before_request
     def _check() -> AnyResponse | None:
-        try:
-            request.host  # noqa: B018 - reading it refuses hosts that are not trusted
-            g.cookie = cookie_name()
-        except (SecurityError, ValueError):
-            return refused_host()
+        if refused := refuse_other_hosts():
+            return refused
         if request.args.get("token") is not None and request.method == "GET":
             return _exchange(request.args["token"])
         g.may_change = _has_key()
@@ -95,12 +92,18 @@ def _exchange(token: str) -> AnyResponse:
     return response
 
 
-def cookie_name() -> str:
-    """Return the name of the cookie that contains the key.
+def refuse_other_hosts() -> Response | None:
+    """Return None for a request to a host name that is trusted, and else the answer to it.
 
-    The name contains the port, because browsers send a cookie to all ports of a host.
+    Set `g.cookie`, with which the names of this server's cookies begin. It contains the port,
+    because browsers send a cookie to all ports of a host.
     """
-    return f"lab_{urlsplit('//' + request.host).port or 80}"
+    try:
+        host = request.host  # this refuses names that are not trusted
+        g.cookie = f"lab_{urlsplit('//' + host).port or 80}"
+    except (SecurityError, ValueError):
+        return _refused_host()
+    return None
 
 
 def _has_key() -> bool:
@@ -141,7 +144,7 @@ def _refuse_without_key() -> NoReturn:
     )
 
 
-def refused_host() -> Response:
+def _refused_host() -> Response:
     """Return the answer to a request for another host name. No page can be shown: its links would
     need the host name."""
     names = ", ".join(current_app.config["TRUSTED_HOSTS"])

@@ -1,4 +1,4 @@
-"""Print a worksheet on paper: its steps with room to write, the figures of its networks, and no
+"""Make a worksheet for paper: its steps with room to write, the figures of its networks, and no
 answer.
 
 The page is complete in itself: one HTML file without scripts, for a browser's print dialog.
@@ -6,20 +6,16 @@ The page is complete in itself: one HTML file without scripts, for a browser's p
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from dashboard import markdown, network_api
-from lab.errors import LabError, RequestError, show
+from lab.errors import show
 from lab.scenario import loading as scenarios
-from lab.worksheets import loading
 from lab.worksheets.planning import variants
 from lab.worksheets.schema import Choosing, Predict, Question, Run, Step, Worksheet
 
@@ -105,28 +101,3 @@ def allowed(bounds: Choosing) -> str:
         *most, last = (_word(each) for each in bounds.choices)
         return f"{', '.join(most)} or {last}" if most else last
     return f"{bounds.minimum:g} to {bounds.maximum:g}"
-
-
-def main(argv: Sequence[str]) -> None:
-    """Write the page to a file or to standard output, for `./run_lab.sh worksheet print`."""
-    parser = argparse.ArgumentParser(prog="worksheet print")
-    parser.add_argument("name")
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args(argv)
-    try:
-        text = page(loading.load(given.name))
-        if given.out is None:
-            click.echo(text)
-            return
-        try:
-            given.out.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise RequestError(f"write {given.out}: {error.strerror}") from error
-        click.echo(f"{given.out}: open it in a browser and print it")
-    except LabError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

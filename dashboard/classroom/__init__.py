@@ -38,7 +38,7 @@ DEFAULTS = {
     "ERROR_PAGE": "class_error.html",
     "SECURE": False,  # the server uses TLS
     "ADDRESS_OF": lambda environ: environ.get("REMOTE_ADDR", ""),  # of the browser
-    "END": lambda: None,  # ends the server
+    "END": lambda: None,  # ends the server, after the last answer was given to it
     "TRUSTED_HOSTS": ["127.0.0.1", "localhost", "[::1]"],
     "MAX_CONTENT_LENGTH": 64 * 1024,
 }

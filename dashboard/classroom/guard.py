@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flask import Flask, Response, current_app, g, redirect, request
-from werkzeug.exceptions import SecurityError
 from werkzeug.wrappers import Response as AnyResponse
 
 from dashboard import errors
@@ -24,8 +23,7 @@ from dashboard.guard import (
     SAFE,
     check_json,
     check_same_site,
-    cookie_name,
-    refused_host,
+    refuse_other_hosts,
     with_headers,
 )
 from lab.classroom import secrets
@@ -46,11 +44,8 @@ def protect(app: Flask) -> None:
 
     @app.before_request
     def _check() -> AnyResponse | None:
-        try:
-            request.host  # noqa: B018 - reading it refuses hosts that are not trusted
-            g.port = cookie_name()
-        except (SecurityError, ValueError):
-            return refused_host()
+        if refused := refuse_other_hosts():
+            return refused
         if request.method == "GET" and request.args.get("key") is not None:
             return _exchange(request.args["key"])
         _find_roles()
@@ -77,7 +72,7 @@ def register_refusals(app: Flask) -> None:
 def set_cookie(response: AnyResponse, role: str, value: str) -> None:
     """Set the cookie of a role: for a seat its cookie, else the key."""
     response.set_cookie(
-        f"{g.port}_{role}",
+        f"{g.cookie}_{role}",
         value,
         httponly=True,
         samesite="Lax",  # a student who comes by a link from a chat keeps the seat
@@ -103,13 +98,13 @@ def _handler(status: int) -> Callable[[Exception], Response]:
 
 def _find_roles() -> None:
     settings = room().folder.settings
-    g.seat = room().seat_of(request.cookies.get(f"{g.port}_{SEAT}", ""))
+    g.seat = room().seat_of(request.cookies.get(f"{g.cookie}_{SEAT}", ""))
     g.instructor = _has("instructor", settings.instructor_key)
     g.projector = g.instructor or _has("projector", settings.projector_key)
 
 
 def _has(role: str, key: str) -> bool:
-    return secrets.same(request.cookies.get(f"{g.port}_{role}", ""), key)
+    return secrets.same(request.cookies.get(f"{g.cookie}_{role}", ""), key)
 
 
 def _may_pass(path: str) -> bool:

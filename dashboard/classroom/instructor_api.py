@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import segno
-from flask import Blueprint, current_app
+from flask import Blueprint, current_app, jsonify
 
 from dashboard.classroom.requests import (
     EmptyBody,
@@ -118,8 +118,9 @@ def wipe() -> Any:
     conductor().stop()
     room().close()
     folder.wipe(name, room().folder.path.parent)
-    current_app.config["END"]()
-    return {}
+    answer = jsonify({})
+    answer.call_on_close(current_app.config["END"])
+    return answer
 
 
 @instructor.get("/projector")

@@ -12,10 +12,12 @@ import socket
 import ssl
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 import segno
@@ -35,6 +37,7 @@ from lab.worksheets import loading
 LOOPBACK = "127.0.0.1"
 ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 - they are refused
 THREADS = 320
+SENT_WITHIN_S = 5.0  # by a server that ends
 
 
 @dataclass(frozen=True)
@@ -168,10 +171,21 @@ def _serve(
         click.echo("\nending ...", err=True)
     finally:
         conductor.stop()
+        send_the_rest(waitress)
         if door:
             door.close()
         waitress.close()
         room.close()
+
+
+def send_the_rest(waitress: Any) -> None:
+    """Wait until all answers that were given to a Waitress server have been sent, at most
+    `SENT_WITHIN_S`."""
+    ends = time.monotonic() + SENT_WITHIN_S
+    while any(each.total_outbufs_len for each in list(waitress.active_channels.values())):
+        if time.monotonic() > ends:
+            return
+        time.sleep(0.01)
 
 
 def _print_links(room: Room, link: str, wanted: Wanted) -> None:

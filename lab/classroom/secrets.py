@@ -35,8 +35,7 @@ def new_pin() -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Return whether two texts are equal. The time this takes does not depend on where they
-    differ."""
+    """Compare two texts in a time that does not depend on where they differ."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 

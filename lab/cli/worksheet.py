@@ -81,7 +81,8 @@ def print_(name: str, out: Path | None) -> None:
     The page is an HTML file with room to write and the figures of the networks. It holds no
     answers. NAME is a name of `list worksheets`, or a file.
     """
-    argv = [sys.executable, "-m", "dashboard.handout", name, *(["--out", str(out)] if out else [])]
+    to = ["--out", str(out)] if out else []
+    argv = [sys.executable, "-m", "dashboard.print_handout", name, *to]
     sys.stdout.flush()
     os.execv(sys.executable, argv)  # noqa: S606 - it replaces this process
 

@@ -90,8 +90,8 @@ def result(
 
 
 def intervals(ends_s: Sequence[float]) -> list[float]:
-    """Return the lengths in s of consecutive intervals that end at the times `ends_s`. The first
-    interval begins at 0."""
+    """Return the lengths in s of consecutive intervals that end at `ends_s`; the first begins at
+    0."""
     return [end - start for start, end in zip([0.0, *ends_s], ends_s, strict=False)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
+SUBJECT = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
 sys.path.insert(0, str(HERE))
 sys.path.append(str(HERE.parent / "dashboard"))  # has axe.py
 
@@ -96,3 +98,15 @@ def instructor(app):
     answer = client.get(f"/instructor?key={key}")
     assert (answer.status_code, answer.headers["Location"]) == (302, "/instructor")
     return client
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    """Return a certificate and its key, made for these tests."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    place = tmp_path_factory.mktemp("tls")
+    made, key = place / "certificate.pem", place / "key.pem"
+    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *SUBJECT]
+    subprocess.run([*argv, "-out", str(made), "-keyout", str(key)], check=True, capture_output=True)
+    return made, key

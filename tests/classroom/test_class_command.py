@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import urllib.request
+from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
@@ -19,8 +21,9 @@ SERVE = """
 import sys
 from pathlib import Path
 from dashboard.classroom import serve
-wanted = serve.Wanted("test", worksheets=tuple(sys.argv[2:]))
-serve.serve(wanted, Path(sys.argv[1]))
+classes, sheet, *tls = map(Path, sys.argv[1:])
+wanted = serve.Wanted("test", worksheets=(str(sheet),), **dict(zip(("certificate", "key"), tls)))
+serve.serve(wanted, classes)
 """
 
 
@@ -47,10 +50,10 @@ def test_a_class_is_wiped_after_asking(classes):
     assert wipe("../test").exit_code == 2
 
 
-@pytest.fixture
-def served(tmp_path, sheet):
+@contextmanager
+def serving(place, sheet, *tls):
     """Serve a class in a process; yield the process and what it has printed."""
-    argv = [sys.executable, "-c", SERVE, str(tmp_path / "classes"), str(sheet)]
+    argv = [sys.executable, "-c", SERVE, str(place / "classes"), str(sheet), *map(str, tls)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         lines = []
         for line in process.stdout:
@@ -61,28 +64,38 @@ def served(tmp_path, sheet):
         process.kill()
 
 
-def test_the_command_prints_the_links_and_ends_with_a_signal(served):
-    process, printed = served
+def test_the_command_prints_the_links_and_ends_with_a_signal(tmp_path, sheet):
+    with serving(tmp_path, sheet) as (process, printed):
+        check_links(printed)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def check_links(printed):
     join = re.search(r"http://127\.0\.0\.1:\d+/\?code=[A-Z]{6}", printed)[0]
     assert re.search(r"/projector\?key=[\w-]{32}\n", printed)
     assert "--host" in printed
     about = join.partition("?")[0] + "api/class"
     with urllib.request.urlopen(about, timeout=60) as answer:
         assert b'"name":"test"' in answer.read()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
 
 
-def test_a_class_that_is_wiped_on_its_page_ends(served, tmp_path):
-    process, printed = served
-    link, key = re.search(r"(http://127\.0\.0\.1:\d+)/instructor\?key=(\S+)", printed).groups()
-    headers = {
-        "Cookie": f"lab_{link.rpartition(':')[2]}_instructor={key}",
-        "Content-Type": "application/json",
-    }
-    address = f"{link}/api/instructor/wipe"
-    request = urllib.request.Request(address, b'{"name": "test"}', headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        assert answer.status == 200
-    assert process.wait(60) == 0
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+def test_a_class_that_is_wiped_on_its_page_answers_and_ends(tmp_path, sheet, request, tls):
+    files = request.getfixturevalue("certificate") if tls else ()
+    with serving(tmp_path, sheet, *files) as (process, printed):
+        link, key = re.search(
+            r"(https?://127\.0\.0\.1:\d+)/instructor\?key=(\S+)", printed
+        ).groups()
+        assert link.startswith("https") == tls
+        headers = {
+            "Cookie": f"lab_{link.rpartition(':')[2]}_instructor={key}",
+            "Content-Type": "application/json",
+        }
+        address = f"{link}/api/instructor/wipe"
+        wanted = urllib.request.Request(address, b'{"name": "test"}', headers)
+        trust = ssl.create_default_context(cafile=files[0]) if tls else None
+        with urllib.request.urlopen(wanted, timeout=60, context=trust) as answer:
+            assert (answer.status, answer.read()) == (200, b"{}\n")
+        assert process.wait(60) == 0
     assert not list((tmp_path / "classes").iterdir())

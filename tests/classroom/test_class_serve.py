@@ -6,7 +6,6 @@ import http.client
 import json
 import shutil
 import ssl
-import subprocess
 import threading
 import time
 
@@ -23,20 +22,6 @@ from lab.classroom.door import Newcomer
 from lab.classroom.lesson import Place
 from lab.classroom.room import Room
 from lab.errors import LabError, RequestError
-
-SUBJECT = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """Return a certificate and its key, made for this test."""
-    if not shutil.which("openssl"):
-        pytest.skip("openssl is not installed")
-    folder = tmp_path_factory.mktemp("tls")
-    made, key = folder / "certificate.pem", folder / "key.pem"
-    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *SUBJECT]
-    subprocess.run([*argv, "-out", str(made), "-keyout", str(key)], check=True, capture_output=True)
-    return made, key
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])

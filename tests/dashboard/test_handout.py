@@ -87,7 +87,7 @@ def test_the_text_of_a_worksheet_is_escaped():
 def test_the_command_writes_the_file_and_the_page_has_the_same(client, printed, tmp_path):
     argv = [sys.executable, "-m", "lab", "worksheet", "print", "coupled"]
     done = subprocess.run([*argv, "--out", tmp_path / "a.html"], cwd=ROOT, capture_output=True)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, b"")
     assert (tmp_path / "a.html").read_text() == printed["coupled"]
     assert client.get("/worksheets/coupled").text == printed["coupled"]
     assert client.get("/worksheets/unknown").status_code == 404
