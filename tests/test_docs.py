@@ -214,3 +214,21 @@ def test_every_key_of_its_parts_too(key, part):
 def test_every_key_of_a_flow_too():
     flow = scenario_section().split("A flow:")[1].split("\n\n")[0]
     assert words(flow) == set(Traffic.model_fields)
+
+
+def test_the_errors_that_the_readme_explains_are_printed():
+    """Check each text of the first column, but for `ping`'s, against the texts of our programs."""
+    section = (ROOT / "README.md").read_text().split("## If something goes wrong")[1]
+    quoted = re.findall(r"^\| `([^`]+)`", section.split("\n## ")[0], re.MULTILINE)
+    parts = [
+        part.strip(" :") for text in quoted for part in re.split(r"\.\.\.|\bN\b|\bRUN\b", text)
+    ]
+    texts = [
+        node.value
+        for path in (ROOT / "lab").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert len(quoted) > 6
+    for part in filter(None, parts):
+        assert part.startswith("ping:") or any(part in text for text in texts), part

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from class_clients import a_run, join, projector_of
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "class_mode.md"
 SECRET = (
     *("the-hint-of-the-check", "the-reason-of-the-check", "9000.125"),
     *("the-hint-of-the-question", "the-reason-of-the-question", "the-words-of-the-solution"),
@@ -75,3 +79,26 @@ def test_the_script_of_the_charts_is_there(app, ada):
     page = ada.get("/seat/small").text
     address = page[page.index("/plotly/") :].partition('"')[0]
     assert app.test_client().get(address).status_code == 200
+
+
+def documented():
+    """Return (method, address) of each address in docs/class_mode.md. A cell such as "GET
+    `/a/b`, `/c`" stands for GET /a/b and GET /a/c."""
+    found = set()
+    for method, cell in re.findall(
+        r"(GET|POST) (`/api/[^|;]*?)(?: is |;| sends | \|)", PAGE.read_text()
+    ):
+        first, *more = re.findall(r"`(/[^`]*)`", cell)
+        folder = first.rpartition("/")[0]
+        found |= {(method, first), *((method, folder + each) for each in more)}
+    return found
+
+
+def test_every_address_of_the_api_is_documented_and_no_other(app):
+    exist = {
+        (method, re.sub(r"<(\w+)>", lambda found: found[1].upper(), str(rule)))
+        for rule in app.url_map.iter_rules()
+        for method in rule.methods & {"GET", "POST"}
+        if str(rule).startswith("/api/")
+    }
+    assert documented() == exist

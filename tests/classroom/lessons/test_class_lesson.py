@@ -3,68 +3,17 @@ is what was expected."""
 
 from __future__ import annotations
 
-import csv
-import io
-import time
-
 import pytest
 from class_browser import served
-from class_fakes import SHEET
+from class_grades import expected, grade_texts, table
 from class_lesson import POINTS, TEXTS, hold, room_of
 from click.testing import CliRunner
 
 from dashboard.classroom import create_app
 from lab.__main__ import cli
-from lab.classroom import folder, grade_table, grades
+from lab.classroom import folder
 from lab.classroom.room import Room
 from lab.run import manifest
-
-
-@pytest.fixture
-def sheet(tmp_path):
-    """The small worksheet with a check that passes, and runs of two seconds."""
-    path = tmp_path / "small.yaml"
-    path.write_text(SHEET.replace("> 9000.125", "> 0").replace("duration_s: 10", "duration_s: 2"))
-    return path
-
-
-@pytest.fixture
-def class_folder(tmp_path, sheet):
-    return folder.make("test", [str(sheet)], classes=tmp_path / "classes")
-
-
-@pytest.fixture
-def clock():
-    return time.time
-
-
-def expected(people):
-    """Return the lines of the table: name and points of each person."""
-    lines = []
-    for student, manner in people:
-        points = POINTS[manner] + (2 if manner in TEXTS else 0)
-        lines += [(name, str(points)) for name in student.names]
-    return sorted(lines)
-
-
-def grade_texts(app):
-    """Give two points to each text, as the instructor."""
-    client = app.test_client()
-    client.get(f"/instructor?key={app.extensions['room'].folder.settings.instructor_key}")
-    texts = client.get("/api/instructor/texts").json
-    for each in texts:
-        body = {key: each[key] for key in ("seat", "worksheet", "step")} | {"points": 2}
-        assert client.post("/api/instructor/grades", json=body).status_code == 200
-    return client, len(texts)
-
-
-def table(class_folder):
-    """Return name and total of each line of Moodle's table, made from the files alone."""
-    state = grades.read_state(class_folder)
-    seats = {seat.id: seat.names for seat in state.seats.values()}
-    handed_in = grades.submissions(class_folder, state)
-    text = grade_table.text("moodle", class_folder.worksheets, handed_in, seats)
-    return sorted((row[0], row[-1]) for row in list(csv.reader(io.StringIO(text)))[1:])
 
 
 def a_lesson(app, class_folder, count, think_s=0.0):

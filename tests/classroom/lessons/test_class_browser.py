@@ -8,7 +8,6 @@ from axe import serious_faults
 from chromium import chromium
 from class_browser import (
     TOO_WIDE,
-    Faults,
     join,
     new_page,
     open_sheet,
@@ -16,8 +15,6 @@ from class_browser import (
     state,
     until,
 )
-
-from lab.classroom import folder
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
@@ -30,34 +27,11 @@ DRAWN = """(id) => [...document.querySelectorAll(`#${id} .plot`)].filter(each =>
 
 
 @pytest.fixture
-def sheet(tmp_path):
-    """The small worksheet with a curve to draw, and a check that passes."""
-    from class_fakes import SHEET
-
-    path = tmp_path / "small.yaml"
-    text = SHEET.replace("\n  - run:", CURVE, 1).replace("> 9000.125", "> 0")
-    path.write_text(text.replace("maximum: 40", "maximum: 40, run: both, path: user.ue1.mbps"))
-    return path
-
-
-@pytest.fixture
-def class_folder(tmp_path, sheet):
-    return folder.make("test", [str(sheet)], classes=tmp_path / "classes")
-
-
-@pytest.fixture
-def clock():
-    """A class in the browser goes on in real time."""
-    import time
-
-    return time.time
-
-
-@pytest.fixture
-def faults():
-    found = Faults()
-    yield found
-    assert found == []
+def sheet(sheet):
+    """The worksheet with a curve to draw, and a prediction that is drawn over the run."""
+    text = sheet.read_text().replace("\n  - run:", CURVE, 1)
+    sheet.write_text(text.replace("maximum: 40", "maximum: 40, run: both, path: user.ue1.mbps"))
+    return sheet
 
 
 def draw(page):
@@ -98,7 +72,7 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
         page.click("#shape button.primary")
         until(page, lambda: state(page, "shape") == "saved")
         (step,) = [w.steps["shape"] for w in room.state.seats["s1"].work.values()]
-        assert (len(step.answer), step.answer[-1]) == (21, (10.0, 10.0))
+        assert (len(step.answer), step.answer[-1]) == (21, (2.0, 10.0))
 
         assert page.locator("#both .choose option").all_inner_texts() == ["true", "false"]
         page.click("#both button.primary")
