@@ -1,9 +1,6 @@
 """A small network without kernel modules: Open vSwitch in user space, namespaces, and real POX.
 
-    user (wifi, lte) --- wifi1, lte1 --- s1 --- server, and a longer path: s1 --- c1 --- wifi1
-
-It has an Open vSwitch of its own, with database, sockets and daemons in one temporary folder, and
-removes everything at the end. One machine or network namespace can run one such network at a time.
+user (wifi, lte) --- wifi1, lte1 --- s1 --- server, and a longer path: s1 --- c1 --- wifi1
 """
 
 from __future__ import annotations
@@ -15,11 +12,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+
+from userspace_bridges import end, free_port
+from userspace_hosts import SERVER, USER, Hosts
 
 from controller.datagrams import seal
 
@@ -37,12 +34,6 @@ TRUNKS = {
     "down": ("c1", "wifi1"),
 }
 KEY = "a key for tests"
-WITHIN_S = 60
-USER = {
-    "wifi": ("10.1.0.1", "02:00:0a:01:00:01", "wifi1"),
-    "lte": ("10.2.0.1", "02:00:0a:02:00:01", "lte1"),
-}
-SERVER = ("10.0.0.1", "02:00:0a:00:00:01", "s1")
 MPTCP = 262
 
 
@@ -64,70 +55,24 @@ def missing() -> str:
     )
 
 
-def eventually(what: Callable[[], Any], doing: str) -> Any:
-    """Return the first true result of `what`; the time limit is long enough for any machine."""
-    deadline = time.monotonic() + WITHIN_S
-    while time.monotonic() < deadline:
-        answer = what()
-        if answer:
-            return answer
-        time.sleep(0.1)
-    raise AssertionError(f"{doing}: not within {WITHIN_S} s")
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Network:
-    """Bridges and namespaces; `with Network(folder) as network:` removes all of them."""
+class Network(Hosts):
+    """A network with POX and host agents; `with Network(folder) as network:` removes all of it."""
 
     switches, trunks = SWITCHES, TRUNKS
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.prefix = folder, f"x{os.getpid() % 100000}"
+        super().__init__(folder)
         self.run = folder / "run"
         self.run.mkdir()
-        self.of10_port, self.of13_port, self.agents_port = (
-            free_port(),
-            free_port(),
-            free_port(socket.SOCK_DGRAM),
-        )
+        self.agents_port = free_port(socket.SOCK_DGRAM)
         self.hosts_port = free_port(socket.SOCK_DGRAM)
         (folder / "key").write_text(KEY)
-        self.environment = {
-            **os.environ,
-            "OVS_RUNDIR": str(folder),
-            "OVS_DBDIR": str(folder),
-            "OVS_LOGDIR": str(folder),
-        }
-        self._undo, self._ended, self._hosts = ExitStack(), ExitStack(), ExitStack()
+        (self.run / "topology.json").write_text(json.dumps(self.topology()))
         self.pox: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Network:
-        with ExitStack() as undo:
-            self._undo = undo
-            self._start_daemons()
-            for switch, dpid in self.switches.items():
-                self._add_bridge(switch, dpid)
-            for a, b in self.trunks.values():
-                self._add_trunk(a, b)
-            undo.callback(lambda: self._hosts.close())
-            self._make_hosts()
-            (self.run / "topology.json").write_text(json.dumps(self.topology()))
-            self._undo = undo.pop_all()
-        return self
 
     def __exit__(self, *_exception: object) -> None:
         self.stop_pox()
-        self._ended.close()
-        self._undo.close()
-
-    def name(self, thing: str) -> str:
-        """A name on this machine."""
-        return f"{self.prefix}{thing}"
+        super().__exit__()
 
     def topology(self) -> dict[str, Any]:
         """The topology file."""
@@ -247,7 +192,7 @@ class Network:
         ]
         with open(self.folder / "hosts.log", "ab") as log:
             agents = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=log, stderr=log)
-        self._ended.callback(_end, agents)
+        self._ended.callback(end, agents)
         assert agents.stdin is not None
         self._ended.callback(agents.stdin.close)
         return agents
@@ -259,6 +204,8 @@ class Network:
         self._command("mount", "-t", "bpf", "bpf", str(folder))
         self._ended.callback(self._quietly, "umount", str(folder))
         return folder
+
+    # --- messages
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
         """The lines of one kind in decisions.jsonl."""
@@ -298,232 +245,3 @@ class Network:
         for file in self.run.glob("[!t]*.json*"):
             file.unlink()
         self._make_hosts()
-
-    # --- questions
-
-    def ofctl(self, command: str, switch: str, *more: str) -> str:
-        return self._command("ovs-ofctl", "-O", "OpenFlow13", command, self.name(switch), *more)
-
-    def limit_table(self, switch: str, entries: int | None) -> None:
-        """Let table 1 of a switch refuse entries when it has so many; None ends this."""
-        bridge = self.name(switch)
-        if entries is None:
-            self._vsctl("clear", "bridge", bridge, "flow_tables")
-            return
-        table = ("--id=@t", "create", "flow_table", f"flow_limit={entries}")
-        self._vsctl(
-            *table, "overflow_policy=refuse", "--", "set", "bridge", bridge, "flow_tables:1=@t"
-        )
-
-    def meter_kbps(self, switch: str) -> int | None:
-        """The rate of the meter of a switch, None without one."""
-        words = self.ofctl("dump-meters", switch).replace("=", " ").split()
-        return int(words[words.index("rate") + 1]) if "rate" in words else None
-
-    def inside(self, host: str, *argv: str) -> str:
-        return self._command("ip", "netns", "exec", self.name(host), *argv)
-
-    def outside(self, *argv: str) -> str:
-        """A command on this machine."""
-        return self._command(*argv)
-
-    def start_inside(
-        self, host: str, script: str, *argv: str, **options: Any
-    ) -> subprocess.Popen[bytes]:
-        """A Python script inside a host, ended by `reset`."""
-        command = ["ip", "netns", "exec", self.name(host), sys.executable, "-c", script, *argv]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
-        self._ended.callback(_end, process)
-        return process
-
-    def spawn_inside(self, host: str, *argv: str, cwd: Path) -> subprocess.Popen[str]:
-        """A program inside a host that reads commands and writes answers, ended by `reset`."""
-        command = ["ip", "netns", "exec", self.name(host), *argv]
-        process = self._ended.enter_context(
-            subprocess.Popen(command, cwd=cwd, stdin=-1, stdout=-1, text=True)
-        )
-        self._ended.callback(_end, process)
-        return process
-
-    # --- building
-
-    def _start_daemons(self) -> None:
-        database, sock = self.folder / "conf.db", self.folder / "db.sock"
-        self._command(
-            "ovsdb-tool", "create", str(database), "/usr/share/openvswitch/vswitch.ovsschema"
-        )
-        self._daemon(
-            "ovsdb-server",
-            str(database),
-            f"--remote=punix:{sock}",
-            f"--unixctl={self.folder}/db.ctl",
-        )
-        eventually(sock.exists, "start ovsdb-server")
-        self._vsctl("--no-wait", "init")
-        self._daemon("ovs-vswitchd", f"unix:{sock}", f"--unixctl={self.folder}/switch.ctl")
-
-    def _daemon(self, *argv: str) -> None:
-        with open(self.folder / f"{argv[0]}.log", "ab") as log:
-            process = subprocess.Popen(
-                argv, env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
-            )
-        self._undo.callback(_end, process)
-
-    def _vsctl(self, *argv: str) -> str:
-        return self._command("ovs-vsctl", "--timeout=10", f"--db=unix:{self.folder}/db.sock", *argv)
-
-    def _add_bridge(self, switch: str, dpid: int) -> None:
-        bridge = self.name(switch)
-        self._undo.callback(
-            self._quietly,
-            "ovs-vsctl",
-            "--timeout=5",
-            f"--db=unix:{self.folder}/db.sock",
-            "--if-exists",
-            "del-br",
-            bridge,
-        )
-        settings = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow10,OpenFlow13"]
-        self._vsctl(
-            "add-br",
-            bridge,
-            "--",
-            "set",
-            "bridge",
-            bridge,
-            *settings,
-            f"other-config:datapath-id={dpid:016x}",
-        )
-        self._vsctl(
-            "set-controller",
-            bridge,
-            f"tcp:127.0.0.1:{self.of10_port}",
-            f"tcp:127.0.0.1:{self.of13_port}",
-        )
-        for uuid in (
-            self._vsctl("--bare", "get", "bridge", bridge, "controller").strip("[]\n").split(", ")
-        ):
-            self._vsctl("set", "controller", uuid, "max_backoff=1000", "inactivity_probe=60000")
-
-    def _add_trunk(self, a: str, b: str) -> None:
-        for here, there in ((a, b), (b, a)):
-            port, peer = self.name(here + there), self.name(there + here)
-            self._vsctl(
-                "add-port",
-                self.name(here),
-                port,
-                "--",
-                "set",
-                "interface",
-                port,
-                "type=patch",
-                f"options:peer={peer}",
-            )
-
-    def _make_hosts(self) -> None:
-        for host in ("user", "server"):
-            self._command("ip", "netns", "add", self.name(host))
-            self._hosts.callback(self._quietly, "ip", "netns", "del", self.name(host))
-            self.inside(host, "ip", "link", "set", "lo", "up")
-        for table, (interface, place) in enumerate(USER.items(), 1):
-            self._attach("user", interface, *place, table)
-        self._attach("server", "eth", *SERVER, 1)
-        self._configure_mptcp()
-
-    def _attach(
-        self,
-        host: str,
-        interface: str,
-        address: str,
-        mac: str,
-        switch: str,
-        table: int,
-        called: str = "",
-    ) -> None:
-        """Attach an interface of a host, with a routing table of its own, to a port of a switch."""
-        port, namespace = self.name(called or f"p{interface}"), self.name(host)
-        self._command(
-            "ip",
-            "link",
-            "add",
-            port,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            interface,
-            "address",
-            mac,
-            "netns",
-            namespace,
-        )
-        self._hosts.callback(self._quietly, "ip", "link", "del", port)
-        self._command("ip", "link", "set", port, "up")
-        self._vsctl("add-port", self.name(switch), port)
-        self._hosts.callback(self._vsctl, "--if-exists", "del-port", self.name(switch), port)
-        off = ["tso", "off", "gso", "off", "gro", "off", "tx", "off", "rx", "off"]
-        self._command("ethtool", "-K", port, *off)
-        self.inside(host, "ethtool", "-K", interface, *off)
-        for key, value in (("rp_filter", 0), ("arp_ignore", 1), ("arp_announce", 2)):
-            self.inside(
-                host,
-                "sysctl",
-                "-qw",
-                f"net.ipv4.conf.all.{key}={value}",
-                f"net.ipv4.conf.{interface}.{key}={value}",
-            )
-        self.inside(host, "ip", "link", "set", interface, "up", "gso_max_segs", "1")
-        self.inside(host, "ip", "address", "add", f"{address}/32", "dev", interface)
-        self.inside(
-            host,
-            "ip",
-            "route",
-            "add",
-            "10.0.0.0/8",
-            "dev",
-            interface,
-            "src",
-            address,
-            "table",
-            str(table),
-        )
-        self.inside(host, "ip", "rule", "add", "from", address, "table", str(table))
-        if table == 1:
-            self.inside(host, "ip", "route", "add", "10.0.0.0/8", "dev", interface, "src", address)
-
-    def _configure_mptcp(self) -> None:
-        for host in ("user", "server"):
-            self.inside(
-                host,
-                "sysctl",
-                "-qw",
-                "net.mptcp.enabled=1",
-                "net.ipv4.tcp_no_metrics_save=1",
-                "net.ipv6.conf.all.disable_ipv6=1",
-            )
-            self.inside(
-                host, "ip", "mptcp", "limits", "set", "subflow", "4", "add_addr_accepted", "4"
-            )
-        for interface, (address, _, _) in USER.items():
-            self.inside(
-                "user", "ip", "mptcp", "endpoint", "add", address, "dev", interface, "subflow"
-            )
-
-    def _command(self, *argv: str) -> str:
-        done = subprocess.run(
-            argv, env=self.environment, capture_output=True, text=True, check=False, timeout=30
-        )
-        assert done.returncode == 0, f"{' '.join(argv)}: {done.stderr.strip()}"
-        return done.stdout
-
-    def _quietly(self, *argv: str) -> None:
-        subprocess.run(argv, env=self.environment, capture_output=True, check=False, timeout=30)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from traffic_scripts import COUNT, SEND
-from userspace_network import Network, eventually
+from userspace_bridges import eventually
+from userspace_network import Network
 
 from lab.engines.mininet import traffic_processes
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from traffic_scripts import COUNT, SEND
-from userspace_network import MPTCP, Network, eventually
+from userspace_bridges import eventually
+from userspace_network import MPTCP, Network
 
 from lab.topologies import fat_tree
 from lab.topologies.topology import wire

@@ -75,7 +75,7 @@ function drawShared(runs) {
         ...(going ? [] : [element("button", { type: "button", class: "primary", onclick: start({}) }, "Start"), element("button", { type: "button", onclick: start({ engine: "sim" }) }, "Simulate instead")]),
         element("span", { class: "meta", role: "status" }, latest ? `${STATUS[latest.status] ?? latest.status} ${latest.error}${latest.engine === "sim" ? " Simulated." : ""}` : ""),
         ...(latest && latest.status !== "waiting" ? sharedRun(latest) : []),
-        ...(going ? [element("button", { type: "button", class: "danger", onclick: () => attempt(`/api/instructor/runs/${latest.run}/stop`) }, "Stop")] : []),
+        ...(going ? [element("button", { type: "button", class: "danger", onclick: () => attempt(`/api/class/runs/${encodeURIComponent(latest.run)}/stop`) }, "Stop")] : []),
       );
     }),
   );

@@ -247,6 +247,15 @@ def test_the_emulation_needs_root_or_a_virtual_machine(app, ada, instructor, mon
     assert not app.extensions["room"].state.runs
 
 
+def test_the_instructor_stops_a_run_for_all(app, instructor):
+    begun = instructor.post(
+        "/api/instructor/worksheets/small/runs/shown", json={"engine": "sim"}
+    ).json["run"]
+    assert instructor.post(f"/api/class/runs/{begun['id']}/stop", json={}).status_code == 202
+    (row,) = instructor.get("/api/instructor/class").json["grid"]["shared"]
+    assert row["status"] == "interrupted"
+
+
 def test_the_space_of_a_seat_is_limited(app, ada, monkeypatch):
     a_run(app, ada)
     monkeypatch.setattr("lab.classroom.rules.MOST_BYTES", 100)

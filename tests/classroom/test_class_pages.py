@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from class_clients import a_run, join, projector_of
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "class_mode.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "class_mode.md"
+SCRIPTS = ROOT / "dashboard" / "static"
 SECRET = (
     *("the-hint-of-the-check", "the-reason-of-the-check", "9000.125"),
     *("the-hint-of-the-question", "the-reason-of-the-question", "the-words-of-the-solution"),
@@ -102,3 +104,18 @@ def test_every_address_of_the_api_is_documented_and_no_other(app):
         if str(rule).startswith("/api/")
     }
     assert documented() == exist
+
+
+def test_every_address_that_a_script_of_a_class_uses_exists(app):
+    addresses = app.url_map.bind("127.0.0.1")
+    used = {
+        (script.name, path)
+        for script in SCRIPTS.glob("*.js")
+        for path in re.findall(
+            r"[`\"](/api/(?:class|instructor|projector)[^`\"?]*)[`\"]",
+            re.sub(r"\$\{[^}]*\}", "x", script.read_text()),
+        )
+    }
+    assert len(used) > 15
+    for script, path in used - {("worksheet.js", "/api/class/x")}:  # its end is another variable
+        assert addresses.allowed_methods(path), (script, path)

@@ -10,7 +10,8 @@ import socket
 import time
 
 import pytest
-from userspace_network import KEY, MPTCP, Network, eventually, missing
+from userspace_bridges import eventually
+from userspace_network import KEY, MPTCP, Network, missing
 from userspace_traffic import FAST, download, held_to, mbps, start
 
 from controller import host_messages

@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from userspace_network import eventually, missing
+from userspace_bridges import eventually
+from userspace_network import missing
 from userspace_traffic import mbps, start
 from userspace_tree import CORES, FatTree
 

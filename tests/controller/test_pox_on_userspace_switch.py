@@ -9,7 +9,8 @@ import time
 
 import pytest
 from traffic_scripts import ECHO
-from userspace_network import MPTCP, SWITCHES, Network, eventually, missing
+from userspace_bridges import eventually
+from userspace_network import MPTCP, SWITCHES, Network, missing
 from userspace_traffic import (
     FAST,
     TCP,

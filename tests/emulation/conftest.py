@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from emulation.vm_run import VmRun
-from emulation.vm_shell import VmShell
+from emulation.vm_shell import Queued, VmShell
 from machine import emulation
 
 __all__ = ["emulation"]
@@ -36,3 +36,16 @@ def vm(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vm
     machine = VmShell(tmp_path_factory.mktemp("vm"))
     yield machine
     machine.close()
+
+
+@pytest.fixture(scope="module")
+def runs(vm: VmShell) -> Callable[..., Queued]:
+    """Return the run with these arguments; each is made once."""
+    made: dict[tuple[str, ...], Queued] = {}
+
+    def run(*arguments: str) -> Queued:
+        if arguments not in made:
+            made[arguments] = vm.run(*arguments)
+        return made[arguments]
+
+    return run

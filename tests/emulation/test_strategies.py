@@ -1,4 +1,5 @@
-"""Every strategy decides in POX; switches, hosts and the kernel carry it out.
+"""Strategies that pace subflows or set them aside decide in POX; switches, hosts and the kernel
+carry it out. Subflow selection is in test_selection.py.
 
 Each has a small scenario, all in one VM. Rates on the wire are low, because the VM's processor may
 be emulated: the tests compare ratios, paths and confirmations. Figures are in scenario units.
@@ -7,20 +8,19 @@ be emulated: the tests compare ratios, paths and confirmations. Figures are in s
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from emulation.subflow_entries import Ends, subflows, tables
+from emulation.strategy_runs import PAYLOAD, actions
+from emulation.subflow_entries import subflows, tables
 from emulation.vm_run import POX, mean, signalled
-from emulation.vm_shell import Queued, VmShell
+from emulation.vm_shell import Queued
 from machine import emulation, needs_emulation
 
 from lab.run.metrics import jain
 
 __all__ = ["emulation"]
 pytestmark = needs_emulation
-PAYLOAD = 1420 / 1514
 TWO_PATHS = (
     "topology.paths=[{rate_mbps: 12, delay_ms: 5, queue_packets: 20}, "
     "{rate_mbps: 12, delay_ms: 37.5, queue_packets: 80}]"
@@ -43,22 +43,8 @@ LOSSY = (
     "--set",
     LOSS,
 )
-QUARTER = ("--seed", "1", "--set", "rate_scale=0.25")
 EIGHTH = ("--seed", "1", "--set", "rate_scale=0.125")  # where packets pass five switches
 AT_ONCE = "traffic=[{user: ue1, kind: bulk}, {user: ue2, kind: bulk}, {user: ue3, kind: bulk}]"
-
-
-@pytest.fixture(scope="module")
-def runs(vm: VmShell) -> Callable[..., Queued]:
-    """Return the run with these arguments; each is made once."""
-    made: dict[tuple[str, ...], Queued] = {}
-
-    def run(*arguments: str) -> Queued:
-        if arguments not in made:
-            made[arguments] = vm.run(*arguments)
-        return made[arguments]
-
-    return run
 
 
 def evidence_of(run: Queued) -> str:
@@ -69,12 +55,6 @@ def evidence_of(run: Queued) -> str:
     )
     hosts = "".join(run.execute(host, "ss -tniH") for host in ("ue1", "srv1"))
     return run.execute("machine", dump) + hosts
-
-
-def actions(run: Queued, action: str) -> list[dict[str, Any]]:
-    return [
-        line for line in run.decisions() if line["kind"] == "decision" and line["action"] == action
-    ]
 
 
 def paced_shares(run: Queued, start: float, end: float = 1e9) -> dict[str, float]:
@@ -95,9 +75,6 @@ def paced_shares(run: Queued, start: float, end: float = 1e9) -> dict[str, float
     return {
         name: max(share(name, frames[n : n + 10]) for n in range(len(frames) - 9)) for name in names
     }
-
-
-# --- loss_aware
 
 
 def test_a_subflow_that_loses_goes_to_backup_and_comes_back(runs):
@@ -237,131 +214,3 @@ def test_backups_freeze_with_pox_and_not_with_the_runner(vm):
     samples, lines = run.written_without_the_runner()
     assert samples <= 1 < lines
     run.kill()
-
-
-# --- subflow_selection
-
-
-@pytest.fixture(scope="module")
-def three(vm: VmShell) -> dict[str, Any]:
-    """Make a run in which path 3 alone is best until its delay equals that of the others.
-
-    POX learns of the new delay only after it continues.
-    """
-    uneven = ("--set", "topology.paths.3.delay_ms=20", "--set", "strategy.params.rl_max_kb=12")
-    run = vm.run("three_paths", *QUARTER, "--duration", "120", *uneven)
-    run.until(12)
-    found: dict[str, Any] = {
-        "run": run,
-        "alone": subflows(run),
-        "alone_mbps": mean(run.samples(), three_mbps, 7),
-    }
-    run.execute("machine", signalled(POX, "STOP"))
-    found["stopped"] = run.now() + 1
-    run.flip("link.path3.delay_ms", 60)
-    run.until(found["stopped"] + 8)
-    found["still_stopped"], found["frozen"] = run.now(), subflows(run)
-    run.execute("machine", signalled(POX, "CONT"))
-    run.wait_for(
-        "all subflows active", lambda: not any(line["backup"] for line in subflows(run).values())
-    )
-    found["together"] = run.now()
-    run.until(run.now() + 8)
-    run.stop()
-    found["result"] = run.finish()
-    return found
-
-
-def three_mbps(frame: dict[str, Any]) -> float:
-    return float(frame["user"]["ue1"]["mbps"])
-
-
-def others_mbps(frame: dict[str, Any]) -> float:
-    """Return what arrived over paths 1 and 2."""
-    return float(sum(row["mbps"] for row in frame["sf"].values() if row["ap"] != "access3"))
-
-
-def backups(lines: dict[Ends, dict[str, Any]]) -> dict[str, bool]:
-    return {line["ap"]: line["backup"] for line in lines.values()}
-
-
-@pytest.mark.long
-def test_only_chosen_subflows_are_active_and_their_hosts_confirm_it(three):
-    assert backups(three["alone"]) == {"p1": True, "p2": True, "p3": False}
-    assert "endpoint change 10.17.0.1 backup" in (three["run"].folder / "commands.sh").read_text()
-    assert mean(three["run"].samples(), others_mbps, 7, 12) < 0.8
-
-
-@pytest.mark.long
-def test_a_forecast_is_close_to_the_measurement(three):
-    forecasts = [
-        line
-        for line in three["run"].events("decision")
-        if line["action"] == "forecast" and 7 < line["t"] < 12
-    ]
-    (number,) = [line["subflow"] for line in three["alone"].values() if line["ap"] == "p3"]
-    assert all(line["active"] == [f"{line['connection']}/{number}"] for line in forecasts)
-    assert [line["forecast_mbps"] for line in forecasts] == [pytest.approx(18, rel=0.1)] * len(
-        forecasts
-    )
-    measured_mbps = sum(line["measured_mbps"] for line in forecasts) / len(forecasts)
-    print(
-        f"three_paths: forecast {forecasts[-1]['forecast_mbps']}, measured {measured_mbps:.2f} Mb/s"
-    )
-    assert measured_mbps == pytest.approx(three["alone_mbps"] / PAYLOAD, rel=0.15)
-
-
-@pytest.mark.long
-def test_a_stopped_pox_freezes_the_active_set_and_not_the_traffic(three):
-    run = three["run"]
-    assert three["frozen"] == three["alone"]
-    assert (
-        mean(run.samples(), three_mbps, three["stopped"], three["still_stopped"])
-        > 0.5 * three["alone_mbps"]
-    )
-    assert not [
-        line
-        for line in run.events("decision")
-        if three["stopped"] + 1 < line["t"] < three["still_stopped"]
-    ]
-    assert mean(run.samples(), others_mbps, three["together"] + 3) > 2.4
-
-
-@pytest.mark.long
-def test_a_few_of_fifteen_paths_carry_more_than_all_and_lose_less(runs):
-    """Reordering is not less: without the strategy the kernel uses mostly the three short paths and
-    stalls instead (docs/strategies.md)."""
-    results = {}
-    for name in ("none", "subflow_selection"):
-        run = runs("fifteen_paths", "--seed", "1", "--duration", "30", "--strategy", name)
-        (connection,) = run.finish()["connections"]
-        assert len(connection["subflows"]) == 15
-        results[name] = {
-            "mbps": mean(run.samples(), three_mbps, 10),
-            "retransmitted": retransmitted(connection),
-        }
-        print(
-            f"fifteen_paths: {name} {results[name]}, "
-            f"out of order {connection['out_of_order_fraction']}"
-        )
-    none, selected = results["none"], results["subflow_selection"]
-    assert selected["mbps"] > 1.05 * none["mbps"]
-    assert selected["retransmitted"] < none["retransmitted"]
-    active = actions(run, "forecast")[-1]["active"]
-    assert sorted(number for number, backup in last_backup(run).items() if not backup) == sorted(
-        int(each.split("/")[1]) for each in active
-    )
-    assert "pm_nl_ctl set" in (run.folder / "commands.sh").read_text()
-
-
-def retransmitted(connection: dict[str, Any]) -> float:
-    """Return the fraction of a connection's segments that were retransmissions."""
-    repeated, sent = (
-        sum(each[key] for each in connection["subflows"])
-        for key in ("retransmitted_segments", "segments")
-    )
-    return repeated / sent
-
-
-def last_backup(run: Queued) -> dict[int, bool]:
-    return {line["subflow"]: line["backup"] for line in subflows(run).values()}

@@ -1,4 +1,4 @@
-"""Give tests a pair of interfaces.
+"""Give tests a pair of interfaces, hosts, and a ledger.
 
 The real numpy is imported first: where it is missing, Mininet-WiFi uses an empty one.
 """
@@ -11,6 +11,9 @@ from collections.abc import Iterator
 
 import numpy  # noqa: F401
 import pytest
+
+from lab.engines.mininet.machine import ledger as ledgers
+from lab.engines.mininet.machine import lock
 
 
 @pytest.fixture
@@ -78,3 +81,12 @@ def pins(tmp_path):
         pytest.skip(f"needs a bpf file system: {done.stderr.strip()}")
     yield folder / "pacing"
     subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    """The ledger of a machine of its own: with another lock and another cache."""
+    monkeypatch.setattr(ledgers, "MACHINE", tmp_path / "run" / "ledger.jsonl")
+    monkeypatch.setattr(lock, "LOCK", tmp_path / "lock")
+    monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path / "cache"))
+    return ledgers.Ledger(ledgers.MACHINE)
