@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -20,6 +18,7 @@ from typing import Any
 
 from controller.agent_messages import ApReport, read_ap_report
 from controller.errors import MessageRefused
+from lab.engines.mininet import agent_program
 from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
@@ -77,16 +76,9 @@ class ApAgentProcess:
         aps = {name: asdict(ap) for name, ap in self._aps.items()}
         configuration = {"aps": aps, "ports": ports, "key": self._key}
         write_secret(self._configuration, json.dumps(configuration), self._ledger)
-        with self._log.open("a") as errors:
-            self._process = shell.spawn(
-                [sys.executable, "-SE", "-m", PROGRAM, str(self._configuration)],
-                "start the AP agent",
-                stdin=subprocess.PIPE,
-                stderr=errors,
-                cwd=pox.PROJECT,
-                start_new_session=True,
-            )
-        self._ledger.record("process", pid=self._process.pid)
+        self._process = agent_program.start(
+            PROGRAM, "start the AP agent", self._configuration, self._log, self._ledger
+        )
 
     def restart_if_ended(self) -> bool:
         """Restart the AP agent if it has ended. Return True if it was restarted.
@@ -114,10 +106,9 @@ class ApAgentProcess:
                     silent.discard(report.ap)
             except TimeoutError as problem:
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    last = self._log.read_text().strip().splitlines()[-1:] or ["its log is empty"]
                     raise LabError(
-                        f"start the AP agent: no report of {', '.join(sorted(silent))}: {last[0]}. "
-                        f"See {self._log}"
+                        f"start the AP agent: no report of {', '.join(sorted(silent))}: "
+                        f"{agent_program.last_line(self._log)}. See {self._log}"
                     ) from problem
         self._reports.setblocking(False)
 
@@ -180,11 +171,7 @@ class ApAgentProcess:
         if self._process.stdin:
             with contextlib.suppress(BrokenPipeError):  # it has ended, and a change was not written
                 self._process.stdin.close()
-        try:
-            self._process.wait(3)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        shell.wait_or_kill(self._process)
 
 
 def access_points(

@@ -10,7 +10,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import asdict
 from itertools import pairwise
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from controller import paths
+from lab.engines.mininet import agent_program
 from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.kernel.cell_clock import PINS
@@ -52,18 +52,10 @@ class HostAgentProcess:
         self._launch()
 
     def _launch(self) -> None:
-        with self._log.open("a") as errors:
-            self._process = shell.spawn(
-                [sys.executable, "-SE", "-m", PROGRAM, str(self._configuration)],
-                "start the host agent",
-                cwd=pox.PROJECT,
-                start_new_session=True,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=False,
-            )
-        self._ledger.record("process", pid=self._process.pid)
+        pipes = {"stdout": subprocess.PIPE, "text": False}
+        self._process = agent_program.start(
+            PROGRAM, "start the host agent", self._configuration, self._log, self._ledger, **pipes
+        )
         assert self._process.stdout is not None
         self._output, self._unread = self._process.stdout.fileno(), b""
 
@@ -74,8 +66,8 @@ class HostAgentProcess:
         """
         readable, _, _ = select.select([self._output], [], [], START_TIMEOUT_S)
         if not readable or not self._read():
-            last = self._log.read_text().strip().splitlines()[-1:] or ["its log is empty"]
-            raise LabError(f"start the host agent: {last[0]}. See {self._log}")
+            last = agent_program.last_line(self._log)
+            raise LabError(f"start the host agent: {last}. See {self._log}")
 
     def restart_if_ended(self) -> bool:
         """Restart the host agent if it has ended. Return True if it was restarted.
@@ -112,11 +104,7 @@ class HostAgentProcess:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
                 pipe.close()
-        try:
-            self._process.wait(3)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        shell.wait_or_kill(self._process)
 
 
 def _plain(settings: Settings) -> dict[str, Any]:

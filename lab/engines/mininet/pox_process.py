@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from typing import Any
 
 from controller.units import mbps_from_bps
 from lab import extensions
-from lab.engines.mininet.machine import open_vswitch, warm
+from lab.engines.mininet.machine import open_vswitch, shell, warm
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
 from lab.run.reading import Follower
@@ -197,11 +196,7 @@ class PoxProcess:
         """Send POX SIGTERM, and kill it if it does not end within 3 s."""
         if self._process is not None and self.is_alive():
             self._process.terminate()
-            try:
-                self._process.wait(3)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            shell.wait_or_kill(self._process)
 
     def _status(self) -> int | None:
         return self._process.returncode if self._process else None

@@ -146,8 +146,4 @@ class TrafficProcesses:
             for pipe in (program.stdin, program.stdout):
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
-        try:
-            self._starter.wait(3)
-        except subprocess.TimeoutExpired:
-            self._starter.kill()
-            self._starter.wait()
+        shell.wait_or_kill(self._starter)

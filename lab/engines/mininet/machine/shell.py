@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lab.engines.mininet.machine.packages import install_command
 from lab.errors import CommandFailed, MachineLacks
@@ -21,6 +21,7 @@ from lab.errors import CommandFailed, MachineLacks
 Journal = Callable[[float, Sequence[str], str | None], None]
 """A function that receives each command: time [s since 1970], arguments, standard input."""
 
+ENDS_WITHIN_S = 3.0  # a process that was asked to end
 _journals: list[Journal] = []
 
 
@@ -112,6 +113,25 @@ def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[A
         return subprocess.Popen(argv, **{"text": True, **options})
     except FileNotFoundError as problem:
         raise _missing(argv, doing, options.get("cwd")) from problem
+
+
+class Endable(Protocol):
+    """Describe a process that can be waited for and killed, such as `subprocess.Popen`."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit status. Raise `subprocess.TimeoutExpired` after `timeout` seconds."""
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+
+
+def wait_or_kill(process: Endable) -> None:
+    """Wait for the end of a process, and kill it if it has not ended after `ENDS_WITHIN_S`."""
+    try:
+        process.wait(ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
