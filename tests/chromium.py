@@ -9,19 +9,26 @@ import pytest
 from built_network import LOCK
 
 from lab.errors import MachineLacks
-from lab.evaluation.bench.browser import browser
+from lab.evaluation.bench.browser import browsers
 
 
 @contextmanager
 def chromium():
-    """Yield a browser, or skip the test loudly.
+    """Yield a browser, or skip the test loudly."""
+    with chromiums(1) as (opened,):
+        yield opened
+
+
+@contextmanager
+def chromiums(count):
+    """Yield browsers, or skip the test loudly.
 
     No test builds a network meanwhile: a browser drops its requests when an interface appears.
     """
     with ExitStack() as stack:
         fcntl.flock(stack.enter_context(LOCK.open("a")), fcntl.LOCK_SH)
         try:
-            opened = stack.enter_context(browser())
+            opened = stack.enter_context(browsers(count))
         except MachineLacks as missing:
             pytest.skip(f"THE BROWSER TEST DID NOT RUN: {missing}")
         yield opened

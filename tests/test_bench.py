@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from lab.__main__ import cli
 from lab.evaluation import bench
-from lab.evaluation.bench import boots, page, strategies, viewers
+from lab.evaluation.bench import boots, class_browsers, classes, page, strategies, viewers
 
 FIXED = [
     "dumbbell_packets_per_s",
@@ -33,6 +33,11 @@ FIXED = [
     "class_30_lost_requests",
     "class_30_pss_mib",
     "class_30_all_run_s",
+    "class_with_browsers_page_p99_ms",
+    "class_with_browsers_answer_p99_ms",
+    "class_with_browsers_lost_requests",
+    "class_with_browsers_pss_mib",
+    "class_with_browsers_all_run_s",
     "page_60_lines_cpu_share",
     "page_60_lines_paints_per_s",
     "page_hour_heap_growth",
@@ -86,6 +91,21 @@ def test_every_viewer_gets_every_sample(monkeypatch):
     late_ms, share = viewers.viewers()
     assert late_ms > 0
     assert 0 < share < 4
+
+
+@pytest.mark.long
+@pytest.mark.browser
+@pytest.mark.parametrize("browsers", [0, 1])
+def test_a_small_class_loses_nothing(monkeypatch, browsers):
+    monkeypatch.setattr(classes, "MEASURED_S", 6)
+    monkeypatch.setattr(classes, "EACH_ANSWERS_S", 1)
+    monkeypatch.setattr(classes, "SEATS", 2)
+    monkeypatch.setattr(class_browsers, "CLIENTS", 1)
+    monkeypatch.setattr(class_browsers, "BROWSERS", browsers)
+    measure = class_browsers.class_with_browsers if browsers else classes.class_of_30
+    page_ms, answer_ms, lost, pss_mib, all_run_s = measure()
+    assert lost == 0
+    assert min(page_ms, answer_ms, pss_mib, all_run_s) > 0
 
 
 def test_an_unknown_figure_is_refused():

@@ -29,6 +29,10 @@ class_30_all_run_s
     a class of 30 seats, each with a live page and a run at real-time pace: how late a page shows a
     sample, how long an answer takes to be saved, requests that were lost, memory of the server with
     all runs, and the time until all runs were going on
+class_with_browsers_page_p99_ms, class_with_browsers_answer_p99_ms,
+class_with_browsers_lost_requests, class_with_browsers_pss_mib, class_with_browsers_all_run_s
+    the same figures if ten of the 30 have real browsers, seen from inside these: until a chart is
+    drawn with a sample, and from the press of a button until the page says that an answer is saved
 page_60_lines_cpu_share, page_60_lines_paints_per_s
     share of one processor that all processes of a browser use while the page of a running run shows
     more than 60 lines at two samples a second, and how often it paints them
@@ -50,7 +54,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lab.errors import RequestError, unknown
-from lab.evaluation.bench import boots, classes, page, runs, strategies, viewers
+from lab.evaluation.bench import boots, class_browsers, classes, page, runs, strategies, viewers
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,18 @@ MEASURES = (
         ),
         classes.class_of_30,
         1,
+    ),
+    Measure(
+        (
+            "class_with_browsers_page_p99_ms",
+            "class_with_browsers_answer_p99_ms",
+            "class_with_browsers_lost_requests",
+            "class_with_browsers_pss_mib",
+            "class_with_browsers_all_run_s",
+        ),
+        class_browsers.class_with_browsers,
+        1,
+        on_request=True,
     ),
     Measure(("page_60_lines_cpu_share", "page_60_lines_paints_per_s"), page.many_lines, 1),
     Measure(

@@ -41,6 +41,13 @@ def program() -> str:
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Yield a new browser. Raise `MachineLacks` if playwright or chromium is missing."""
+    with browsers(1) as (opened,):
+        yield opened
+
+
+@contextmanager
+def browsers(count: int) -> Iterator[list[Browser]]:
+    """Yield `count` new browsers, each a process of its own. Raise `MachineLacks` as `browser`."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
@@ -48,10 +55,14 @@ def browser() -> Iterator[Browser]:
             "open a browser: playwright is missing. "
             "Try: python -m pip install -r requirements-dev.txt"
         ) from error
-    path = program()
+    path, opened = program(), []
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         try:
+            for _ in range(count):
+                opened.append(
+                    playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+                )
             yield opened
         finally:
-            opened.close()
+            for each in opened:
+                each.close()

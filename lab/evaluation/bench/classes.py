@@ -9,6 +9,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
@@ -86,11 +88,24 @@ class Seat:
         self.post("join", {"code": code, "people": [{"name": self.name}]})
         self.post("worksheets/demo/open", {})
         self.run = self.post("worksheets/demo/runs/demo", {})["run"]["id"]
-        for path in ("stream", f"runs/{self.run}/stream"):
-            threading.Thread(target=self._follow, args=(path,), daemon=True).start()
+        self.follow("stream")
+        self.follow(f"runs/{self.run}/stream")
+
+    def start(self) -> float:
+        """Return when the run began, from the sample that was least late."""
+        return min(at - t for t, at in list(self.arrived))
+
+    def late_ms(self, first: float, last: float) -> list[float]:
+        """Return by how many ms the samples that arrived from `first` to `last` were late."""
+        start = self.start()
+        return [1000 * (at - t - start) for t, at in list(self.arrived) if first <= at <= last]
+
+    def follow(self, path: str) -> None:
+        """Read a stream of the page until the server ends."""
+        threading.Thread(target=self._follow, args=(path,), daemon=True).start()
 
     def _follow(self, path: str) -> None:
-        """Read a stream of the page, as a browser does: connect until the run has begun."""
+        """Connect until the run has begun, as a browser does, and note when samples arrive."""
         headers = {"Cookie": self.cookie}
         while True:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -107,6 +122,30 @@ class Seat:
             time.sleep(1.0)
 
 
+@dataclass(frozen=True)
+class ClassServer:
+    """Hold the server of a class: its port, the code to join, and its process."""
+
+    port: int
+    code: str
+    pid: int
+
+
+@contextmanager
+def class_server() -> Iterator[ClassServer]:
+    """Serve a class in a process of its own, and end it with all its runs."""
+    with tempfile.TemporaryDirectory() as made:
+        (Path(made) / "demo.yaml").write_text(SHEET, encoding="utf-8")
+        argv = [sys.executable, "-c", SERVER, made]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(argv, cwd=ROOT, **pipes)  # type: ignore[call-overload]
+        try:
+            port, code = process.stdout.readline().split()
+            yield ClassServer(int(port), code.decode(), process.pid)
+        finally:
+            process.communicate()
+
+
 def class_of_30() -> tuple[float, float, float, float, float]:
     """Return figures of a class: the 99th percentile of how late a page shows a sample, in ms; the
     same for answers to be saved; the number of requests that were lost; the largest memory (PSS) of
@@ -115,53 +154,59 @@ def class_of_30() -> tuple[float, float, float, float, float]:
     A sample for the time t of a run is due t after the start of the run. The start is taken from
     the sample that was least late.
     """
-    with tempfile.TemporaryDirectory() as made:
-        (Path(made) / "demo.yaml").write_text(SHEET, encoding="utf-8")
-        argv = [sys.executable, "-c", SERVER, made]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        server = subprocess.Popen(argv, cwd=ROOT, **pipes)  # type: ignore[call-overload]
-        try:
-            port, code = server.stdout.readline().split()
-            return _measured(int(port), code.decode(), server.pid)
-        finally:
-            server.communicate()
+    with class_server() as server:
+        seats = [Seat(server.port, f"student {n}") for n in range(SEATS)]
+        began = time.perf_counter()
+        for seat in seats:
+            seat.begin(server.code)
+        wait_for_runs(seats, time.sleep)
+        all_run_s = time.perf_counter() - began
+        found = answered(server.pid, seats, EACH_ANSWERS_S / SEATS)
+        late_ms = [each for seat in seats for each in seat.late_ms(found.first, found.last)]
+        lost = float(sum(seat.lost for seat in seats))
+    return p99(late_ms), p99(found.asked_ms), lost, found.pss_mib, all_run_s
 
 
-def _measured(port: int, code: str, pid: int) -> tuple[float, float, float, float, float]:
-    seats = [Seat(port, f"student {n}") for n in range(SEATS)]
+def wait_for_runs(seats: Sequence[Seat], wait_s: Callable[[float], object]) -> None:
+    """Wait until the run of each seat has begun. `wait_s` waits for a time in s."""
     began = time.perf_counter()
-    for seat in seats:
-        seat.begin(code)
     while not all(seat.arrived for seat in seats):
         if time.perf_counter() - began > ALL_RUN_WITHIN_S:
             waiting = sum(not seat.arrived for seat in seats)
             raise LabError(f"bench: after {ALL_RUN_WITHIN_S:g} s, {waiting} runs still wait")
-        time.sleep(0.2)
-    all_run_s = time.perf_counter() - began
+        wait_s(0.2)
+
+
+@dataclass
+class Answered:
+    """Hold what was measured while seats answered from `first` to `last`, times of the performance
+    counter: how long each answer took in ms, and the largest memory (PSS) in MiB."""
+
+    first: float
+    last: float
+    asked_ms: list[float]
+    pss_mib: float
+
+
+def answered(pid: int, seats: Sequence[Seat], pause_s: float) -> Answered:
+    """Let seats answer in turn for `MEASURED_S`, with a pause of `pause_s` after each answer.
+
+    `pid` is the server, whose memory is measured together with that of its runs.
+    """
     first, pss = time.perf_counter(), 0.0
     before = [len(seat.asked_s) for seat in seats]
     while time.perf_counter() - first < MEASURED_S:
         for seat in seats:
             seat.post("worksheets/demo/answers/words", {"value": f"{time.time()}"})
-            time.sleep(EACH_ANSWERS_S / SEATS)
+            time.sleep(pause_s)
         pss = max(pss, sum(map(_pss_mib, _family(pid))))
-    last = time.perf_counter()
-    late_ms = [each for seat in seats for each in _late_ms(seat, first, last)]
-    asked = [each for n, seat in zip(before, seats, strict=True) for each in seat.asked_s[n:]]
-    return (
-        quantiles(late_ms, n=100)[98],
-        quantiles(asked, n=100)[98] * 1000,
-        float(sum(seat.lost for seat in seats)),
-        pss,
-        all_run_s,
-    )
+    asked_s = [each for n, seat in zip(before, seats, strict=True) for each in seat.asked_s[n:]]
+    return Answered(first, time.perf_counter(), [1000 * each for each in asked_s], pss)
 
 
-def _late_ms(seat: Seat, first: float, last: float) -> list[float]:
-    """Return by how many ms the samples that arrived between `first` and `last` were late."""
-    arrived = list(seat.arrived)
-    start = min(at - t for t, at in arrived)
-    return [(at - t - start) * 1000 for t, at in arrived if first <= at <= last]
+def p99(values: Sequence[float]) -> float:
+    """Return the 99th percentile of at least two values."""
+    return quantiles(values, n=100)[98]
 
 
 def _family(pid: int) -> list[int]:

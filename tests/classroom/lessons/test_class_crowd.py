@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import ExitStack
 
 import pytest
-from chromium import chromium
+from chromium import chromiums
 from class_browser import (
     join,
     new_page,
@@ -21,7 +20,6 @@ from class_lesson import POINTS, hold, room_of
 
 from dashboard.classroom import create_app
 from lab.classroom.room import Room
-from lab.evaluation.bench.browser import ARGUMENTS, program
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole, pytest.mark.long]
 
@@ -80,26 +78,19 @@ def test_ten_browsers_and_twenty_clients_at_once(class_folder, faults):
         seat = room.state.seat_of_person(name).id
         return room.read(f"{seat}-small-both-1").result["throughput_mbps"] + 4321
 
-    with served(app) as address, ExitStack() as stack:
+    with served(app) as address, chromiums(BROWSERS) as browsers:
         for each, _ in people:
             each.host = address.removeprefix("http://")
         crowd = threading.Thread(target=lambda: stuck.extend(hold(address, code, people)))
-        found = stack.enter_context(chromium())
-        others = [
-            found.browser_type.launch(executable_path=program(), args=list(ARGUMENTS))
-            for _ in names[1:]
-        ]
         began = time.monotonic()
         crowd.start()
-        pages = [new_page(each, faults) for each in (found, *others)]
+        pages = [new_page(each, faults) for each in browsers]
         in_turns(
             student(page, address, code, name, measured)
             for page, name in zip(pages, names, strict=True)
         )
         crowd.join()
         print(f"{BROWSERS} browsers and {CLIENTS} clients: {time.monotonic() - began:.0f} s")
-        for each in others:
-            each.close()
     assert stuck == []
     client, _ = grade_texts(app)
     in_browsers = [(name, str(WORKED + 2)) for name in names]
