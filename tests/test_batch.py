@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from test_cli import lab, start  # noqa: F401 - a fixture
+from command_line import lab, start  # noqa: F401 - a fixture
 
 ARGUMENTS = [
     "run",

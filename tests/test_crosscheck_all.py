@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_cli import lab  # noqa: F401 - a fixture
+from command_line import lab  # noqa: F401 - a fixture
 
 from lab.errors import RequestError
 from lab.evaluation import crosscheck_all

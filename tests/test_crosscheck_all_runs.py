@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from test_cli import lab  # noqa: F401 - a fixture
+from command_line import lab  # noqa: F401 - a fixture
 from test_crosscheck_all import cells
 
 from lab.batch import jobs

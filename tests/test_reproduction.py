@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from test_cli import lab  # noqa: F401 - a fixture
+from command_line import lab  # noqa: F401 - a fixture
 
 from lab.evaluation.reproduction import (
     PAPERS,

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from test_cli import lab  # noqa: F401 - a fixture
+from command_line import lab  # noqa: F401 - a fixture
 
 from lab.cli.terminal import Terminal
 from lab.evaluation.bar_chart import Bars, svg

@@ -2,136 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import struct
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+from bridge_world import DPID, PORTS, SERVER, USER, World, tcp
 
-from controller import plan
 from controller.paths import Flow
 from controller.pox_ext import forwarding, frames
-from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import ACK, SYN
-from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.router import Router
-
-DPID = {"s1": 1, "up": 2, "low": 3, "ap": 4}
-PORTS = {
-    "s1": ["s1-up", "s1-low", "s1-host"],
-    "up": ["up-s1", "up-ap"],
-    "low": ["low-s1", "low-ap"],
-    "ap": ["ap-up", "ap-low", "ap-host"],
-}
-LINKS = [("s1", "up"), ("s1", "low"), ("up", "ap"), ("low", "ap")]
-SERVER, USER = ("10.0.0.1", "02:00:00:00:00:01"), ("10.1.0.1", "02:00:00:00:00:02")
-
-
-class Bridge:
-    """Record flow-mods as (command, priority) and packets as (data, port)."""
-
-    def __init__(self, ports: list[str], answer: Callable[[int], None]) -> None:
-        self.answer, self.slow, self.barriers = answer, False, []
-        self.ports = {
-            number: SimpleNamespace(name=name, port_no=number)
-            for number, name in enumerate(ports, 1)
-        }
-        self.entries: list[tuple[int, int]] = []
-        self.xids: list[int] = []  # of all messages
-        self.packets: list[tuple[bytes, int]] = []
-
-    def send(self, message: bytes) -> None:
-        self.xids.append(struct.unpack_from("!L", message, 4)[0])
-        if message[1] == 18:
-            self.barriers.append(struct.unpack_from("!L", message, 4)[0])
-            if not self.slow:
-                self.pass_barriers()
-        elif message[1] == 13:
-            (size,) = struct.unpack_from("!H", message, 14)
-            (port,) = struct.unpack_from("!H", message, 16 + size - 4)
-            self.packets.append((message[16 + size :], port))
-        elif struct.unpack_from("!L", message, 12)[0] == 13:
-            _, command, _, _, priority = struct.unpack_from("!QHHHH", message, 16)
-            self.entries.append((command & 0xFF, priority))
-
-    def pass_barriers(self) -> None:
-        while self.barriers:
-            self.answer(self.barriers.pop(0))
-
-
-class World:
-    """Four bridges in a square, a server and a user."""
-
-    def __init__(self, **known: bool) -> None:
-        self.bridges = {name: Bridge(ports, self.answered) for name, ports in PORTS.items()}
-        hosts = {
-            name: [
-                {
-                    "name": "eth",
-                    "switch": switch,
-                    "port": f"{switch}-host",
-                    "address": address,
-                    "mac": mac if known.get(name, True) else None,
-                }
-            ]
-            for name, switch, (address, mac) in (("srv1", "s1", SERVER), ("ue1", "ap", USER))
-        }
-        trunks = [
-            {"link": a + b, "a": a, "a_port": f"{a}-{b}", "b": b, "b_port": f"{b}-{a}"}
-            for a, b in LINKS
-        ]
-        network = plan.read(
-            json.dumps(
-                {
-                    "switches": {name: {"dpid": dpid} for name, dpid in DPID.items()},
-                    "hosts": hosts,
-                    "trunks": trunks,
-                }
-            )
-        )
-        self.seen: list[frames.Ip] = []
-        self.warnings: list[str] = []
-        nexus = SimpleNamespace(
-            addListeners=lambda _: None,
-            getConnection=lambda dpid: self.bridges[{v: k for k, v in DPID.items()}[dpid]],
-        )
-        places = Hosts(network)
-        self.forwarding = Forwarding(
-            nexus,
-            network,
-            places,
-            Router(network, places),
-            self.seen.append,
-            lambda *_: None,
-            warn=self.warnings.append,
-        )
-
-    def answered(self, xid: int) -> None:
-        self.forwarding._handle_BarrierIn(SimpleNamespace(xid=xid))
-
-    def comes(self, switch: str, port: str, data: bytes) -> None:
-        self.forwarding._handle_PacketIn(
-            SimpleNamespace(dpid=DPID[switch], port=PORTS[switch].index(port) + 1, data=data)
-        )
-
-    def refuses(self, switch: str, xid: int, error: int, code: int) -> None:
-        ofp = SimpleNamespace(type=error, code=code)
-        self.forwarding._handle_ErrorIn(SimpleNamespace(dpid=DPID[switch], xid=xid, ofp=ofp))
-
-    @property
-    def entries(self) -> dict[str, int]:
-        return {
-            name: len(bridge.entries) for name, bridge in self.bridges.items() if bridge.entries
-        }
-
-
-def tcp(flags: int, port: int = 40000) -> bytes:
-    segment = struct.pack("!HHLLBBHHH", port, 5001, 0, 0, 0x50, flags, 0, 0, 0)
-    ip = struct.pack(
-        "!BBHHHBBH4s4s", 0x45, 0, 40, 0, 0, 64, 6, 0, bytes([10, 1, 0, 1]), bytes([10, 0, 0, 1])
-    )
-    return frames.mac_bytes(SERVER[1]) + frames.mac_bytes(USER[1]) + b"\x08\x00" + ip + segment
 
 
 def test_a_refused_entry_is_a_warning_that_names_switch_and_flow():

@@ -11,8 +11,6 @@ import zipfile
 import pytest
 from conftest import until
 
-from dashboard.pages import with_code
-
 
 def test_scenarios_and_strategies_have_what_the_form_shows(client):
     found = {row["name"]: row for row in client.get("/api/scenarios").json}
@@ -261,50 +259,8 @@ def test_every_address_is_described(client, app):
     assert "StartRequest" in json.dumps(described["/api/runs"]["post"])
 
 
-def test_pages_answer(client):
-    for path in (
-        "/",
-        "/runs",
-        "/runs/plain",
-        "/scenarios/testbed_wifi_lte",
-        "/compare?runs=plain,metered",
-        "/healthz",
-    ):
-        assert client.get(path).status_code == 200, path
-    assert client.get("/runs/nope").status_code == 404
-    assert "<h1>404</h1>" in client.get("/nowhere").text
-
-
 def test_a_run_started_in_a_terminal_is_listed(client, runs, finished_runs):
     import shutil
 
     shutil.copytree(finished_runs / "plain", runs / "later")
     assert "later" in {row["id"] for row in client.get("/api/runs").json}
-
-
-def test_the_start_page_draws_the_network_and_describes_it(client):
-    page = client.get("/scenarios/fat_tree").text
-    drawn = page.partition('id="drawing">')[2].partition("</div>")[0]
-    assert drawn.startswith("<svg")
-    assert all(f'data-id="{name}"' in drawn for name in ("srv8", "c4", "e4x2", "ue8", "access8"))
-    assert "<p>A fat tree with servers in the first half of the pods" in page
-    assert "<p>Each host has one interface" in page
-    assert "<pre" not in page
-
-
-def test_the_start_page_marks_strategies_that_do_not_fit(client):
-    def unfit(name):
-        about = (
-            client.get(f"/scenarios/{name}")
-            .text.partition('id="about">')[2]
-            .partition("</script>")[0]
-        )
-        return [row["name"] for row in json.loads(about)["strategies"] if row["unfit"]]
-
-    assert unfit("fifteen_paths") == ["meter_throttling", "meter_throttling/improved"]
-    assert unfit("testbed_wifi_lte") == []
-
-
-def test_text_between_backticks_is_code_and_everything_else_is_escaped(client):
-    assert "<code>--strategy none</code>" in client.get("/scenarios/fifteen_paths").text
-    assert with_code("`a` < b") == "<code>a</code> &lt; b"

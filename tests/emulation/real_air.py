@@ -26,6 +26,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from emulation.processor_times import busy_s_by_program, idle_s
 from emulation.small_network import NoLedger
 
 from lab.engines.mininet.kernel import shaping
@@ -209,11 +210,11 @@ class RealAir:
         for name in names:
             self.programs.send(name, do="go", id=f"{scene}-{name}")
         time.sleep(WARM_UP_S)
-        before, idle, began = self._received(scene, names), _idle(), time.monotonic()
-        counters, ticks, lost = self._counters(), _ticks(), self._lost()
+        before, idle, began = self._received(scene, names), idle_s(), time.monotonic()
+        counters, ticks, lost = self._counters(), busy_s_by_program(), self._lost()
         time.sleep(MEASURED_S)
         after, took_s = self._received(scene, names), time.monotonic() - began
-        idle_share = (_idle() - idle) / took_s
+        idle_share = (idle_s() - idle) / took_s
         dump = self.run("ap", "iw dev ap-wlan1 station dump")
         senders = self.run("server", "ss -tin state established")
         for name in names:
@@ -232,7 +233,7 @@ class RealAir:
             },
             "busy_s": {
                 k: round(v - ticks.get(k, 0), 1)
-                for k, v in _ticks().items()
+                for k, v in busy_s_by_program().items()
                 if v - ticks.get(k, 0) > 0.5
             },
             "senders": re.findall(
@@ -263,30 +264,6 @@ class RealAir:
             k: [int(n) for n in re.findall(rf"{k}:\s*(\d+)", dump)]
             for k in ("tx packets", "tx retries", "tx failed", "rx packets")
         }
-
-
-def _ticks() -> dict[str, float]:
-    """Return the CPU time in s by program."""
-    found: dict[str, float] = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, rest = status.read_text().split("(", 1)[1].rsplit(")", 1)
-        except OSError:
-            continue
-        fields = rest.split()
-        found[name] = found.get(name, 0) + (int(fields[11]) + int(fields[12])) / 100
-    cpu = Path("/proc/stat").read_text().split("\n")[0].split()
-    return found | {"softirq": int(cpu[7]) / 100, "irq": int(cpu[6]) / 100}
-
-
-def _idle() -> float:
-    """Return the idle time in s since the start, as a mean over the processors."""
-    lines = [
-        line.split()
-        for line in Path("/proc/stat").read_text().splitlines()
-        if re.match(r"cpu\d", line)
-    ]
-    return sum(int(line[4]) for line in lines) / 100 / len(lines)
 
 
 def main(turns: int, out: Path) -> None:
