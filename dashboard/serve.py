@@ -47,22 +47,30 @@ def listen(port: int | None) -> socket.socket:
     Raise `MachineLacks` if the port is taken, or if none of the tried ports is free.
     """
     for each in [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS):
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            sock.bind((HOST, each))
-            sock.listen(1024)
+            return listen_on(socket.AF_INET, (HOST, each))
         except OSError as error:
-            sock.close()
             if port:
                 raise MachineLacks(
                     f"listen on port {port}: {error.strerror}. Choose another with --port"
                 ) from error
-            continue
-        return sock
     raise MachineLacks(
         f"listen on a port from {FIRST_PORT} on: {PORTS} ports are taken. Choose one with --port"
     )
+
+
+def listen_on(family: int, address: Any) -> socket.socket:
+    """Return a socket of an address family that listens on `address`. Raise `OSError` if it cannot
+    have this address."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(1024)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def key(path: Path) -> str:
@@ -98,6 +106,14 @@ def server(app: Flask, sock: socket.socket, threads: int = THREADS, scheme: str 
         ident=None,
         clear_untrusted_proxy_headers=True,
     )
+
+
+def run_until_signal(waitress: Any) -> None:
+    """Run a Waitress server in a thread. From now on, Ctrl-C and SIGTERM raise `KeyboardInterrupt`
+    in the main thread."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # a background shell may ignore SIGINT
+        signal.signal(number, _interrupt)
+    threading.Thread(target=waitress.run, name="serve", daemon=True).start()
 
 
 def serve(
@@ -138,9 +154,7 @@ def serve(
     )
     launcher: Launcher = app.extensions["launcher"]
     waitress = server(app, sock)
-    for number in (signal.SIGINT, signal.SIGTERM):  # a background shell may ignore SIGINT
-        signal.signal(number, _interrupt)
-    threading.Thread(target=waitress.run, name="serve", daemon=True).start()
+    run_until_signal(waitress)
     try:
         page = _demo(launcher) if demo else "/"
         url = f"{address}{page}?token={ticket}"

@@ -23,7 +23,7 @@ from lab.cli.audit import audit
 from lab.cli.classroom import classroom
 from lab.cli.export_script import export_script
 from lab.cli.grade import grade
-from lab.cli.own_files import with_option
+from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
 from lab.errors import LabError
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.run.recorder import RUNS
@@ -202,14 +202,7 @@ def bench(ctx: click.Context, only: str | None) -> None:
 @click.option("--port", type=click.IntRange(1, 65535), help="Default: 8080, or the next free port.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--no-demo", is_flag=True, help="Do not start the demo run.")
-@click.option(
-    "--with",
-    "extension_folders",
-    multiple=True,
-    type=click.Path(exists=True),
-    metavar="PATH",
-    help="Add strategies, topologies, congestion controls and scenarios from a folder or file.",
-)
+@forwarded_with_option
 @click.pass_context
 def up(
     ctx: click.Context,
@@ -226,7 +219,7 @@ def up(
         *(["--port", str(port)] if port else []),
         *["--no-browser"] * no_browser,
         *["--no-demo"] * no_demo,
-        *(word for folder in extension_folders for word in ("--with", folder)),
+        *with_arguments(extension_folders),
     ]
     argv = [sys.executable, "-m", "dashboard", *flags]
     sys.stdout.flush()

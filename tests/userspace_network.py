@@ -208,9 +208,10 @@ class Network(Hosts):
     # --- messages
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
-        """The lines of one kind in decisions.jsonl."""
+        """The lines of one kind in decisions.jsonl; the last one counts when it is whole."""
         path = self.run / "decisions.jsonl"
-        read = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+        read = [json.loads(line) for line in whole.splitlines()]
         return [line for line in read if line["kind"] == kind]
 
     def tell(self, seq: int, kind: str, value: Any) -> None:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
@@ -25,7 +24,7 @@ from filelock import FileLock, Timeout
 
 from dashboard.classroom import create_app, instructor_api
 from dashboard.classroom.tls import TlsDoor, context
-from dashboard.serve import FIRST_PORT, PORTS, server
+from dashboard.serve import FIRST_PORT, PORTS, listen_on, run_until_signal, server
 from lab import extensions
 from lab.classroom import folder, roster
 from lab.classroom.folder import CLASSES, ClassFolder
@@ -69,22 +68,16 @@ def listen(host: str, port: int | None) -> socket.socket:
         )
     for each in [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS):
         try:
-            family, kind, _, _, address = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0]
+            family, _, _, _, address = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0]
         except OSError as error:
             raise RequestError(f"--host {host}: {error.strerror or error}") from error
-        sock = socket.socket(family, kind)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            sock.bind(address)
-            sock.listen(1024)
+            return listen_on(family, address)
         except OSError as error:
-            sock.close()
             if port or error.errno != errno.EADDRINUSE:
                 raise MachineLacks(
                     f"listen on {host}, port {each}: {error.strerror}{own_address_hint()}"
                 ) from error
-            continue
-        return sock
     raise MachineLacks(f"listen on {host}: {PORTS} ports are taken. Choose one with --port")
 
 
@@ -157,9 +150,7 @@ def _serve(
         sock = inner
     app = create_app(room, config)
     waitress = server(app, sock, THREADS, "https" if settings else "http")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    threading.Thread(target=waitress.run, name="serve", daemon=True).start()
+    run_until_signal(waitress)
     conductor = app.extensions["conductor"]
     conductor.start()
     if door:
@@ -219,10 +210,6 @@ def _end() -> None:
     main = threading.main_thread().ident
     assert main is not None
     signal.pthread_kill(main, signal.SIGTERM)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def main(argv: Sequence[str]) -> None:

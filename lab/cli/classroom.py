@@ -11,6 +11,7 @@ import click
 from filelock import FileLock, Timeout
 
 from lab.classroom import folder
+from lab.cli.own_files import forwarded_with_option, with_arguments
 from lab.errors import RequestError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -45,15 +46,15 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Simulated seconds per real second of the students' runs. Default: 1.",
 )
 @click.option("--vm", is_flag=True, help="Run emulations inside a virtual machine; needs no root.")
-@click.option(
-    "--with",
-    multiple=True,
-    type=click.Path(exists=True),
-    metavar="PATH",
-    help="Add strategies, topologies, congestion controls and scenarios from a folder or file.",
-)
+@forwarded_with_option
 @click.pass_context
-def classroom(ctx: click.Context, /, vm: bool, **options: str | int | Path | None) -> None:
+def classroom(
+    ctx: click.Context,
+    /,
+    vm: bool,
+    extension_folders: tuple[str, ...],
+    **options: str | int | Path | None,
+) -> None:
     """Serve a class: students work on worksheets in their browsers.
 
     Print the link and the code for students, and the instructor's own link. Ctrl-C ends the server;
@@ -63,6 +64,7 @@ def classroom(ctx: click.Context, /, vm: bool, **options: str | int | Path | Non
         return
     options["name"] = options["name"] or f"{date.today():%Y-%m-%d}"
     argv = [sys.executable, "-m", "dashboard.classroom", *["--vm"] * vm]
+    argv += with_arguments(extension_folders)
     for name, value in options.items():
         for each in value if isinstance(value, tuple) else [value]:
             argv += [] if each is None else [f"--{name}", str(each)]

@@ -1,10 +1,12 @@
-"""Define the option `--with`, which registers the user's own files before a command runs.
+"""Define the option `--with`, which registers the user's own files before a command runs, or passes
+them on to a server.
 
 Such a file defines a strategy, a topology, a congestion control or a scenario.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -18,6 +20,7 @@ def _register(_: click.Context, __: click.Parameter, paths: tuple[Path, ...]) ->
         extensions.add(path)
 
 
+WITH_HELP = "Add strategies, topologies, congestion controls and scenarios from a folder or file."
 with_option = click.option(
     "--with",
     multiple=True,
@@ -26,5 +29,18 @@ with_option = click.option(
     callback=_register,
     expose_value=False,
     is_eager=True,
-    help="Add strategies, topologies, congestion controls and scenarios from a folder or file.",
+    help=WITH_HELP,
 )
+forwarded_with_option = click.option(  # for a command that becomes the program of a server
+    "--with",
+    "extension_folders",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help=WITH_HELP,
+)
+
+
+def with_arguments(paths: Sequence[str]) -> list[str]:
+    """Return the paths of a `forwarded_with_option` as arguments for the server."""
+    return [word for path in paths for word in ("--with", path)]

@@ -20,6 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lab.errors import RequestError, unknown
+from lab.evaluation import agreement
 from lab.evaluation.studies import STUDIES, Case, Measured, Metric, Study
 from lab.results.statistics import mean
 from lab.results.tables import markdown_table
@@ -116,7 +117,7 @@ def _table(study: Study, found: Found) -> str:
         cells = [_values(found, engine, case, metric) for engine in study.engines]
         difference = _difference(*cells)
         goal = [_verdict(metric, difference)] if has_goals else []
-        shown = [*map(_shown, cells), _signed(difference), *goal]
+        shown = [*map(agreement.shown, cells), _signed(difference), *goal]
         rows.append([case.name, metric.title, *shown, metric.witness])
     compared = " against ".join(reversed(study.engines))
     goal = ["goal"] if has_goals else []
@@ -166,13 +167,6 @@ def _ratios(study: Study, found: Found) -> str:
 def _values(found: Found, engine: str, case: Case, metric: Metric) -> list[float]:
     values = (metric.of(each) for each in evidence(found[engine, case.name]))
     return [value for value in values if value is not None]
-
-
-def _shown(values: Sequence[float]) -> str:
-    if not values:
-        return "-"
-    spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
-    return f"{mean(values):.2f}{spread}"
 
 
 def _difference(emulated: Sequence[float], simulated: Sequence[float]) -> float | None:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from controller.units import bps_from_mbps, ns_from_ms
 from lab.topologies import fat_tree, wifi_lte
+from lab.topologies.checks import check_names
 from lab.topologies.parallel_paths import Delay, Rate
 from lab.topologies.topology import Link, Node, Topology
 
@@ -29,10 +30,7 @@ class Params(wifi_lte.Params):
 
     @model_validator(mode="after")
     def names_differ(self) -> Params:
-        names = [*(user.id for user in self.users), *self.wired]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two users are called '{name}': give each a name of its own")
+        check_names([*(user.id for user in self.users), *self.wired])
         return self
 
 

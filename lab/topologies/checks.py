@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lab.errors import RequestError, unknown
 from lab.topologies.topology import Topology
@@ -17,6 +17,13 @@ def check(topology: Topology) -> Topology:
         for problem in find(topology):
             raise RequestError(f"topology {topology.name}: {problem}")
     return topology
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise `ValueError` if two users have the same name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two users are called '{name}': give each a name of its own")
 
 
 def _nodes(topology: Topology) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from lab.topologies.checks import check_names
 from lab.topologies.parallel_paths import Path, link
 from lab.topologies.topology import Link, Node, Topology
 
@@ -29,10 +30,7 @@ class Params(Path):
 
     @model_validator(mode="after")
     def names_differ(self) -> Params:
-        names = [user.id for user in self.users]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two users are called '{name}': give each a name of its own")
+        check_names([user.id for user in self.users])
         return self
 
 
