@@ -220,9 +220,8 @@ def test_the_errors_that_the_readme_explains_are_printed():
     """Check each text of the first column, but for `ping`'s, against the texts of our programs."""
     section = (ROOT / "README.md").read_text().split("## If something goes wrong")[1]
     quoted = re.findall(r"^\| `([^`]+)`", section.split("\n## ")[0], re.MULTILINE)
-    parts = [
-        part.strip(" :") for text in quoted for part in re.split(r"\.\.\.|\bN\b|\bRUN\b", text)
-    ]
+    gaps = r"\.\.\.|\bN\b|\bRUN\b|(?<=TCP) "
+    parts = [part.strip(" :") for text in quoted for part in re.split(gaps, text)]
     texts = [
         node.value
         for path in (ROOT / "lab").rglob("*.py")

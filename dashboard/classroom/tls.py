@@ -65,10 +65,10 @@ class TlsDoor(threading.Thread):
     def close(self) -> None:
         """Pass on what the server has sent, then end all connections and the thread."""
         self._ready.wait()
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
+        asyncio.run_coroutine_threadsafe(self._finish(), self._loop)
         self.join()
 
-    async def _stop(self) -> None:
+    async def _finish(self) -> None:
         for _ in range(LAST_ROUNDS):
             await asyncio.sleep(0)
         self._loop.stop()

@@ -135,9 +135,9 @@ def class_with_browsers() -> tuple[float, float, float, float, float]:
         all_run_s = time.perf_counter() - began
         found = _all_answer(server.pid, clients, students)
         late_ms = [ms for each in students for ms in each.late_ms(found.first, found.last)]
-        lost = float(sum(each.lost for each in [*clients, *students]))
+        lost = sum(each.lost for each in clients) + sum(each.lost for each in students)
     asked_ms = [ms for each in students for ms in each.answer_ms]
-    return p99(late_ms), p99(asked_ms), lost, found.pss_mib, all_run_s
+    return p99(late_ms), p99(asked_ms), float(lost), found.pss_mib, all_run_s
 
 
 def _student(browser: Browser, port: int, n: int) -> Student:
