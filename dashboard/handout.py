@@ -16,8 +16,9 @@ from markupsafe import Markup
 from dashboard import markdown, network_api
 from lab.errors import show
 from lab.scenario import loading as scenarios
+from lab.worksheets import wording
 from lab.worksheets.planning import variants
-from lab.worksheets.schema import Choosing, Predict, Question, Run, Step, Worksheet
+from lab.worksheets.schema import Check, Choosing, Predict, Question, Run, Step, Worksheet
 
 ROOT = Path(__file__).resolve().parents[1]
 ITS_OWN = "one value for each seat"  # stands for a variant
@@ -56,7 +57,7 @@ def _step(step: Step, worksheet: Worksheet) -> dict[str, Any]:
                 "unit": predict.number.unit if predict.number else "",
                 "curve": curve
                 and {
-                    "path": curve.path,
+                    "label": wording.curve(curve.path).words,
                     "unit": curve.unit,
                     "maximum": curve.maximum,
                     "duration_s": worksheet.runs[curve.run].duration_s,
@@ -73,15 +74,17 @@ def _step(step: Step, worksheet: Worksheet) -> dict[str, Any]:
                 "unit": question.number.unit if question.number else "",
                 "text": question.text,
             }
-        case check:
-            return {"kind": "check", "points": check.points if check else 0}
+        case Check() as check:
+            return {"kind": "check", "ask": check.ask, "points": check.points}
+    raise AssertionError("a step is a text or has a task")
 
 
 def _run(run: Run) -> dict[str, Any]:
     return {
         "title": scenarios.load(run.scenario).title,
-        "given": {key: _given(value) for key, value in run.settings.items()},
-        "choose": {key: allowed(bounds) for key, bounds in run.choose.items()},
+        "given": [(key, wording.setting(key), _given(of)) for key, of in run.settings.items()],
+        "choose": [(key, wording.setting(key), allowed(of)) for key, of in run.choose.items()],
+        "flips": [(key, wording.setting(key)) for key in run.flips],
     }
 
 
@@ -92,6 +95,8 @@ def _given(value: Any) -> str:
 
 
 def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return value if isinstance(value, str) else show(value)
 
 

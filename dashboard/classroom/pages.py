@@ -22,6 +22,7 @@ from dashboard.pages import plotly as plotly_file
 from dashboard.pages import with_code
 from lab.classroom import grade_table, grades
 from lab.errors import unknown
+from lab.scenario.loading import load
 from lab.worksheets.schema import Run, Step, Worksheet
 
 pages = Blueprint("class_pages", __name__)
@@ -145,10 +146,10 @@ def text_html(step: Step) -> Markup:
 
 def large_steps(name: str, worksheet: Worksheet) -> list[dict[str, Any]]:
     """Return what a projector shows when the instructor points at a step of a worksheet: what is
-    asked, and for a check the number of the step only."""
+    asked, and for a run its title."""
     rows = []
     for n, task in enumerate(worksheet.tasks, 1):
-        asked = f"Run {task.scenario}" if isinstance(task, Run) else getattr(task, "ask", "Check")
+        asked = f"Run: {load(task.scenario).title}" if isinstance(task, Run) else task.ask
         html = Markup("<h1>{}</h1>").format(asked)
         if choice := getattr(task, "choice", None):
             items = Markup("").join(Markup("<li>{}</li>").format(each) for each in choice)

@@ -2,6 +2,7 @@
 // them, and what may be changed. The charts are those of the run's own page.
 import { api, element, number, toast } from "./app.js";
 import { Charts } from "./charts.js";
+import { RunLog } from "./class_log.js";
 import { controls, refill } from "./controls.js";
 import { Stream } from "./stream.js";
 
@@ -22,9 +23,10 @@ export class LiveRun {
     this.more = element("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.toggle() }, "All charts");
     this.targets = element("div", { class: "targets", hidden: true });
     this.changes = element("ol", { class: "changes" });
+    this.log = new RunLog(() => !this.run.state.over);
     this.charts_ = element("div", { class: "charts" });
     this.head = element("p", { class: "spread run-head" }, this.clock, element("span", {}, this.more, this.stopButton));
-    box.replaceChildren(this.progress, this.head, this.targets, this.charts_, this.changes);
+    box.replaceChildren(this.progress, this.head, this.targets, this.charts_, this.changes, this.log.node);
     this.charts = new Charts(this.charts_);
     document.addEventListener("visibilitychange", () => this.visible());
     document.addEventListener("shortcut", ({ detail: event }) => {
@@ -98,8 +100,7 @@ export class LiveRun {
     this.figures = found.figures;
     this.charts.marks = [];
     this.charts.ticks = [];
-    this.known = new Set();
-    this.marks = 0;
+    this.log.clear();
     this.changes.replaceChildren();
     this.onLoad?.(found);
     for (const event of found.events) this.event(event, true);
@@ -141,9 +142,7 @@ export class LiveRun {
   }
 
   event(event, old = false) {
-    if (this.known.has(event.n)) return;
-    this.known.add(event.n);
-    if (event.mark === "line") event.number = ++this.marks;
+    if (!this.log.add(event)) return;
     this.charts.mark(event);
     this.onEvent?.(event);
     if (event.kind !== "flip") return;

@@ -15,7 +15,7 @@ export class CurvePad {
       element("label", {}, element("span", {}, `${+t.toFixed(2)} s`), this.inputs[n]),
     );
     this.clear = element("button", { type: "button", class: "quiet", onclick: () => this.edit(null) }, "Clear");
-    this.help = element("p", { class: "help" }, `Draw from left to right: ${this.path}${this.unit ? ` in ${this.unit}` : ""}. `, this.clear);
+    this.help = element("p", { class: "help" }, `Draw from left to right: ${this.label}${this.unit ? ` in ${this.unit}` : ""}. `, this.clear);
     this.node = element(
       "div",
       { class: "curve", role: "group", "aria-labelledby": `ask-${step.id}` },

@@ -110,7 +110,7 @@ async function showDetail(seat, sheet, step) {
     ["tries", task.tries],
     ["points", task.given_points === null || task.given_points === undefined ? null : `${task.given_points} of ${task.points}`],
     ["problem", task.problem],
-    ...(task.figures ?? []).map((each) => [each.text, +each.value.toPrecision(4)]),
+    ...(task.figures ?? []).map((each) => [each.label, `${+each.value.toPrecision(4)} ${each.unit}`]),
     ...(task.runs ?? []).map((each) => [each.status, element("a", { href: `/class/runs/${each.id}` }, each.id)]),
   ].filter(([, value]) => value !== null && value !== undefined && value !== "");
   $("detail-body").replaceChildren(

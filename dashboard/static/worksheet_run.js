@@ -11,7 +11,7 @@ export class RunStep {
     this.step = step;
     this.frame = frame(step, n);
     this.node = this.frame.node;
-    this.fields = Object.entries(step.choose).map(([key, bounds]) => choice(step.id, key, bounds));
+    this.fields = Object.entries(step.choose).map(([key, bounds]) => choice(step.id, key, bounds, step.labels[key]));
     this.button = element("button", { type: "button", class: "primary", onclick: () => this.start() });
     this.note = element("p", { class: "note", role: "status" });
     this.runs = element("select", { "aria-label": "Which of the runs is shown", onchange: () => this.pick(this.runs.value) });
@@ -80,7 +80,7 @@ export class RunStep {
   showRuns() {
     const { runs } = this.step;
     this.runs.hidden = runs.length < 2;
-    const rows = runs.map((each, n) => [each.id, `Run ${n + 1}, ${STATUS[each.status]}${chosenWords(each.chosen)}`]);
+    const rows = runs.map((each, n) => [each.id, `Run ${n + 1}, ${STATUS[each.status]}${chosenWords(each.chosen, this.step.labels)}`]);
     const text = JSON.stringify(rows);
     if (this.rows !== text) {
       this.rows = text;
@@ -103,31 +103,34 @@ function words(step, run) {
   return run.status === "cut" ? "It was interrupted: the machine stopped. Run it again." : "";
 }
 
-const shownValue = (value) => (Array.isArray(value) && !value.length ? "none" : typeof value === "object" ? JSON.stringify(value) : String(value));
-const chosenWords = (chosen) => Object.entries(chosen).map(([key, value]) => `, ${key.split(".").at(-1)} ${shownValue(value)}`).join("");
+const shownValue = (value) => {
+  if (typeof value === "boolean") return value ? "on" : "off";
+  return Array.isArray(value) && !value.length ? "none" : typeof value === "object" ? JSON.stringify(value) : String(value);
+};
+const chosenWords = (chosen, labels) => Object.entries(chosen).map(([key, value]) => `, ${labels[key]} ${shownValue(value)}`).join("");
 
 function facts(step) {
   const rows = [
     ["lasts", `${step.duration_s} s`],
     step.strategy ? ["strategy", step.strategy] : null,
     step.engine === "mininet" ? ["engine", "the emulation: a real kernel"] : null,
-    ...Object.entries(step.given).map(([key, value]) => [key, shownValue(value)]),
-    step.flips.length ? ["you may change", step.flips.join(", ")] : null,
+    ...Object.entries(step.given).map(([key, value]) => [step.labels[key], shownValue(value), key]),
+    step.flips.length ? ["you may change", step.flips.map((key) => step.labels[key]).join(", "), step.flips.join(", ")] : null,
   ];
-  return element("ul", { class: "run-facts" }, ...rows.filter(Boolean).map(([key, value]) => element("li", {}, element("span", {}, key), " ", element("b", {}, value))));
+  return element("ul", { class: "run-facts" }, ...rows.filter(Boolean).map(([name, value, key]) => element("li", { title: key }, element("span", {}, name), " ", element("b", {}, value))));
 }
 
 // A field for a key that the student may choose, within the bounds of the worksheet.
-function choice(step, key, bounds) {
+function choice(step, key, bounds, label) {
   const id = `${step}-${key.replaceAll(".", "-")}`;
   const values = bounds.choices;
   const input = values
-    ? element("select", { id }, ...values.map((each, n) => element("option", { value: n }, String(each))))
+    ? element("select", { id }, ...values.map((each, n) => element("option", { value: n }, shownValue(each))))
     : element("input", { id, type: "number", step: "any", min: bounds.minimum, max: bounds.maximum, value: bounds.minimum });
   const help = values ? null : element("span", {}, `${bounds.minimum} to ${bounds.maximum}`);
   return {
     key,
-    node: element("div", { class: "field choose" }, element("label", { for: id }, key), element("div", { class: "unit-box" }, input, help)),
+    node: element("div", { class: "field choose" }, element("label", { for: id, title: key }, label), element("div", { class: "unit-box" }, input, help)),
     read: () => (values ? values[Number(input.value)] : input.valueAsNumber),
   };
 }

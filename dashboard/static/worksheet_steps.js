@@ -142,8 +142,12 @@ export class CheckStep {
     this.node = this.frame.node;
     this.button = element("button", { type: "button", class: "primary", onclick: () => this.check() });
     this.below = element("div", { class: "below", "aria-live": "polite" });
-    const of = step.run ? " The lab looks at your latest complete run of that step." : " The lab looks at your latest complete runs.";
-    this.frame.body.append(element("p", {}, "Do your runs show it?", of), element("p", { class: "actions" }, this.button), this.below);
+    this.frame.body.append(
+      element("p", { class: "ask", id: `ask-${step.id}` }, step.ask),
+      element("p", { class: "muted" }, looksAt(step.looks_at)),
+      element("p", { class: "actions" }, this.button),
+      this.below,
+    );
   }
 
   async check() {
@@ -169,6 +173,13 @@ export class CheckStep {
   }
 }
 
+// Which runs a check looks at, by the numbers of their steps.
+function looksAt(steps) {
+  if (!steps.length) return "";
+  if (steps.length === 1) return `The lab looks at the latest complete run of step ${steps[0]}.`;
+  return `The lab looks at the latest complete runs of steps ${steps.slice(0, -1).join(", ")} and ${steps.at(-1)}.`;
+}
+
 // Show the step as the server answered it (null: the server refused), then what else has changed.
 function showAnswered(card, found) {
   card.update(found?.step ?? card.step);
@@ -189,7 +200,7 @@ function outcome(step, isDraft, context) {
   if (step.figures?.length)
     parts.push(
       element("details", {}, element("summary", {}, "What was measured"),
-        element("ul", { class: "figures" }, ...step.figures.map((each) => element("li", {}, element("code", {}, each.text), ` = ${+each.value.toPrecision(4)}`)))),
+        element("ul", { class: "figures" }, ...step.figures.map((each) => element("li", { title: each.text }, `${each.label}: `, element("b", {}, `${+each.value.toPrecision(4)} ${each.unit}`))))),
     );
   return parts;
 }

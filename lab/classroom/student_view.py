@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +17,8 @@ from lab.classroom.lesson import Lesson, Place
 from lab.classroom.queue import Queue
 from lab.classroom.state import ClassRun, StepWork
 from lab.scenario.loading import load
-from lab.worksheets import planning
+from lab.worksheets import planning, wording
+from lab.worksheets.marking import runs_looked_at
 from lab.worksheets.schema import Check, Predict, Question, Run, Step, Task, Worksheet
 
 Doc = dict[str, Any]
@@ -154,12 +156,13 @@ def _predict(lesson: Lesson, at: Place, asked: Predict) -> Doc:
         doc["choice"] = list(asked.choice)
     elif asked.curve:
         duration_s = sheet.runs[asked.curve.run].duration_s
-        doc["curve"] = asked.curve.model_dump() | {"duration_s": duration_s}
+        words = wording.curve(asked.curve.path).words
+        doc["curve"] = asked.curve.model_dump() | {"duration_s": duration_s, "label": words}
     return doc | {"answer": lesson.step(at).answer, "sealed": lesson.sealed(at)}
 
 
 def _run_step(lesson: Lesson, queue: Queue, at: Place, step: Run) -> Doc:
-    variant = lesson.folder.variant_of(at.seat, at.worksheet)
+    given = planning.given(step, lesson.folder.variant_of(at.seat, at.worksheet))
     return {
         "kind": "run",
         "id": step.id,
@@ -169,9 +172,10 @@ def _run_step(lesson: Lesson, queue: Queue, at: Place, step: Run) -> Doc:
         "engine": step.engine,
         "duration_s": step.duration_s,
         "by": step.by,
-        "given": planning.given(step, variant),
+        "given": given,
         "choose": {key: _bounds(each.model_dump()) for key, each in step.choose.items()},
         "flips": list(step.flips),
+        "labels": {key: str(wording.setting(key)) for key in (*given, *step.choose, *step.flips)},
         "locked": lesson.locked(at.seat, at.worksheet, at.step),
         "runs": [run(queue, each) for each in lesson.runs_shown(at)],
     }
@@ -191,13 +195,16 @@ def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
     mark."""
     assert isinstance(asked, Question | Check)
     work, hidden = lesson.step(at), lesson.hidden(at.worksheet, now)
+    numbers = lesson.worksheet(at.worksheet).numbers
     doc: Doc = {"id": asked.id, "points": asked.points}
     if isinstance(asked, Check):
         doc |= {
             "kind": "check",
+            "ask": asked.ask,
             "run": asked.run,
-            "figures": [] if hidden else _figures(work),
-            "problem": work.problem,
+            "looks_at": sorted(numbers[run] for run in runs_looked_at(asked)),
+            "figures": [] if hidden else _figures(work, numbers),
+            "problem": _problem(work, asked, numbers),
         }
     else:
         doc |= {"kind": "question", "ask": asked.ask, "answer": work.answer, **_form(asked)}
@@ -213,11 +220,21 @@ def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
     }
 
 
-def _figures(work: StepWork) -> list[Doc]:
-    """Return the measured figures that a check looked at. Which events it looks for is shown
-    only when it is passed."""
+def _figures(work: StepWork, numbers: Mapping[str, int]) -> list[Doc]:
+    """Return the measured figures that a check looked at, in plain words too. Which events it looks
+    for is shown only when it is passed."""
     shown = work.figures if work.passed else (f for f in work.figures if not f.is_of_events)
-    return [each.model_dump() for each in shown]
+    labels = [(each, wording.figure(each.text, numbers)) for each in shown]
+    return [each.model_dump() | {"label": of.words, "unit": of.unit} for each, of in labels]
+
+
+def _problem(work: StepWork, asked: Check, numbers: Mapping[str, int]) -> str:
+    """Return why a check could not be evaluated; empty if it could. A run that was missing is named
+    by the number of its step."""
+    missing = sorted(numbers[run] for run in runs_looked_at(asked) - set(work.runs))
+    if work.problem and missing:
+        return f"step {missing[0]} has no complete run yet: make it first"
+    return work.problem
 
 
 def _form(asked: Question) -> Doc:

@@ -41,6 +41,12 @@ def check(file: str) -> None:
 @worksheet.command(name="try")
 @click.argument("name")
 @click.option("--seat", default="example", show_default=True, help="Use this seat's variant.")
+@click.option(
+    "--seats",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Use the variants of N seats, with the names seat1, seat2 and so on, instead of one.",
+)
 @click.option("--engine", help="Make all runs in this engine.")
 @click.option("--vm", is_flag=True, help="Make runs of the emulation in the virtual machine.")
 @click.option(
@@ -52,7 +58,13 @@ def check(file: str) -> None:
 )
 @click.pass_context
 def try_(
-    ctx: click.Context, name: str, seat: str, engine: str | None, vm: bool, runs: Path
+    ctx: click.Context,
+    name: str,
+    seat: str,
+    seats: int | None,
+    engine: str | None,
+    vm: bool,
+    runs: Path,
 ) -> None:
     """Mark the solution and the wrong attempts of a worksheet.
 
@@ -61,13 +73,24 @@ def try_(
     """
     found = loading.load(name)
     stem = Path(name).stem
-    making = Making(Seat(TRIAL_SECRET, seat, stem), runs / stem / seat, engine, vm)
-    tried = trial.make(found, making, Terminal())
-    if tried is None:
+    names = [f"seat{n}" for n in range(1, seats + 1)] if seats else [seat]
+    makings = [
+        Making(Seat(TRIAL_SECRET, each, stem), runs / stem / each, engine, vm) for each in names
+    ]
+    made = trial.make(found, makings, Terminal())
+    if made is None:
         ctx.exit(4)
-    for each in tried:
-        _print(each)
-    ctx.exit(4 if any(each.surprises for each in tried) else 0)
+    tried = dict(zip(names, made, strict=True))
+    for each, attempts in tried.items():
+        if seats:
+            click.echo(f"{each}:")
+        for attempt in attempts:
+            _print(attempt)
+    surprised = [each for each, of in tried.items() if any(attempt.surprises for attempt in of)]
+    if seats:
+        others = f". Not as expected: {', '.join(surprised)}" if surprised else ""
+        click.echo(f"{len(tried) - len(surprised)} of {len(tried)} seats as expected{others}")
+    ctx.exit(4 if surprised else 0)
 
 
 @worksheet.command(name="print")

@@ -170,10 +170,12 @@ class Question(Part):
 class Check(Part):
     """Check the condition `that` on the student's runs. `run` is meant by functions without `of`.
 
-    The student sees `hint` after the second wrong try, and `why` when the check is passed.
+    The student sees `ask` from the beginning, `hint` after the second wrong try, and `why` when the
+    check is passed.
     """
 
     id: Id
+    ask: Text = "Do your runs show it?"
     run: Id | None = None
     that: Annotated[str, AfterValidator(parsed)]
     points: Points = 1
@@ -274,6 +276,12 @@ class Worksheet(Part):
     def runs(self) -> dict[str, Run]:
         """Return the run steps by their id, in their order."""
         return {each.id: each for each in self.tasks if isinstance(each, Run)}
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Return the number of each step with a task by its id, as pages show it: from 1, without
+        texts."""
+        return {each.id: n for n, each in enumerate(self.tasks, 1)}
 
     @property
     def points(self) -> int:

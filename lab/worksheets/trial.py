@@ -6,7 +6,7 @@ The solution must pass everything. Each wrong attempt must fail what it names, a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,18 +67,24 @@ def attempts(worksheet: Worksheet) -> dict[str, Attempt]:
     }
 
 
-def make(worksheet: Worksheet, making: Making, display: Display) -> list[Tried] | None:
-    """Make all runs and return the marks of each attempt. Return None if the user interrupted.
+def make(
+    worksheet: Worksheet, makings: Sequence[Making], display: Display
+) -> list[list[Tried]] | None:
+    """Make all runs of all seats. Return the marks of each attempt, in one list for each entry of
+    `makings`. Return None if the user interrupted.
 
-    A run that two attempts have in common is made once. Runs that exist already are kept.
+    A run that two attempts of a seat have in common is made once. Runs that exist already are kept.
     """
-    planned = {name: _jobs(worksheet, each, making) for name, each in attempts(worksheet).items()}
-    unique = {job.out: job for each in planned.values() for job in each.values()}
+    planned = [
+        {name: _jobs(worksheet, each, making) for name, each in attempts(worksheet).items()}
+        for making in makings
+    ]
+    unique = {job.out: job for seat in planned for each in seat.values() for job in each.values()}
     ended = jobs.run_all(list(unique.values()), display)
     if len(ended) < len(unique) or any(each.exit_code for each in ended):
         return None
     folders = {out: outcome.folder for out, outcome in zip(unique, ended, strict=True)}
-    return list(_marked(worksheet, planned, folders))
+    return [list(_marked(worksheet, each, folders)) for each in planned]
 
 
 def _marked(
@@ -86,7 +92,8 @@ def _marked(
     planned: Mapping[str, Mapping[str, Job]],
     folders: Mapping[Path | None, Path],
 ) -> Iterator[Tried]:
-    read = {folder: RunFiles.read(folder) for folder in set(folders.values())}
+    used = {job.out for jobs_ in planned.values() for job in jobs_.values()}
+    read = {folders[out]: RunFiles.read(folders[out]) for out in used}
     fails = {each.name: frozenset(each.fails) for each in worksheet.wrong}
     for name, attempt in attempts(worksheet).items():
         runs = {run: read[folders[job.out]] for run, job in planned[name].items()}

@@ -31,6 +31,7 @@ steps:
       flips: [link.path1.loss]
   - check:
       id: enough
+      ask: the-question-of-the-check
       run: both
       that: result(throughput_mbps) > 9000.125 or count(flip(link.path1.loss=0.0625)) > 3
       hint: the-hint-of-the-check

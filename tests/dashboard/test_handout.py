@@ -70,11 +70,11 @@ def test_a_curve_is_drawn_on_empty_axes():
     data = worksheet.model_dump(mode="json", exclude_unset=True)
     data["steps"].insert(4, {"predict": curve})
     page = handout.page(type(worksheet).model_validate(data))
-    assert plain(page).count("0 8 16 24 32 40 0 10 20 30 40 time in s user.ue1.mbps") == 1
+    assert plain(page).count("0 8 16 24 32 40 0 10 20 30 40 time in s rate of ue1") == 1
 
 
 def test_what_may_be_chosen_is_said_in_words():
-    assert handout.allowed(Choosing(choices=("a", True, 3))) == "a, true or 3"
+    assert handout.allowed(Choosing(choices=("a", True, 3))) == "a, on or 3"
     assert handout.allowed(Choosing(minimum=0.5, maximum=20)) == "0.5 to 20"
 
 

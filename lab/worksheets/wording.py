@@ -1,0 +1,160 @@
+"""Say in plain words what a setting of a run is, and what a check has measured.
+
+Students read these words instead of keys such as `topology.rate_mbps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lab.errors import LabError
+from lab.worksheets import expressions as at
+from lab.worksheets.expressions import Expression, Occurrence
+from lab.worksheets.language import parse_number
+from lab.worksheets.spelling import spelled
+
+UNITS = {
+    "mbps": "Mb/s",
+    "s": "s",
+    "ms": "ms",
+    "kb": "kB",
+    "mb": "MB",
+    "m": "m",
+    "packets": "packets",
+    "percent": "%",
+}
+SETTINGS = {
+    "strategy": "strategy",
+    "strategy.name": "strategy",
+    "seed": "seed of the random numbers",
+    "cc": "congestion control",
+    "multipath.cc": "congestion control",
+    "multipath.server_enabled": "Multipath TCP at the server",
+    "topology.multipath": "users with Multipath TCP",
+}
+NAMES = {  # of figures whose key does not say it all
+    "mbps": "rate",
+    "throughput_mbps": "rate",
+    "tier1_mbps": "rate of Tier 1",
+    "tier2_mbps": "rate of Tier 2",
+    "meter_mbps": "limit on Tier 2",
+    "mac_occupancy": "MAC occupancy",
+    "rtt_ms": "RTT",
+    "cwnd": "congestion window",
+    "backlog": "queue",
+    "held_back_kb": "data held back",
+    "joins": "subflows that joined",
+    "fallbacks": "fallbacks to plain TCP",
+}
+FOLDS = {"mean": "mean", "min": "lowest", "max": "highest", "last": "last"}
+PLACES = {"ap": "at", "link": "on link", "user": "of", "sf": "of subflow"}
+EVENTS = {"decision": "decision of the controller", "completion": "completed file"}
+
+
+@dataclass(frozen=True)
+class Label:
+    """Hold the words for a number and its unit, which is empty if it has none."""
+
+    words: str
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.words} ({self.unit})" if self.unit else self.words
+
+
+def setting(key: str) -> Label:
+    """Return the words for a key of a scenario, such as `topology.paths.1.delay_ms`, or for a
+    target of a flip, such as `link.path1.loss`."""
+    if key in SETTINGS:
+        return Label(SETTINGS[key])
+    *before, last = key.split(".")
+    name, place = _name(last), _place(before)
+    return Label(f"{name.words} of {place}" if place else name.words, name.unit)
+
+
+def curve(path: str) -> Label:
+    """Return the words for a figure of samples over time, such as `ap.wifi1.tier2_mbps`."""
+    kind, _, rest = path.partition(".")
+    of, _, figure = rest.rpartition(".")
+    name = _name(figure)
+    return Label(f"{name.words} {PLACES.get(kind, 'of')} {of}", name.unit)
+
+
+def figure(text: str, steps: Mapping[str, int]) -> Label:
+    """Return the words for a figure that a check has looked at.
+
+    `text` is the figure in the language of checks. `steps` holds the number of each run step by
+    its id. A text that the language does not know is returned as it is.
+    """
+    try:
+        return _figure(parse_number(text), steps)
+    except LabError:
+        return Label(text)
+
+
+def _figure(tree: Expression, steps: Mapping[str, int]) -> Label:
+    match tree:
+        case at.Sampled(fold, path, start_s, end_s, run):
+            name = curve(path)
+            span = f"{start_s:g} to {end_s:g} s"
+            return Label(f"{FOLDS[fold]} {name.words}, {span}{_of(run, steps)}", name.unit)
+        case at.Measured(path, run):
+            name = _measured(path.split("."))
+            return Label(f"{name.words}, whole run{_of(run, steps)}", name.unit)
+        case at.Time(event):
+            return Label(f"time of the first {_event(event)}{_of(event.run, steps)}", "s")
+        case at.Count(event):
+            return Label(f"number of events: {_event(event)}{_of(event.run, steps)}")
+    return Label(spelled(tree))
+
+
+def _measured(path: list[str]) -> Label:
+    """Return the words for a figure of result.json, given by the parts of its path."""
+    name = _name(path[-1])
+    match path:
+        case ["users", user, *_]:
+            return Label(f"{name.words} of {user}", name.unit)
+        case ["aps", ap, *_]:
+            return Label(f"{name.words} at {ap}", name.unit)
+        case ["throughput_mbps"]:
+            return Label(f"{name.words} of all users together", name.unit)
+    return name
+
+
+def _event(event: Occurrence) -> str:
+    """Return the words for an event, such as `change of strategy to none`."""
+    where = dict(event.where)
+    if event.kind == "flip" and "target" in where:
+        to = f" to {where['value']}" if "value" in where else ""
+        return f"change of {setting(where['target']).words}{to}"
+    fields = ", ".join(f"{field} {value}" for field, value in where.items())
+    return EVENTS.get(event.kind, event.kind) + (f" ({fields})" if fields else "")
+
+
+def _of(run: str, steps: Mapping[str, int]) -> str:
+    return f", step {steps[run]}" if run in steps else ""
+
+
+def _name(key: str) -> Label:
+    """Return the words and the unit of the last part of a key, such as `receive_buffer_kb`."""
+    words, _, unit = key.rpartition("_")
+    known = NAMES.get(key) or (words if unit in UNITS else key).replace("_", " ")
+    return Label(known, UNITS.get(unit, ""))
+
+
+def _place(before: list[str]) -> str:
+    """Return what a key belongs to, such as `path 1` for the parts `topology`, `paths` and `1`;
+    empty if it is the whole network."""
+    match before:
+        case ["strategy", *_]:
+            return "the strategy"
+        case ["cell", *names]:
+            return " at ".join(reversed(names))
+        case ["link", *names]:
+            return f"link {' '.join(names)}"
+        case [first, *names]:
+            names = [first, *names] if names and names[0].isdigit() else names
+            numbered = zip(names, [*names[1:], ""], strict=False)
+            return " ".join(n.removesuffix("s") if after.isdigit() else n for n, after in numbered)
+    return ""
