@@ -66,9 +66,9 @@ def try_(
     vm: bool,
     runs: Path,
 ) -> None:
-    """Mark the solution and the wrong attempts of a worksheet.
+    """Mark the solutions and the wrong attempts of a worksheet.
 
-    The solution must pass every check, and each wrong attempt must fail the checks that it names
+    A solution must pass every check, and each wrong attempt must fail the checks that it names
     and no other. NAME is a name of `list worksheets`, or a file.
     """
     found = loading.load(name)

@@ -49,6 +49,8 @@ def problems(worksheet: Worksheet) -> Iterator[str]:
         if isinstance(task, Predict) and task.drawn_over:
             yield from _problem(f"predict '{task.id}'", _check_drawn, *task.drawn_over, runs)
     yield from _problem("solution", _check_attempt, worksheet, worksheet.solution)
+    for n, right in enumerate(worksheet.also_right, 1):
+        yield from _problem(f"also_right[{n}]", _check_attempt, worksheet, right)
     for n, attempt in enumerate(worksheet.wrong, 1):
         yield from _problem(f"wrong[{n}]", _check_attempt, worksheet, attempt)
         yield from _problem(f"wrong[{n}].fails", _check_fails, worksheet, attempt.fails)

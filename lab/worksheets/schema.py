@@ -236,6 +236,12 @@ class Attempt(Part):
     flips: dict[str, tuple[Flip, ...]] = {}
 
 
+class RightAttempt(Attempt):
+    """Describe another solution. What it does not name is as in the first one."""
+
+    name: Text
+
+
 class WrongAttempt(Attempt):
     """Describe a typical mistake. What it does not name is as in the solution.
 
@@ -258,6 +264,7 @@ class Worksheet(Part):
     results_from: Annotated[datetime | None, BeforeValidator(date_and_time)] = None
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=100)]
     solution: Attempt
+    also_right: tuple[RightAttempt, ...] = ()
     wrong: Annotated[tuple[WrongAttempt, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -1,6 +1,7 @@
 """Try a worksheet: make the runs of its solution and of its wrong attempts, and mark them.
 
-The solution must pass everything. Each wrong attempt must fail what it names, and nothing else.
+The solution and all that is right too must pass everything. Each wrong attempt must fail what it
+names, and nothing else.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Making:
 
 
 def attempts(worksheet: Worksheet) -> dict[str, Attempt]:
-    """Return the attempts by their name; what a wrong attempt does not name is the solution's."""
+    """Return the attempts by their name; what an attempt does not name is the solution's."""
     right = worksheet.solution
     return {
         SOLUTION: right,
@@ -62,7 +63,7 @@ def attempts(worksheet: Worksheet) -> dict[str, Attempt]:
                 choices={**right.choices, **each.choices},
                 flips={**right.flips, **each.flips},
             )
-            for each in worksheet.wrong
+            for each in (*worksheet.also_right, *worksheet.wrong)
         },
     }
 

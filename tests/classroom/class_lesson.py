@@ -28,9 +28,10 @@ class Refused(Exception):
 class Student:
     """A browser: an address, cookies, and a connection for each request."""
 
-    def __init__(self, address, code, names, pin="", think_s=0.0):
+    def __init__(self, address, code, names, pin="", think_s=0.0, worksheet="small"):
         self.host, self.code = urlsplit(address).netloc, code
         self.names, self.pin, self.think_s = names, pin, think_s
+        self.sheet_path = f"/api/class/worksheets/{worksheet}"
         self.cookies = {}
 
     def ask(self, path, body=None, method=None):
@@ -72,7 +73,7 @@ class Student:
         assert self.ask("/api/class/return", body)["seat"] == self.seat
 
     def do(self, path, body=None):
-        return self.ask(f"/api/class/worksheets/small/{path}", body or {})
+        return self.ask(f"{self.sheet_path}/{path}", body or {})
 
     def answer(self, step, value):
         found = self.do(f"answers/{step}", {"value": value})
@@ -80,20 +81,20 @@ class Student:
         return found["step"]
 
     def sheet(self):
-        return self.ask("/api/class/worksheets/small")
+        return self.ask(self.sheet_path)
 
     def step(self, name):
         return next(each for each in self.sheet()["steps"] if each.get("id") == name)
 
-    def run(self):
+    def run(self, step="both", chosen=None):
         """Make a run, wait for its end, and return its id."""
-        made = self.do("runs/both", {"chosen": {}})["run"]["id"]
-        return self.ended(made)
+        made = self.do(f"runs/{step}", {"chosen": chosen or {}})["run"]["id"]
+        return self.ended(made, step)
 
-    def ended(self, run):
+    def ended(self, run, step="both"):
         ends = time.monotonic() + PATIENCE_S
         while time.monotonic() < ends:
-            (found,) = [each for each in self.step("both")["runs"] if each["id"] == run]
+            (found,) = [each for each in self.step(step)["runs"] if each["id"] == run]
             if found["status"] not in ("waiting", "running"):
                 assert found["status"] == "complete", found
                 return run

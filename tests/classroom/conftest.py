@@ -22,6 +22,7 @@ from dashboard.classroom import create_app  # noqa: E402
 from lab.classroom import folder  # noqa: E402
 from lab.classroom.door import Newcomer  # noqa: E402
 from lab.classroom.room import Room  # noqa: E402
+from lab.run import manifest  # noqa: E402
 
 
 @pytest.fixture
@@ -49,6 +50,15 @@ def class_folder(tmp_path, made_folder):
     path = tmp_path / "classes" / "test"
     shutil.copytree(made_folder.path, path)
     return replace(made_folder, path=path, worksheets=dict(made_folder.worksheets))
+
+
+@pytest.fixture
+def one_version(monkeypatch):
+    """All processes of the test are of one version, also if a file is edited meanwhile."""
+    monkeypatch.setenv(manifest.COMMIT, "0123456789ab")
+    manifest.commit.cache_clear()
+    yield
+    manifest.commit.cache_clear()
 
 
 @pytest.fixture

@@ -31,6 +31,25 @@ def test_a_student_predicts_runs_checks_and_answers(app, ada):
     assert len(ended[0]["digest"]) == 64
 
 
+def test_a_student_reads_what_is_asked_and_measured_in_plain_words(app, ada):
+    def step(name):
+        sheet = ada.get("/api/class/worksheets/small").json
+        return next(each for each in sheet["steps"] if each.get("id") == name)
+
+    assert step("both")["labels"] == {
+        "topology.paths.1.delay_ms": "delay of path 1 (ms)",
+        "multipath.server_enabled": "Multipath TCP at the server",
+        "link.path1.loss": "loss of link path1",
+    }
+    asked = step("enough")
+    assert (asked["ask"], asked["looks_at"]) == ("the-question-of-the-check", [2])
+    early = do(ada, "checks/enough").json["step"]
+    assert early["problem"] == "step 2 has no complete run yet: make it first"
+    a_run(app, ada)
+    (figure,) = do(ada, "checks/enough").json["step"]["figures"]
+    assert (figure["label"], figure["unit"]) == ("rate of all users together, whole run", "Mb/s")
+
+
 def test_nobody_reads_or_changes_anothers_seat_or_runs(app, ada, bo):
     run = a_run(app, ada)
     for part in ("", "/stream", "/frames", "/charts", "/changes", "/samples", "/network"):

@@ -65,6 +65,12 @@ def test_no_page_of_a_student_or_projector_holds_what_is_secret(app, ada, path):
     assert keys.secret not in page.text
 
 
+def test_the_projector_shows_what_a_step_asks(app):
+    page = projector_of(app).get("/projector").text
+    for asked in ("the-question-of-the-check", "How much?", "Why?", "Run: Two equal wired paths"):
+        assert f"<h1>{asked}</h1>" in page
+
+
 def test_names_are_escaped(app, instructor):
     client = join(app, "<img src=x>")
     client.post("/api/class/worksheets/small/open", json={})

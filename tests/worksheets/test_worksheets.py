@@ -11,6 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from lab.__main__ import cli
+from lab.batch.request import plan
 from lab.errors import RequestError
 from lab.run.reading import read_document
 from lab.worksheets import known_figures, loading, planning
@@ -216,6 +217,48 @@ def test_a_trial_marks_the_attempts_and_keeps_its_runs(written, tmp_path):
     for path in leaves(read_document(folders[0], "result.json")):
         if path.partition(".")[0] in known_figures.RESULT:
             check_leaf(Measured(path, ""), scenario, run)
+
+
+def test_a_trial_of_several_seats_names_those_with_surprises(written, tmp_path):
+    """The rates of the link differ, so the same answer is right for some seats only."""
+    file = written(
+        ("solution/answers", {"guess": 3, "goal": "two", "words": "because", "rate": 1.3})
+    )
+    argv = ["worksheet", "try", file, "--seats", "4", "--runs", str(tmp_path / "runs")]
+    done = CliRunner().invoke(cli, argv)
+    surprised = [
+        seat
+        for seat in ("seat1", "seat2", "seat3", "seat4")
+        if "NOT AS EXPECTED" in done.output.partition(f"{seat}:\n")[2].partition("\nseat")[0]
+    ]
+    assert 0 < len(surprised) < 4
+    last = f"{4 - len(surprised)} of 4 seats as expected. Not as expected: {', '.join(surprised)}"
+    assert done.output.splitlines()[-1] == last
+    assert done.exit_code == 4
+
+
+def test_another_solution_must_pass_too(written, tmp_path):
+    right = [{"name": "another choice", "choices": {"first": {"multipath.cc": "lia"}}}]
+    file = written(("also_right", right), ("solution/answers", {"rate": 0, "goal": "two"}))
+    argv = ["worksheet", "try", file, "--runs", str(tmp_path / "runs")]
+    done = CliRunner().invoke(cli, argv)
+    shown = done.output.partition("another choice: ")[2].partition("the other goal")[0]
+    assert "passed  goal" in shown
+    assert "failed  rate" in shown
+    assert "NOT AS EXPECTED" in shown
+    assert done.exit_code == 4
+    right[0]["choices"] = {"first": {"multipath.cc": "cubic"}}
+    with pytest.raises(RequestError, match=r"also_right\[1\]: .*is not allowed"):
+        loading.load(written(("also_right", right)))
+
+
+def test_a_worksheet_may_name_the_seeds_of_its_runs(written):
+    run = loading.load(written(("steps/2/run/settings", {"seed": {"variant": [3, 5]}}))).runs[
+        "first"
+    ]
+    seats = [Seat(b"secret", f"seat{n}", "short") for n in range(20)]
+    made = [plan(planning.request(run, seat, {}))[0].seed for seat in seats]
+    assert set(made) == {3, 5}
 
 
 def test_a_trial_with_a_surprise_exits_with_4(written, tmp_path):

@@ -13,7 +13,6 @@ from dashboard.classroom import create_app
 from lab.__main__ import cli
 from lab.classroom import folder
 from lab.classroom.room import Room
-from lab.run import manifest
 
 
 def a_lesson(app, class_folder, count, think_s=0.0):
@@ -37,15 +36,6 @@ def a_lesson(app, class_folder, count, think_s=0.0):
 
 def test_students_of_all_manners_get_their_points(app, class_folder):
     a_lesson(app, class_folder, len(POINTS))
-
-
-@pytest.fixture
-def one_version(monkeypatch):
-    """All processes of the test are of one version, also if a file is edited meanwhile."""
-    monkeypatch.setenv(manifest.COMMIT, "0123456789ab")
-    manifest.commit.cache_clear()
-    yield
-    manifest.commit.cache_clear()
 
 
 @pytest.mark.long
