@@ -74,7 +74,9 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
         (step,) = [w.steps["shape"] for w in room.state.seats["s1"].work.values()]
         assert (len(step.answer), step.answer[-1]) == (21, (2.0, 10.0))
 
-        assert page.locator("#both .choose option").all_inner_texts() == ["true", "false"]
+        assert page.inner_text("#both .choose label") == "Multipath TCP at the server"
+        assert page.locator("#both .choose option").all_inner_texts() == ["on", "off"]
+        assert "delay of path 1 (ms)" in page.inner_text("#both .run-facts")
         page.click("#both button.primary")
         until(page, lambda: state(page, "both") == "passed")
         until(page, lambda: page.evaluate(DRAWN, "both").count("your prediction") == 2)
@@ -82,8 +84,15 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
         assert "Sealed: you predicted 7 Mb/s" in page.inner_text("#guess .saved")
         assert page.is_disabled("#guess input")
 
+        page.locator("#both .run-log summary").click()
+        assert "no strategy has decided anything" in page.inner_text("#both .run-log")
+
+        assert page.inner_text("#enough .ask") == "the-question-of-the-check"
+        assert "the latest complete run of step 3" in page.inner_text("#enough")
         page.click("#enough button.primary")
         until(page, lambda: "the-reason-of-the-check" in page.inner_text("#enough"))
+        page.locator("#enough details summary").click()
+        assert "rate of all users together, whole run: " in page.inner_text("#enough details")
         for tries in (1, 2):
             page.check("#cause input[value=one]")
             page.click("#cause button.primary")
