@@ -40,12 +40,19 @@ def check(file: str) -> None:
 
 @worksheet.command(name="try")
 @click.argument("name")
-@click.option("--seat", default="example", show_default=True, help="Use this seat's variant.")
+@click.option(
+    "--seat",
+    "chosen",
+    multiple=True,
+    default=("example",),
+    metavar="NAME",
+    help="Use this seat's variant; may be given several times.  [default: example]",
+)
 @click.option(
     "--seats",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help="Use the variants of N seats, with the names seat1, seat2 and so on, instead of one.",
+    help="Use the variants of N seats, with the names seat1, seat2 and so on.",
 )
 @click.option("--engine", help="Make all runs in this engine.")
 @click.option("--vm", is_flag=True, help="Make runs of the emulation in the virtual machine.")
@@ -60,7 +67,7 @@ def check(file: str) -> None:
 def try_(
     ctx: click.Context,
     name: str,
-    seat: str,
+    chosen: tuple[str, ...],
     seats: int | None,
     engine: str | None,
     vm: bool,
@@ -73,7 +80,8 @@ def try_(
     """
     found = loading.load(name)
     stem = Path(name).stem
-    names = [f"seat{n}" for n in range(1, seats + 1)] if seats else [seat]
+    names = [f"seat{n}" for n in range(1, seats + 1)] if seats else list(dict.fromkeys(chosen))
+    several = len(names) > 1
     makings = [
         Making(Seat(TRIAL_SECRET, each, stem), runs / stem / each, engine, vm) for each in names
     ]
@@ -82,12 +90,12 @@ def try_(
         ctx.exit(4)
     tried = dict(zip(names, made, strict=True))
     for each, attempts in tried.items():
-        if seats:
+        if several:
             click.echo(f"{each}:")
         for attempt in attempts:
             _print(attempt)
     surprised = [each for each, of in tried.items() if any(attempt.surprises for attempt in of)]
-    if seats:
+    if several:
         others = f". Not as expected: {', '.join(surprised)}" if surprised else ""
         click.echo(f"{len(tried) - len(surprised)} of {len(tried)} seats as expected{others}")
     ctx.exit(4 if surprised else 0)

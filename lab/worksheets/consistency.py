@@ -16,6 +16,7 @@ from lab.scenario.loading import load
 from lab.scenario.schema import Scenario
 from lab.worksheets import expressions, planning
 from lab.worksheets.known_figures import check_leaf
+from lab.worksheets.language import parse_number
 from lab.worksheets.marking import looked_at
 from lab.worksheets.schema import (
     Answer,
@@ -116,12 +117,20 @@ def _check_attempt(worksheet: Worksheet, attempt: Attempt) -> None:
     for name, answer in attempt.answers.items():
         if name not in asked:
             raise RequestError(f"answers: {unknown(name, asked)}")
-        check_answer(asked[name], answer)
+        _check_attempted(asked[name], answer)
     for name in (*attempt.choices, *attempt.flips):
         _check_is_run(name, worksheet.runs)
     seat = planning.EXAMPLE_SEAT
     for run in worksheet.runs.values():
         planning.request(run, seat, attempt.choices.get(run.id, {}), attempt.flips.get(run.id, ()))
+
+
+def _check_attempted(task: Predict | Question, answer: Answer) -> None:
+    """Check an answer of an attempt. A number may be a figure, written as in a check."""
+    if isinstance(task, Question) and task.number and isinstance(answer, str):
+        parse_number(answer)
+    else:
+        check_answer(task, answer)
 
 
 def _check_fails(worksheet: Worksheet, fails: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ names, and nothing else.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +15,11 @@ from pathlib import Path
 from lab.batch import jobs
 from lab.batch.jobs import Display, Job
 from lab.batch.request import placed
-from lab.worksheets.evaluation import RunFiles
+from lab.worksheets.evaluation import RunFiles, evaluate_number
+from lab.worksheets.language import parse_number
 from lab.worksheets.marking import Mark, mark
 from lab.worksheets.planning import request
-from lab.worksheets.schema import Attempt, Worksheet
+from lab.worksheets.schema import Answer, Attempt, Question, Worksheet
 from lab.worksheets.variants import Seat
 
 SOLUTION = "solution"
@@ -98,8 +100,22 @@ def _marked(
     fails = {each.name: frozenset(each.fails) for each in worksheet.wrong}
     for name, attempt in attempts(worksheet).items():
         runs = {run: read[folders[job.out]] for run, job in planned[name].items()}
-        marks = mark(worksheet, attempt.answers, runs)
+        marks = mark(worksheet, _answers(worksheet, attempt, runs), runs)
         yield Tried(name, marks, fails.get(name, frozenset()))
+
+
+def _answers(
+    worksheet: Worksheet, attempt: Attempt, runs: Mapping[str, RunFiles]
+) -> dict[str, Answer]:
+    """Return the answers of an attempt. Those that are a figure of its runs become its value, as a
+    student would read it; one that was not measured becomes NaN, which is never right."""
+    numbers = {each.id for each in worksheet.tasks if isinstance(each, Question) and each.number}
+    found = dict(attempt.answers)
+    for name, answer in attempt.answers.items():
+        if name in numbers and isinstance(answer, str):
+            value, _ = evaluate_number(parse_number(answer), runs)
+            found[name] = math.nan if value is None else value
+    return found
 
 
 def _jobs(worksheet: Worksheet, attempt: Attempt, making: Making) -> dict[str, Job]:

@@ -220,9 +220,12 @@ def test_a_trial_marks_the_attempts_and_keeps_its_runs(written, tmp_path):
 
 
 def test_a_trial_of_several_seats_names_those_with_surprises(written, tmp_path):
-    """The rates of the link differ, so the same answer is right for some seats only."""
+    """Links of 4 Mb/s cannot pass this check, links of 8 Mb/s do."""
     file = written(
-        ("solution/answers", {"guess": 3, "goal": "two", "words": "because", "rate": 1.3})
+        (
+            "steps/3/check/that",
+            "result(users.mp.throughput_mbps) + result(users.sp.throughput_mbps) > 4",
+        ),
     )
     argv = ["worksheet", "try", file, "--seats", "4", "--runs", str(tmp_path / "runs")]
     done = CliRunner().invoke(cli, argv)
@@ -250,6 +253,19 @@ def test_another_solution_must_pass_too(written, tmp_path):
     right[0]["choices"] = {"first": {"multipath.cc": "cubic"}}
     with pytest.raises(RequestError, match=r"also_right\[1\]: .*is not allowed"):
         loading.load(written(("also_right", right)))
+
+
+def test_an_answer_of_an_attempt_may_be_a_figure_of_its_run(written, tmp_path):
+    def tried(rate):
+        file = written(("solution/answers", {"goal": "two", "rate": rate}))
+        argv = ["worksheet", "try", file, "--runs", str(tmp_path / "runs")]
+        return CliRunner().invoke(cli, argv).output
+
+    assert "passed  rate" in tried("result(users.sp.throughput_mbps) of first")
+    assert "failed  rate" in tried("result(users.sp.throughput_mbps) of first + 0.6")
+    assert "failed  rate" in tried("time(event(handover)) of first")
+    with pytest.raises(RequestError, match="solution: "):
+        loading.load(written(("solution/answers", {"rate": "about 3"})))
 
 
 def test_a_worksheet_may_name_the_seeds_of_its_runs(written):
