@@ -53,7 +53,7 @@ def answered(lesson: Lesson, at: Place, value: Any, now: float, read: ReadRun) -
     runs = lesson.evidence(at)
     mark = _mark(task, checked, runs, read)
     if mark.verdict.problem:
-        raise NotNow(f"answer '{at.step}': it is compared with a run of yours. Make the run first")
+        raise NotNow(f"answer '{at.step}': it is compared with a run that is not complete yet")
     return _answer(at, checked, mark.passed, mark.points, runs)
 
 

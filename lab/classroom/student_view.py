@@ -195,7 +195,8 @@ def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
     mark."""
     assert isinstance(asked, Question | Check)
     work, hidden = lesson.step(at), lesson.hidden(at.worksheet, now)
-    numbers = lesson.worksheet(at.worksheet).numbers
+    sheet = lesson.worksheet(at.worksheet)
+    numbers = sheet.numbers
     doc: Doc = {"id": asked.id, "points": asked.points}
     if isinstance(asked, Check):
         doc |= {
@@ -204,7 +205,7 @@ def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
             "run": asked.run,
             "looks_at": sorted(numbers[run] for run in runs_looked_at(asked)),
             "figures": [] if hidden else _figures(work, numbers),
-            "problem": _problem(work, asked, numbers),
+            "problem": _problem(work, asked, sheet),
         }
     else:
         doc |= {"kind": "question", "ask": asked.ask, "answer": work.answer, **_form(asked)}
@@ -228,13 +229,15 @@ def _figures(work: StepWork, numbers: Mapping[str, int]) -> list[Doc]:
     return [each.model_dump() | {"label": of.words, "unit": of.unit} for each, of in labels]
 
 
-def _problem(work: StepWork, asked: Check, numbers: Mapping[str, int]) -> str:
+def _problem(work: StepWork, asked: Check, of: Worksheet) -> str:
     """Return why a check could not be evaluated; empty if it could. A run that was missing is named
     by the number of its step."""
-    missing = sorted(numbers[run] for run in runs_looked_at(asked) - set(work.runs))
-    if work.problem and missing:
-        return f"step {missing[0]} has no complete run yet: make it first"
-    return work.problem
+    missing = [run for run in of.runs if run in runs_looked_at(asked) - set(work.runs)]
+    if not (work.problem and missing):
+        return work.problem
+    theirs = of.runs[missing[0]].by == "instructor"
+    do = "the instructor makes it" if theirs else "make it first"
+    return f"step {of.numbers[missing[0]]} has no complete run yet: {do}"
 
 
 def _form(asked: Question) -> Doc:
