@@ -236,19 +236,18 @@ class Attempt(Part):
     flips: dict[str, tuple[Flip, ...]] = {}
 
 
-class RightAttempt(Attempt):
-    """Describe another solution. What it does not name is as in the first one."""
+class NamedAttempt(Attempt):
+    """Describe what another student does. What it does not name is as in the solution."""
 
     name: Text
 
 
-class WrongAttempt(Attempt):
-    """Describe a typical mistake. What it does not name is as in the solution.
+class WrongAttempt(NamedAttempt):
+    """Describe a typical mistake.
 
     `fails` lists the questions and checks that must then not be passed; all others must be.
     """
 
-    name: Text
     fails: Annotated[tuple[Id, ...], Field(min_length=1)]
 
 
@@ -264,7 +263,7 @@ class Worksheet(Part):
     results_from: Annotated[datetime | None, BeforeValidator(date_and_time)] = None
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=100)]
     solution: Attempt
-    also_right: tuple[RightAttempt, ...] = ()
+    also_right: tuple[NamedAttempt, ...] = ()
     wrong: Annotated[tuple[WrongAttempt, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
