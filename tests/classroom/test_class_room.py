@@ -113,7 +113,7 @@ def test_a_check_needs_a_run_and_the_same_runs_are_no_second_try(room, seat, fin
     room.check(at("enough"))
     assert "missing" in room.lesson.step(at("enough")).problem
     assert room.lesson.step(at("enough")).tries == 0
-    with pytest.raises(NotNow, match="Make the run first"):
+    with pytest.raises(NotNow, match="not complete yet"):
         room.answer(at("rate"), 3)
     for tries in (1, 2):
         finish(room, room.request_run(at("both"), {}, NO_CHECK), finished_run)
