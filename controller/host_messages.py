@@ -18,6 +18,7 @@ from controller.errors import MessageRefused
 
 VERSION = 2
 MOST_SUBFLOWS = 256
+NO_TOKEN = "00000000"  # noqa: S105 - no secret: in place of the token of a TCP connection without MPTCP
 LARGEST = 2**63
 
 
@@ -54,7 +55,8 @@ class HostCommand:
 class SubflowState:
     """Describe a subflow as one of its two hosts reports it.
 
-    `token` is the MPTCP token by which the reporting host knows the connection. `local` and
+    `token` is the MPTCP token by which the reporting host knows the connection, `NO_TOKEN` for a
+    connection without MPTCP. `local` and
     `remote` are `address:port`, where `local` is the end at the reporting host. `expected_mbps` is
     the pacing rate in Mb/s, None without one.
     """

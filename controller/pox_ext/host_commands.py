@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from controller.host_messages import HostCommand, SubflowChange, encode
 from controller.observation import Subflow, SubflowKey
+from controller.pox_ext.tracker import PLAIN
 from controller.units import mbps_from_bps
 
 REPEAT_AFTER_S = 1.0
@@ -119,14 +120,19 @@ class HostCommands:
         return changes
 
     def _command(self, changes: dict[Subflow, Desired]) -> list[str]:
-        """Send these changes of one connection; return the hosts that cannot be reached."""
-        hosts = {self._host_of(address) for each in changes for address in each.ends}
+        """Send these changes of one connection; return the hosts that cannot be reached.
+
+        For a connection without MPTCP one host is enough: the one that sends the data.
+        """
+        hosts = {self._host_of(address) for each in changes for address in each.ends} - {None}
         text = tuple(_change(each, to) for each, to in changes.items())
-        return [
+        connection = next(iter(changes)).connection if changes else ""
+        away = [
             host
             for host in sorted(host for host in hosts if host)
-            if not self._send_command(host, next(iter(changes)).connection, text)
+            if not self._send_command(host, connection, text)
         ]
+        return [] if connection.startswith(PLAIN) and len(away) < len(hosts) else away
 
     def _send_command(self, host: str, connection: str, changes: tuple[SubflowChange, ...]) -> bool:
         self._seq = max(self._seq + 1, self._now_ms())

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from controller.host_messages import HostReport, SubflowState
+from controller.host_messages import NO_TOKEN, HostReport, SubflowState
 from controller.paths import Flow
 from controller.units import bps_from_mbps
 
@@ -118,17 +118,18 @@ class HostReports:
         """Forget how long reports have not listed the subflow `to_user`, because it has ended."""
         self._unreported_since.pop(to_user, None)
 
-    def subflows_at(self, host: str) -> Iterator[tuple[str, Flow]]:
+    def subflows_at(self, host: str) -> Iterator[tuple[str | None, Flow]]:
         """Yield the MPTCP token and the 5-tuple of each subflow in the latest report of `host`.
 
-        The 5-tuple is in the direction away from `host`. From these, a restarted controller learns
-        the subflows that it does not track.
+        The token is None for a connection without MPTCP. The 5-tuple is in the direction away from
+        `host`. From these, a restarted controller learns the subflows that it does not track.
         """
         for state in self._latest[host].subflows if host in self._latest else ():
             (source, source_port), (destination, port) = (
                 end.rsplit(":", 1) for end in (state.local, state.remote)
             )
-            yield state.token, Flow(source, destination, TCP, int(source_port), int(port))
+            token = None if state.token == NO_TOKEN else state.token
+            yield token, Flow(source, destination, TCP, int(source_port), int(port))
 
 
 def ends(flow: Flow) -> tuple[str, str]:

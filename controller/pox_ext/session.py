@@ -158,7 +158,7 @@ class Session:
     def _handle_syn(self, packet: Ip) -> None:
         fallback = self._subflows.handle_syn(packet)
         if fallback is not None:
-            flow = fallback.flow
+            flow = fallback.joined.flow
             server = f"{flow.destination}:{flow.destination_port}"
             self.warn(f"{flow.source} requested Multipath TCP of {server} and got plain TCP")
 

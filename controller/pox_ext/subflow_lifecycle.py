@@ -60,8 +60,8 @@ class SubflowLifecycle:
         else None.
         """
         event = self._tracker.handle_syn(packet)
-        if isinstance(event, Joined):
-            self._joined(event)  # 1
+        if event is not None:
+            self._joined(event.joined if isinstance(event, Fallback) else event)  # 1
         return event if isinstance(event, Fallback) else None
 
     def handle_report(self, report: HostReport) -> None:

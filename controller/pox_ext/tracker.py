@@ -1,4 +1,4 @@
-"""Track MPTCP connections and subflows; the main input is their SYN and SYN/ACK packets.
+"""Track TCP connections and MPTCP subflows; the main input is their SYN and SYN/ACK packets.
 
 1) A SYN with MP_JOIN contains the token of its connection: store it until the SYN/ACK comes.
 2) A SYN/ACK with MP_CAPABLE contains the server's key. The token of this key names the connection,
@@ -6,7 +6,9 @@
 3) After a SYN/ACK with MP_JOIN the subflow belongs to the connection whose token the SYN contained.
 4) If a SYN had MP_CAPABLE and the SYN/ACK has no MPTCP option, the connection fell back to TCP
    (RFC 8684, section 3.7).
-5) The number of a removed subflow is not reused while its connection exists.
+5) A connection without MPTCP, also one that fell back, has one subflow. It has no token, so its
+   name is made from its 5-tuple.
+6) The number of a removed subflow is not reused while its connection exists.
 
 The SYN of a subflow that the server opens contains the client's token. In v1 no SYN shows the
 client's key, so such subflows are listed under the client's token, as if this were another
@@ -18,19 +20,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from controller.paths import Flow
+from controller.paths import Flow, digest
 from controller.pox_ext.frames import ACK, Ip
 from controller.pox_ext.mptcp import Capable, Join, parse
 
 MOST_CONNECTIONS, MOST_REQUESTS = 4096, 1024
+PLAIN = "tcp-"  # begins the name of a connection without MPTCP
 
 
 @dataclass(frozen=True)
 class Joined:
     """Hold a tracked subflow: its handshake is complete.
 
-    `connection` is the MPTCP token of its connection, `number` counts the subflows of the
-    connection from 1, and `flow` is the 5-tuple of its SYN.
+    `connection` is the MPTCP token of its connection, or the name of a connection without MPTCP
+    (`plain_name`). `number` counts the subflows of the connection from 1, and `flow` is the 5-tuple
+    of its SYN.
     """
 
     connection: str
@@ -41,20 +45,25 @@ class Joined:
 
 @dataclass(frozen=True)
 class Fallback:
-    """Hold the flow of a connection that requested MPTCP and fell back to plain TCP."""
+    """Hold the only subflow of a connection that requested MPTCP and fell back to plain TCP."""
 
-    flow: Flow
+    joined: Joined
+
+
+def plain_name(flow: Flow) -> str:
+    """Return the name of a connection without MPTCP; `flow` is the 5-tuple of its SYN."""
+    return f"{PLAIN}{digest(flow) >> 32:08x}"
 
 
 class Tracker:
     """Store the open subflows of each connection, in the order of their SYN/ACKs.
 
-    Connections are identified by their MPTCP token. At most `MOST_CONNECTIONS` are stored; the
-    oldest are forgotten first.
+    Connections are identified by their MPTCP token or their `plain_name`. At most
+    `MOST_CONNECTIONS` are stored; the oldest are forgotten first.
     """
 
     def __init__(self) -> None:
-        self._requests: dict[Flow, Capable | Join] = {}
+        self._requests: dict[Flow, object] = {}
         self._subflows: dict[str, list[Joined]] = {}
         self._numbers: dict[str, int] = {}
 
@@ -69,20 +78,21 @@ class Tracker:
         option = parse(packet.options)
         if packet.flags & ACK:
             return self._answered(packet.flow.back(), option)
-        if isinstance(option, Capable | Join):
-            _remember(self._requests, packet.flow, option, MOST_REQUESTS)  # 1
+        _remember(self._requests, packet.flow, option, MOST_REQUESTS)  # 1
         return None
 
     def restore(self, joined: Joined) -> None:
         """Add a subflow that an earlier controller has tracked."""
         self._add(joined)
 
-    def adopt(self, token: str, flow: Flow) -> Joined:
+    def adopt(self, token: str | None, flow: Flow) -> Joined:
         """Add a subflow that a host reports and whose handshake was not observed.
 
-        `token` identifies its connection. `flow` is its 5-tuple in the direction of its SYN.
+        `token` identifies its connection; it is None without MPTCP. `flow` is its 5-tuple in the
+        direction of its SYN.
         """
-        return self._add(Joined(token, self._numbers.get(token, 0) + 1, flow))
+        name = token or plain_name(flow)
+        return self._add(Joined(name, self._numbers.get(name, 0) + 1, flow))
 
     def subflows(self) -> list[Joined]:
         """Return all open subflows of all connections."""
@@ -98,7 +108,7 @@ class Tracker:
         """Remove a subflow that has ended.
 
         If it was the last of its connection, remove the connection.
-        """  # 5
+        """  # 6
         left = [each for each in self._subflows.get(joined.connection, ()) if each != joined]
         if left:
             self._subflows[joined.connection] = left
@@ -107,6 +117,7 @@ class Tracker:
             self._numbers.pop(joined.connection, None)
 
     def _answered(self, flow: Flow, option: object) -> Joined | Fallback | None:
+        observed = flow in self._requests
         request = self._requests.pop(flow, None)
         if isinstance(option, Capable) and (token := option.token()) is not None:  # 2
             self._subflows.setdefault(token, [])
@@ -115,12 +126,15 @@ class Tracker:
             isinstance(option, Join) and isinstance(request, Join) and request.token is not None
         ):  # 3
             return self._join(request.token, flow, request.backup or option.backup)
-        return Fallback(flow) if isinstance(request, Capable) else None  # 4
+        if not observed or isinstance(request, Join):
+            return None  # a retransmitted SYN/ACK, or a refused subflow
+        plain = self._join(plain_name(flow), flow, backup=False)  # 5
+        return Fallback(plain) if plain and isinstance(request, Capable) else plain  # 4
 
     def _join(self, token: str, flow: Flow, backup: bool) -> Joined | None:
         known = self._subflows.get(token, [])
         if any(each.flow == flow for each in known):
-            return None  # a retransmitted SYN/ACK
+            return None  # a retransmitted handshake
         return self._add(Joined(token, self._numbers.get(token, 0) + 1, flow, backup))
 
     def _add(self, joined: Joined) -> Joined:

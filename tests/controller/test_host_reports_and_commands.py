@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from controller import host_messages
-from controller.host_messages import HostReport, SubflowChange, SubflowState
+from controller.host_messages import NO_TOKEN, HostReport, SubflowChange, SubflowState
 from controller.observation import Subflow
 from controller.paths import Flow
 from controller.pox_ext.host_commands import REPEAT_AFTER_S, HostCommands
@@ -15,6 +15,7 @@ from controller.pox_ext.host_reports import (
     Confirmed,
     HostReports,
 )
+from controller.pox_ext.tracker import PLAIN
 
 SERVER, USER = "10.0.0.1:5001", "10.1.0.3:40112"
 FLOW = Flow("10.0.0.1", "10.1.0.3", 6, 5001, 40112)
@@ -178,6 +179,21 @@ def test_only_unconfirmed_changes_are_sent():
     hosts.commands.expect(SECOND.key, 3_000_000)
     hosts.commands.refresh([FIRST, replace(SECOND, backup=True)], 0.0)
     assert hosts.sent[0][1].subflows == (SubflowChange(SERVER, "10.2.0.3:40113", None, 3.0),)
+
+
+def test_a_connection_without_mptcp_needs_the_agent_of_one_end():
+    hosts = Hosts()
+    hosts.away = "ue3"
+    plain = replace(FIRST, connection=f"{PLAIN}12345678")
+    hosts.commands.expect(plain.key, 4_000_000)
+    assert hosts.commands.refresh([plain], 0.0) == []
+    assert {host for host, _ in hosts.sent} == {"srv1", "ue3"}
+
+
+def test_a_connection_without_mptcp_has_no_token_in_the_list_of_a_server():
+    reports = HostReports()
+    reports.add(report("srv1", replace(state(SERVER, USER), token=NO_TOKEN)))
+    assert list(reports.subflows_at("srv1")) == [(None, FLOW)]
 
 
 def test_a_host_without_agent_is_returned_and_an_ended_subflow_is_forgotten():

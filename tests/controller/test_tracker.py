@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.paths import Flow
 from controller.pox_ext.frames import ACK, SYN, Ip
 from controller.pox_ext.mptcp import token
-from controller.pox_ext.tracker import Fallback, Joined, Tracker
+from controller.pox_ext.tracker import Fallback, Joined, Tracker, plain_name
 
 KEY = bytes(range(8))
 TOKEN = token(KEY, 1)
@@ -45,10 +45,28 @@ def test_the_backup_flag_of_a_join_is_read():
     assert handshake(tracker, SECOND, syn, JOIN_SYN_ACK).backup
 
 
-def test_plain_tcp_is_ignored_and_a_syn_ack_without_option_is_a_fallback():
+def test_a_connection_without_mptcp_has_one_subflow_and_a_name_of_its_own():
     tracker = Tracker()
-    assert handshake(tracker, FIRST, b"", b"") is None
-    assert handshake(tracker, FIRST, CAPABLE_SYN, b"") == Fallback(FIRST)
+    plain = handshake(tracker, FIRST, b"", b"")
+    assert plain == Joined(plain_name(FIRST), 1, FIRST)
+    assert handshake(tracker, FIRST, b"", b"") is None  # retransmitted
+    assert handshake(tracker, SECOND, b"", b"").connection != plain.connection
+    tracker.remove(plain)
+    assert handshake(tracker, FIRST, b"", b"") == plain
+
+
+def test_a_syn_ack_without_option_is_a_fallback_to_plain_tcp():
+    tracker = Tracker()
+    plain = Joined(plain_name(FIRST), 1, FIRST)
+    assert handshake(tracker, FIRST, CAPABLE_SYN, b"") == Fallback(plain)
+    assert tracker.subflows() == [plain]
+    assert tracker.handle_syn(Ip(FIRST.back(), SYN | ACK, b"")) is None
+
+
+def test_a_refused_join_is_no_connection():
+    tracker = Tracker()
+    assert handshake(tracker, SECOND, JOIN_SYN, b"") is None
+    assert tracker.subflows() == []
 
 
 def test_a_restored_subflow_counts_when_the_next_is_numbered():
@@ -75,6 +93,10 @@ def test_a_subflow_reported_by_its_host_is_adopted():
     tracker = Tracker()
     assert tracker.adopt(TOKEN, FIRST) == Joined(TOKEN, 1, FIRST)
     assert tracker.adopt(TOKEN, SECOND) == Joined(TOKEN, 2, SECOND)
+
+
+def test_a_reported_connection_without_mptcp_gets_the_name_that_its_handshake_would_give():
+    assert Tracker().adopt(None, FIRST) == handshake(Tracker(), FIRST, b"", b"")
 
 
 def test_a_packet_without_syn_is_ignored():

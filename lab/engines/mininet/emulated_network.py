@@ -41,7 +41,7 @@ class EmulatedNetwork:
     """Hold the network of a run, the controller POX, and the programs in the hosts.
 
     The callbacks that end these are pushed onto the exit stack `undo` of the caller. `host_agent`
-    is None if no user has Multipath TCP.
+    is None until it has been started.
     """
 
     links: Links
@@ -120,8 +120,7 @@ class EmulatedNetwork:
         self.programs = TrafficProcesses(self.network, self.ledger, hosts)
         self._undo.callback(self.programs.stop)
         self.network.build()
-        if self.topology.multipath:
-            self.host_agent = self._start_host_agent()  # it loads while links are shaped
+        self.host_agent = self._start_host_agent()  # it loads while links are shaped
         self.recorder.log("shaping: links and cells")
         flows = self.scenario.data_flows
         self.links = Links(self.topology, self.wiring, self.network, self.ledger, flows)

@@ -125,13 +125,17 @@ def settings_of(
 ) -> Settings:
     """Return the settings of the host agent for the hosts of a network.
 
+    These are the servers, the multipath users, and the users that send data over plain TCP.
+
     `key` authenticates the messages between POX and the host agent. `uploaders` are the users that
     only send data. `interval_s` is the time between two control steps of POX. `expected` is the
     path of the pinned map of expected rates; None if hosts limit subflows by pacing rates.
     """
     userspace = userspace_path_manager.hosts_that_need_it(topology, wiring)
     hosts = {}
-    for host in (*topology.multipath, *topology.ids("server")):
+    sending = [user for user in topology.users if user in uploaders]
+    controlled = dict.fromkeys((*topology.multipath, *sending, *topology.ids("server")))
+    for host in controlled:
         is_user = host in topology.multipath
         own = wiring.of(host) if is_user else ()
         further = userspace_path_manager.further_addresses(wiring, host) if own else []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from controller.errors import MessageRefused
-from controller.host_messages import HostCommand, SubflowChange, encode
+from controller.host_messages import NO_TOKEN, HostCommand, SubflowChange, encode
 from lab.engines.mininet.kernel import netlink, pacing, tcp_sockets
 from lab.engines.mininet.kernel.pacing import payload_rate
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
@@ -91,10 +91,11 @@ def command(seq, **change):
     )
 
 
-def test_a_host_reports_its_multipath_subflows_and_the_loss_on_their_paths(host):
+def test_a_host_reports_its_connections_and_the_loss_on_their_paths(host):
     host._diagnosis.found[0] = tcp(backup=True, pacing_limit=payload_rate(4_000_000))
     report = host.report(1, {"s1-eth2": 0.1, "p1-eth1": 0.5})
-    (state,) = report.subflows
+    plain, state = report.subflows
+    assert plain.token == NO_TOKEN
     assert (state.token, state.local, state.remote, state.backup) == (
         "9ad01f22",
         "10.1.0.3:40112",

@@ -23,10 +23,10 @@ CONTROLLER = ("127.0.0.1", 6698)
 # --- its settings
 
 
-def settings(topology, interval_s=2):
+def settings(topology, interval_s=2, uploaders=()):
     network = type("Network", (), {"pid": staticmethod(lambda host: 7)})
     wiring = wire(topology)
-    return settings_of(topology, wiring, network, KEY, uploaders=(), interval_s=interval_s)
+    return settings_of(topology, wiring, network, KEY, uploaders=uploaders, interval_s=interval_s)
 
 
 def test_the_ports_on_the_path_of_the_data(load):
@@ -50,6 +50,16 @@ def test_multipath_users_and_servers_are_controlled(load):
     assert found.hosts["ue2"].loss == {
         "10.1.0.2": ["s1-eth2", "wifi1-wlan1"],
         "10.2.0.2": ["s1-eth3", "lte1-eth2"],
+    }
+
+
+def test_a_user_that_sends_over_plain_tcp_is_controlled_too(load):
+    found = settings(load().network, uploaders=("ue1", "ue3"))
+    assert {host: each.endpoints for host, each in found.hosts.items()} == {
+        "ue1": False,
+        "ue2": True,
+        "ue3": True,
+        "srv1": False,
     }
 
 

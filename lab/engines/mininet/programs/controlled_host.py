@@ -1,4 +1,4 @@
-"""Act on one host for the controller: report its MPTCP subflows, and carry out commands.
+"""Act on one host for the controller: report its TCP connections, and carry out commands.
 
 A command sets or clears the backup flag of subflows, or sets their expected rates: the rate to
 which the host limits a subflow.
@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from math import prod
 
 from controller.errors import MessageRefused
-from controller.host_messages import HostCommand, HostReport, SubflowChange, SubflowState
+from controller.host_messages import (
+    NO_TOKEN,
+    HostCommand,
+    HostReport,
+    SubflowChange,
+    SubflowState,
+)
 from controller.units import bps_from_mbps, mbps_from_bps
 from lab.engines.mininet.kernel import netlink, shaping, tcp_sockets
 from lab.engines.mininet.kernel.expected_rates import ExpectedRates
@@ -67,13 +73,12 @@ class ControlledHost:
     def report(self, seq: int, losses: Mapping[str, float]) -> HostReport:
         """Return a report on the subflows of the host, and on the loss on the path of each address.
 
+        A TCP connection without MPTCP is reported as one subflow.
+
         `seq` is the number of the report. `losses` maps each interface to its configured random
         loss, from 0 to 1.
         """
-        subflows = sorted(
-            (each for each in self._diagnosis.sockets() if each.token is not None),
-            key=_order_of_joining,
-        )
+        subflows = sorted(self._diagnosis.sockets(), key=_order_of_joining)
         loss = {
             address: _combined(losses.get(device, 0.0) for device in devices)
             for address, devices in self._settings.loss.items()
@@ -163,7 +168,7 @@ class ControlledHost:
         ends = subflow.source, subflow.destination
         local, remote = (f"{address}:{port}" for address, port in ends)
         return SubflowState(
-            f"{subflow.token or 0:08x}",
+            NO_TOKEN if subflow.token is None else f"{subflow.token:08x}",
             local,
             remote,
             subflow.backup,
