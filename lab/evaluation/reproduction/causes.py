@@ -13,10 +13,8 @@ from lab.evaluation.reproduction.base import Claim
 from lab.evaluation.reproduction.relations import Found
 
 CAUSES = {
-    "lab": "the lab, since mended",
-    "model": "a simplification of the lab",
     "setting": "a setting that the paper does not state",
-    "seeds": "too few seeds",
+    "kernel": "the kernel of the paper, v0.90, whose code is not run here",
     "paper": "the paper",
 }
 UNDECIDED = "not decided"

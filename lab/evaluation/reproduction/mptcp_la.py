@@ -17,6 +17,7 @@ from lab.evaluation.reproduction.mptcp_la_benefit import (
     pairs_of,
     percent,
 )
+from lab.evaluation.reproduction.mptcp_la_causes import explained
 from lab.evaluation.reproduction.mptcp_la_runs import (
     AWARE,
     DYNAMIC,
@@ -84,15 +85,6 @@ def _as_good_as_best(pairs: tuple[Pair, ...]) -> tuple[Judged, ...]:
     )
 
 
-KEEPS = (
-    "A path of 10 ms that loses 0.01 % can still carry 140 Mb/s (Mathis). A lost packet is "
-    "retransmitted within an RTT, which the receive buffer covers, so nearly all of the path's "
-    "capacity is used. Loss slows LTE first, because its RTT is longer"
-)
-LEAVES = "The path that is left at its threshold could still add throughput here (claim 3a)"
-BACK = "The window grows back within seconds after the last loss"
-
-
 def _of_the_benefit(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
     """Return the claims about Multipath TCP as it is (Figure 3)."""
     return (
@@ -109,7 +101,6 @@ def _of_the_benefit(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
             "A WiFi path that loses 0.01 % or more adds nothing",
             _no_gain("wifi", LOSSES[2:], pairs),
             False,
-            KEEPS,
         ),
         Claim(
             "3b",
@@ -117,7 +108,6 @@ def _of_the_benefit(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
             "An LTE path that loses 1 % or more adds nothing",
             _no_gain("lte", LOSSES[4:], pairs),
             False,
-            KEEPS,
         ),
         Claim(
             "3a/b",
@@ -125,7 +115,6 @@ def _of_the_benefit(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
             "LTE may lose ten times as much as WiFi before it adds nothing",
             (ThresholdsApart(pairs),),
             True,
-            KEEPS,
         ),
         Claim(
             "3, 0 %",
@@ -147,7 +136,6 @@ def _of_leaving(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
             "WiFi of 30 Mb/s or more loses 0.1 % or more: MPTCP-LA carries as much as MPTCP",
             _aware("wifi", LOSSES[3:], fast, ">="),
             True,
-            LEAVES,
         ),
         Claim(
             "4a, more",
@@ -155,7 +143,6 @@ def _of_leaving(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
             "WiFi of 30 Mb/s or more loses 0.01 % or more: MPTCP-LA carries more than MPTCP",
             _aware("wifi", LOSSES[2:], fast, ">"),
             False,
-            LEAVES,
         ),
         Claim(
             "4a, 10",
@@ -163,7 +150,6 @@ def _of_leaving(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
             "WiFi of 10 Mb/s loses 0.1 % or more: both are within 10 %",
             tuple(_within_ten_percent(LOSSES[3:], slow)),
             True,
-            LEAVES,
         ),
         Claim(
             "4b",
@@ -171,7 +157,6 @@ def _of_leaving(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
             "LTE loses 1 % or more: MPTCP-LA carries at least as much as MPTCP",
             _aware("lte", LOSSES[4:], pairs, ">="),
             False,
-            LEAVES,
         ),
         Claim(
             "4",
@@ -196,7 +181,6 @@ DYNAMIC_CLAIMS = (
         "With 30 s of loss, MPTCP carries on average less than the 50 Mb/s of one path",
         (Relation(_dynamic(PLAIN, "T"), "<=", Constant(50.0)),),
         False,
-        BACK,
     ),
     Claim(
         "6, LA",
@@ -224,14 +208,14 @@ DYNAMIC_CLAIMS = (
         "Under MPTCP, WiFi hardly recovers after the loss (less than half of the rate before)",
         (Relation(_dynamic(PLAIN, "wifi_late"), "<=", _dynamic(PLAIN, "wifi_before"), 0.5),),
         False,
-        BACK,
     ),
 )
 
 
 def claims(pairs: tuple[Pair, ...] = PAIRS) -> tuple[Claim, ...]:
     """Return all claims, judged with these pairs of bandwidths."""
-    return (*_of_the_benefit(pairs), *_of_leaving(pairs), *DYNAMIC_CLAIMS)
+    every = (*_of_the_benefit(pairs), *_of_leaving(pairs), *DYNAMIC_CLAIMS)
+    return tuple(explained(each) for each in every)
 
 
 CLAIMS = claims()
