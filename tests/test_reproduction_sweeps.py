@@ -87,7 +87,11 @@ def test_the_usual_value_uses_the_runs_of_the_page(tmp_path):
     claims = (Claim("1", "S", "text", (above(0.0),)),)
     PAPERS["tiny"] = Paper("tiny", "Tiny", (case,), measure, lambda _found: "", claims)
     points = (Point("usual"), point("long way", "topology.lte_rtt_ms=300"))
-    by_name = dict(SWEEPS) | {"tiny": (Sweep("s", "A setting", "", claims, points),)}
+    series = Sweep("s", "A setting", "", claims, points)
+    same = replace(
+        series, name="t", points=(Point("as usual"), point("longer", "topology.lte_rtt_ms=200"))
+    )
+    by_name = dict(SWEEPS) | {"tiny": (series, same)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lab.evaluation.reproduction.runs.SWEEPS", by_name)
         patch.setattr("lab.evaluation.reproduction.page.OPENINGS", {})
@@ -98,7 +102,7 @@ def test_the_usual_value_uses_the_runs_of_the_page(tmp_path):
             del PAPERS["tiny"]
     assert page == tmp_path / "pages" / "tiny_sensitivity.md"
     assert "seeds 1 to 2" in page.read_text()
-    assert "4 runs" in page.read_text()
+    assert "6 runs" in page.read_text()  # both series share two of them
     assert (tmp_path / "pages" / "tiny_s.svg").is_file()
     paper = tmp_path / "runs" / "tiny" / "paper"
     assert {each.name for each in paper.iterdir()} == {"a", "varied"}

@@ -108,20 +108,19 @@ def vary(
         for point in sweep.points
         for case in sweep.cases(paper, point)
     ]
+    requests = [
+        _request(case, repeat, _point_folder(folder / stack, sweep, point), stack)
+        for stack, sweep, point, case in steps
+    ]
+    unique = {each.out: each for each in requests}  # series share the runs with the page's values
     with _timed(folder / f"sensitivity_{WALL_TIME}") as seconds:
-        outcomes = _outcomes(
-            [
-                _request(case, repeat, _point_folder(folder / stack, sweep, point), stack)
-                for stack, sweep, point, case in steps
-            ],
-            display,
-        )
-    if any(len(each) < repeat for each in outcomes):
+        ended = dict(zip(unique, _outcomes(list(unique.values()), display), strict=True))
+    if any(len(each) < repeat for each in ended.values()):
         return None
     by_point: dict[tuple[str, str, str], dict[str, list[Numbers]]] = {}
-    for (stack, sweep, point, case), each in zip(steps, outcomes, strict=True):
+    for (stack, sweep, point, case), request in zip(steps, requests, strict=True):
         numbers = by_point.setdefault((stack, sweep.name, point.label), {})
-        numbers[case.name] = _measured(paper, case, each)
+        numbers[case.name] = _measured(paper, case, ended[request.out])
     found = {
         stack: {
             sweep.name: [by_point[stack, sweep.name, point.label] for point in sweep.points]
@@ -135,7 +134,7 @@ def vary(
     for sweep in SWEEPS[name]:
         write_page(path.with_name(figure_name(paper, sweep)), sweep_figure(sweep, found))
     options = _options(repeat, SWEEP_REPEAT, stacks, ("paper",))
-    origin = _origin(repeat, outcomes, seconds(), options)
+    origin = _origin(repeat, list(ended.values()), seconds(), options)
     write_page(path, sweep_page(paper, SWEEPS[name], found, origin))
     return path
 
