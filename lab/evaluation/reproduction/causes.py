@@ -16,8 +16,9 @@ CAUSES = {
     "setting": "a setting that the paper does not state",
     "kernel": "the kernel of the paper, v0.90, whose code is not run here",
     "paper": "the paper",
+    "tried": "not found with the settings that were tried",
 }
-UNDECIDED = "not decided"
+UNDECIDED = "not looked for"
 
 
 def agreeing(claim: Claim, found: Mapping[str, Found]) -> list[str]:
