@@ -14,8 +14,8 @@ FULL = (
 )
 ORDER = (
     "Without loss, both paths are full with every congestion control. If WiFi cells lose 1 %, "
-    "Cubic carries more than OLIA and LIA in every comparison (sensitivity page); then LTE > WiFi fails "
-    "with one connection, because the second WiFi cell on its way loses packets too"
+    "Cubic carries more than OLIA and LIA in every comparison (sensitivity page); then LTE > WiFi "
+    "fails with one connection, because the second WiFi cell on its way loses packets too"
 )
 DEEP = (
     "The last segments of a small transfer wait in LTE's buffer of 1000 kB (2 s at 4 Mb/s). With "
