@@ -133,8 +133,8 @@ MORE_USERS = (
     "(2) and (3) say the same of these networks (table below)"
 )
 FEW_USERS = (
-    "With 15 users the loss and the gain are larger, not smaller. The paper's own equations say "
-    "the same of the loss (table below): in a smaller cell one weak station has a larger share"
+    "With 15 users neither the loss nor the gain is smaller. The paper's own equations even give a "
+    "larger loss (table below): among fewer stations, one weak station has a larger share"
 )
 BOTH_WAYS = (
     "Second paths get more of the time of low demand if the interval is short, as claimed (1.42 "

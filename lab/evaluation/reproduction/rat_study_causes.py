@@ -40,6 +40,8 @@ CAUSES = {  # claim: where the disagreement comes from, and why
     **dict.fromkeys(("N2", "N6", "N10", "N14"), ("setting", FULL)),
     "N3": ("tried", LAST),
     **dict.fromkeys(("N4", "N8", "N9"), ("tried", "No loss of WiFi decides it (sensitivity page)")),
+    "S2": ("tried", "Here 802.11n at 2.4 GHz loses 1 %; as in N4, no loss decides the order"),
+    "S3": ("tried", "As in N4: both paths are full, and no loss of WiFi decides the order"),
     "N5": ("paper", ITSELF),
     "N7": ("setting", "LIA's WiFi grows if the cells lose 3 % (sensitivity page)"),
     "N12": ("setting", ORDER),

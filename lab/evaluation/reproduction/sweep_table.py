@@ -16,7 +16,7 @@ from lab.evaluation.reproduction.base import Case
 from lab.evaluation.reproduction.mptcp_la_runs import DYNAMIC, QUICK_PAIRS
 from lab.evaluation.reproduction.sweeps import Point, Sweep, point, with_cases
 
-FILLED = ("N2", "N4", "N5", "N6", "N7", "N8", "N9", "N10", "N12", "N14")
+FILLED = ("N2", "N4", "N5", "N6", "N7", "N8", "N9", "N10", "N12", "N14", "H5")
 DTMC_CASES = {
     *(dtmc.first(n, dtmc.PLAIN) for n in (1, 2, 3, 4, 8, 15)),
     *(dtmc.first(n, dtmc.CHOSEN) for n in (4, 8, 15)),
