@@ -14,7 +14,7 @@ function card(sheet) {
     element("h2", {}, element("a", { href: `/seat/${encodeURIComponent(sheet.name)}` }, sheet.title)),
     element("ul", {}, ...sheet.goals.map((goal) => element("li", {}, goal))),
     sheet.opened ? bar : null,
-    element("p", { class: "meta" }, facts.filter(Boolean).join(" · ")),
+    element("p", { class: "meta spread" }, facts.filter(Boolean).join(" · "), element("b", { class: "go", "aria-hidden": "true" }, sheet.opened ? "Continue" : "Open")),
   );
 }
 

@@ -71,7 +71,7 @@ function drawShared(runs) {
       return element(
         "p",
         { class: "actions" },
-        element("b", {}, `${sheet.title}: ${step}`),
+        element("b", {}, `${sheet.title} · ${step}`),
         ...(going ? [] : [element("button", { type: "button", class: "primary", onclick: start({}) }, "Start"), element("button", { type: "button", onclick: start({ engine: "sim" }) }, "Simulate instead")]),
         element("span", { class: "meta", role: "status" }, latest ? `${STATUS[latest.status] ?? latest.status} ${latest.error}${latest.engine === "sim" ? " Simulated." : ""}` : ""),
         ...(latest && latest.status !== "waiting" ? sharedRun(latest) : []),

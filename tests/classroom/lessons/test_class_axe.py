@@ -1,4 +1,4 @@
-"""Accessibility of the list of worksheets and of a run's page: axe finds nothing serious, on a
+"""The list of worksheets, a run's page and the instructor's page: axe finds nothing serious, on a
 telephone and on a desk, in both themes; and nothing is wider than the window."""
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from lab.classroom.lesson import Place
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 WIDTHS = (390, 1440)
-SHOWN = {"/seat": "#sheets article", "/class/runs/{run}": "#live .main-svg"}
+SHOWN = {
+    "/seat": "#sheets article",
+    "/class/runs/{run}": "#live .main-svg",
+    "/instructor": "#grid tbody tr",
+}
 
 
 def ended_run(page, room):
@@ -26,11 +30,12 @@ def ended_run(page, room):
     return run.id
 
 
-def test_the_list_and_a_run_are_accessible_and_fit(app, room, faults):
+def test_pages_of_a_class_are_accessible_and_fit(app, room, faults):
     with served(app) as address, chromium() as browser:
         page = new_page(browser, faults)
         join(page, address, room.folder.settings.code, "Zoë", "Bo")
         run = ended_run(page, room)
+        page.goto(f"{address}/instructor?key={room.folder.settings.instructor_key}")
         for path, shown in SHOWN.items():
             for width in WIDTHS:
                 page.set_viewport_size({"width": width, "height": 3000})
