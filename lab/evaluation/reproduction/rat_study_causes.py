@@ -50,6 +50,7 @@ CAUSES = {  # claim: where the disagreement comes from, and why
     "B4": ("tried", NO_LIMIT),
     "B5": ("tried", NO_LIMIT),
     "H3": ("setting", DEEP),
+    "H5": ("setting", "For WiFi it agrees if the cell loses 3 % (sensitivity page)"),
 }
 
 
