@@ -64,12 +64,13 @@ export class LiveRun {
   async begun(id) {
     while (this.id === id) {
       try {
-        return await api(this.path);
+        const found = await api(this.path);
+        if (found.duration_s !== null || found.state.over) return found;
       } catch (error) {
         if (error.status !== NOT_YET) throw error;
-        this.clock.textContent = "Starting …";
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
+      this.clock.textContent = "Starting …";
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
     return null;
   }

@@ -3,6 +3,8 @@ projector."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from axe import serious_faults
 from chromium import chromium
@@ -15,6 +17,8 @@ from class_browser import (
     state,
     until,
 )
+
+from lab.classroom.lesson import Place
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
@@ -144,6 +148,31 @@ def test_a_late_answer_of_the_server_does_not_replace_a_newer_one(app, room, fau
             route.fulfill(response=answer)
         page.wait_for_timeout(200)
         assert page.input_value("#words textarea") == "two"
+
+
+def test_a_run_that_has_not_written_its_duration_is_asked_for_again(app, room, faults):
+    early = []
+
+    def without_duration(route):
+        answer = route.fetch()
+        if answer.ok and not early:
+            early.append(answer.json() | {"duration_s": None, "engine": None})
+            early[0]["state"] |= {"over": False, "status": "starting"}
+            route.fulfill(response=answer, json=early[0])
+        else:
+            route.fulfill(response=answer)
+
+    with served(app) as address, chromium() as found:
+        page = new_page(found, faults)
+        join(page, address, room.folder.settings.code, NAME)
+        open_sheet(page, address, "small")
+        room.answer(Place("s1", "small", "guess"), 7)
+        room.answer(Place("s1", "small", "shape"), [[0, 1], [2, 1]])
+        page.route(re.compile("/api/class/runs/[^/]+$"), without_duration)
+        until(page, lambda: page.is_enabled("#both button.primary"))
+        page.click("#both button.primary")
+        until(page, lambda: "of 2 s, simulated" in page.inner_text("#both .run-head"))
+        assert len(early) == 1
 
 
 def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, monkeypatch):
