@@ -62,6 +62,8 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
         join(page, address, room.folder.settings.code, NAME, "Bo")
         assert page.inner_text("#people") == f"{NAME} and Bo"
         open_sheet(page, address, "small")
+        rates = page.locator("#steps .text .figures", has_text="Mb/s")  # in the drawing
+        assert rates.first.is_visible()
         assert "Predict first" in page.inner_text("#both .note")
         page.fill("#guess input", "7")
         page.click("#guess button")
