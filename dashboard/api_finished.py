@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import comparison, finished, group_charts, repeats
+from dashboard import comparison, finished, group_charts, repeats, stretches
 from dashboard.api import route
 from dashboard.errors import Problem
 from dashboard.http import (
@@ -38,6 +38,16 @@ def summary(id: str) -> Any:
     folder = folder_of(id)
     store().refresh()
     return finished.summary(store(), folder)
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/stretches",
+    "Return the means of each stretch of a run, the time between two changes, and what users share "
+    "then.",
+)
+def run_stretches(id: str) -> Any:
+    return stretches.rows(folder_of(id))
 
 
 @route(

@@ -3,7 +3,8 @@
 A frame is one sample of the run, a line of samples.jsonl. Each line of a chart has a `key`, the
 nested keys that lead to its value in a frame; with the key, the page itself can append the values
 of new frames. `colour` is an index into the palette, so that the page can change colours with the
-theme. Dash styles also tell lines apart, for readers who cannot distinguish the colours. This file
+theme. On the page of a run a colour means a user, an access point or a link, and a broken line an
+additional subflow (Tier 2). When runs are compared, each run has a colour and a dash. This file
 reads no files and no clock.
 """
 
@@ -13,9 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.palette import OKABE_ITO, natural, subflow_colour, user_colours
+from dashboard.palette import (
+    USERS,
+    natural,
+    place_colours,
+    subflow_colour,
+    subflow_dash,
+    user_colours,
+)
 
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+RUN_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 HELD_BACK = "held_back_kb"  # a field of a user's sample, missing if it was not measured
 Frame = dict[str, Any]  # a line of samples.jsonl
 Key = tuple[str, ...]
@@ -98,7 +106,10 @@ def of_comparison(labels: Sequence[str], last: Sequence[Frame]) -> list[Chart]:
             name,
             title,
             (unit,),
-            [Line(label, key, n, DASHES[n % len(DASHES)]) for n, label in enumerate(labels)],
+            [
+                Line(label, key, n % len(USERS), RUN_DASHES[n % len(RUN_DASHES)])
+                for n, label in enumerate(labels)
+            ],
         )
         for name, title, unit, key in _quantities(last)
     ]
@@ -106,7 +117,7 @@ def of_comparison(labels: Sequence[str], last: Sequence[Frame]) -> list[Chart]:
 
 def _tiers(aps: Iterable[str]) -> Chart:
     lines = []
-    for n, ap in enumerate(aps):
+    for ap, n in place_colours(aps).items():
         lines.append(Line(f"{ap} Tier 1", ("ap", ap, "tier1_mbps"), n))
         lines.append(Line(f"{ap} Tier 2", ("ap", ap, "tier2_mbps"), n, "dash"))
     text = (
@@ -118,21 +129,22 @@ def _tiers(aps: Iterable[str]) -> Chart:
 
 def _congestion(aps: Iterable[str]) -> Chart:
     lines = []
-    for n, ap in enumerate(aps):
+    for ap, n in place_colours(aps).items():
         lines.append(Line(ap, ("ap", ap, "mac_occupancy"), n))
         lines.append(Line(ap, ("ap", ap, "meter_mbps"), n, "dash", row=2, step=True))
     title = "MAC occupancy and Tier 2 limit"
     text = (
         "Above: how full each access point's queue is; 1 is saturated. "
-        "Below: the limit on the access point's Tier 2 traffic; no line means no limit."
+        "Below: the limit on the access point's Tier 2 traffic, broken as all of Tier 2; no line "
+        "means no limit."
     )
     return Chart("congestion", title, ("occupancy", "limit Mb/s"), lines, 1.05, text)
 
 
 def _links(links: Iterable[str], last: Frame, about: About) -> Chart:
     lines = []
-    for n, link in enumerate(links):
-        lines.append(Line(link, ("link", link, "mbps"), n, _dash(n)))
+    for link, n in place_colours(links).items():
+        lines.append(Line(link, ("link", link, "mbps"), n))
         if "mbps_ab" in last.get("link", {}).get(link, {}):
             a, b = about.ends.get(link, ("a", "b"))
             for key, name in (("mbps_ab", f"{a} to {b}"), ("mbps_ba", f"{b} to {a}")):
@@ -146,17 +158,15 @@ def _links(links: Iterable[str], last: Frame, about: About) -> Chart:
 
 def _queues(links: Iterable[str]) -> Chart:
     lines = []
-    for n, link in enumerate(links):
-        lines.append(Line(link, ("link", link, "backlog"), n, _dash(n)))
-        lines.append(Line(link, ("link", link, "loss"), n, _dash(n), row=2))
+    for link, n in place_colours(links).items():
+        lines.append(Line(link, ("link", link, "backlog"), n))
+        lines.append(Line(link, ("link", link, "loss"), n, row=2))
     text = "Above: packets in the queue of each link. Below: the fraction of packets it lost."
     return Chart("queues", "Queues and loss", ("packets", "loss"), lines, explains=text)
 
 
 def _users(users: Iterable[str]) -> Chart:
-    lines = [
-        Line(user, ("user", user, "mbps"), n, _dash(n)) for user, n in user_colours(users).items()
-    ]
+    lines = [Line(user, ("user", user, "mbps"), n) for user, n in user_colours(users).items()]
     text = "Goodput at the receiver, over all paths of a user."
     return Chart("users", "Throughput per user", ("Mb/s",), lines, explains=text)
 
@@ -164,7 +174,7 @@ def _users(users: Iterable[str]) -> Chart:
 def _held_back(users: Iterable[str], multipath: Iterable[str], frames: Sequence[Frame]) -> Chart:
     colours = user_colours(users)
     lines = [
-        Line(user, ("user", user, HELD_BACK), colours[user], _dash(colours[user]))
+        Line(user, ("user", user, HELD_BACK), colours[user])
         for user in multipath
         if user in colours
     ]
@@ -188,15 +198,15 @@ def _subflows(frames: Sequence[Frame]) -> Chart:
     for name in sorted(known, key=natural):
         subflow, number, only_user = known[name], _number(name), len(colours) == 1
         colour = subflow_colour(colours[_owner(name, subflow)], number, only_user)
-        dash = _dash((number - 1) // len(OKABE_ITO) if only_user else number - 1)
+        dash = subflow_dash(number)
         label = _subflow_label(name, subflow)
         lines.append(Line(label, ("sf", name, "rtt_ms"), colour, dash))
         lines.append(Line(label, ("sf", name, "cwnd"), colour, dash, row=2))
     title = "Subflows: RTT and congestion window"
     text = (
         "Above: smoothed round-trip time. Below: congestion window. "
-        "Each user has a colour and each of its subflows a dash; a single user's subflows have "
-        "colours of their own, as in the drawing of the network."
+        "Each user has a colour; a single user's subflows have colours of their own. The first "
+        "subflow of a connection is solid, additional ones are broken, as in the drawing."
     )
     return Chart("subflows", title, ("RTT ms", "cwnd packets"), lines, explains=text)
 
@@ -215,10 +225,6 @@ def _owner(name: str, subflow: Frame) -> str:
 def _number(name: str) -> int:
     last = name.rpartition("/")[2]
     return max(1, int(last)) if last.isdigit() else 1
-
-
-def _dash(n: int) -> str:
-    return DASHES[n % len(DASHES)]
 
 
 def _quantities(last: Sequence[Frame]) -> list[tuple[str, str, str, Key]]:

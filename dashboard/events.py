@@ -106,7 +106,7 @@ def _title(kind: str, event: Event) -> str:
 def _flip(event: Event) -> str:
     if "target" not in event:
         return str(event.get("what", "a file in the inbox"))
-    return flip_text(event["target"], event.get("value"))
+    return flip_text(event)
 
 
 def _action(event: Event) -> str:

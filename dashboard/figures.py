@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 
 from dashboard import charts
 from dashboard.charts import About, Chart, Frame, Key, Line
-from dashboard.palette import OKABE_ITO
+from dashboard.palette import COLOURS
 
 POINTS = 600
 Figure = dict[str, Any]  # Plotly's JSON
@@ -114,7 +114,7 @@ def _trace(line: Line, frames: Sequence[Frame], points: int) -> go.Scatter:
         name=line.name,
         mode="lines",
         line={
-            "color": OKABE_ITO[line.colour % len(OKABE_ITO)],
+            "color": COLOURS[line.colour],
             "dash": line.dash,
             "width": 2 if line.dash == "solid" else 2.2,
             "shape": "hv" if line.step else "linear",
@@ -123,7 +123,7 @@ def _trace(line: Line, frames: Sequence[Frame], points: int) -> go.Scatter:
         xaxis="x",
         showlegend=line.row == 1,
         visible=line.drawn,
-        meta={"key": list(line.key), "colour": line.colour % len(OKABE_ITO)},
+        meta={"key": list(line.key), "colour": line.colour},
         hovertemplate="%{y:.3g}",
     )
 
@@ -135,7 +135,7 @@ def _threshold(about: About) -> go.Scatter:
         y=[level for _, level in steps],
         name="congested from",
         mode="lines",
-        line={"color": "#767676", "dash": "dot", "width": 1.5, "shape": "hv"},
+        line={"color": "#767676", "dash": "solid", "width": 1, "shape": "hv"},
         meta={"key": [], "colour": -1},
         hoverinfo="skip",
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dashboard import flips, transfers
+from dashboard import flips, stretches, transfers
 from lab.errors import RequestError
 from lab.results import groups
 from lab.results.documents import tolerant_document
@@ -23,6 +23,7 @@ KB = 1000
 
 def summary(store: Store, folder: Path) -> Doc:
     """Return the summary of a run as a JSON object; `verdict` is empty if the run has no result.
+    Of a changed run, it says what users got between the changes.
 
     `means` holds the numbers of the run by path, `intervals` the 95 % interval of each number over
     the repeats, and `others` the runs of the same scenario.
@@ -36,7 +37,7 @@ def summary(store: Store, folder: Path) -> Doc:
         if each["scenario"] == doc["scenario"] and each["id"] != doc["id"]
     ]
     found: Doc = {
-        "verdict": verdict(result, done),
+        "verdict": stretches.sentences(stretches.rows(folder)) or verdict(result, done),
         "means": {},
         "repeats": 1,
         "intervals": {},

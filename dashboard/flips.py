@@ -121,6 +121,13 @@ def already_so(folder: Path, changes: Iterable[tuple[str, Any]]) -> list[bool]:
     return [is_same(target, value) for target, value in changes]
 
 
+def present_values(folder: Path) -> dict[str, Any]:
+    """Return the present value of each target of a run; of the strategy, its name."""
+    scenario, values = present(folder)
+    known = targets.targets(scenario)
+    return {name: _present_value(each, values) for name, each in known.items()}
+
+
 def _present_value(target: Target, values: dict[str, Any]) -> Any:
     value = values.get(target.name, target.value)
     return value["name"] if target.name == "strategy" and isinstance(value, dict) else value

@@ -17,9 +17,10 @@ import plotly.graph_objects as go
 from dashboard import charts, figures
 from dashboard.charts import Frame, Key, Line
 from dashboard.figures import Figure
-from dashboard.palette import OKABE_ITO
+from dashboard.palette import USERS
 from lab.errors import RequestError
 from lab.results import groups
+from lab.results.metric_labels import heading
 from lab.results.store import Store
 
 Doc = dict[str, Any]  # JSON: a run in lists
@@ -61,7 +62,8 @@ def shown(store: Store, docs: Sequence[Doc]) -> list[Shown]:
 
 def _label(group: groups.Group, mixed: bool) -> str:
     scale = groups.scale_text(group.rate_scale)
-    return f"{group.label}, {scale}" if mixed and scale not in group.label else group.label
+    label = heading(group.label, group.settings)
+    return f"{label}, {scale}" if mixed and scale not in label else label
 
 
 def skipped(docs: Sequence[Doc]) -> str:
@@ -96,13 +98,13 @@ def _traces(line: Line, several: Sequence[Sequence[Frame]], points: int) -> list
     if not len(times):
         return []
     mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
-    colour = line.colour % len(OKABE_ITO)
+    colour = line.colour % len(USERS)
     main = go.Scatter(
         x=times.tolist(),
         y=mean.tolist(),
         name=line.name,
         mode="lines",
-        line={"color": OKABE_ITO[colour], "dash": line.dash, "width": 2},
+        line={"color": USERS[colour], "dash": line.dash, "width": 2},
         meta={"key": [], "colour": colour},
         hovertemplate="%{y:.3g}",
     )
@@ -114,8 +116,8 @@ def _traces(line: Line, several: Sequence[Sequence[Frame]], points: int) -> list
         name=f"{line.name}: smallest to largest",
         mode="lines",
         fill="toself",
-        fillcolor=_transparent(OKABE_ITO[colour]),
-        line={"width": 0, "color": OKABE_ITO[colour]},
+        fillcolor=_transparent(USERS[colour]),
+        line={"width": 0, "color": USERS[colour]},
         showlegend=False,
         hoverinfo="skip",
         meta={"key": [], "colour": colour},

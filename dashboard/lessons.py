@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import flips, transfers
+from dashboard.reasons.scene import Scene
+from dashboard.reasons.why import why
 from lab.results import effects
 from lab.results.effects import Effect
 from lab.results.flips import flip_text
@@ -29,14 +31,22 @@ MOST_CHANGED = "Most changed: {user}, which got {{after}} instead of {{before}} 
 
 @dataclass(frozen=True)
 class Change:
-    """Hold an accepted change of a run: the number of its event from 1, its time in s, its target
-    and value, and whether the scenario file has made it."""
+    """Hold an accepted change of a run: the number of its event from 1, its time in s, its target,
+    and whether the scenario file has made it.
+
+    `flip` holds its `target`, its new `value`, and its `old` one if the run recorded it.
+    """
 
     n: int
     t: float
     target: str
-    value: Any
+    flip: Mapping[str, Any]
     by_scenario: bool
+
+    @property
+    def value(self) -> Any:
+        """Return the new value."""
+        return self.flip["value"]
 
 
 @dataclass(frozen=True)
@@ -73,11 +83,14 @@ def suggestions(folder: Path) -> list[Row]:
     except LookupError:
         return []
     already = flips.already_so(folder, [(each.target, each.value) for each in scenario.to_try])
+    old = flips.present_values(folder)
     return [
         {
             "target": each.target,
             "value": each.value,
-            "name": flip_text(each.target, each.value),
+            "name": flip_text(
+                {"target": each.target, "old": old[each.target], "value": each.value}
+            ),
             "watch": watched.parsed(each.watch, scenario.network).text,
             "before": each.before,
             "already": is_so,
@@ -89,9 +102,9 @@ def suggestions(folder: Path) -> list[Row]:
 def changes(folder: Path) -> list[Row]:
     """Return one row for each accepted change of a run, in the order of time.
 
-    `suggestion` is the index of the suggestion that the change follows, or None. `sentence` says
-    what was measured before and after the change, and `also` which user changed most. `is_final`
-    is False while later samples can change the sentence.
+    `suggestion` is the index of the suggestion that a change made by hand follows, or None.
+    `sentence` says what was measured before and after the change, `also` which user changed most,
+    and `why` what explains it. `is_final` is False while later samples can change the sentence.
     """
     try:
         scenario = flips.loaded(folder)
@@ -101,16 +114,22 @@ def changes(folder: Path) -> list[Row]:
     found = made(events)
     frames = [Frame.from_json(line) for line in readable_samples(folder)] if found else []
     run = Measured(frames, [each.t for each in found], transfers.ends(scenario, events))
-    return [_row(scenario, each, run) for each in found]
+    scene = Scene(scenario, frames, events)
+    return [_row(scene, each, run) for each in found]
 
 
 def made(events: Sequence[Event]) -> list[Change]:
     """Return the accepted changes among the events of a run."""
     return [
-        Change(n, each["t"], each["target"], each.get("value"), each.get("source") == "scenario")
+        Change(n, each["t"], each["target"], _flip(each), each.get("source") == "scenario")
         for n, each in enumerate(events, 1)
         if each.get("kind") == "flip" and each.get("ok") and isinstance(each.get("target"), str)
     ]
+
+
+def _flip(event: Event) -> Mapping[str, Any]:
+    known = {key: event[key] for key in ("target", "old", "value") if key in event}
+    return {"value": None} | known
 
 
 def default_watched(target: str) -> Watched:
@@ -123,7 +142,8 @@ def default_watched(target: str) -> Watched:
     return OVERALL
 
 
-def _row(scenario: Scenario, change: Change, run: Measured) -> Row:
+def _row(scene: Scene, change: Change, run: Measured) -> Row:
+    scenario = scene.scenario
     index = _suggested(scenario, change)
     suggestion = None if index is None else scenario.to_try[index]
     if suggestion:
@@ -135,13 +155,15 @@ def _row(scenario: Scenario, change: Change, run: Measured) -> Row:
         change.t, subject, wanted["all"] and wanted["users"].keys() == run.ends.keys()
     )
     most = _most_changed(run, change.t, scenario.network.users, subject)
+    is_explained = found.is_measured and not found.is_too_late
     return {
         "n": change.n,
         "t": change.t,
-        "name": flip_text(change.target, change.value),
+        "name": flip_text(change.flip),
         "by_scenario": change.by_scenario,
-        "suggestion": index,
+        "suggestion": None if change.by_scenario else index,
         "seconds": round(found.seconds, 3),
+        "windows": [[span.start_s, span.end_s] for span in found.spans],
         "is_final": found.is_final,
         "is_measured": found.is_measured,
         "before": found.before,
@@ -149,13 +171,14 @@ def _row(scenario: Scenario, change: Change, run: Measured) -> Row:
         "watch": subject.text,
         "sentence": effects.sentence(found, suggestion.after if suggestion else ""),
         "also": effects.sentence(most, MOST_CHANGED.format(user=most.watched.id)) if most else "",
+        "why": why(scene, change.target, change.value, subject, found.spans)
+        if is_explained
+        else [],
     }
 
 
 def _suggested(scenario: Scenario, change: Change) -> int | None:
-    """Return the index of the suggestion that a change made by hand follows, or None."""
-    if change.by_scenario:
-        return None
+    """Return the index of the suggestion that asks for this change, or None."""
     return next(
         (n for n, each in enumerate(scenario.to_try) if _is_of(scenario, each, change)), None
     )

@@ -1,4 +1,8 @@
-"""Define the colours of charts and drawings, and the order of names for people."""
+"""Define the colours of charts and drawings, and the order of names for people.
+
+A colour means one thing on a whole page: one user, one subflow if there is a single user, or one
+access point or link. `dashboard/static/network.css` holds the colours of both themes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,23 @@ import re
 from collections.abc import Iterable
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#F0E442")
+VARIED = (
+    "#004A78",
+    "#8A3B00",
+    "#00573F",
+    "#9B4F7D",
+    "#777777",
+    "#9C6B00",
+    "#3D6D8F",
+    "#5B5400",
+)
+PLACES = (
+    *("#6A3D9A", "#7A4A1E", "#007C89", "#B0003A", "#4A6178", "#5B7F00", "#A0229B", "#A8895A"),
+    *("#3F2370", "#B0703A", "#00525B", "#D6336C", "#27343F", "#3A5200", "#C457BE", "#6B5531"),
+)
+USERS = (*OKABE_ITO, *VARIED)
+COLOURS = (*USERS, *PLACES)  # the palette
+DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot")  # of the subflows of a connection
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
@@ -16,7 +37,12 @@ def natural(name: str) -> list[tuple[int, int, str]]:
 
 def user_colours(users: Iterable[str]) -> dict[str, int]:
     """Return the palette index of each user, which is the same in all charts and drawings."""
-    return {user: n for n, user in enumerate(sorted(users, key=natural))}
+    return {user: n % len(USERS) for n, user in enumerate(sorted(users, key=natural))}
+
+
+def place_colours(places: Iterable[str]) -> dict[str, int]:
+    """Return the palette index of each access point or link, in their order."""
+    return {place: len(USERS) + n % len(PLACES) for n, place in enumerate(places)}
 
 
 def subflow_colour(user: int, number: int, only_user: bool) -> int:
@@ -24,4 +50,12 @@ def subflow_colour(user: int, number: int, only_user: bool) -> int:
 
     `user` is the palette index of the user, and `number` the number of the subflow from 1.
     """
-    return number - 1 if only_user else user
+    return (number - 1) % len(USERS) if only_user else user
+
+
+def subflow_dash(number: int) -> str:
+    """Return the dash style of a subflow: the first one of a connection is solid.
+
+    `number` is the number of the subflow from 1.
+    """
+    return DASHES[max(1, number) - 1 if number <= len(DASHES) else -1]

@@ -18,9 +18,11 @@ from lab.results import flips as changes
 from lab.results import rate_scale
 from lab.results.store import Store
 from lab.run.reading import readable_events, readable_samples
-from lab.scenario import catalogue
+from lab.scenario import catalogue, strategy_table
+from lab.scenario.schema import Scenario
 
 FILTERS = ("scenario", "strategy", "engine", "status")
+MOST_NAMED = 4  # values of a setting that the head of the page names
 CTH = "strategy.cth"  # from this MAC occupancy on an access point is congested
 Doc = dict[str, Any]  # JSON: a run in lists, or what a page gets
 
@@ -43,6 +45,11 @@ def run(store: Store, folder: Path) -> Doc:
         "controls": controls(doc["engine"]),
         "rate_note": rate_scale.note(doc["rate_scale"], doc["wire_rates"]),
         "title": doc["scenario"],
+        "strategy_words": doc["strategy"],
+        "cc_words": doc["cc"] or "…",
+        "strategies": [],
+        "sample_interval_s": 0.5,
+        "users": 0,
         "question": "",
         "expect": "",
         "paper": "",
@@ -57,7 +64,11 @@ def run(store: Store, folder: Path) -> Doc:
         scenario = flips.loaded(folder)
     except LookupError:
         return doc
+    happened = _events(folder)
     return doc | {
+        **settings_over_time(scenario, happened),
+        "sample_interval_s": scenario.sample_interval_s,
+        "users": len(flips.network(folder).users),
         "title": scenario.title,
         "question": scenario.question,
         "expect": scenario.expect,
@@ -81,6 +92,43 @@ def with_rates(doc: Doc) -> Doc:
         "rates": rate_scale.label(doc["rate_scale"], doc["wire_rates"]),
         "changed": changes.label(doc["flips"]),
     }
+
+
+def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
+    """Return in words which strategy and which congestion control a run has had, and when.
+
+    `strategies` holds the name and a line of help of each of these strategies that is known here.
+    """
+    used = over_time(scenario.strategy.name, "strategy", happened)
+    ccs = over_time(scenario.multipath.cc, "cc", happened)
+    return {
+        "strategy_words": in_words(used),
+        "cc_words": in_words(ccs),
+        "strategies": [
+            {"name": name, "help": strategy_table.summary(name)}
+            for name in dict.fromkeys(name for _, name in used)
+            if name in strategy_table.strategies()
+        ],
+    }
+
+
+def over_time(first: str, target: str, happened: list[Doc]) -> list[tuple[float, str]]:
+    """Return the values of a flip target as pairs (t, name); the first one is that of the start."""
+    found = [(0.0, first)]
+    for event in happened:
+        if event.get("kind") == "flip" and event.get("ok") and event.get("target") == target:
+            name = changes.value_name(event.get("value"))
+            if name != found[-1][1]:
+                found.append((event["t"], name))
+    return found
+
+
+def in_words(values: list[tuple[float, str]]) -> str:
+    """Format the values of `over_time`, such as `none, from 20.0 s meter_throttling`."""
+    named = [name if not t else f"from {t:.1f} s {name}" for t, name in values]
+    if len(named) > MOST_NAMED:
+        named = [*named[: MOST_NAMED - 1], "…", named[-1]]
+    return ", ".join(named)
 
 
 def controls(engine: str) -> list[str]:

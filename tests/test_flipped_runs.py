@@ -79,6 +79,9 @@ def test_the_index_holds_the_flips_of_finished_and_of_lost_runs(make):
     ]
     (lost / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
     assert made_by_hand(events) == [FLIP]
+    with_old = FLIP | {"old": 0.85}
+    event = {"kind": "flip", "ok": True, "source": "inbox", **with_old}
+    assert made_by_hand([event]) == [with_old]
     store = Store(finished.parent)
     store.refresh()
     assert [store.get(name)["flips"] for name in ("finished", "lost")] == [[FLIP], [FLIP]]
@@ -96,4 +99,7 @@ def test_a_label_names_three_flips_and_counts_the_others():
     down = {"t": 3, "target": "link.wifi.up", "value": False}
     assert label([]) == ""
     assert label([strategy, down]) == "changed: strategy = none at 2.5 s, link.wifi.up = off at 3 s"
+    named = {"old": "none", "target": "strategy", "value": {"name": "disjoint", "params": {}}}
+    assert label([named | {"t": 4}]) == "changed: strategy: none -> disjoint at 4 s"
+    assert label([down | {"old": True}]) == "changed: link.wifi.up: on -> off at 3 s"
     assert label([FLIP] * 5).endswith("at 12 s and 2 more")

@@ -48,10 +48,10 @@ def test_scenario_events_happen_at_their_time_in_file_units(go):
     rates = [frame["user"]["ue1"]["mbps"] for frame in read_samples(outcome.folder)]
     assert rates == [4.0, 4.0, 8.0, 8.0]  # the fake gives 1 Mb/s on the wire without a demand
     assert [
-        (event["t"], event["target"], event["value"], event["ok"]) for event in flips(outcome)
+        (event["t"], event["target"], event["old"], event["value"]) for event in flips(outcome)
     ] == [
-        (0, "user.ue2.demand_mbps", 4.0, True),
-        (1, "user.ue1.demand_mbps", 8.0, True),
+        (0, "user.ue2.demand_mbps", None, 4.0),
+        (1, "user.ue1.demand_mbps", None, 8.0),
     ]
     assert engine.changes[1] == SetDemand("ue1", 2_000_000)  # on the wire
 
@@ -97,6 +97,12 @@ def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
         "strategy",
         "strategy.cth",
     ]
+    old = [(None, 12.0), ("none", "meter_throttling"), (0.85, 0.3)]
+    assert [
+        (flip["old"], flip["value"]["name"] if isinstance(flip["value"], dict) else flip["value"])
+        for flip in outcome.result["flips"]
+    ] == old
+    assert [event["old"] for event in flips(outcome) if event["ok"]] == [was for was, _ in old]
     assert list((recorder.folder / "inbox").glob("*.json")) == []
     assert outcome.result["strategy"] == "none"  # what it started with
 

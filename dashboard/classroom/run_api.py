@@ -17,7 +17,7 @@ from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show
 
 runs = Blueprint("class_runs", __name__, url_prefix="/api/class")
-NOT_FOR_STUDENTS = ("expect", "to_try")  # what a run will show is for the student to find
+NOT_FOR_STUDENTS = ("expect", "to_try", "why")  # what a run will show is for the student to find
 
 
 @runs.get("/runs/<id>")
@@ -29,7 +29,7 @@ def shown(found: ClassRun, folder: Path) -> dict[str, Any]:
     """Return everything that the page of a run shows to this browser."""
     doc = view.run(store(), folder)
     if not g.instructor:
-        doc = {key: value for key, value in doc.items() if key not in NOT_FOR_STUDENTS}
+        doc = _for_students(doc)
         allowed = room().lesson.run_step(found).flips if found.seat == g.seat else ()
         doc["targets"] = [each for each in doc["targets"] if each["name"] in allowed]
         doc["controls"] = ["stop"] if found.seat == g.seat else []
@@ -58,7 +58,12 @@ def charts(id: str) -> Any:
 @runs.get("/runs/<id>/changes")
 def changes(id: str) -> Any:
     seen(id)
-    return api.changes(id)
+    rows = api.changes(id)
+    return rows if g.instructor else [_for_students(each) for each in rows]
+
+
+def _for_students(doc: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in doc.items() if key not in NOT_FOR_STUDENTS}
 
 
 @runs.get("/runs/<id>/samples")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from string import ascii_letters
 from typing import Any
 
 from controller.units import fraction_from_ppm, ms_from_ns, scenario_mbps
@@ -12,19 +13,25 @@ from dashboard.errors import Problem
 from dashboard.network import paths as network_paths
 from dashboard.network.layout import WIDTH, Layout, Place, arrange, on_map
 from dashboard.network.paths import Event, NodePath, Paths
-from dashboard.palette import subflow_colour, user_colours
+from dashboard.palette import place_colours, subflow_colour, user_colours
 from lab.topologies.topology import Topology
 
 MOST_NODES = 300
+MOST_NAMED = 20  # links; with more, a link shows its name when it is pointed at
+LABEL_PX = 30.0 * 28.0  # of a user on a map, with its label
+MOST_LABELLED = 0.12  # part of a map that users and labels may cover
+INSIDE_RADIUS = 8.0  # of a user with its number inside
 PARALLEL = 14.0  # distance in pixels of two links between the same nodes
 Frame = Mapping[str, Any]  # a line of samples.jsonl
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Describe a drawn node. `kind` is as in the topology; `colour` is the palette index of a user.
+    """Describe a drawn node. `kind` is as in the topology; `colour` is the palette index of a user
+    or an access point, -1 for another node.
 
-    `side` says where the label is: "left", "right" or "below". `radius` is in pixels.
+    `side` says where the label is: "left", "right", "below", or "inside" as the number of a user.
+    `radius` is in pixels.
     """
 
     id: str
@@ -53,6 +60,8 @@ class Line:
     delay_ms: float = 0.0
     loss: float = 0.0
     shift: float = 0.0
+    colour: int = -1
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,11 +77,13 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Subflow:
-    """Describe a drawn subflow: its path from server to user, colour, state and figures."""
+    """Describe a drawn subflow: its path from server to user, its number in its connection from 1,
+    colour, state and figures."""
 
     id: str
     user: str
     path: NodePath
+    number: int
     colour: int
     backup: bool
     mbps: float
@@ -102,13 +113,15 @@ def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -
         raise Problem(422, f"{text}. Choose smaller parameters, or read the table")
     layout = arrange(topology, width)
     colours, by_subflow = user_colours(topology.users), len(topology.users) == 1
+    colours |= place_colours(topology.ids("wifi", "lte"))
+    crowded = is_crowded(layout, topology.users)
     spots = tuple(
         Spot(
             node.id,
             node.kind,
             *layout.places[node.id],
-            _side(node.kind, layout),
-            layout.radius_of(node.kind),
+            _side(node.kind, layout, crowded),
+            INSIDE_RADIUS if crowded and node.kind == "user" else layout.radius_of(node.kind),
             colours.get(node.id, -1),
         )
         for node in topology.nodes
@@ -135,7 +148,7 @@ def activity(
             number = int(name.rpartition("/")[2]) if name.rpartition("/")[2].isdigit() else 1
             colour = subflow_colour(colours[user], number, drawn.by_subflow)
             backup, mbps = bool(sample.get("backup")), sample.get("mbps") or 0.0
-            subflows.append(Subflow(name, user, path, colour, backup, mbps))
+            subflows.append(Subflow(name, user, path, number, colour, backup, mbps))
     return Activity(frame, tuple(subflows), frozenset(known.down), _moved(drawn.layout, frame))
 
 
@@ -169,7 +182,18 @@ def _moved(layout: Layout, frame: Frame) -> dict[str, Place]:
     }
 
 
-def _side(kind: str, layout: Layout) -> str:
+def is_crowded(layout: Layout, users: Sequence[str]) -> bool:
+    """Return whether a map has no room for the labels of its users, and their ids end in different
+    numbers that can be shown instead."""
+    if layout.area is None or len(users) * LABEL_PX <= MOST_LABELLED * layout.area[2] ** 2:
+        return False
+    numbers = {user.lstrip(ascii_letters) for user in users}
+    return len(numbers) == len(users) and all(each.isdigit() for each in numbers)
+
+
+def _side(kind: str, layout: Layout, crowded: bool) -> str:
+    if crowded and kind == "user":
+        return "inside"
     if layout.is_upright or layout.area is not None:
         return "below"
     return {"server": "left", "user": "right"}.get(kind, "below")
@@ -181,6 +205,8 @@ def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
     }
     parallel = Counter(frozenset((link.a, link.b)) for link in topology.links)
     drawn: Counter[frozenset[str]] = Counter()
+    shaped = [link.id for link in topology.links if link.rate_bps is not None]
+    colours = {} if topology.ids("wifi", "lte") else place_colours(shaped)
     for link in topology.links:
         ends = frozenset((link.a, link.b))
         rate = None if link.rate_bps is None else scenario_mbps(link.rate_bps, rate_scale)
@@ -193,6 +219,8 @@ def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
             ms_from_ns(link.delay_ns),
             fraction_from_ppm(max(link.loss_ppm, link.loss_back_ppm)),
             (drawn[ends] - (parallel[ends] - 1) / 2) * PARALLEL * (1 if link.a < link.b else -1),
+            colours.get(link.id, -1),
+            ends not in on_the_air and len(topology.links) <= MOST_NAMED,
         )
         drawn[ends] += 1
     for cell in topology.cells:

@@ -6,14 +6,20 @@ apply: a light drawing that needs nothing else.
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from html import escape
+from string import ascii_letters
 
 from dashboard.network.drawing import Activity, Drawing, Line, Spot, Subflow
 from dashboard.network.lanes import normal, polylines
 from dashboard.network.layout import Place
-from dashboard.palette import OKABE_ITO
+from dashboard.palette import COLOURS, DASHES
 
+FULL = 0.95  # load from which on a link is full
+NAME_AT = 0.4  # where the name of a link is, as a part of its length from its first end
+NAME_ABOVE, FIGURES_BELOW = 4.0, 13.0  # pixels
 THIN = 3.0  # width of a link without load
 RING = 5.5  # from the edge of an access point to the ring around it
 GLYPHS = {  # in a square from -8 to 8
@@ -42,7 +48,11 @@ STYLE = """
 .net .grip{stroke:#000;stroke-opacity:0;stroke-width:16px;fill:none;pointer-events:stroke}
 .net .subflow{fill:none;stroke-width:2.6px;stroke-linejoin:round;stroke-linecap:round}
 .net .subflow.idle{opacity:.3}
-.net .subflow.backup{stroke-dasharray:6 6}
+.net .d2{stroke-dasharray:9 6}
+.net .d3{stroke-dasharray:9 5 2 5}
+.net .d4{stroke-dasharray:16 6}
+.net .d5{stroke-dasharray:16 5 2 5}
+.net .subflow.backup{stroke-dasharray:.5 6}
 .net .body{fill:var(--card,#fff);stroke:var(--net-node,#5b6670);stroke-width:1.8px}
 .net .glyph{fill:none;stroke:var(--ink,#17212b);stroke-width:1.5px;stroke-linecap:round}
 .net .glyph{stroke-linejoin:round}
@@ -55,6 +65,8 @@ STYLE = """
 .net .figures{font-size:11px;display:none;text-anchor:middle}
 .net .labelled .figures,.net .item:hover .figures,.net .item:focus .figures,
 .net .item.chosen .figures{display:inline}
+.net :is(.name,.note){font-size:11px;text-anchor:middle}
+.net .full .name{font-weight:700}
 .net .field{fill:var(--net-field,#f1f4f7);stroke:var(--line,#dbe1e7)}
 .net.choosing .item:not(.chosen):not(.related){opacity:.28}
 .net .item{cursor:pointer;outline:none}
@@ -90,12 +102,21 @@ def svg(drawn: Drawing, now: Activity | None = None, title: str = "") -> str:
             f'<rect class="field" x="{left}" y="{top}" width="{side}" height="{side}" rx="6"/>'
         )
     parts.append('<g class="lines">')
-    parts += [_line(each, places, drawn.layout.ribbon, now) for each in drawn.lines]
+    crossing = connections(now)
+    parts += [
+        _line(each, places, drawn.layout.ribbon, now, crossing[frozenset((each.a, each.b))])
+        for each in drawn.lines
+    ]
     parts.append('</g><g class="subflows">')
     parts += _subflows(now.subflows if now else (), places, drawn.layout.ribbon)
     parts.append('</g><g class="nodes">')
     parts += [_spot(each, places[each.id], now) for each in drawn.spots]
-    return "".join([*parts, "</g></svg>"])
+    parts.append("</g>")
+    if inside := next((spot for spot in drawn.spots if spot.side == "inside"), None):
+        number = escape(inside.id.lstrip(ascii_letters))
+        text = f"A number is a user: {number} is {escape(inside.id)}"
+        parts.append(f'<text class="note" x="{width / 2:g}" y="{height - 6:g}">{text}</text>')
+    return "".join([*parts, "</svg>"])
 
 
 def load(line: Line, now: Activity | None) -> float:
@@ -122,8 +143,31 @@ def link_text(line: Line, sample: Mapping[str, float | None]) -> str:
     return ", ".join(part for part in (text, lost) if part)
 
 
+def connections(now: Activity | None) -> Counter[frozenset[str]]:
+    """Return how many connections cross each link, which is named by its two ends."""
+    known = {
+        (frozenset(ends), each.id.rpartition("/")[0])
+        for each in (now.subflows if now else ())
+        for ends in itertools.pairwise(each.path)
+    }
+    return Counter(ends for ends, _ in known)
+
+
+def name_text(line: Line, full: float, crossing: int) -> str:
+    """Return the name of a link for the drawing, empty if there is no room.
+
+    A link that is `full`, a load from 0 to 1, and that several connections cross says so.
+    """
+    if not line.named:
+        return ""
+    return f"{line.id}: {crossing} share it" if full >= FULL and crossing > 1 else line.id
+
+
 def _palette() -> str:
-    rules = (f".net .c{n}{{stroke:var(--c{n},{each})}}" for n, each in enumerate(OKABE_ITO))
+    rules = (
+        f".net .c{n}{{stroke:var(--c{n},{each})}}.net text .f{n}{{fill:var(--c{n},{each})}}"
+        for n, each in enumerate(COLOURS)
+    )
     return "".join(rules)
 
 
@@ -132,14 +176,19 @@ def _sample(now: Activity | None, kind: str, name: str) -> Mapping[str, float | 
     return found
 
 
-def _line(line: Line, places: Mapping[str, Place], ribbon: float, now: Activity | None) -> str:
+def _line(
+    line: Line, places: Mapping[str, Place], ribbon: float, now: Activity | None, crossing: int
+) -> str:
     dx, dy = (each * line.shift for each in normal(places[line.a], places[line.b]))
     (x1, y1), (x2, y2) = ((x + dx, y + dy) for x, y in (places[line.a], places[line.b]))
     full = load(line, now)
     down = now is not None and line.id in now.down
     names = ["item", "line", *(["air"] if line.air else []), *(["down"] if down else [])]
-    names += ["full"] if full >= 0.95 else []
+    names += ["full"] if full >= FULL else []
     x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    along = (x1 + NAME_AT * (x2 - x1), y1 + NAME_AT * (y2 - y1) - NAME_ABOVE)
+    swatch = f'<tspan class="f{line.colour}">■ </tspan>' if line.colour >= 0 and line.named else ""
+    name = escape(name_text(line, full, crossing))
     ends = f'x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"'
     text = link_text(line, _sample(now, "link", line.id))
     label = escape(f"link {line.id} from {line.a} to {line.b}: {'down' if down else text}")
@@ -149,7 +198,9 @@ def _line(line: Line, places: Mapping[str, Place], ribbon: float, now: Activity 
         f'<line class="cable" stroke-width="{THIN + (ribbon - THIN) * full:.1f}" {ends}/>'
         f'<line class="grip" {ends}/>'
         f'<path class="cross" d="M-6,-6L6,6M-6,6L6,-6" transform="translate({x:g},{y:g})"/>'
-        f'<text class="figures" x="{x:g}" y="{y - 8:g}">{escape(text)}</text></g>'
+        f'<text class="figures" x="{x:g}" y="{y + FIGURES_BELOW:g}">{escape(text)}</text>'
+        f'<text class="name" x="{along[0]:g}" y="{along[1]:g}">{swatch}<tspan>{name}</tspan>'
+        "</text></g>"
     )
 
 
@@ -159,7 +210,7 @@ def _subflows(
     lines = polylines({each.id: each.path for each in subflows}, places, ribbon)
     for each in subflows:
         points = " ".join(f"{x:g},{y:g}" for x, y in lines[each.id])
-        names = f"item subflow c{each.colour % len(OKABE_ITO)}"
+        names = f"item subflow c{each.colour} d{min(each.number, len(DASHES))}"
         names += " backup" if each.backup else ""
         names += " idle" if each.mbps < 0.005 else ""
         state = "backup, " if each.backup else ""
@@ -182,16 +233,19 @@ def _spot(spot: Spot, place: Place, now: Activity | None) -> str:
             f'<circle class="track" {around}/><circle class="ring" {around} '
             f'stroke-dasharray="{fill:.0f} 200" transform="rotate(-90)"/>'
         )
-    colour = f" c{spot.colour % len(OKABE_ITO)}" if spot.colour >= 0 else ""
+    colour = f" c{spot.colour}" if spot.colour >= 0 else ""
     names = "item spot" + (" hot" if (occupancy or 0) >= 0.85 else "")
     size = 11 if radius < 12 else 12
+    glyph = f'<path class="glyph" d="{GLYPHS[spot.kind]}" transform="scale({radius / 13:.2f})"/>'
+    label = escape(spot.id)
+    if spot.side == "inside":
+        glyph, size, label = "", 9, escape(spot.id.lstrip(ascii_letters))
     return (
         f'<g class="{names}" data-kind="{kind}" data-id="{escape(spot.id)}" role="button" '
         f'tabindex="-1" aria-label="{escape(f"{KINDS[spot.kind]} {spot.id}")}" '
         f'transform="translate({place[0]:g},{place[1]:g})">{ring}'
         f'<circle class="body{colour}" r="{radius:g}"/>'
-        f'<path class="glyph" d="{GLYPHS[spot.kind]}" transform="scale({radius / 13:.2f})"/>'
-        f'<text {_label(spot, kind == "ap")} font-size="{size}">{escape(spot.id)}</text></g>'
+        f'{glyph}<text {_label(spot, kind == "ap")} font-size="{size}">{label}</text></g>'
     )
 
 
@@ -200,6 +254,8 @@ def _label(spot: Spot, ringed: bool) -> str:
     match spot.side:
         case "left":
             return f'x="{-beside:g}" y="4" text-anchor="end"'
+        case "inside":
+            return 'y="3.2" text-anchor="middle"'
         case "right":
             return f'x="{beside:g}" y="4" text-anchor="start"'
     return f'y="{beside + 7:g}" text-anchor="middle"'

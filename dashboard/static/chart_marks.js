@@ -19,7 +19,7 @@ export function markLayout(marks, colour, done = null, room = 0) {
         yref: "paper",
         y0: 0,
         y1: 1,
-        line: { color: tint(each), width: 1.6, dash: "dot" },
+        line: { color: tint(each), width: 1.4 },
       })),
     ],
     annotations: [

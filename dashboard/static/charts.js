@@ -4,33 +4,13 @@ import { fillLegend } from "./chart_legend.js";
 import { keep } from "./event_memory.js";
 import { emptyText, markLayout, tickTraces } from "./chart_marks.js";
 import { attach } from "./chart_time.js";
-import { css, dark, element } from "./app.js";
+import { css, element } from "./app.js";
 import { bands, emptyAxes, hasMany, heatMap, isRelated, split } from "./many_lines.js";
 import { moveLines, windowed } from "./live_lines.js";
 import { selected } from "./selection.js";
 import { thin, valueTable } from "./series.js";
 import { TimeView } from "./time_view.js";
 
-const LIGHT = [
-  "#0072B2",
-  "#D55E00",
-  "#009E73",
-  "#CC79A7",
-  "#000000",
-  "#E69F00",
-  "#56B4E9",
-  "#8a7f00",
-];
-const DARK = [
-  "#56B4E9",
-  "#FF8A3D",
-  "#2CC79B",
-  "#E79BC4",
-  "#F2F2F2",
-  "#E69F00",
-  "#8ab4f8",
-  "#F0E442",
-];
 const MOST_POINTS = 1200; // of a line; with more, it is thinned to half
 const WINDOW_S = 60; // of a running run; a finished run is shown whole
 const STEP_S = 10; // by which the window of a running run moves
@@ -49,7 +29,12 @@ const CONFIG = {
 // Events outside the range are not drawn: a chart that is live for hours has many.
 const within = ([from, to] = [-Infinity, Infinity]) => (event) => event.t >= from && event.t <= to;
 
-export const colour = (n) => (n < 0 ? "#8b949c" : (dark() ? DARK : LIGHT)[n % LIGHT.length]);
+// The palette is in network.css. -1 is the colour of what has none of its own.
+export const colour = (n) => (n < 0 ? "#8b949c" : css(`--c${n}`));
+
+// Compared runs have the colours of users.
+const USERS = 16;
+export const runColour = (n) => colour(n % USERS);
 
 export class Charts {
   // `view` has the time and the zoom of the page; `related()` what belongs to the selection;
@@ -259,7 +244,7 @@ export class Charts {
     const related = this.related();
     const done = this.transfers?.doneAt(related) ?? null;
     const room = NUMBER_SHARE * (layout.xaxis.range?.[1] - layout.xaxis.range?.[0] || 0);
-    Object.assign(layout, markLayout(this.marks.filter(inside), colour, done, room));
+    Object.assign(layout, markLayout(this.marks.filter(inside), runColour, done, room));
     for (const axis of emptyAxes(card.traces)) layout.annotations.push(emptyText(axis, this.live));
     const { shown, others } = split(card.traces, related);
     card.laid = { range: String(range), asHeatMap, shown, others, related };

@@ -1,6 +1,6 @@
 // Compare runs: charts with a line per run, metrics and verdicts.
 import { $, api, banners, data, element, number } from "./app.js";
-import { Charts, colour } from "./charts.js";
+import { Charts, runColour } from "./charts.js";
 
 const docs = data("docs");
 const mixed = new URLSearchParams(location.search).get("mixed_scales") === "1";
@@ -9,14 +9,14 @@ const runs = docs.map((doc) => encodeURIComponent(doc.id)).join(",") + (mixed ? 
 function swatches() {
   const styles = ["solid", "dashed", "dotted", "dashed", "dashed", "dotted"];
   for (const each of document.querySelectorAll(".swatch")) {
-    each.style.setProperty("--c", colour(Number(each.dataset.n)));
+    each.style.setProperty("--c", runColour(Number(each.dataset.n)));
     each.style.borderTopStyle = styles[each.dataset.n % styles.length];
   }
 }
 
-function heading({ label, n, rate_scale }) {
+function title({ heading, label, n, rate_scale }) {
   const scale = mixed && !label.includes("rate_scale") ? `, rate scale ${rate_scale}` : "";
-  return `${label} (n = ${n}${scale})`;
+  return `${heading} (n = ${n}${scale})`;
 }
 
 // Networks without access points have no tiers.
@@ -27,12 +27,13 @@ function isShown(metric, all) {
 function showMetrics(comparison) {
   const all = Object.keys(comparison.metrics);
   const labels = comparison.groups.map((group) => group.label);
+  const headings = new Map(comparison.groups.map((group) => [group.label, group.heading]));
   const head = element(
     "tr",
     {},
     element("th", {}, "Metric"),
     ...comparison.groups.map((group) =>
-      element("th", { class: "num" }, heading(group)),
+      element("th", { class: "num" }, title(group)),
     ),
   );
   $("metrics").tHead.replaceChildren(head);
@@ -41,7 +42,7 @@ function showMetrics(comparison) {
       element(
         "tr",
         {},
-        element("td", {}, metric),
+        element("td", { title: metric }, comparison.labels[metric]),
         ...labels.map((label) => {
           const cell = cells[label];
           const interval =
@@ -69,7 +70,7 @@ function showMetrics(comparison) {
         ),
       ]
     : words.map(([label, metric, text]) =>
-        element("li", {}, element("b", {}, `${label}, ${metric}: `), text),
+        element("li", {}, element("b", {}, `${headings.get(label)}, ${comparison.labels[metric]}: `), text),
       );
   $("verdicts")
     .querySelector("ul")

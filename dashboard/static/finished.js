@@ -1,5 +1,6 @@
 // The part of a finished run's page that says what came out, and what can be done next.
 import { $, css, api, element, number, toast } from "./app.js";
+import { showStretches } from "./stretches.js";
 import { showMeans } from "./tiles.js";
 
 export class Finished {
@@ -22,9 +23,13 @@ export class Finished {
   async show(run) {
     this.run = run;
     $("finished-card").hidden = !run.state.over;
+    if (run.state.over && $("expect")) $("expect").open = true;
     if (!run.state.over || this.loaded) return;
     this.loaded = true;
     try {
+      const stretches = await api(`${this.path}/stretches`);
+      showStretches(stretches);
+      this.changed = stretches.length > 1;
       this.draw(await api(`${this.path}/summary`));
     } catch (error) {
       toast(error.message, true);
@@ -34,6 +39,7 @@ export class Finished {
   draw(summary) {
     this.summary = summary;
     $("outcome").textContent = summary.verdict || "This run has no result: nothing was measured.";
+    $("tiles").hidden = $("tiles-when").hidden = this.changed; // means of the whole run mix its parts
     if (Object.keys(summary.means).length) showMeans(summary, this.run);
     else $("tiles-when").textContent = "The last sample";
     this.onTransfers(summary.finished);
@@ -47,7 +53,6 @@ export class Finished {
         element("a", { href: `/runs/${baseline.id}` }, `the baseline (${baseline.strategy})`),
       );
     $("baseline").textContent = summary.is_baseline ? "No longer the baseline" : "Make it the baseline";
-    $("mixed").hidden = !this.run.flips?.length;
     $("again-flips").hidden = !this.run.flips?.length;
     $("compare-with").hidden = !summary.others.length;
     $("compare-with").replaceChildren(

@@ -101,7 +101,7 @@ export class Lesson {
     if (!done) return { kind: "idle", badge: LETTERS[index], text: "" };
     const badge = String(this.marks.get(done.n) ?? "");
     const at = `Changed at ${number(done.t, 1)} s.`;
-    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done, this.run.state.over)}` };
+    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done, this.run.state.over)}`, change: done };
   }
 
   item(each, index, state) {
@@ -118,7 +118,8 @@ export class Lesson {
     );
     button.addEventListener("click", () => this.send(index));
     const result = element("p", { class: "result", role: "status" }, state.text);
-    return element("li", { class: state.kind, "data-index": index }, button, result);
+    const why = state.change ? reasons(state.change, this.run.state.over) : null;
+    return element("li", { class: state.kind, "data-index": index }, button, result, why);
   }
 
   effect(each) {
@@ -132,8 +133,9 @@ export class Lesson {
         "div",
         {},
         element("b", {}, each.name),
-        element("span", { class: "muted" }, ` at ${number(each.t, 1)} s${who}`),
+        element("span", { class: "muted" }, ` at ${number(each.t, 1)} s${who}${windows(each)}`),
         element("p", {}, words(each, this.run.state.over)),
+        reasons(each, this.run.state.over),
       ),
     );
   }
@@ -160,8 +162,22 @@ export class Lesson {
   }
 }
 
+const isMeasuring = (change, over) => !over && !change.is_final && change.seconds < WINDOW_S;
+
+// The times of both means of a change.
+function windows({ is_measured, windows: [before, after] }) {
+  const span = ([from, to]) => `${number(from, 1)} to ${number(to, 1)} s`;
+  return is_measured ? ` · ${span(after)} against ${span(before)}` : "";
+}
+
+// What explains the effect of a change; nothing while it is being measured.
+function reasons(change, over) {
+  if (isMeasuring(change, over) || !change.why.length) return null;
+  return element("ul", { class: "why" }, ...change.why.map((text) => element("li", {}, text)));
+}
+
 function words(change, over) {
-  if (!over && !change.is_final && change.seconds < WINDOW_S)
+  if (isMeasuring(change, over))
     return `Measuring: ${number(change.seconds, 1)} of ${WINDOW_S} s …`;
   return [change.sentence, change.also].filter(Boolean).join(" ");
 }

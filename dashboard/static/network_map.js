@@ -8,7 +8,10 @@ import { choose, selected, toggle } from "./selection.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const THIN = 3; // width of a link without load
-const COLOURS = 8;
+const FULL = 0.95; // load from which on a link is full
+const USERS = 16; // colours of users
+const DASHES = 5; // styles of the subflows of a connection
+const [NAME_AT, NAME_ABOVE, FIGURES_BELOW] = [0.4, 4, 13]; // as in dashboard/network/svg.py
 const OTHER_WIDTH = 0.08; // a smaller change of the width only scales the drawing
 
 export class NetworkMap {
@@ -80,7 +83,9 @@ export class NetworkMap {
     this.svg.classList.toggle("running", true);
     const places = { ...this.home, ...this.moved(frame) };
     this.showSubflows(frame, places);
-    for (const line of this.drawing.lines) this.showLine(line, frame, places);
+    const crossing = connections(this.drawnPaths);
+    for (const line of this.drawing.lines)
+      this.showLine(line, frame, places, crossing.get(ends(line.a, line.b))?.size ?? 0);
     for (const node of this.drawing.nodes) this.showNode(node, frame, places[node.id]);
     if (selected() || this.pointed) this.showSelection();
     this.showTable();
@@ -121,8 +126,9 @@ export class NetworkMap {
     const part = document.createElementNS(SVG, "polyline");
     const { user } = owner(name, sample);
     const mine = this.drawing.nodes.find((node) => node.id === user)?.colour ?? 0;
-    const colour = this.drawing.by_subflow ? Number(name.split("/").at(-1)) - 1 : mine;
-    put(part, "class", `item subflow c${((colour % COLOURS) + COLOURS) % COLOURS}`);
+    const number = Math.max(1, Number(name.split("/").at(-1)) || 1);
+    const colour = this.drawing.by_subflow ? (number - 1) % USERS : mine;
+    put(part, "class", `item subflow c${colour} d${Math.min(number, DASHES)}`);
     for (const [key, value] of [
       ["role", "button"],
       ["tabindex", "-1"],
@@ -135,13 +141,13 @@ export class NetworkMap {
     return part;
   }
 
-  showLine(line, frame, places) {
+  showLine(line, frame, places, crossing) {
     const part = this.parts.get(`link ${line.id}`);
     const sample = frame.link?.[line.id] ?? {};
     const load = line.rate_mbps ? Math.min(1, (sample.mbps ?? 0) / line.rate_mbps) : 0;
-    const [cable, grip, cross, text] = part.children;
+    const [cable, grip, cross, text, name] = part.children;
     put(cable, "stroke-width", (THIN + (this.drawing.ribbon - THIN) * load).toFixed(1));
-    part.classList.toggle("full", load >= 0.95);
+    part.classList.toggle("full", load >= FULL);
     part.classList.toggle("down", this.paths.down.has(line.id));
     if (text.textContent !== linkText(line, sample)) text.textContent = linkText(line, sample);
     const [dx, dy] = normal(places[line.a], places[line.b]).map((each) => each * line.shift);
@@ -151,7 +157,11 @@ export class NetworkMap {
       for (const [name, value] of Object.entries({ x1, y1, x2, y2 })) put(each, name, +value.toFixed(1));
     put(cross, "transform", `translate(${(x1 + x2) / 2},${(y1 + y2) / 2})`);
     put(text, "x", (x1 + x2) / 2);
-    put(text, "y", (y1 + y2) / 2 - 8);
+    put(text, "y", (y1 + y2) / 2 + FIGURES_BELOW);
+    put(name, "x", +(x1 + NAME_AT * (x2 - x1)).toFixed(1));
+    put(name, "y", +(y1 + NAME_AT * (y2 - y1) - NAME_ABOVE).toFixed(1));
+    const called = nameText(line, load >= FULL, crossing);
+    if (name.lastChild.textContent !== called) name.lastChild.textContent = called;
   }
 
   showNode(node, frame, [x, y]) {
@@ -263,6 +273,26 @@ export class NetworkMap {
       ),
     );
   }
+}
+
+const ends = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`);
+
+// The connections that cross each link, by its ends.
+function connections(paths) {
+  const found = new Map();
+  for (const [name, path] of paths)
+    for (let i = 1; i < path.length; i++) {
+      const link = ends(path[i - 1], path[i]);
+      if (!found.has(link)) found.set(link, new Set());
+      found.get(link).add(name.slice(0, name.lastIndexOf("/")));
+    }
+  return found;
+}
+
+// As in dashboard/network/svg.py.
+function nameText(line, isFull, crossing) {
+  if (!line.named) return "";
+  return isFull && crossing > 1 ? `${line.id}: ${crossing} share it` : line.id;
 }
 
 function put(part, name, value) {

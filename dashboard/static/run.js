@@ -83,11 +83,20 @@ function eventArrived(event, old = false) {
 async function changeApplied(event) {
   toast(`Changed at ${number(event.t, 1)} s: ${event.title}`);
   run = await api(path);
-  $("strategy").textContent =
-    run.targets.find((each) => each.name === "strategy")?.value ?? run.strategy;
+  showSettings();
   refill(run);
   lesson.show(run);
   if (event.title.startsWith("strategy")) charts.set((await api(`${path}/charts`)).figures);
+}
+
+function showSettings() {
+  $("strategy").textContent = run.strategy_words;
+  $("cc").textContent = run.cc_words;
+  $("strategies").replaceChildren(
+    ...run.strategies.map(({ name, help }) =>
+      element("li", {}, "Strategy ", element("b", {}, name), `: ${help}`),
+    ),
+  );
 }
 
 function stateArrived(state) {
@@ -174,6 +183,7 @@ async function runEnded() {
   charts.finish();
   run = await api(path);
   await load();
+  showSettings();
   showState();
 }
 

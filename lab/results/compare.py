@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.results.groups import FLIPS_KEY, SCALE_KEY, Group, differing_keys, grouped, scale_text
+from lab.results.metric_labels import heading
+from lab.results.metric_labels import label as metric_label
 from lab.results.statistics import Estimate, Verdict, estimate, verdict
 from lab.results.tables import markdown_table, text_table
 
@@ -63,7 +65,8 @@ def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = F
     """Return the comparison of the runs in these run folders as a text, a Markdown table or a JSON
     text.
 
-    The JSON object has the keys `groups`, `metrics`, `verdicts` and `warnings`.
+    The JSON object has the keys `groups`, `metrics`, `labels` (of the metrics, for people),
+    `verdicts` and `warnings`.
     """
     found = compared(folders)
     if as_json:
@@ -113,6 +116,7 @@ def _document(found: Comparison) -> dict[str, Any]:
     groups = [
         {
             "label": group.label,
+            "heading": heading(group.label, group.settings),
             "n": len(group.runs),
             "rate_scale": group.rate_scale,
             "runs": [run.run_id for run in group.runs],
@@ -128,7 +132,14 @@ def _document(found: Comparison) -> dict[str, Any]:
         for label, row in found.verdicts.items()
     }
     notes = list(warnings(found.groups))
-    return {"groups": groups, "metrics": metrics, "verdicts": verdicts, "warnings": notes}
+    labels = {metric: str(metric_label(metric)) for metric in metrics}
+    return {
+        "groups": groups,
+        "metrics": metrics,
+        "labels": labels,
+        "verdicts": verdicts,
+        "warnings": notes,
+    }
 
 
 def _heads(found: Comparison) -> list[str]:

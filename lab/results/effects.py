@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.metrics import EPSILON_S, intervals_between, mean
 from lab.scenario.watched import ALL, Watched
@@ -27,7 +28,8 @@ class Effect:
 
     `before` and `after` are None if nothing was measured. `seconds_before` and `seconds` are the
     measured times before and after the change, in s. If `is_final`, later samples do not change the
-    effect. `is_too_late` says that the watched traffic had ended before the change.
+    effect. `is_too_late` says that the watched traffic had ended before the change. `spans` are
+    the two windows, before and after the change.
     """
 
     watched: Watched
@@ -37,6 +39,7 @@ class Effect:
     seconds: float
     is_final: bool
     is_too_late: bool = False
+    spans: tuple[Span, Span] = (Span(0, 0), Span(0, 0))
 
     @property
     def is_measured(self) -> bool:
@@ -71,7 +74,8 @@ def effect(
     after, seconds = _mean(frames, at_s, end, watched)
     is_final = reached >= end - EPSILON_S
     too_late = until_s <= at_s + EPSILON_S
-    return Effect(watched, before, after, seconds_before, seconds, is_final, too_late)
+    spans = (Span(start, at_s), Span(at_s, min(end, max(reached, at_s))))
+    return Effect(watched, before, after, seconds_before, seconds, is_final, too_late, spans)
 
 
 def value(frame: Frame, watched: Watched) -> float | None:

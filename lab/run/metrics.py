@@ -33,7 +33,7 @@ class Header:
     run, and its status.
 
     `flips` lists the changes that were made by hand during the run, each as {"t", "target",
-    "value"}. `stack` names the implementation of Multipath TCP; None stands for another
+    "old", "value"}. `stack` names the implementation of Multipath TCP; None stands for another
     combination of settings in the simulator.
     """
 

@@ -75,6 +75,9 @@ class _Run:
         self.now = 0.0
         self.stop_requested = False
         self.error: LabError | None = None
+        self.changed: dict[
+            str, float | bool | str | None
+        ] = {}  # the latest value of each changed target
         self.due = sorted(scenario.events, key=lambda event: event.at_s)
         self.started = time.time()
         pace = WithoutWaiting if replay else Pace
@@ -206,14 +209,24 @@ class _Run:
         except LabError as error:
             self._note("flip", ok=False, target=target, value=value, error=str(error), **source)
             return
+        old = self._present(target)
+        self.changed[target] = value
         self.scenario = targets.after(self.scenario, target, value)
         if target in ("strategy", "cc"):
             self.recorder.use(value["name"] if target == "strategy" else value)
         if source.get("source") == "inbox":
-            self.recorder.flips.append({"t": self.now, "target": target, "value": value})
+            self.recorder.flips.append(
+                {"t": self.now, "target": target, "old": old, "value": value}
+            )
         if target == "cc":
             source["note"] = CC_NOTE
-        self._note("flip", ok=True, target=target, value=value, **source)
+        self._note("flip", ok=True, target=target, old=old, value=value, **source)
+
+    def _present(self, target: str) -> Any:
+        """Return the present value of a target; of the strategy, its name."""
+        if target in self.changed and not target.startswith("strategy"):
+            return self.changed[target]
+        return targets.targets(self.scenario)[target].value
 
     def _note(self, kind: str, **fields: Any) -> None:
         self.recorder.event(self.now, kind, **fields)

@@ -136,7 +136,7 @@ def test_a_run_is_changed_paused_sped_up_and_stopped(client, running_run):
         lambda: [
             e
             for e in client.get(f"{path}/charts").json["events"]
-            if e["title"] == "strategy.cth = 0.5"
+            if e["title"] == "strategy.cth: 0.85 -> 0.5"
         ]
     )
     targets = {each["name"]: each["value"] for each in client.get(path).json["targets"]}

@@ -80,6 +80,8 @@ def test_several_strategies_and_seeds_are_one_batch_and_two_compared_groups(page
     assert page.locator(".legend").first.inner_text().count("2 runs") == 2
     lines = "() => document.querySelector('#chart-total .plot')?.data?.length ?? 0"
     until(page, lambda: page.evaluate(lines) == 4)  # a mean and a band for each group
+    assert "all users: throughput, Mb/s" in page.inner_text("#metrics")
+    assert "_mbps" not in page.inner_text("#metrics")
     assert "n = 2" in page.inner_text("#metrics thead")
 
 

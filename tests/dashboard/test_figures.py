@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from dashboard import events
-from dashboard.figures import OKABE_ITO, About, figures, overlay, thin
+from dashboard.figures import About, figures, overlay, thin
+from dashboard.palette import PLACES
 
 FRAMES = [
     {
@@ -41,7 +42,7 @@ def test_a_run_has_its_four_charts():
     tiers = found["tiers"]["data"]
     assert [trace["name"] for trace in tiers] == ["wifi1 Tier 1", "wifi1 Tier 2"]
     assert (tiers[0]["line"]["dash"], tiers[1]["line"]["dash"]) == ("solid", "dash")
-    assert tiers[0]["line"]["color"] in OKABE_ITO
+    assert tiers[0]["line"]["color"] in PLACES
     assert tiers[0]["meta"]["key"] == ["ap", "wifi1", "tier1_mbps"]
     assert found["tiers"]["layout"]["xaxis"]["range"] == (0, 60.0) or found["tiers"]["layout"][
         "xaxis"

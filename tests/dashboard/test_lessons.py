@@ -28,7 +28,7 @@ def test_suggestions_are_measured_whatever_their_order(client, running_run):
         "cell.wifi1.ue3.rate_mbps",
         "link.lte.up",
     ]
-    assert suggested[0]["name"] == "strategy = meter_throttling"
+    assert suggested[0]["name"] == "strategy: none -> meter_throttling"
     assert suggested[0]["watch"] == "ue1: throughput"
     for n, at_s in ((1, 4), (0, 8)):
         until(lambda at_s=at_s: client.get(path).json["state"]["t"] > at_s)
@@ -69,6 +69,18 @@ def test_a_change_that_no_file_suggests_is_measured_by_what_it_is_about(runs, cl
     assert (first["seconds"], second["seconds"]) == (6, 6)
     assert first["suggestion"] is None
     assert second["also"].startswith("Most changed: ue")
+    assert first["windows"] == [[0, 8], [8, 14]]
+
+
+def test_a_change_by_the_scenario_file_has_the_sentence_of_its_suggestion(runs, client):
+    suggested = loading.load("testbed_wifi_lte").to_try[1]
+    event = {"t": 10, "kind": "flip", "ok": True, "source": "scenario", "old": 19.1}
+    event |= {"target": suggested.target, "value": float(suggested.value)}
+    (runs / "plain" / "events.jsonl").write_text(json.dumps(event) + "\n")
+    (row,) = applied(client, "plain")
+    assert row["name"] == "cell.wifi1.ue3.rate_mbps: 19.1 -> 6"
+    assert row["sentence"].startswith("ue1, which did not move, got")
+    assert (row["by_scenario"], row["suggestion"], row["seconds"]) == (True, None, 10)
 
 
 def recorded(folder, scenario):

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dashboard import charts
 from dashboard.errors import Problem
 from dashboard.event_subjects import subjects
 from dashboard.network.drawing import activity, drawing, to_json
@@ -173,6 +174,66 @@ def test_the_file_is_complete_and_needs_nothing_else():
     assert "% lost" in parts["path1"].get("aria-label")
     width = {name: float(parts[name][0].get("stroke-width")) for name in ("path1", "server")}
     assert width["path1"] > width["server"]
+
+
+def test_links_have_the_names_and_colours_of_the_charts():
+    topology = network("collision_between")
+    drawn = drawing(topology)
+    about = charts.About(links=tuple(link.id for link in topology.links if link.rate_bps))
+    of_charts = {line.name: line.colour for line in charts.of_run([], about)[0].lines}
+    assert {line.id: line.colour for line in drawn.lines if line.colour >= 0} == of_charts
+    assert all(line.named for line in drawn.lines)
+    root = ElementTree.fromstring(svg(drawn))
+    named = [each for each in root.iter(f"{NAMESPACE}text") if each.get("class") == "name"]
+    assert {"".join(each.itertext()).lstrip("■ ") for each in named} == {
+        link.id for link in topology.links
+    }
+    crowded = drawing(network("fat_tree"))
+    assert not any(line.named for line in crowded.lines)
+
+
+def test_access_points_have_the_colour_of_the_charts():
+    topology = network("testbed_wifi_lte")
+    of_nodes = {spot.id: spot.colour for spot in drawing(topology).spots}
+    about = charts.About(aps=topology.ids("wifi", "lte"), users=topology.users)
+    for chart in charts.of_run([], about):
+        for line in chart.lines:
+            assert line.colour == of_nodes[line.key[1]]
+
+
+def test_a_full_link_that_several_connections_cross_says_so():
+    topology = network("collision_between")
+    drawn = drawing(topology)
+    rows = [
+        subflow(f"ue{n}-1", 1, f"ue{n}", [f"e{n}", "a1", "c1", "b1"]) | {"t": 1} for n in (1, 2)
+    ]
+    links = {"up1": {"mbps": 9.9}, "down1": {"mbps": 5.0}, "in11": {"mbps": 9.9}}
+    frame = {"t": 2.0, "link": links, "sf": {f"ue{n}-1/1": {"mbps": 4.0} for n in (1, 2)}}
+    text = svg(drawn, activity(drawn, topology, frame, rows))
+    assert ">up1: 2 share it<" in text
+    assert ">down1<" in text  # not full
+    assert ">in11<" in text  # one connection
+
+
+def test_the_first_subflow_is_solid_and_a_backup_is_dotted():
+    topology = network("two_paths")
+    drawn = drawing(topology)
+    text = svg(drawn, activity(drawn, topology, FRAME, []))
+    parts = {each.get("data-id"): each for each in ElementTree.fromstring(text).iter()}
+    assert parts["ue1-1/1"].get("class").split()[-1] == "d1"
+    assert {"d2", "backup"} <= set(parts["ue1-1/2"].get("class").split())
+    assert ".d1{" not in text
+
+
+def test_a_crowded_map_has_the_numbers_of_users_inside_them():
+    topology = network("thirty_users")
+    narrow, wide = drawing(topology, width=340), drawing(topology, width=860)
+    users = [spot for spot in narrow.spots if spot.kind == "user"]
+    assert {spot.side for spot in users} == {"inside"}
+    assert "A number is a user: 1 is ue1" in svg(narrow)
+    assert ">30</text>" in svg(narrow)
+    assert "inside" not in {spot.side for spot in wide.spots}
+    assert "A number is a user" not in svg(wide)
 
 
 def test_users_with_odd_names_cannot_add_markup():

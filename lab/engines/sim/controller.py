@@ -12,6 +12,7 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.observer import Observer
 from lab.engines.sim.wireless import Wireless
 
+Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup flag, expected rate in bit/s
 RecordEvent = Callable[..., None]  # kind, then the fields of an event
 
 
@@ -31,11 +32,12 @@ class SimController:
         self.tiers: Tiers = {}
         self.limits_bps: dict[str, int | None] = dict.fromkeys(self.network.tables.cells)
         self._tier1_demands_bps: dict[str, int | None] = {}
-        self._known: set[SubflowKey] = set()
+        self._known: dict[SubflowKey, Logged] = {}
 
     def step_if_due(self, now_ns: int) -> None:
-        """Record the subflows that are new since the last call. Then, if a control step is due,
-        observe the network, let the strategy decide, and record and execute its decisions."""
+        """Record the subflows that are new or have changed since the last call. Then, if a control
+        step is due, observe the network, let the strategy decide, record and execute its decisions,
+        and record the subflows that these have changed."""
         self._update_subflows(self.observer.active_subflows())
         if not self.control.due(now_ns):
             return
@@ -49,6 +51,7 @@ class SimController:
             self.record("warning", text=text)
         for ap in self._tier1_demands_bps:
             self._meter_tier1(ap)
+        self._update_subflows(self.observer.active_subflows())
 
     def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
         """Limit the data of all Tier 1 users of access point `ap` together to `rate_bps`, with the
@@ -77,16 +80,19 @@ class SimController:
         self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
 
     def _update_subflows(self, active: Collection[SubflowKey]) -> None:
-        """Record each subflow of `active` that is new as an event. If a subflow is new or has
-        ended, wake the controller: a strategy that reacts to such a change then decides now, not at
-        the end of its period."""
-        for key in sorted(set(active) - self._known):
+        """Record each subflow of `active` that is new, or whose path, backup flag or expected rate
+        has changed, as an event. If a subflow is new or has ended, wake the controller: a strategy
+        that reacts to such a change then decides now, not at the end of its period."""
+        known: dict[SubflowKey, Logged] = {}
+        for key in sorted(active):
             subflow = self.observer.subflow(key, self.tiers)
-            line = decision_log.subflow_line(subflow, self.control.rate_scale)
-            self.record(line.pop("kind"), **line)
-        if self._known != set(active):
-            self._known = set(active)
+            known[key] = (subflow.path, subflow.backup, subflow.expected_bps)
+            if self._known.get(key) != known[key]:
+                line = decision_log.subflow_line(subflow, self.control.rate_scale)
+                self.record(line.pop("kind"), **line)
+        if self._known.keys() != known.keys():
             self.control.wake()
+        self._known = known
 
     def _execute(self, command: Command) -> None:
         network = self.network

@@ -190,11 +190,21 @@ class Observer:
 
     def subflow(self, key: SubflowKey, tiers: Tiers) -> Subflow:
         """Return the controller's description of the subflow with key `key`: its user, access
-        point, addresses, tier and path, without counters."""
+        point, addresses, tier, path, backup flag and expected rate, without counters."""
         subflow = self._network.subflow(key)
+        row, f = self._network.w.row, subflow.place
         flow, user, ap = subflow.ends.flow, subflow.ends.user.node, subflow.ends.user.switch
         ends = f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"
-        return Subflow(*key, user, ap, *ends, tiers.get((user, ap), 1), subflow.path)
+        return Subflow(
+            *key,
+            user,
+            ap,
+            *ends,
+            tiers.get((user, ap), 1),
+            subflow.path,
+            backup=bool(row[f + at.BACKUP]),
+            expected_bps=int(row[f + at.EXPECTED_BPS]) or None,
+        )
 
     def _counted_subflow(
         self, key: SubflowKey, subflow: routes.Subflow, tiers: Tiers, elapsed_ns: int
@@ -210,8 +220,6 @@ class Observer:
         sent_bytes = self._growth(key, sent) * FRAME_BYTES
         return replace(
             self.subflow(key, tiers),
-            backup=bool(row[f + at.BACKUP]),
-            expected_bps=int(row[f + at.EXPECTED_BPS]) or None,
             rate_bps=_bps(sent_bytes, elapsed_ns) if elapsed_ns else None,
             sent_packets=sent,
             lost_packets=int(row[f + at.SEGMENTS_DROPPED]) - dropped_first,

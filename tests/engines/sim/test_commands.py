@@ -145,6 +145,25 @@ def test_subflows_leave_a_broken_link_and_return_when_it_is_up(colliding):
     assert simulation.network.subflow(FIRST).path == ("s1", "c2", "s2")
 
 
+def test_a_changed_path_or_expected_rate_is_an_event(colliding):
+    simulation = colliding()
+    simulation.run(2)
+    simulation.flip("link.up2.up", False)
+    simulation.run(1)
+    request(simulation, Expect(SECOND, 1_000_000))
+    simulation.run(2)
+
+    def logged(number):
+        return [
+            (event["path"], event["expected_mbps"])
+            for event in simulation.notes.events
+            if event["kind"] == "subflow" and event["subflow"] == number
+        ]
+
+    assert [path for path, _ in logged(FIRST[1])] == [["s1", "c2", "s2"], ["s1", "c1", "s2"]]
+    assert logged(SECOND[1])[-1][1] == 1.0
+
+
 def test_a_requested_path_is_left_while_it_is_broken(colliding):
     simulation = colliding()
     request(simulation, Route(SECOND, ("s1", "c1", "s2")))

@@ -1,0 +1,145 @@
+"""Say how much of a cell's air each station used: a slow station needs more air for a megabit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from controller.units import scenario_mbps
+from dashboard.palette import natural
+from dashboard.reasons.scene import Scene, listed, percent
+from lab.radio.cell import Cell
+from lab.results.effects import number_text
+from lab.results.stretches import Span
+
+MATTERS = 0.08  # a smaller change of a share of the air is not named
+FULL = 0.7  # all shares together: from here on, stations wait for each other
+SLOWER = 1.2  # ratio of two rates that differ
+NAMED = 4  # stations in a text
+
+
+def air(scene: Scene, span: Span) -> list[str]:
+    """Return one sentence for each full cell with several stations: how they divide its air.
+
+    Where users move, the rate of a station changes all the time, and the result is empty.
+    """
+    texts = []
+    for cell in _cells(scene):
+        used = _shares(scene, cell, span)
+        if len(used) < 2 or sum(used.values()) < FULL:
+            continue
+        texts.append(_divided(scene, cell, used, span))
+    return texts
+
+
+def _divided(scene: Scene, cell: Cell, used: Mapping[str, float], span: Span) -> str:
+    """Return how the stations of a cell divide its air; of many, the one that uses most."""
+    rates = _rates(scene, cell, span.end_s)
+    names = sorted(used, key=lambda user: (-used[user], natural(user)))
+    parts = [
+        f"{user} {percent(used[user])} for {number_text(_carried(scene, cell, user, span))} Mb/s "
+        f"({number_text(rates[user])} if it were alone)"
+        for user in names[: NAMED if len(names) <= NAMED else 1]
+    ]
+    if len(names) <= NAMED:
+        return f"Air of {cell.ap}: {', '.join(parts)}."
+    return f"Air of {cell.ap}: {len(names)} stations share it. Most of it uses {parts[0]}."
+
+
+def reasons(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
+    """Return a sentence for each cell where a change of `target` gave air of one station to others,
+    or took it from them."""
+    texts = []
+    for cell in _cells(scene):
+        was, now = _shares(scene, cell, before), _shares(scene, cell, after)
+        users = sorted(was.keys() | now.keys(), key=natural)
+        if len(users) < 2 or max(sum(was.values()), sum(now.values())) < FULL:
+            continue
+        change = {user: now.get(user, 0.0) - was.get(user, 0.0) for user in users}
+        if max(map(abs, change.values())) >= MATTERS:
+            texts.append(_given(scene, cell, change, (before, after)))
+        else:
+            texts += _unchanged(scene, cell, target, after)
+    return texts
+
+
+def _given(scene: Scene, cell: Cell, change: Mapping[str, float], spans: tuple[Span, Span]) -> str:
+    """Return which station left its air to faster ones, or took it from them, if that explains the
+    change of what the cell carries; else between which stations air moved."""
+    rates = _rates(scene, cell, spans[1].end_s)
+    old, new = (_total(scene, cell, span) for span in spans)
+    for user in sorted(change, key=lambda each: (-abs(change[each]), rates[each])):
+        fast = [each for each in change if rates[each] > SLOWER * rates[user]]
+        if fast and abs(change[user]) >= MATTERS and (new - old) * change[user] < 0:
+            ratio = max(rates[each] for each in fast) / rates[user]
+            return (
+                f"{_used(scene, cell, user, spans)}. Alone it would get {number_text(rates[user])} "
+                f"Mb/s there, {listed(fast)} up to {number_text(ratio * rates[user])}: the same "
+                f"air carries {ratio:.2g} times as much for a faster station. All stations of "
+                f"{cell.ap} together got {number_text(new)} instead of {number_text(old)} Mb/s."
+            )
+    most = max(change, key=lambda each: abs(change[each]))
+    return f"{_used(scene, cell, most, spans)}. The stations of a cell share its air."
+
+
+def _used(scene: Scene, cell: Cell, user: str, spans: tuple[Span, Span]) -> str:
+    was, now = (_shares(scene, cell, span).get(user, 0.0) for span in spans)
+    carried = [number_text(_carried(scene, cell, user, span)) for span in spans]
+    return (
+        f"{user} used {percent(was)} of the air of {cell.ap} before, for {carried[0]} Mb/s, and "
+        f"{percent(now)} after, for {carried[1]} Mb/s"
+    )
+
+
+def _unchanged(scene: Scene, cell: Cell, target: str, after: Span) -> list[str]:
+    """Return why another rate of a station changes little: it uses little of the air."""
+    user = next((each.user for each in cell.stations if _is_rate(target, cell, each.user)), None)
+    used = _shares(scene, cell, after)
+    if user is None or used.get(user, 0.0) >= MATTERS:
+        return []
+    return [
+        f"{user} uses only {percent(used.get(user, 0.0))} of the air of {cell.ap}, for "
+        f"{number_text(_carried(scene, cell, user, after))} Mb/s, so its own rate there hardly "
+        "matters to others."
+    ]
+
+
+def _is_rate(target: str, cell: Cell, user: str) -> bool:
+    return target == f"cell.{cell.ap}.{user}.rate_mbps"
+
+
+def _cells(scene: Scene) -> list[Cell]:
+    """Return the cells in which each station has a fixed rate."""
+    return [] if scene.scenario.mobility else list(scene.network.cells)
+
+
+def _rates(scene: Scene, cell: Cell, t: float) -> Mapping[str, float]:
+    """Map each station of a cell to the rate in Mb/s that it would have alone, just before `t`."""
+    scale = scene.scenario.rate_scale
+    return {
+        each.user: float(
+            scene.value(
+                f"cell.{cell.ap}.{each.user}.rate_mbps", scenario_mbps(each.rate_bps, scale), t
+            )
+        )
+        for each in cell.stations
+    }
+
+
+def _carried(scene: Scene, cell: Cell, user: str, span: Span) -> float:
+    """Return the rate in Mb/s that the subflows of a user carried over the air of a cell."""
+    return sum(
+        scene.subflow_mbps(name, span)
+        for name, path in scene.routes(span.end_s).items()
+        if len(path) > 1 and path[-2:] == (cell.ap, user)
+    )
+
+
+def _total(scene: Scene, cell: Cell, span: Span) -> float:
+    return sum(_carried(scene, cell, each.user, span) for each in cell.stations)
+
+
+def _shares(scene: Scene, cell: Cell, span: Span) -> dict[str, float]:
+    """Return the share of the air that each station used: its rate divided by its rate alone."""
+    rates = _rates(scene, cell, span.end_s)
+    found = {user: _carried(scene, cell, user, span) / rates[user] for user in rates}
+    return {user: share for user, share in found.items() if share > 0}

@@ -1,0 +1,193 @@
+"""Say why the effect of a change comes later than the change: control steps, windows, buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dashboard.palette import natural
+from dashboard.reasons.scene import Event, Scene, listed
+from lab.results.effects import number_text, value
+from lab.results.stretches import Span
+from lab.run.frame import Frame
+from lab.run.metrics import EPSILON_S
+from lab.scenario.watched import ALL, Watched
+
+SHORT_S = 1.0  # a shorter delay is not named
+LEAST_CHANGE = 0.15  # of the greater mean: a smaller change has no time at which half is there
+ONE_PACKET = ("reno", "lia", "olia", "balia")  # windows grow by at most one packet in a round trip
+GREATER = 1.3  # ratio of two windows that differ
+HELD_KB, HELD_RATIO = 50.0, 2.0  # a smaller change of the data held back is not named
+MOVES = ("link.", ".up")
+
+
+def orders(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
+    """Return what the controller ordered after a change of `target`, and when."""
+    return [*_decision(scene, target, after), *_limits(scene, before, after)]
+
+
+def waits(scene: Scene, subject: Watched, cc: str, before: Span, after: Span) -> list[str]:
+    """Return sentences about the time between a change and its effect on `subject`.
+
+    `cc` is the congestion control after the change.
+    """
+    texts: list[str] = []
+    half_s = half_time(scene, subject, before, after)
+    if half_s is not None and half_s >= SHORT_S:
+        texts.append(
+            f"Half of the change of {subject.text.replace(': ', ', ')}, was there "
+            f"{number_text(half_s)} s after it."
+        )
+        if cc in ONE_PACKET and subject.kind == "user":
+            texts += _windows(scene, subject.id, cc, before, after, half_s)
+    users = scene.network.multipath if subject.id == ALL else (subject.id,)
+    return texts + _held_back(scene, users, before, after)
+
+
+def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> float | None:
+    """Return the time in s from a change until half of its effect on `subject` was there; None if
+    the effect is small.
+
+    The time is that of the first sample that is beyond the middle between the means before and
+    after, if the mean of the following second is, too.
+    """
+
+    def number(frame: Frame) -> float | None:
+        return value(frame, subject)
+
+    was, now = before.mean(scene.frames, number), after.mean(scene.frames, number)
+    if was is None or now is None or abs(now - was) < LEAST_CHANGE * max(abs(was), abs(now)):
+        return None
+    middle, sign = (was + now) / 2, 1 if now > was else -1
+    for frame in scene.frames:
+        if after.start_s - EPSILON_S <= frame.t <= after.end_s - 1 + EPSILON_S:
+            levels = (number(frame), Span(frame.t, frame.t + 1).mean(scene.frames, number))
+            if all(each is not None and sign * (each - middle) >= 0 for each in levels):
+                return frame.t - after.start_s
+    return None
+
+
+def _decision(scene: Scene, target: str, after: Span) -> list[str]:
+    """Return when the controller first acted after a change that concerns it, and how often it
+    decides."""
+    moves_link = target.startswith(MOVES[0]) and target.endswith(MOVES[1])
+    if target.partition(".")[0] != "strategy" and not moves_link:
+        return []
+    first = next((each for each in scene.events if _is_action(each, after)), None)
+    name, interval_s = _strategy(scene, after.start_s)
+    if first is None or not isinstance(interval_s, int | float):
+        return []
+    waited = first["t"] - after.start_s
+    if waited < EPSILON_S:
+        return []
+    return [
+        f"{name} decides every {interval_s:g} s: its first order after the change came "
+        f"{waited:.1f} s later, at {first['t']:.1f} s."
+    ]
+
+
+def _is_action(event: Event, after: Span) -> bool:
+    return (
+        event.get("kind") == "decision"
+        and event.get("action") not in ("keep", "forecast")
+        and after.start_s - EPSILON_S <= event["t"] <= after.end_s
+    )
+
+
+def _strategy(scene: Scene, t: float) -> tuple[str, Any]:
+    """Return the strategy that decides from time `t` on, and its parameter `interval_s`."""
+    first = scene.scenario.strategy
+    name, interval_s = first.name, first.params.get("interval_s")
+    for event in scene.events:
+        if event.get("kind") == "flip" and event.get("ok") and event["t"] <= t + EPSILON_S:
+            if event.get("target") == "strategy":
+                name = event["value"]["name"]
+                interval_s = (event["value"].get("params") or {}).get("interval_s")
+            elif event.get("target") == "strategy.interval_s":
+                interval_s = event.get("value")
+    return name, interval_s
+
+
+def _limits(scene: Scene, before: Span, after: Span) -> list[str]:
+    """Return a sentence for the access points whose limit on Tier 2 is new, and one for those whose
+    limit is gone."""
+    begun: dict[str, list[str]] = {}
+    gone = []
+    for ap in scene.network.ids("wifi", "lte"):
+        limit = _number(ap)
+        old = [each for each in map(limit, _inside(scene, before)) if each is not None]
+        new = [
+            (frame.t, mbps) for frame in _inside(scene, after) if (mbps := limit(frame)) is not None
+        ]
+        if not old and new:
+            (start, first), (end, last) = new[0], new[-1]
+            now = f", {number_text(last)} Mb/s at {end:.1f} s" if last != first else ""
+            begun.setdefault(f"{number_text(first)} Mb/s at {start:.1f} s{now}", []).append(ap)
+        elif old and not new:
+            gone.append(ap)
+    texts = [
+        f"Tier 2 of {listed(aps)} was not limited before; its limit was {limits}."
+        for limits, aps in begun.items()
+    ]
+    return texts + ([f"The limit on Tier 2 of {listed(gone)} is gone."] if gone else [])
+
+
+def _windows(
+    scene: Scene, user: str, cc: str, before: Span, after: Span, half_s: float
+) -> list[str]:
+    """Return a sentence about the subflow of a user whose window had to grow most, if its growth
+    needs a noticeable part of the delay."""
+    found = []
+    for name in sorted(scene.routes(after.end_s), key=natural):
+        if user != ALL and scene.user_of(name) != user:
+            continue
+        window, rtt = _field(name, "cwnd"), _field(name, "rtt_ms")
+        was, now = before.mean(scene.frames, window), after.mean(scene.frames, window)
+        trip_ms = after.mean(scene.frames, rtt)
+        if was and now and trip_ms and now > GREATER * was:
+            found.append(((now - was) * trip_ms / 1000, name, was, now, trip_ms))
+    if not found:
+        return []
+    needed_s, name, was, now, trip_ms = max(found)
+    if not SHORT_S / 2 <= needed_s <= 2 * half_s + SHORT_S:  # slow start, or another reason
+        return []
+    return [
+        f"The window of {name} grew from {was:.0f} to {now:.0f} packets. {cc} adds at most one "
+        f"packet in a round trip of {trip_ms:.0f} ms, and that takes {number_text(needed_s)} s."
+    ]
+
+
+def _held_back(scene: Scene, users: Sequence[str], before: Span, after: Span) -> list[str]:
+    """Return a sentence about the one of `users` whose held-back data changed most, if it
+    matters."""
+    found = []
+    for user in users:
+        number = _held(user)
+        was, now = before.mean(scene.frames, number), after.mean(scene.frames, number)
+        if was is None or now is None or max(was, now) < HELD_RATIO * min(was, now):
+            continue
+        if abs(now - was) >= HELD_KB:
+            found.append((abs(now - was), user, was, now))
+    if not found:
+        return []
+    _, user, was, now = max(found)
+    return [
+        f"{was:.0f} kB had to wait in the receive buffer of {user} for earlier data before, "
+        f"{now:.0f} kB after."
+    ]
+
+
+def _inside(scene: Scene, span: Span) -> list[Frame]:
+    return [frame for frame in scene.frames if span.start_s < frame.t <= span.end_s + EPSILON_S]
+
+
+def _number(ap: str) -> Callable[[Frame], float | None]:
+    return lambda frame: frame.ap[ap].meter_mbps if ap in frame.ap else None
+
+
+def _field(subflow: str, field: str) -> Callable[[Frame], float | None]:
+    return lambda frame: getattr(frame.sf.get(subflow), field, None)
+
+
+def _held(user: str) -> Callable[[Frame], float | None]:
+    return lambda frame: getattr(frame.user.get(user), "held_back_kb", None)

@@ -1,0 +1,213 @@
+"""Say which connections share a full link, which links are idle meanwhile, and who moved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import networkx as nx
+
+from dashboard.network.layout import graph_of
+from dashboard.network.paths import NodePath
+from dashboard.palette import natural
+from dashboard.reasons.scene import Routes, Scene, listed, percent
+from lab.results.effects import number_text
+from lab.results.stretches import Span
+from lab.topologies.topology import Link
+
+FULL = 0.9  # of its rate: from here on, a link limits those that share it
+IDLE = 0.05  # of its rate
+MOST_PATHS = 12  # equally short paths that are searched for an idle one
+MOST_SHARED = 2  # full links, or groups of them, that a text names
+Subflows = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Hold links that the same subflows of several connections share, and that are full.
+
+    `carried_mbps` and `rate_mbps` are those of the fullest link.
+    """
+
+    links: tuple[str, ...]
+    subflows: Subflows
+    carried_mbps: float
+    rate_mbps: float
+
+
+def shared(scene: Scene, span: Span, least: float = FULL) -> list[Shared]:
+    """Return the links that subflows of several connections share in `span` and that carry at least
+    the fraction `least` of their rate, the fullest first."""
+    users: dict[Subflows, list[Link]] = {}
+    for link, names in _crossing(scene, scene.routes(span.end_s)).items():
+        if len({name.rpartition("/")[0] for name in names}) > 1:
+            users.setdefault(names, []).append(link)
+    found = []
+    for names, links in users.items():
+        load = {each.id: _load(scene, each, span) for each in links}
+        full = [each for each in links if load[each.id] >= least]
+        if full:
+            most = max(full, key=lambda each: load[each.id])
+            ids = tuple(each.id for each in sorted(full, key=scene.network.links.index))
+            rate = scene.rate_mbps(most, span.end_s)
+            found.append(Shared(ids, names, min(rate, scene.link_mbps(most.id, span)), rate))
+    return sorted(found, key=lambda each: -each.carried_mbps / each.rate_mbps)
+
+
+def sharing(scene: Scene, span: Span) -> list[str]:
+    """Return one sentence for each group of full, shared links, and for idle links beside them."""
+    found = shared(scene, span)
+    texts = []
+    for each in found[:MOST_SHARED]:
+        names = listed([_with_rate(scene, name, span) for name in each.subflows])
+        verb = "is" if len(each.links) == 1 else "are"
+        text = f"{listed(each.links)} {verb} full ({_load_text(each)}) and shared by {names}"
+        idle = _idle_beside(scene, each, span)
+        if idle:
+            verb = "carries" if len(idle) == 1 else "carry"
+            text += f". Meanwhile {listed(idle)}, on another path that is as short, {verb} nothing"
+        texts.append(f"{text}.")
+    if len(found) > MOST_SHARED:
+        more = len(found) - MOST_SHARED
+        others = "1 other group of links is" if more == 1 else f"{more} other groups of links are"
+        texts.append(f"{others} full and shared, too.")
+    return texts
+
+
+def moved(scene: Scene, before: Span, after: Span, first: Collection[str] = ()) -> list[str]:
+    """Return sentences about subflows that left links for others between two spans; those in
+    `first` come first."""
+    old, new = scene.routes(before.end_s), scene.routes(after.end_s)
+    texts = []
+    names = sorted(old.keys() & new.keys(), key=lambda name: (name not in first, natural(name)))
+    for name in names:
+        left, found = _ids(scene, old[name]), _ids(scene, new[name])
+        if (old_only := left - found) and (new_only := found - left):
+            texts.append(
+                f"{name} moved from {listed(_ordered(scene, old_only))} to "
+                f"{listed(_ordered(scene, new_only))}."
+            )
+    rest = len(texts) - MOST_SHARED
+    more = "1 other subflow" if rest == 1 else f"{rest} other subflows"
+    return [*texts[:MOST_SHARED], *([f"{more} moved, too."] if rest > 0 else [])]
+
+
+def reasons(scene: Scene, before: Span, after: Span) -> list[str]:
+    """Return what shared links explain of a change: who moved, and which links are shared now."""
+    was, now = shared(scene, before), shared(scene, after)
+    texts = moved(scene, before, after, {name for each in was for name in each.subflows})
+    gone = [each for each in was if not any(_overlaps(each, other) for other in now)]
+    new = [each for each in now if not any(_overlaps(each, other) for other in was)]
+    for each in gone[:MOST_SHARED]:
+        texts.append(
+            f"Before, {listed(each.links)} ({number_text(each.rate_mbps)} Mb/s) "
+            f"{'was' if len(each.links) == 1 else 'were'} full and shared by "
+            f"{listed(each.subflows)}; now {_now(scene, each, after)}."
+        )
+    for each in new[:MOST_SHARED]:
+        texts.append(
+            f"Now {listed(each.links)} ({number_text(each.rate_mbps)} Mb/s) "
+            f"{'is' if len(each.links) == 1 else 'are'} full and shared by {listed(each.subflows)}."
+        )
+    return texts + _zero_sums(scene, was, now)
+
+
+def _zero_sums(scene: Scene, was: Sequence[Shared], now: Sequence[Shared]) -> list[str]:
+    """Return a sentence for each link that is full before and after: nobody gains there without
+    another user's loss."""
+    texts = []
+    for each in now:
+        old = next((other for other in was if _overlaps(each, other)), None)
+        users = sorted({scene.user_of(name) for name in each.subflows}, key=natural)
+        if old is None or len(users) < 2:
+            continue
+        are = "is" if len(each.links) == 1 else "are"
+        text = f"{listed(each.links)} {are} full before and after"
+        if old.rate_mbps == each.rate_mbps:
+            text += (
+                f" ({number_text(each.rate_mbps)} Mb/s), so what one user gains there, another one "
+                "loses."
+            )
+        else:
+            text += f": {_load_text(old)}, then {_load_text(each)}, divided among {listed(users)}."
+        texts.append(text)
+    return texts[:MOST_SHARED]
+
+
+def _load_text(each: Shared) -> str:
+    return f"{number_text(each.carried_mbps)} of {number_text(each.rate_mbps)} Mb/s"
+
+
+def _now(scene: Scene, gone: Shared, after: Span) -> str:
+    """Return what has become of links that were shared and full."""
+    crossing = _crossing(scene, scene.routes(after.end_s))
+    rest = next((names for link, names in crossing.items() if link.id == gone.links[0]), ())
+    if not rest:
+        return "no subflow is there"
+    carried = scene.link_mbps(gone.links[0], after)
+    one = len(gone.links) == 1
+    if len(rest) == 1:
+        return f"{rest[0]} has {'it' if one else 'them'} alone"
+    return f"{gone.links[0]} is {percent(carried / gone.rate_mbps)} used"
+
+
+def _overlaps(each: Shared, other: Shared) -> bool:
+    return bool(set(each.links) & set(other.links)) and each.subflows == other.subflows
+
+
+def _crossing(scene: Scene, routes: Routes) -> dict[Link, Subflows]:
+    found: dict[Link, list[str]] = {}
+    for name in sorted(routes, key=natural):
+        for link in scene.crossed(routes[name]):
+            found.setdefault(link, []).append(name)
+    return {link: tuple(names) for link, names in found.items()}
+
+
+def _load(scene: Scene, link: Link, span: Span) -> float:
+    return scene.link_mbps(link.id, span) / scene.rate_mbps(link, span.end_s)
+
+
+def _with_rate(scene: Scene, name: str, span: Span) -> str:
+    return f"{name} ({number_text(scene.subflow_mbps(name, span))})"
+
+
+def _idle_beside(scene: Scene, each: Shared, span: Span) -> list[str]:
+    """Return the idle links of a path that one of the sharing subflows could take instead, without
+    a longer path."""
+    routes = scene.routes(span.end_s)
+    for name in each.subflows:
+        path = routes[name]
+        for other in _as_short(scene, path, span.end_s):
+            new = [link for link in scene.crossed(other) if link not in {*scene.crossed(path)}]
+            if new and all(_load(scene, link, span) < IDLE for link in new):
+                return _ordered(scene, {link.id for link in new})
+    return []
+
+
+def _as_short(scene: Scene, path: NodePath, t: float) -> Iterator[NodePath]:
+    """Yield the shortest paths from the first node of a path to its last switch, and on to its
+    user, over links that are up."""
+    graph = graph_of(scene.network)
+    graph.remove_nodes_from(set(scene.network.users) - {path[-1]})
+    for link in scene.network.links:
+        ends = (link.a, link.b)
+        if graph.has_edge(*ends) and not scene.value(f"link.{link.id}.up", True, t):
+            graph.remove_edge(*ends)
+    if len(path) < 3 or path[-1] not in graph:
+        return
+    graph.remove_node(path[-1])
+    try:
+        for found in islice(nx.all_shortest_paths(graph, path[0], path[-2]), MOST_PATHS):
+            if len(found) == len(path) - 1:
+                yield (*found, path[-1])
+    except (nx.NetworkXNoPath, nx.NodeNotFound):
+        return
+
+
+def _ids(scene: Scene, path: NodePath) -> set[str]:
+    return {link.id for link in scene.crossed(path)}
+
+
+def _ordered(scene: Scene, ids: set[str]) -> list[str]:
+    return [link.id for link in scene.network.links if link.id in ids]

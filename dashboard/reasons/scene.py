@@ -1,0 +1,133 @@
+"""Hold what the reasons of an effect are computed from, and answer simple questions about it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from controller.units import scenario_mbps
+from dashboard.network.paths import NodePath, Paths, owner
+from lab.results.stretches import Span
+from lab.run.frame import Frame
+from lab.run.metrics import EPSILON_S
+from lab.scenario.schema import Scenario
+from lab.topologies.topology import Link, Topology
+
+Event = Mapping[str, Any]  # a line of events.jsonl
+Routes = Mapping[str, NodePath]  # by subflow: the nodes from its server to its user
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Hold a run: its scenario as it began, its samples, and its events in the order of time."""
+
+    scenario: Scenario
+    frames: Sequence[Frame]
+    events: Sequence[Event]
+
+    @property
+    def network(self) -> Topology:
+        """Return the topology of the run."""
+        return self.scenario.network
+
+    @cached_property
+    def links(self) -> Mapping[frozenset[str], Link]:
+        """Map two nodes to the link that joins them. Nodes that several links join are left out,
+        because the path of a subflow does not say which one it uses."""
+        found: dict[frozenset[str], list[Link]] = {}
+        for link in self.network.links:
+            found.setdefault(frozenset((link.a, link.b)), []).append(link)
+        return {ends: each[0] for ends, each in found.items() if len(each) == 1}
+
+    @cached_property
+    def _times(self) -> list[float]:
+        return [frame.t for frame in self.frames]
+
+    @cached_property
+    def _routes(self) -> dict[float, Routes]:
+        return {}
+
+    def routes(self, t: float) -> Routes:
+        """Return the path of each subflow just before time `t`."""
+        if t not in self._routes:
+            self._routes[t] = self._followed(t)
+        return self._routes[t]
+
+    def _followed(self, t: float) -> Routes:
+        index = bisect_right(self._times, t + EPSILON_S)
+        if not index:
+            return {}
+        paths = Paths(self.network)
+        paths.follow(each for each in self.events if each["t"] < t - EPSILON_S)
+        samples = self.frames[index - 1].sf
+        found = {name: paths.of(name, vars(sample)) for name, sample in samples.items()}
+        return {name: path for name, path in found.items() if path}
+
+    def crossed(self, path: NodePath) -> Iterator[Link]:
+        """Yield the links with a rate on a path."""
+        for ends in pairwise(path):
+            link = self.links.get(frozenset(ends))
+            if link and link.rate_bps is not None:
+                yield link
+
+    def value(self, target: str, first: Any, t: float) -> Any:
+        """Return the value of a flip target just before time `t`; `first` is that of the start."""
+        for event in self.events:
+            is_flip = event.get("kind") == "flip" and event.get("ok")
+            if is_flip and event.get("target") == target and event["t"] < t - EPSILON_S:
+                first = event.get("value")
+        return first
+
+    def rate_mbps(self, link: Link, t: float) -> float:
+        """Return the rate of a link just before time `t`, in Mb/s of the scenario."""
+        first = scenario_mbps(link.rate_bps or 0, self.scenario.rate_scale)
+        return float(self.value(f"link.{link.id}.rate_mbps", first, t))
+
+    def link_mbps(self, link: str, span: Span) -> float:
+        """Return the mean rate that a link carried in its busier direction."""
+
+        def number(frame: Frame) -> float | None:
+            return frame.link[link].mbps if link in frame.link else None
+
+        return span.mean(self.frames, number) or 0.0
+
+    def user_mbps(self, user: str, span: Span) -> float:
+        """Return the mean rate that a user received."""
+
+        def number(frame: Frame) -> float | None:
+            return frame.user[user].mbps if user in frame.user else None
+
+        return span.mean(self.frames, number) or 0.0
+
+    def subflow_mbps(self, subflow: str, span: Span) -> float:
+        """Return the mean rate that a subflow carried."""
+        return (
+            span.mean(
+                self.frames,
+                lambda frame: frame.sf[subflow].mbps if subflow in frame.sf else 0.0,
+            )
+            or 0.0
+        )
+
+    def user_of(self, subflow: str) -> str:
+        """Return the user of a subflow such as `ue1-1/2`."""
+        for frame in reversed(self.frames):
+            if subflow in frame.sf:
+                return owner(subflow, vars(frame.sf[subflow]))[0]
+        return owner(subflow, {})[0]
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Join names for people, such as `a, b and c`; after `most` names, say how many more."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def percent(part: float) -> str:
+    """Format a fraction as whole percents."""
+    return f"{100 * part:.0f} %"

@@ -1,0 +1,50 @@
+"""Put together why a change had its effect, and what limits the users in a part of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.reasons import air, delays, links, shares
+from dashboard.reasons.scene import Scene
+from lab.results.stretches import Span
+from lab.scenario.watched import Watched
+
+CC = "cc"  # the flip target
+DAMAGED = (TypeError, ValueError, AttributeError, KeyError)  # a field has a type that no run writes
+
+
+def why(
+    scene: Scene, target: str, value: Any, subject: Watched, spans: tuple[Span, Span]
+) -> list[str]:
+    """Return sentences that say why a change had its effect on `subject`.
+
+    `target` and `value` are the change, and `spans` the times before and after it. The result is
+    empty if no rule finds a reason in the measurements, or if events or samples are damaged.
+    """
+    try:
+        return _why(scene, target, value, subject, spans)
+    except DAMAGED:
+        return []
+
+
+def _why(
+    scene: Scene, target: str, value: Any, subject: Watched, spans: tuple[Span, Span]
+) -> list[str]:
+    before, after = spans
+    cc_before = str(scene.value(CC, scene.scenario.multipath.cc, before.end_s))
+    cc_after = str(value) if target == CC else cc_before
+    return [
+        *delays.orders(scene, target, before, after),
+        *links.reasons(scene, before, after),
+        *air.reasons(scene, target, before, after),
+        *(shares.reasons(scene, cc_before, cc_after, after) if target == CC else ()),
+        *delays.waits(scene, subject, cc_after, before, after),
+    ]
+
+
+def limits(scene: Scene, span: Span) -> list[str]:
+    """Return sentences that say what users share in a part of a run: full links, and air."""
+    try:
+        return [*links.sharing(scene, span), *air.air(scene, span)]
+    except DAMAGED:
+        return []

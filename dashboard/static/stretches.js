@@ -1,0 +1,55 @@
+// The parts of a run between its changes: a table of means, and what users share in each part.
+import { $, element, number } from "./app.js";
+
+const NOTED = 0.03; // of the mean before: a smaller change is not shown
+
+export function showStretches(rows) {
+  $("stretches").hidden = rows.length < 2;
+  if (rows.length > 1) $("stretches").replaceChildren(table(rows));
+  const found = rows.flatMap((row) => row.limits.map((text) => [row, text]));
+  $("limits").hidden = !found.length;
+  $("limits").replaceChildren(
+    ...found.map(([row, text]) =>
+      element("li", {}, rows.length > 1 ? element("b", {}, `${span(row)}: `) : "", text),
+    ),
+  );
+}
+
+const span = (row) => `${number(row.from, 1)} to ${number(row.to, 1)} s`;
+
+function table(rows) {
+  const titles = rows[0].means.map(([label, unit]) => (unit ? `${label}, ${unit}` : label));
+  return element(
+    "table",
+    { class: "stretches" },
+    element("caption", {}, "Means of each part of the run, and the change in % against the part before"),
+    element(
+      "thead",
+      {},
+      element(
+        "tr",
+        {},
+        element("th", {}, "Part of the run"),
+        ...titles.map((title) => element("th", { class: "num" }, title)),
+      ),
+    ),
+    element("tbody", {}, ...rows.map((row, n) => line(row, rows[n - 1]))),
+  );
+}
+
+function line(row, before) {
+  return element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, row.name, element("small", {}, span(row))),
+    ...row.means.map(([, , mean], n) =>
+      element("td", { class: "num" }, number(mean), element("small", {}, change(before?.means[n][2], mean))),
+    ),
+  );
+}
+
+function change(before, now) {
+  if (before === undefined || before === null || now === null || before < 0.005) return "\u00a0";
+  const part = now / before - 1;
+  return Math.abs(part) < NOTED ? "same" : `${part > 0 ? "+" : "−"}${Math.round(100 * Math.abs(part))} %`;
+}

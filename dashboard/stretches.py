@@ -1,0 +1,100 @@
+"""Describe the stretches of a run, the times between its changes, as JSON rows for its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dashboard import flips, lessons
+from dashboard.lessons import Change
+from dashboard.palette import natural
+from dashboard.reasons.scene import Scene
+from dashboard.reasons.why import limits
+from lab.results import effects
+from lab.results.flips import flip_text
+from lab.results.stretches import Span, Stretch, stretches
+from lab.run.frame import Frame
+from lab.run.reading import readable_events, readable_samples
+from lab.scenario.watched import ALL, Watched
+
+Row = dict[str, Any]  # a JSON object that a page gets
+NAMED = 6  # users; of more, the ones with the most and the least are named
+START_S = 0.0
+
+
+def rows(folder: Path) -> list[Row]:
+    """Return one row for each stretch of a run: its times, what began it, and its means.
+
+    `means` holds (label, unit, number) for each number, in the same order in all rows. `limits` are
+    sentences about what users share then. The result is empty without samples or a scenario.
+    """
+    try:
+        scenario = flips.loaded(folder)
+    except LookupError:
+        return []
+    frames = [Frame.from_json(line) for line in readable_samples(folder)]
+    if not frames:
+        return []
+    events = readable_events(folder)
+    made = lessons.made(events)
+    scene = Scene(scenario, frames, events)
+    numbers = _numbers(scene)
+    return [
+        {
+            "from": each.span.start_s,
+            "to": each.span.end_s,
+            "name": _name(each, made),
+            "n": [made[index].n for index in each.begun_by],
+            "means": [[*label, each.span.mean(frames, number)] for label, number in numbers],
+            "limits": limits(scene, each.span),
+        }
+        for each in stretches([change.t for change in made], frames[-1].t)
+        if each.span.seconds >= effects.SHORTEST_S
+    ]
+
+
+def sentences(found: Sequence[Row]) -> str:
+    """Return what users got together in each stretch, in words; empty for a run without changes."""
+    if len(found) < 2:
+        return ""
+    parts = [
+        f"{effects.number_text(row['means'][0][2])} {row['name']} ({row['from']:.1f} to "
+        f"{row['to']:.1f} s)"
+        for row in found
+    ]
+    return f"All users together got, in Mb/s: {'; '.join(parts)}."
+
+
+def _name(stretch: Stretch, made: Sequence[Change]) -> str:
+    """Return how people call a stretch: by the changes that began it."""
+    begun = [made[index] for index in stretch.begun_by if made[index].t > START_S]
+    if not begun:
+        return "before any change" if made else "the whole run"
+    return f"after {', '.join(flip_text(each.flip) for each in begun)}"
+
+
+def _numbers(scene: Scene) -> list[tuple[tuple[str, str], Callable[[Frame], float | None]]]:
+    """Return the numbers of a row, each as ((label, unit), function of a frame)."""
+    wanted = [("all users", Watched("user", ALL, "mbps"))]
+    wanted += [(user, Watched("user", user, "mbps")) for user in _named(scene)]
+    aps = scene.network.ids("wifi", "lte")
+    if aps and not scene.network.relays:
+        wanted += [(f"Tier {n}", Watched("ap", ALL, f"tier{n}_mbps")) for n in (1, 2)]
+    wanted += [(f"{ap} occupancy", Watched("ap", ap, "mac_occupancy")) for ap in aps[:NAMED]]
+    return [((label, watched.unit), _number(watched)) for label, watched in wanted]
+
+
+def _named(scene: Scene) -> list[str]:
+    users = sorted(scene.network.users, key=natural)
+    if len(users) < 2:
+        return []
+    if len(users) <= NAMED:
+        return users
+    whole = Span(START_S, scene.frames[-1].t)
+    by_rate = sorted(users, key=lambda user: scene.user_mbps(user, whole))
+    return [by_rate[-1], by_rate[0]]
+
+
+def _number(watched: Watched) -> Callable[[Frame], float | None]:
+    return lambda frame: effects.value(frame, watched)
