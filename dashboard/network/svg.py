@@ -66,7 +66,7 @@ STYLE = """
 .net .labelled .figures,.net .item:hover .figures,.net .item:focus .figures,
 .net .item.chosen .figures{display:inline}
 .net :is(.name,.note){font-size:11px;text-anchor:middle}
-.net .full .name{font-weight:700}
+.net .names{pointer-events:none}
 .net .field{fill:var(--net-field,#f1f4f7);stroke:var(--line,#dbe1e7)}
 .net.choosing .item:not(.chosen):not(.related){opacity:.28}
 .net .item{cursor:pointer;outline:none}
@@ -102,13 +102,16 @@ def svg(drawn: Drawing, now: Activity | None = None, title: str = "") -> str:
             f'<rect class="field" x="{left}" y="{top}" width="{side}" height="{side}" rx="6"/>'
         )
     parts.append('<g class="lines">')
-    crossing = connections(now)
-    parts += [
-        _line(each, places, drawn.layout.ribbon, now, crossing[frozenset((each.a, each.b))])
-        for each in drawn.lines
-    ]
+    parts += [_line(each, places, drawn.layout.ribbon, now) for each in drawn.lines]
     parts.append('</g><g class="subflows">')
     parts += _subflows(now.subflows if now else (), places, drawn.layout.ribbon)
+    parts.append('</g><g class="names">')
+    crossing = connections(now)
+    parts += [
+        _name(each, places, now, crossing[frozenset((each.a, each.b))])
+        for each in drawn.lines
+        if each.named
+    ]
     parts.append('</g><g class="nodes">')
     parts += [_spot(each, places[each.id], now) for each in drawn.spots]
     parts.append("</g>")
@@ -154,12 +157,10 @@ def connections(now: Activity | None) -> Counter[frozenset[str]]:
 
 
 def name_text(line: Line, full: float, crossing: int) -> str:
-    """Return the name of a link for the drawing, empty if there is no room.
+    """Return the name of a link for the drawing.
 
     A link that is `full`, a load from 0 to 1, and that several connections cross says so.
     """
-    if not line.named:
-        return ""
     return f"{line.id}: {crossing} share it" if full >= FULL and crossing > 1 else line.id
 
 
@@ -176,19 +177,31 @@ def _sample(now: Activity | None, kind: str, name: str) -> Mapping[str, float | 
     return found
 
 
-def _line(
-    line: Line, places: Mapping[str, Place], ribbon: float, now: Activity | None, crossing: int
-) -> str:
+def _name(line: Line, places: Mapping[str, Place], now: Activity | None, crossing: int) -> str:
+    """Return the name of a link as text above everything but the nodes."""
+    (x1, y1), (x2, y2) = _ends(line, places)
+    x, y = x1 + NAME_AT * (x2 - x1), y1 + NAME_AT * (y2 - y1) - NAME_ABOVE
+    swatch = f'<tspan class="f{line.colour}">■ </tspan>' if line.colour >= 0 else ""
+    text = escape(name_text(line, load(line, now), crossing))
+    return (
+        f'<text class="name" data-link="{escape(line.id)}" x="{x:g}" y="{y:g}">{swatch}'
+        f"<tspan>{text}</tspan></text>"
+    )
+
+
+def _ends(line: Line, places: Mapping[str, Place]) -> tuple[Place, Place]:
     dx, dy = (each * line.shift for each in normal(places[line.a], places[line.b]))
-    (x1, y1), (x2, y2) = ((x + dx, y + dy) for x, y in (places[line.a], places[line.b]))
+    (x1, y1), (x2, y2) = places[line.a], places[line.b]
+    return (x1 + dx, y1 + dy), (x2 + dx, y2 + dy)
+
+
+def _line(line: Line, places: Mapping[str, Place], ribbon: float, now: Activity | None) -> str:
+    (x1, y1), (x2, y2) = _ends(line, places)
     full = load(line, now)
     down = now is not None and line.id in now.down
     names = ["item", "line", *(["air"] if line.air else []), *(["down"] if down else [])]
     names += ["full"] if full >= FULL else []
     x, y = (x1 + x2) / 2, (y1 + y2) / 2
-    along = (x1 + NAME_AT * (x2 - x1), y1 + NAME_AT * (y2 - y1) - NAME_ABOVE)
-    swatch = f'<tspan class="f{line.colour}">■ </tspan>' if line.colour >= 0 and line.named else ""
-    name = escape(name_text(line, full, crossing))
     ends = f'x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"'
     text = link_text(line, _sample(now, "link", line.id))
     label = escape(f"link {line.id} from {line.a} to {line.b}: {'down' if down else text}")
@@ -198,9 +211,7 @@ def _line(
         f'<line class="cable" stroke-width="{THIN + (ribbon - THIN) * full:.1f}" {ends}/>'
         f'<line class="grip" {ends}/>'
         f'<path class="cross" d="M-6,-6L6,6M-6,6L6,-6" transform="translate({x:g},{y:g})"/>'
-        f'<text class="figures" x="{x:g}" y="{y + FIGURES_BELOW:g}">{escape(text)}</text>'
-        f'<text class="name" x="{along[0]:g}" y="{along[1]:g}">{swatch}<tspan>{name}</tspan>'
-        "</text></g>"
+        f'<text class="figures" x="{x:g}" y="{y + FIGURES_BELOW:g}">{escape(text)}</text></g>'
     )
 
 

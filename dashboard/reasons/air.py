@@ -15,6 +15,7 @@ MATTERS = 0.08  # a smaller change of a share of the air is not named
 FULL = 0.7  # all shares together: from here on, stations wait for each other
 SLOWER = 1.2  # ratio of two rates that differ
 NAMED = 4  # stations in a text
+NOTHING = 0.005  # a smaller share of the air is none
 
 
 def air(scene: Scene, span: Span) -> list[str]:
@@ -37,7 +38,7 @@ def _divided(scene: Scene, cell: Cell, used: Mapping[str, float], span: Span) ->
     names = sorted(used, key=lambda user: (-used[user], natural(user)))
     parts = [
         f"{user} {percent(used[user])} for {number_text(_carried(scene, cell, user, span))} Mb/s "
-        f"({number_text(rates[user])} if it were alone)"
+        f"(alone {number_text(rates[user])})"
         for user in names[: NAMED if len(names) <= NAMED else 1]
     ]
     if len(names) <= NAMED:
@@ -142,4 +143,4 @@ def _shares(scene: Scene, cell: Cell, span: Span) -> dict[str, float]:
     """Return the share of the air that each station used: its rate divided by its rate alone."""
     rates = _rates(scene, cell, span.end_s)
     found = {user: _carried(scene, cell, user, span) / rates[user] for user in rates}
-    return {user: share for user, share in found.items() if share > 0}
+    return {user: share for user, share in found.items() if share >= NOTHING}

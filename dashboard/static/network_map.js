@@ -46,6 +46,8 @@ export class NetworkMap {
     this.parts = new Map();
     for (const part of this.box.querySelectorAll(".item"))
       this.parts.set(`${part.dataset.kind} ${part.dataset.id}`, part);
+    this.names = new Map();
+    for (const name of this.box.querySelectorAll(".name")) this.names.set(name.dataset.link, name);
     this.svg.querySelector(".spot").setAttribute("tabindex", "0");
     this.svg.classList.toggle("labelled", labelled);
     this.paths = Object.assign(paths ?? new Paths(this.drawing), { drawing: this.drawing });
@@ -145,7 +147,7 @@ export class NetworkMap {
     const part = this.parts.get(`link ${line.id}`);
     const sample = frame.link?.[line.id] ?? {};
     const load = line.rate_mbps ? Math.min(1, (sample.mbps ?? 0) / line.rate_mbps) : 0;
-    const [cable, grip, cross, text, name] = part.children;
+    const [cable, grip, cross, text] = part.children;
     put(cable, "stroke-width", (THIN + (this.drawing.ribbon - THIN) * load).toFixed(1));
     part.classList.toggle("full", load >= FULL);
     part.classList.toggle("down", this.paths.down.has(line.id));
@@ -158,9 +160,11 @@ export class NetworkMap {
     put(cross, "transform", `translate(${(x1 + x2) / 2},${(y1 + y2) / 2})`);
     put(text, "x", (x1 + x2) / 2);
     put(text, "y", (y1 + y2) / 2 + FIGURES_BELOW);
+    const name = this.names.get(line.id);
+    if (!name) return;
     put(name, "x", +(x1 + NAME_AT * (x2 - x1)).toFixed(1));
     put(name, "y", +(y1 + NAME_AT * (y2 - y1) - NAME_ABOVE).toFixed(1));
-    const called = nameText(line, load >= FULL, crossing);
+    const called = load >= FULL && crossing > 1 ? `${line.id}: ${crossing} share it` : line.id;
     if (name.lastChild.textContent !== called) name.lastChild.textContent = called;
   }
 
@@ -287,12 +291,6 @@ function connections(paths) {
       found.get(link).add(name.slice(0, name.lastIndexOf("/")));
     }
   return found;
-}
-
-// As in dashboard/network/svg.py.
-function nameText(line, isFull, crossing) {
-  if (!line.named) return "";
-  return isFull && crossing > 1 ? `${line.id}: ${crossing} share it` : line.id;
 }
 
 function put(part, name, value) {

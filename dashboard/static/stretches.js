@@ -6,11 +6,16 @@ const NOTED = 0.03; // of the mean before: a smaller change is not shown
 export function showStretches(rows) {
   $("stretches").hidden = rows.length < 2;
   if (rows.length > 1) $("stretches").replaceChildren(table(rows));
-  const found = rows.flatMap((row) => row.limits.map((text) => [row, text]));
+  const found = rows.filter((row) => row.limits.length);
   $("limits").hidden = !found.length;
   $("limits").replaceChildren(
-    ...found.map(([row, text]) =>
-      element("li", {}, rows.length > 1 ? element("b", {}, `${span(row)}: `) : "", text),
+    ...found.map((row) =>
+      element(
+        "li",
+        {},
+        rows.length > 1 ? element("b", {}, `${span(row)}: `) : "",
+        row.limits.join(" "),
+      ),
     ),
   );
 }
@@ -22,7 +27,7 @@ function table(rows) {
   return element(
     "table",
     { class: "stretches" },
-    element("caption", {}, "Means of each part of the run, and the change in % against the part before"),
+    element("caption", {}, "Means of each part of the run, and the change in % against the part before. Users' rates are payload; links count whole frames."),
     element(
       "thead",
       {},

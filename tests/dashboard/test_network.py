@@ -184,7 +184,7 @@ def test_links_have_the_names_and_colours_of_the_charts():
     assert {line.id: line.colour for line in drawn.lines if line.colour >= 0} == of_charts
     assert all(line.named for line in drawn.lines)
     root = ElementTree.fromstring(svg(drawn))
-    named = [each for each in root.iter(f"{NAMESPACE}text") if each.get("class") == "name"]
+    named = [each for each in root.iter(f"{NAMESPACE}text") if each.get("data-link")]
     assert {"".join(each.itertext()).lstrip("■ ") for each in named} == {
         link.id for link in topology.links
     }

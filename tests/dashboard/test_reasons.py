@@ -179,8 +179,8 @@ def test_air_that_a_slow_station_leaves_carries_more_for_others():
     assert text.endswith("All stations of wifi1 together got 35 instead of 26 Mb/s.")
     (shown,) = [each for each in air.air(found, BEFORE) if "wifi1" in each]
     assert shown == (
-        "Air of wifi1: ue3 42 % for 8 Mb/s (19.1 if it were alone), ue1 21 % for 9 Mb/s (42 if it "
-        "were alone), ue2 21 % for 9 Mb/s (42 if it were alone)."
+        "Air of wifi1: ue3 42 % for 8 Mb/s (alone 19.1), ue1 21 % for 9 Mb/s (alone 42), ue2 21 % "
+        "for 9 Mb/s (alone 42)."
     )
 
 
