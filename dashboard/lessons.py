@@ -89,7 +89,8 @@ def suggestions(folder: Path) -> list[Row]:
             "target": each.target,
             "value": each.value,
             "name": flip_text(
-                {"target": each.target, "old": old[each.target], "value": each.value}
+                {"target": each.target, "value": each.value}
+                | ({} if is_so else {"old": old[each.target]})
             ),
             "watch": watched.parsed(each.watch, scenario.network).text,
             "before": each.before,

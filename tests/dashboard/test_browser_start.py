@@ -90,7 +90,7 @@ def latest_marks(client, run_id):
     1 in the order of events."""
     events = client.get(f"/api/runs/{run_id}/charts").json["events"]
     titles = [each["title"] for each in events if each["mark"] == "line"]
-    changes = ("strategy = meter_throttling", "cell.wifi1.ue3.rate_mbps = 6")
+    changes = ("strategy: none -> meter_throttling", "cell.wifi1.ue3.rate_mbps: 19.1 -> 6")
     return [str(max(n for n, title in enumerate(titles, 1) if title == each)) for each in changes]
 
 
