@@ -101,7 +101,7 @@ export class Lesson {
     if (!done) return { kind: "idle", badge: LETTERS[index], text: "" };
     const badge = String(this.marks.get(done.n) ?? "");
     const at = `Changed at ${number(done.t, 1)} s.`;
-    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done, this.run.state.over)}`, change: done };
+    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done, this.run.state.over)}`, why: shownReasons(done, this.run.state.over) };
   }
 
   item(each, index, state) {
@@ -118,8 +118,7 @@ export class Lesson {
     );
     button.addEventListener("click", () => this.send(index));
     const result = element("p", { class: "result", role: "status" }, state.text);
-    const why = state.change ? reasons(state.change, this.run.state.over) : null;
-    return element("li", { class: state.kind, "data-index": index }, button, result, why);
+    return element("li", { class: state.kind, "data-index": index }, button, result, reasons(state.why ?? []));
   }
 
   effect(each) {
@@ -135,7 +134,7 @@ export class Lesson {
         element("b", {}, each.name),
         element("span", { class: "muted" }, ` at ${number(each.t, 1)} s${who}${windows(each)}`),
         element("p", {}, words(each, this.run.state.over)),
-        reasons(each, this.run.state.over),
+        reasons(shownReasons(each, this.run.state.over)),
       ),
     );
   }
@@ -171,10 +170,10 @@ function windows({ is_measured, windows: [before, after] }) {
 }
 
 // What explains the effect of a change; nothing while it is being measured.
-function reasons(change, over) {
-  if (isMeasuring(change, over) || !change.why.length) return null;
-  return element("ul", { class: "why" }, ...change.why.map((text) => element("li", {}, text)));
-}
+const shownReasons = (change, over) => (isMeasuring(change, over) ? [] : change.why);
+
+const reasons = (texts) =>
+  texts.length ? element("ul", { class: "why" }, ...texts.map((text) => element("li", {}, text))) : null;
 
 function words(change, over) {
   if (isMeasuring(change, over))
