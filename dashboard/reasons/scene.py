@@ -51,6 +51,13 @@ class Scene:
     def _routes(self) -> dict[float, Routes]:
         return {}
 
+    def within(self, start_s: float, end_s: float) -> Scene:
+        """Return the part of the run between two times, with the sample before it; means over spans
+        inside it are the same and cost less."""
+        first = max(0, bisect_right(self._times, start_s + EPSILON_S) - 1)
+        last = bisect_right(self._times, end_s + EPSILON_S)
+        return Scene(self.scenario, self.frames[first:last], self.events)
+
     def routes(self, t: float) -> Routes:
         """Return the path of each subflow just before time `t`."""
         if t not in self._routes:

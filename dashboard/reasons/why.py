@@ -22,7 +22,8 @@ def why(
     empty if no rule finds a reason in the measurements, or if events or samples are damaged.
     """
     try:
-        return _why(scene, target, value, subject, spans)
+        part = scene.within(spans[0].start_s, spans[1].end_s)
+        return _why(part, target, value, subject, spans)
     except DAMAGED:
         return []
 

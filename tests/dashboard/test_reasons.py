@@ -278,3 +278,10 @@ def test_names_are_listed_for_people():
     assert [listed([]), listed(["a"]), listed(["a", "b"])] == ["", "a", "a and b"]
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(list("abcdef")) == "a, b, c, d and 2 more"
+
+
+def test_a_part_of_a_run_has_the_same_means():
+    found = scene("shared_pipe", pipe)
+    part, span = found.within(4.0, 12.0), Span(4.0, 11.0)
+    assert len(part.frames) == 17
+    assert part.user_mbps("mp", span) == found.user_mbps("mp", span)
