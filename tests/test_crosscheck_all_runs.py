@@ -110,6 +110,17 @@ def test_overloaded_runs_are_repeated_and_then_marked(command, monkeypatch, tmp_
     assert "| testbed_wifi_lte | meter_throttling | total | 4.00 | 4.00 |" in text
 
 
+def test_a_run_that_lacked_a_subflow_is_not_used(command, tmp_path):
+    assert command("shared_pipe")
+    folder = tmp_path / "runs" / "fake" / "shared_pipe" / "none-1s" / "none-1"
+    result = json.loads((folder / "result.json").read_text())
+    result["mptcp"] |= {"verified": False, "why": "ue1-1 has 1 of 2 subflows"}
+    (folder / "result.json").write_text(json.dumps(result))
+    assert command("shared_pipe")
+    text = (tmp_path / "page.md").read_text()
+    assert "| 0 of 1; not Multipath TCP: ue1-1 has 1 of 2 subflows | 1 of 1 |" in text
+
+
 def test_what_the_emulation_refuses_is_not_run_in_the_simulator(command, monkeypatch, tmp_path):
     entry = replace(engine_table.ENGINES["fake"], cc=("reno",), lacks={"cc": "it has one"})
     monkeypatch.setitem(engine_table.ENGINES, "fake", entry)

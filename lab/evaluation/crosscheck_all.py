@@ -59,11 +59,12 @@ hostapd and hwsim; the controller runs in POX. `sim` is the embedded simulator. 
 same settings, seeds, rate scale and packet scheduler (that of the kernel). Each scenario runs with
 `none` and with its own strategy; five scenarios have no strategy of their own. Rates are goodput in
 Mb/s of the scenario; values are means over the seeds, with the smallest and the largest value. The
-difference is that of the simulator from the emulation. Runs that failed or overloaded the machine
-are left out; the second table counts them. A row whose values vary over the simulator's seeds by
-20 % or more (standard deviation over mean) is not steady, and not judged. If the ranges of both
-engines overlap, more runs are needed to tell the difference from chance. Reasons for rows beyond
-10 % are in crosscheck_reasons.yaml. [crosscheck.md](crosscheck.md) has two scenarios in detail.
+difference is that of the simulator from the emulation. Runs that failed, overloaded the machine or
+lacked a subflow are left out; the second table counts them. A row whose values vary over the
+simulator's seeds by 20 % or more (standard deviation over mean) is not steady, and not judged. If
+the ranges of both engines overlap, more runs are needed to tell the difference from chance. Reasons
+for rows beyond 10 % are in crosscheck_reasons.yaml. [crosscheck.md](crosscheck.md) has two
+scenarios in detail.
 
 In the second table, "Multipath TCP" counts the valid runs of the emulation in which every
 connection of a multipath user was Multipath TCP with all its subflows, and none fell back to TCP.

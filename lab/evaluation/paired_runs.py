@@ -50,8 +50,8 @@ class Experiment:
 class Account:
     """Hold the valid runs of one experiment in one engine, and why the others cannot be used.
 
-    A run is valid if it is complete and the machine was not overloaded. `left_out` holds one reason
-    for each other run, such as "overloaded: the processors were busy". `planned` is the number of
+    A run is valid if it is evidence (`studies.is_evidence`). `left_out` holds one reason for each
+    other run, such as "overloaded: the processors were busy". `planned` is the number of
     runs that the experiment needs.
     """
 
@@ -206,6 +206,8 @@ def _why_left_out(run: FinishedRun) -> str:
     if result["status"] != "complete":
         error = f": {result['error']}" if result.get("error") else ""
         return f"{result['status']}{error}".replace("\n", " ")
+    if not result["overloaded"]:
+        return f"not Multipath TCP: {result['mptcp']['why']}"
     reasons = result.get("overload", {}).get("reasons", ())
     causes = ", ".join(TIME.sub("", each) for each in reasons)
     return f"overloaded: {causes}" if causes else "overloaded"

@@ -22,8 +22,7 @@ class Measured:
 
     @property
     def is_evidence(self) -> bool:
-        """Return whether the run can be used: it is complete, and the machine was not
-        overloaded."""
+        """Return whether the run can be used, see the function `is_evidence`."""
         return is_evidence(self.result)
 
 
@@ -94,9 +93,13 @@ class Study:
 
 
 def is_evidence(result: Mapping[str, Any]) -> bool:
-    """Return whether a run with this result.json can be used: it is complete, and the machine was
-    not overloaded."""
-    return bool(result["status"] == "complete" and not result["overloaded"])
+    """Return whether a run with this result.json can be used.
+
+    It is complete, the machine was not overloaded, and all connections that should be Multipath TCP
+    were, with all their subflows.
+    """
+    whole = result["status"] == "complete" and not result["overloaded"]
+    return bool(whole and result.get("mptcp", {}).get("verified") is not False)
 
 
 TESTBED_REMARKS = """\
