@@ -19,9 +19,9 @@ def test_a_burst_goes_to_the_subflow_with_the_shortest_queue_time():
     assert linux_scheduler.pacing_rate(w, first) == 170_400  # 1.2 x 10 x 1420 B in 100 ms
     assert linux_scheduler.pacing_rate(w, second) == 113_600
     assign(connection, 0, 23)
-    assert linux_scheduler.choose_subflow(w, connection.place) == second
+    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == second
     assign(connection, 1, 30, 23)
-    assert linux_scheduler.choose_subflow(w, connection.place) == first
+    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == first
 
 
 def test_no_subflow_gets_data_while_the_memory_of_the_best_is_full():
@@ -30,17 +30,17 @@ def test_no_subflow_gets_data_while_the_memory_of_the_best_is_full():
     assign(connection, 1, 30, 38)
     assert not linux_scheduler.has_free_memory(connection.w.row, connection.rows[0])
     assert linux_scheduler.has_free_memory(connection.w.row, connection.rows[1])
-    assert linux_scheduler.choose_subflow(connection.w, connection.place) == at.NOTHING
+    assert linux_scheduler.choose_subflow(connection.w, connection.place, SECOND) == at.NOTHING
 
 
 def test_the_mean_pacing_rate_follows_the_sockets_with_every_burst():
     connection = two_subflows(scheduler="linux")
     w, second = connection.w, connection.rows[1]
     assign(connection, 0, 38)
-    linux_scheduler.choose_subflow(w, connection.place)
+    linux_scheduler.choose_subflow(w, connection.place, SECOND)
     assign(connection, 1, 10, 38)
     connection.set(second, 8)
-    assert linux_scheduler.choose_subflow(w, connection.place) == second
+    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == second
     had, burst = 10 * SEGMENT, linux_scheduler.BURST_BYTES
     assert w.row[second + at.MEAN_PACING_RATE] == (113_600 * had + 454_400 * burst) // (had + burst)
 
@@ -79,11 +79,11 @@ def test_a_backup_is_chosen_while_no_other_is_active():
     w, (first, second) = connection.w, connection.rows
     w.row[second + at.BACKUP] = 1
     assign(connection, 0, 30)
-    assert linux_scheduler.choose_subflow(w, connection.place) == first
+    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == first
     w.row[first + at.IS_STALE] = 1
-    assert linux_scheduler.choose_subflow(w, connection.place) == second
+    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == second
     w.row[first + at.ACKS_RECEIVED] += 1  # an acknowledgement has arrived
-    assert linux_scheduler.choose_subflow(w, connection.place) == first
+    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == first
 
 
 def expire_timer(connection):
@@ -132,24 +132,40 @@ def test_a_subflow_without_acknowledgements_at_five_timers_is_stale_and_all_is_r
     assert w.row[connection.place + at.REINJECT_COUNT] == 7
 
 
-def test_the_connections_timer_is_as_long_as_the_longest_rto_of_its_subflows():
+def test_the_connections_timer_is_as_long_as_the_longest_rto_when_data_was_scheduled():
     connection = two_subflows(scheduler="linux")
-    w, (first, second) = connection.w, connection.rows
+    (w, c), (first, second) = (connection.w, connection.place), connection.rows
     assign(connection, 0, 5)
-    linux_scheduler.restart_timer(w.row, connection.place, SECOND)
-    assert w.row[connection.place + at.REINJECT_TIMER_NS] == SECOND + 200 * MS
-    w.row[first + at.RTO_TIMER_NS], w.row[second + at.RTO_TIMER_NS] = (
-        SECOND + 300 * MS,
-        SECOND + 700 * MS,
-    )
-    linux_scheduler.restart_timer(w.row, connection.place, SECOND)
-    assert w.row[connection.place + at.REINJECT_TIMER_NS] == SECOND + 700 * MS
+
+    def due(*, scheduled: bool) -> int:
+        if scheduled:
+            linux_scheduler.set_interval(w.row, c, SECOND)
+        linux_scheduler.restart_timer(w.row, c, SECOND)
+        return w.row[c + at.REINJECT_TIMER_NS] - SECOND
+
+    assert due(scheduled=False) == 200 * MS
+    rtos = (first + at.RTO_TIMER_NS, second + at.RTO_TIMER_NS)
+    w.row[rtos[0]], w.row[rtos[1]] = SECOND + 300 * MS, SECOND + 700 * MS
+    assert due(scheduled=True) == 700 * MS
+    w.row[rtos[1]] = SECOND + 5000 * MS
+    assert due(scheduled=False) == 700 * MS
     w.row[second + at.STALE_COUNT] = 1
-    linux_scheduler.restart_timer(w.row, connection.place, SECOND)
-    assert w.row[connection.place + at.REINJECT_TIMER_NS] == SECOND + 300 * MS
-    w.row[connection.place + at.DATA_SND_UNA] = 5
-    linux_scheduler.restart_timer(w.row, connection.place, SECOND)
-    assert w.row[connection.place + at.REINJECT_TIMER_NS] == 0
+    assert due(scheduled=True) == 300 * MS
+    w.row[c + at.DATA_SND_UNA] = 5
+    assert due(scheduled=True) == -SECOND
+
+
+def test_the_timers_interval_stays_when_all_data_is_given_to_subflows():
+    connection = two_subflows(scheduler="linux")
+    w, c = connection.w, connection.place
+    interval = c + at.REINJECT_INTERVAL_NS
+    w.row[interval] = 7
+    w.row[c + at.TOTAL_SEGMENTS] = w.row[c + at.DATA_SND_NXT]
+    mptcp.choose_subflow(w, c, SECOND)
+    assert w.row[interval] == 7
+    w.row[c + at.TOTAL_SEGMENTS] += 100
+    mptcp.choose_subflow(w, c, SECOND)
+    assert w.row[interval] == 200 * MS
 
 
 def test_linux_reaches_the_sum_of_two_paths(paths):

@@ -135,7 +135,7 @@ OPEN, RECOVERY, TIMED_OUT = range(3)  # MODE
 ) = range(10)  # fmt: skip
 
 # --- a connection, its application, its sender's and its receiver's half
-CONN_FIELDS = 34
+CONN_FIELDS = 35
 (
     CONN_STATE, FIRST, COUNT, SCHEDULER, DATAGRAMS,  # FIRST, COUNT: its subflows
     SEGMENT_BYTES, FRAME_BYTES, ACK_BYTES,  # payload of a segment, and frames on the wire
@@ -146,7 +146,7 @@ CONN_FIELDS = 34
     DATA_SND_UNA, DATA_SND_NXT, SEND_WINDOW, PUSH_SCHEDULED,
     ROUND_ROBIN_NEXT,  # the number of the next subflow, counted from 0
     CONN_RING, REINJECT_HEAD, REINJECT_COUNT, REINJECTED, OPPORTUNISTIC_DSN,
-    REINJECT_TIMER_NS, REINJECT_EVENT_NS,
+    REINJECT_TIMER_NS, REINJECT_EVENT_NS, REINJECT_INTERVAL_NS,
     # receiver
     DATA_RCV_NXT, RECEIVE_WINDOW, REORDER_BUFFERED, REORDER_BUFFERED_MAX, DATA_OUT_OF_ORDER,
     REORDER_BUFFERED_RECENT,  # the most since the last sample

@@ -92,6 +92,14 @@ def grow_buffers(w: at.World, c: int) -> None:
 
 
 @jit
+def has_data(row: Ints, c: int) -> bool:
+    """Return True if connection `c` has data in its send window that no subflow has got yet."""
+    written = min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+    window_end = row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
+    return row[c + at.DATA_SND_NXT] < min(written, window_end)
+
+
+@jit
 def is_active(row: Ints, f: int) -> bool:
     """Return True if subflow `f` may get data: it is established and not stale (see the module
     docstring). A stale subflow that has received an acknowledgement since the last check stops
@@ -102,16 +110,19 @@ def is_active(row: Ints, f: int) -> bool:
 
 
 @jit
-def choose_subflow(w: at.World, c: int) -> int:
+def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
     """Return the subflow of connection `c` for the next burst: the one that would send its queued
     data soonest. Return NOTHING (-1) if none is active, or if the socket of that subflow is full. A
     backup is chosen only if no other subflow is active.
 
     Also update the mean pacing rate of the chosen subflow: the present rate counts with the weight
-    of the burst, the old mean with the weight of the data queued before.
+    of the burst, the old mean with the weight of the data queued before. If there is data to send,
+    set the interval of the reinjection timer.
     """
     row = w.row
     grow_buffers(w, c)
+    if row[c + at.REINJECT_COUNT] > 0 or has_data(row, c):
+        set_interval(row, c, now_ns)
     best, best_rank = at.NOTHING, at.FOREVER
     for f in at.subflows(row, c):
         if is_active(row, f):
@@ -136,26 +147,39 @@ def choose_subflow(w: at.World, c: int) -> int:
 
 
 @jit
-def restart_timer(row: Ints, c: int, now_ns: int) -> None:
-    """Restart the reinjection timer of connection `c`, or stop it if all data is acknowledged
-    (__mptcp_set_timeout).
+def set_interval(row: Ints, c: int, now_ns: int) -> None:
+    """Set the interval of the reinjection timer of connection `c` (__mptcp_set_timeout). The
+    scheduler does so each time it has data to send; a running timer is not changed.
 
-    The timer expires when the latest of the subflows' retransmission timers expires. A subflow is
-    left out if it got no acknowledgement between the two most recent expiries of the reinjection
-    timer. If no subflow remains, the timer runs for 200 ms.
+    The interval is the time until the latest of the subflows' retransmission timers expires. A
+    subflow is left out if it is not active, or if it got no acknowledgement between the two most
+    recent expiries of the reinjection timer. If no subflow remains, the interval is 200 ms.
     """
-    if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
-        row[c + at.REINJECT_TIMER_NS] = 0
-        return
     longest_ns = 0
     for f in at.subflows(row, c):
         if (
             row[f + at.STATE] == at.ESTABLISHED
+            and row[f + at.IS_STALE] == 0
             and row[f + at.RTO_TIMER_NS] > 0
             and row[f + at.STALE_COUNT] == 0
         ):
             longest_ns = max(longest_ns, row[f + at.RTO_TIMER_NS] - now_ns)
-    due_ns = now_ns + (longest_ns if longest_ns > 0 else INITIAL_TIMER_NS)
+    row[c + at.REINJECT_INTERVAL_NS] = longest_ns if longest_ns > 0 else INITIAL_TIMER_NS
+
+
+@jit
+def restart_timer(row: Ints, c: int, now_ns: int) -> None:
+    """Restart the reinjection timer of connection `c` with its interval (`set_interval`), or stop
+    it if all data is acknowledged (mptcp_reset_rtx_timer).
+
+    When all data is given to subflows, the interval stays as it was then, also if queues and
+    round-trip times grow later.
+    """
+    if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
+        row[c + at.REINJECT_TIMER_NS] = 0
+        return
+    interval_ns = row[c + at.REINJECT_INTERVAL_NS]
+    due_ns = now_ns + (interval_ns if interval_ns > 0 else INITIAL_TIMER_NS)
     events.start_timer(row, c + at.REINJECT_TIMER_NS, due_ns, at.REINJECT_DUE, c)
 
 

@@ -53,14 +53,14 @@ def can_take_new(w: at.World, f: int) -> bool:
 
 
 @jit
-def choose_subflow(w: at.World, c: int) -> int:
+def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
     """Return the subflow of connection `c` that the scheduler chooses to send the next segment.
     Return NOTHING (-1) if none can."""
     row = w.row
     first, count, scheduler = row[c + at.FIRST], row[c + at.COUNT], row[c + at.SCHEDULER]
     in_turn = scheduler == at.ROUND_ROBIN
     if scheduler == at.LINUX:
-        return linux_scheduler.choose_subflow(w, c)
+        return linux_scheduler.choose_subflow(w, c, now_ns)
     best, best_rank, another_works = at.NOTHING, at.FOREVER, False
     for k in range(count):
         f = first + (row[c + at.ROUND_ROBIN_NEXT] + k) % count * at.SUB_FIELDS
@@ -159,7 +159,7 @@ def push(w: at.World, c: int, now_ns: int) -> None:
     for f in at.subflows(row, c):
         sent += sender.send(w, f, BURST - sent, now_ns)  # 1
     while sent < BURST:
-        f = choose_subflow(w, c)  # 2
+        f = choose_subflow(w, c, now_ns)  # 2
         if f == at.NOTHING or assign(w, c, f, now_ns) == 0:  # 3, 4
             return
         sent += sender.send(w, f, BURST - sent, now_ns)
