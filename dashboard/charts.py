@@ -134,7 +134,7 @@ def _congestion(aps: Iterable[str]) -> Chart:
         lines.append(Line(ap, ("ap", ap, "meter_mbps"), n, "dash", row=2, step=True))
     title = "MAC occupancy and Tier 2 limit"
     text = (
-        "Above: how full each access point's queue is; 1 is saturated. "
+        "Above: MAC occupancy, how full the queue of each access point is; 1 is full. "
         "Below: the limit on the access point's Tier 2 traffic, broken as all of Tier 2; no line "
         "means no limit."
     )
@@ -205,7 +205,7 @@ def _subflows(frames: Sequence[Frame]) -> Chart:
     title = "Subflows: RTT and congestion window"
     text = (
         "Above: smoothed round-trip time. Below: congestion window. "
-        "Each user has a colour; a single user's subflows have colours of their own. The first "
+        f"Each {'subflow' if len(colours) == 1 else 'user'} has a colour. The first "
         "subflow of a connection is solid, additional ones are broken, as in the drawing."
     )
     return Chart("subflows", title, ("RTT ms", "cwnd packets"), lines, explains=text)

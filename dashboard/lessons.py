@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import flips, transfers
-from dashboard.reasons.scene import Scene
+from dashboard.reasons.scene import Scene, listed
 from dashboard.reasons.why import why
 from lab.results import effects
 from lab.results.effects import Effect
 from lab.results.flips import flip_text
+from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario import targets, watched
@@ -26,7 +27,7 @@ from lab.scenario.watched import ALL, Watched
 Row = dict[str, Any]  # a JSON object that a page gets
 Event = dict[str, Any]  # a line of events.jsonl
 OVERALL = Watched("user", ALL, "mbps")
-MOST_CHANGED = "Most changed: {user}, which got {{after}} instead of {{before}} Mb/s."
+MOST_CHANGED = "Most changed: {user}{where}, which got {{after}} instead of {{before}} Mb/s."
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,10 @@ class Measured:
         return effects.effect(
             self.frames, at_s, self.times, subject, self._until(at_s, subject, is_all)
         )
+
+    def usual(self, at_s: float, found: Effect) -> tuple[Span, float, float] | None:
+        """Return how much the number of an effect varied before the change at `at_s`."""
+        return effects.usual(self.frames, at_s, self.times, found)
 
     def _until(self, at_s: float, subject: Watched, is_all: bool) -> float:
         """Return when a part of the watched traffic ends: that of the user, or of any user."""
@@ -155,6 +160,7 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
     found = run.effect(
         change.t, subject, wanted["all"] and wanted["users"].keys() == run.ends.keys()
     )
+    usual = run.usual(change.t, found) if found.is_measured else None
     most = _most_changed(run, change.t, scenario.network.users, subject)
     is_explained = found.is_measured and not found.is_too_late
     return {
@@ -170,9 +176,11 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
         "before": found.before,
         "after": found.after,
         "watch": subject.text,
-        "sentence": effects.sentence(found, suggestion.after if suggestion else ""),
-        "also": effects.sentence(most, MOST_CHANGED.format(user=most.watched.id)) if most else "",
-        "why": why(scene, change.target, change.value, subject, found.spans)
+        "sentence": effects.sentence(found, suggestion.after if suggestion else "", usual),
+        "also": _most_text(scenario, most) if most else "",
+        "why": why(
+            scene, change.target, change.value, subject, found.spans, effects.is_clear(found, usual)
+        )
         if is_explained
         else [],
     }
@@ -202,4 +210,18 @@ def _most_changed(
     if not measured or len(users) < 2:
         return None
     most = max(measured, key=lambda each: abs(each.change))
-    return None if most.watched == shown or most.change == 0 else most
+    if most.watched == shown or not effects.is_clear(most, run.usual(at_s, most)):
+        return None
+    return most if most.change else None
+
+
+def _most_text(scenario: Scenario, most: Effect) -> str:
+    """Return what the user got whose rate changed most, and over which cells the user receives."""
+    user = most.watched.id
+    aps = [
+        cell.ap
+        for cell in scenario.network.cells
+        if not scenario.mobility and any(each.user == user for each in cell.stations)
+    ]
+    where = f" (on {listed(aps)})" if aps else ""
+    return effects.sentence(most, MOST_CHANGED.format(user=user, where=where))

@@ -13,6 +13,7 @@ from dashboard import charts as charting
 from dashboard import events, figures, flips, lessons, state, transfers
 from dashboard.errors import Problem, whole_number
 from dashboard.stream import EVENTS
+from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.results import flips as changes
 from lab.results import rate_scale
@@ -48,6 +49,8 @@ def run(store: Store, folder: Path) -> Doc:
         "strategy_words": doc["strategy"],
         "cc_words": doc["cc"] or "…",
         "strategies": [],
+        "ccs": [],
+        "shares_path": False,
         "sample_interval_s": 0.5,
         "users": 0,
         "question": "",
@@ -67,6 +70,7 @@ def run(store: Store, folder: Path) -> Doc:
     happened = _events(folder)
     return doc | {
         **settings_over_time(scenario, happened),
+        "shares_path": shares_path(happened),
         "sample_interval_s": scenario.sample_interval_s,
         "users": len(flips.network(folder).users),
         "title": scenario.title,
@@ -97,19 +101,38 @@ def with_rates(doc: Doc) -> Doc:
 def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
     """Return in words which strategy and which congestion control a run has had, and when.
 
-    `strategies` holds the name and a line of help of each of these strategies that is known here.
+    `strategies` and `ccs` hold the name and a line of help of each of them that is known here; a
+    congestion control that only one user has is among them.
     """
     used = over_time(scenario.strategy.name, "strategy", happened)
     ccs = over_time(scenario.multipath.cc, "cc", happened)
+    known = extensions.congestion_controls()
+    own = [each.cc for each in scenario.traffic if each.cc]
     return {
         "strategy_words": in_words(used),
         "cc_words": in_words(ccs),
+        "ccs": [
+            {"name": name, "help": known[name]}
+            for name in dict.fromkeys([*(name for _, name in ccs), *own])
+            if name in known
+        ],
         "strategies": [
             {"name": name, "help": strategy_table.summary(name)}
             for name in dict.fromkeys(name for _, name in used)
             if name in strategy_table.strategies()
         ],
     }
+
+
+def shares_path(happened: list[Doc]) -> bool:
+    """Return whether two subflows of one connection begin on the same path."""
+    paths: dict[tuple[str, str], tuple[str, ...]] = {}
+    for event in happened:
+        if event.get("kind") == "subflow" and event.get("path"):
+            name = (str(event.get("connection")), str(event.get("subflow")))
+            paths.setdefault(name, tuple(event["path"]))
+    begun = [(connection, path) for (connection, _), path in paths.items()]
+    return len(set(begun)) < len(begun)
 
 
 def over_time(first: str, target: str, happened: list[Doc]) -> list[tuple[float, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from lab.results import effects
@@ -92,3 +94,27 @@ def test_rates_have_three_digits_and_small_ones_are_zero():
         "0.0449",
         "0",
     ]
+
+
+def swinging(t):
+    """Return a rate that swings between 2 and 6 over 24 s."""
+    return 4 + 2 * math.sin(2 * math.pi * t / 24)
+
+
+@pytest.mark.parametrize(("after", "clear"), [(4.5, False), (9.0, True), (0.5, True)])
+def test_an_effect_within_the_ordinary_swing_has_no_cause(after, clear):
+    run = frames(lambda t: swinging(t) if t <= 30 else after)
+    found = effects.effect(run, 30.0, [30.0], UE1)
+    usual = effects.usual(run, 30.0, [30.0], found)
+    assert effects.is_clear(found, usual) == clear
+    said = effects.sentence(found, "ue1 got {after}, not {before} Mb/s. The cause is X.", usual)
+    assert ("The cause is X." in said) == clear
+    assert ("No clear change: before it, means over 10 s were between 2.53" in said) != clear
+
+
+def test_the_swing_before_another_change_does_not_count_nor_a_time_too_short_for_it():
+    run = frames(lambda t: 20.0 if t <= 10 else 3.0 if t <= 30 else 6.0)
+    found = effects.effect(run, 30.0, [10.0, 30.0], UE1)
+    assert effects.usual(run, 30.0, [10.0, 30.0], found)[1:] == (3, 3)
+    assert effects.usual(run, 30.0, [27.0, 30.0], found) is None
+    assert effects.is_clear(found, None)

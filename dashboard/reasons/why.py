@@ -14,22 +14,33 @@ DAMAGED = (TypeError, ValueError, AttributeError, KeyError)  # a field has a typ
 
 
 def why(
-    scene: Scene, target: str, value: Any, subject: Watched, spans: tuple[Span, Span]
+    scene: Scene,
+    target: str,
+    value: Any,
+    subject: Watched,
+    spans: tuple[Span, Span],
+    is_clear: bool = True,
 ) -> list[str]:
     """Return sentences that say why a change had its effect on `subject`.
 
-    `target` and `value` are the change, and `spans` the times before and after it. The result is
+    `target` and `value` are the change, and `spans` the times before and after it. If the effect
+    is not clear, nothing is said about the time that it needed. The result is
     empty if no rule finds a reason in the measurements, or if events or samples are damaged.
     """
     try:
         part = scene.within(spans[0].start_s, spans[1].end_s)
-        return _why(part, target, value, subject, spans)
+        return _why(part, target, value, subject, spans, is_clear)
     except DAMAGED:
         return []
 
 
 def _why(
-    scene: Scene, target: str, value: Any, subject: Watched, spans: tuple[Span, Span]
+    scene: Scene,
+    target: str,
+    value: Any,
+    subject: Watched,
+    spans: tuple[Span, Span],
+    is_clear: bool,
 ) -> list[str]:
     before, after = spans
     cc_before = str(scene.value(CC, scene.scenario.multipath.cc, before.end_s))
@@ -39,7 +50,7 @@ def _why(
         *links.reasons(scene, before, after),
         *air.reasons(scene, target, before, after),
         *(shares.reasons(scene, cc_before, cc_after, after) if target == CC else ()),
-        *delays.waits(scene, subject, cc_after, before, after),
+        *(delays.waits(scene, subject, cc_after, before, after) if is_clear else ()),
     ]
 
 

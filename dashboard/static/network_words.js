@@ -65,7 +65,7 @@ function nodeRow(node, frame) {
       where: ap ? `${ap.stations} stations` : "its cell",
       figures: ap
         ? list([
-            ap.mac_occupancy === null ? "" : `air ${percent(ap.mac_occupancy)} full`,
+            ap.mac_occupancy === null ? "" : `queue ${percent(ap.mac_occupancy)} full`,
             `Tier 1 ${number(ap.tier1_mbps, 1)} Mb/s`,
             `Tier 2 ${number(ap.tier2_mbps, 1)} Mb/s`,
             ap.meter_mbps === null ? "" : `limited to ${number(ap.meter_mbps, 1)} Mb/s`,

@@ -92,10 +92,13 @@ async function changeApplied(event) {
 function showSettings() {
   $("strategy").textContent = run.strategy_words;
   $("cc").textContent = run.cc_words;
-  $("strategies").replaceChildren(
-    ...run.strategies.map(({ name, help }) =>
-      element("li", {}, "Strategy ", element("b", {}, name), `: ${help}`),
-    ),
+  showHelp("strategies", "Strategy ", run.strategies);
+  showHelp("ccs", "Congestion control (cc) ", run.ccs);
+}
+
+function showHelp(id, what, rows) {
+  $(id).replaceChildren(
+    ...rows.map(({ name, help }) => element("li", {}, what, element("b", {}, name), `: ${help}`)),
   );
 }
 
@@ -179,6 +182,7 @@ function showState() {
 
 async function runEnded() {
   stream.over = true;
+  document.querySelector(".simulator")?.remove();
   stream.disconnect();
   charts.finish();
   run = await api(path);

@@ -9,6 +9,7 @@ time.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from lab.scenario.watched import ALL, Watched
 
 WINDOW_S = 10.0
 SHORTEST_S = 2.0  # of a window whose mean says something
+USUAL_S = 60.0  # before a change: the time whose variation is compared with the effect
 NOTHING = 0.005  # a rate in Mb/s below this is shown as 0
 
 
@@ -78,6 +80,37 @@ def effect(
     return Effect(watched, before, after, seconds_before, seconds, is_final, too_late, spans)
 
 
+def usual(
+    frames: Sequence[Frame], at_s: float, others_s: Sequence[float], found: Effect
+) -> tuple[Span, float, float] | None:
+    """Return how much the watched number varied before a change: the last of the windows that were
+    averaged, and the lowest and the highest of their means.
+
+    The windows lie between the change before and this one, each begins a second after the one
+    before, and all are as long as the measurement after the change, or half the time if that is
+    shorter. The result is None if the time is too short for that.
+    """
+    start = max([0.0, at_s - USUAL_S, *(t for t in others_s if t < at_s - EPSILON_S)])
+    length = min(found.seconds, (at_s - start) / 2)
+    if length < SHORTEST_S:
+        return None
+    near = [frame for frame in frames if start - length < frame.t <= at_s + EPSILON_S]
+    spans = [
+        Span(at_s - n - length, at_s - n) for n in range(int(at_s - start - length + EPSILON_S) + 1)
+    ]
+    means = [each.mean(near, lambda frame: value(frame, found.watched)) for each in spans]
+    known = [each for each in means if each is not None]
+    return (spans[0], min(known), max(known)) if len(known) > 1 else None
+
+
+def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bool:
+    """Return whether the mean after a change is outside of the `usual` means before it."""
+    if usual_means is None or found.after is None:
+        return True
+    _, lowest, highest = usual_means
+    return not lowest - NOTHING <= found.after <= highest + NOTHING
+
+
 def value(frame: Frame, watched: Watched) -> float | None:
     """Return the watched number of a frame; None if it was not measured."""
     samples = getattr(frame, watched.kind)
@@ -97,10 +130,15 @@ def number_text(figure: float | None) -> str:
     return f"{figure:.3g}" if abs(figure) < 100 else f"{figure:.0f}"
 
 
-def sentence(found: Effect, template: str = "") -> str:
+def sentence(
+    found: Effect, template: str = "", usual_means: tuple[Span, float, float] | None = None
+) -> str:
     """Return the effect of a change in words.
 
-    `template` is the sentence `after` of a suggestion; without one, a plain sentence is made.
+    `template` is the text `after` of a suggestion; without one, a plain sentence is made. If the
+    effect is within the `usual_means` before the change, only the sentence of the template with the
+    numbers remains, followed by these means: the cause that the template names cannot be told from
+    the ordinary variation.
     """
     if not found.is_measured:
         short = min(found.seconds_before, found.seconds) < SHORTEST_S
@@ -116,7 +154,15 @@ def sentence(found: Effect, template: str = "") -> str:
         return f"{found.watched.text}: 0 both before and after the change."
     plain = "{what}: {after} instead of {before}{unit} in the {seconds} s after."
     unit = f" {found.watched.unit}" if found.watched.unit else ""
-    return (template or plain).format(what=found.watched.text, unit=unit, **numbers)
+    text = template or plain
+    if usual_means is None or is_clear(found, usual_means):
+        return text.format(what=found.watched.text, unit=unit, **numbers)
+    span, lowest, highest = usual_means
+    text = re.split(r"(?<=[.!?]) ", text)[0].format(what=found.watched.text, unit=unit, **numbers)
+    return (
+        f"{text} No clear change: before it, means over {span.seconds:.3g} s were between "
+        f"{number_text(lowest)} and {number_text(highest)}{unit}."
+    )
 
 
 def _mean(

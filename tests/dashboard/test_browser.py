@@ -155,5 +155,5 @@ def test_a_finished_run_says_what_came_out_and_is_run_again(page, address):
     until(page, lambda: "is the baseline" in page.inner_text("#against"))
     page.click("#again")
     page.wait_for_url("**/runs/*-meter_throttling-1")
-    title = "Four laptops, one WiFi access point, one LTE base station"
+    title = "Four users, one WiFi access point, one LTE base station"
     until(page, lambda: page.inner_text("h1") == title)
