@@ -173,7 +173,7 @@ function windows({ is_measured, windows: [before, after] }) {
 const shownReasons = (change, over) => (isMeasuring(change, over) ? [] : change.why);
 
 const reasons = (texts) =>
-  texts.length ? element("ul", { class: "why" }, ...texts.map((text) => element("li", {}, text))) : null;
+  texts.length ? element("div", { class: "why" }, ...texts.map((text) => element("p", {}, text))) : null;
 
 function words(change, over) {
   if (isMeasuring(change, over))

@@ -34,7 +34,7 @@ def test_a_changed_run_says_what_happened_and_why(page, address, runs):  # noqa:
     assert not page.is_visible("#tiles")  # means of the whole run
     assert "bottleneck is full" in page.inner_text("#limits")
     assert page.inner_text("#cc") == "lia, from 12.0 s reno"
-    until(page, lambda: page.locator("#effects .why li").count() > 0)
+    until(page, lambda: page.locator("#effects .why p").count() > 0)
     effects = page.inner_text("#effects")
     assert "by the scenario file" in effects
     assert "12.0 to 22.0 s against 2.0 to 12.0 s" in effects
