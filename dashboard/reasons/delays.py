@@ -13,6 +13,7 @@ from lab.run.frame import Frame
 from lab.run.metrics import EPSILON_S
 from lab.scenario.watched import ALL, Watched
 
+SOON_S = 3.0  # after a change: when data that waited is looked for
 SHORT_S = 1.0  # a shorter delay is not named
 LEAST_CHANGE = 0.15  # of the greater mean: a smaller change has no time at which half is there
 ONE_PACKET = ("reno", "lia", "olia", "balia")  # windows grow by at most one packet in a round trip
@@ -41,7 +42,30 @@ def waits(scene: Scene, subject: Watched, cc: str, before: Span, after: Span) ->
         if cc in ONE_PACKET and subject.kind == "user":
             texts += _windows(scene, subject.id, cc, before, after, half_s)
     users = scene.network.multipath if subject.id == ALL else (subject.id,)
-    return texts + _held_back(scene, users, before, after)
+    return texts + _held_back(scene, users, before, after) + _released(scene, after)
+
+
+def _released(scene: Scene, after: Span) -> list[str]:
+    """Return a sentence about the user that soon after a change reads most more than its subflows
+    carry, if that is much: data that had to wait for earlier data."""
+    found = []
+    for frame in _inside(scene, Span(after.start_s, min(after.end_s, after.start_s + SOON_S))):
+        for user in scene.network.multipath:
+            carried = sum(each.mbps for name, each in frame.sf.items() if _is_of(name, user))
+            read = frame.user[user].mbps if user in frame.user else None
+            if read is not None and read > GREATER * carried > 0:
+                found.append((read - carried, frame.t, user, read, carried))
+    if not found:
+        return []
+    _, t, user, read, carried = max(found)
+    return [
+        f"At {t:.1f} s {user} read {number_text(read)} Mb/s while its subflows carried "
+        f"{number_text(carried)}: data that had waited for earlier data became readable."
+    ]
+
+
+def _is_of(subflow: str, user: str) -> bool:
+    return subflow.rpartition("-")[0] == user
 
 
 def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> float | None:
@@ -49,7 +73,7 @@ def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> floa
     the effect is small.
 
     The time is that of the first sample that is beyond the middle between the means before and
-    after, if the mean of the following second is, too.
+    after, if the mean of the following second is, too; otherwise there is no such time.
     """
 
     def number(frame: Frame) -> float | None:
@@ -60,10 +84,11 @@ def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> floa
         return None
     middle, sign = (was + now) / 2, 1 if now > was else -1
     for frame in scene.frames:
-        if after.start_s - EPSILON_S <= frame.t <= after.end_s - 1 + EPSILON_S:
+        if after.start_s + EPSILON_S < frame.t <= after.end_s - 1 + EPSILON_S:
             levels = (number(frame), Span(frame.t, frame.t + 1).mean(scene.frames, number))
-            if all(each is not None and sign * (each - middle) >= 0 for each in levels):
-                return frame.t - after.start_s
+            beyond = [each is not None and sign * (each - middle) >= 0 for each in levels]
+            if beyond[0]:  # where the number returns to the other side, there is no such time
+                return frame.t - after.start_s if beyond[1] else None
     return None
 
 
@@ -80,9 +105,26 @@ def _decision(scene: Scene, target: str, after: Span) -> list[str]:
     waited = first["t"] - after.start_s
     if waited < EPSILON_S:
         return []
+    together = [each for each in scene.events if _is_action(each, Span(first["t"], first["t"]))]
+    routed = not moves_link or any(each.get("action") == "route" for each in together)
     return [
         f"{name} decides every {interval_s:g} s: its first order after the change came "
-        f"{waited:.1f} s later, at {first['t']:.1f} s."
+        f"{waited:.1f} s later, at {first['t']:.1f} s{'' if routed else ', and changed no path'}.",
+        *_paced(together),
+    ]
+
+
+def _paced(orders: Sequence[Event]) -> list[str]:
+    """Return what orders of a rate for subflows mean; none if there are no such orders."""
+    rates = [each["expected_mbps"] for each in orders if each.get("expected_mbps") is not None]
+    if not rates:
+        return []
+    subflows = "1 subflow" if len(rates) == 1 else f"{len(rates)} subflows"
+    texts = dict.fromkeys(number_text(each) for each in (min(rates), max(rates)))
+    return [
+        f"It gave {subflows} a pacing rate of {' to '.join(texts)} Mb/s. A server sends "
+        "no faster than that, so a window that is large enough for it stays as it is, without the "
+        "sawtooth of a TCP that fills the queue."
     ]
 
 
@@ -129,20 +171,36 @@ def _limits(scene: Scene, before: Span, after: Span) -> list[str]:
         f"Tier 2 of {listed(aps)} was not limited before; its limit was {limits}."
         for limits, aps in begun.items()
     ]
+    if begun:
+        texts += _last_reason(scene, after)
     return texts + ([f"The limit on Tier 2 of {listed(gone)} is gone."] if gone else [])
+
+
+def _last_reason(scene: Scene, after: Span) -> list[str]:
+    """Return the reason that the controller gave for its last limit in a span, if it is not its
+    first one there."""
+    limits = [
+        each for each in scene.events if _is_action(each, after) and each.get("action") == "meter"
+    ]
+    if not limits or limits[-1]["t"] < limits[0]["t"] + SHORT_S:
+        return []
+    return [f"At {limits[-1]['t']:.1f} s it said of {limits[-1]['ap']}: {limits[-1]['reason']}."]
 
 
 def _windows(
     scene: Scene, user: str, cc: str, before: Span, after: Span, half_s: float
 ) -> list[str]:
     """Return a sentence about the subflow of a user whose window had to grow most, if its growth
-    needs a noticeable part of the delay."""
+    needs a noticeable part of the delay. Growth before the first order does not count."""
+    orders = [each["t"] for each in scene.events if _is_action(each, after)]
+    start_s = min([*orders, after.start_s + half_s]) if orders else after.start_s
+    start = Span(start_s - SHORT_S, start_s) if orders else before
     found = []
     for name in sorted(scene.routes(after.end_s), key=natural):
         if user != ALL and scene.user_of(name) != user:
             continue
         window, rtt = _field(name, "cwnd"), _field(name, "rtt_ms")
-        was, now = before.mean(scene.frames, window), after.mean(scene.frames, window)
+        was, now = start.mean(scene.frames, window), after.mean(scene.frames, window)
         trip_ms = after.mean(scene.frames, rtt)
         if was and now and trip_ms and now > GREATER * was:
             found.append(((now - was) * trip_ms / 1000, name, was, now, trip_ms))

@@ -86,11 +86,33 @@ def moved(scene: Scene, before: Span, after: Span, first: Collection[str] = ()) 
         if (old_only := left - found) and (new_only := found - left):
             texts.append(
                 f"{name} moved from {listed(_ordered(scene, old_only))} to "
-                f"{listed(_ordered(scene, new_only))}."
+                f"{listed(_ordered(scene, new_only))}{_mover(scene, name, old_only, after)}."
             )
     rest = len(texts) - MOST_SHARED
     more = "1 other subflow" if rest == 1 else f"{rest} other subflows"
     return [*texts[:MOST_SHARED], *([f"{more} moved, too."] if rest > 0 else [])]
+
+
+def _mover(scene: Scene, name: str, left: Collection[str], after: Span) -> str:
+    """Return when a subflow took another path in a span, and on whose order, as far as the events
+    say so."""
+    events = [each for each in scene.events if after.start_s <= each["t"] < after.end_s]
+    moved_s = [
+        each["t"]
+        for each in events
+        if each.get("kind") == "subflow" and f"{each['connection']}/{each['subflow']}" == name
+    ]
+    if not moved_s:
+        return ""
+    is_ordered = any(
+        each.get("action") == "route" and each.get("subflow") == name and each["t"] <= moved_s[0]
+        for each in events
+    )
+    if is_ordered:
+        return f" at {moved_s[0]:.1f} s, as the strategy ordered"
+    down = [link for link in left if not scene.value(f"link.{link}.up", True, after.end_s)]
+    why = f", without an order of the strategy, because {listed(down)} was down"
+    return f" at {moved_s[0]:.1f} s{why if down else ''}"
 
 
 def reasons(scene: Scene, before: Span, after: Span) -> list[str]:
@@ -110,13 +132,15 @@ def reasons(scene: Scene, before: Span, after: Span) -> list[str]:
             f"Now {listed(each.links)} ({number_text(each.rate_mbps)} Mb/s) "
             f"{'is' if len(each.links) == 1 else 'are'} full and shared by {listed(each.subflows)}."
         )
-    return texts + _zero_sums(scene, was, now)
+    return texts + _zero_sums(scene, was, now, (before, after))
 
 
-def _zero_sums(scene: Scene, was: Sequence[Shared], now: Sequence[Shared]) -> list[str]:
+def _zero_sums(
+    scene: Scene, was: Sequence[Shared], now: Sequence[Shared], spans: tuple[Span, Span]
+) -> list[str]:
     """Return a sentence for each link that is full before and after: nobody gains there without
     another user's loss."""
-    texts = []
+    (before, after), texts = spans, []
     for each in now:
         old = next((other for other in was if _overlaps(each, other)), None)
         users = sorted({scene.user_of(name) for name in each.subflows}, key=natural)
@@ -130,9 +154,25 @@ def _zero_sums(scene: Scene, was: Sequence[Shared], now: Sequence[Shared]) -> li
                 "loses."
             )
         else:
-            text += f": {_load_text(old)}, then {_load_text(each)}, divided among {listed(users)}."
+            parts = [_parts(scene, users, *pair) for pair in ((before, old), (after, each))]
+            text += (
+                f": {_load_text(old)}, then {_load_text(each)}. Of this, {parts[0]} before, and "
+                f"{parts[1]} after."
+            )
         texts.append(text)
     return texts[:MOST_SHARED]
+
+
+def _parts(scene: Scene, users: Sequence[str], span: Span, each: Shared) -> str:
+    """Return which part of the payload on a shared link each user received."""
+    rates = {
+        user: sum(
+            scene.subflow_mbps(name, span) for name in each.subflows if scene.user_of(name) == user
+        )
+        for user in users
+    }
+    total = sum(rates.values()) or 1.0
+    return listed([f"{user} had {percent(rates[user] / total)}" for user in users])
 
 
 def _load_text(each: Shared) -> str:

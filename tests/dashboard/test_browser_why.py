@@ -46,4 +46,9 @@ def test_a_changed_run_says_what_happened_and_why(page, address, runs):  # noqa:
     until(page, lambda: page.evaluate("() => !!document.querySelector('#chart-links').card"))
     assert len(set(page.evaluate(COLOURS))) == 1
     assert page.is_visible("#expect p")
+    intro = page.inner_text("#intro")
+    assert "mp-1/2 is the second subflow of the first connection of mp" in intro
+    assert "subflows of one connection share a path" in intro
+    assert "lia: coupled: linked increases" in intro
+    assert page.locator("footer .simulator").count() == 0  # the state of later runs
     assert not serious_faults(page)

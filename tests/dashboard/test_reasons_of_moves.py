@@ -1,0 +1,66 @@
+"""Who moved a subflow and when, what a pacing rate does, and what a delay is not."""
+
+from __future__ import annotations
+
+from test_reasons import AFTER, BEFORE, FLIP, METER, cells, collision, path, scene, subflow
+
+from dashboard import view
+from dashboard.reasons import delays, links
+from lab.run.frame import Frame, UserSample
+from lab.scenario import loading
+from lab.scenario.watched import Watched
+
+
+def test_a_limit_that_stays_has_the_reason_of_the_strategy():
+    later = METER | {"t": 18.0, "reason": "MAC occupancy 1.00 >= 0.85"}
+    found = scene("testbed_wifi_lte", cells, FLIP, METER, later)
+    texts = delays.orders(found, "strategy", BEFORE, AFTER)
+    assert texts[-1] == "At 18.0 s it said of wifi1: MAC occupancy 1.00 >= 0.85."
+
+
+def test_pacing_rates_and_the_order_of_a_move_are_named():
+    moved = path(12.0, "ue2-1/1", "e2", "a1", "c2", "b1")
+    order = {"t": 12.0, "kind": "decision", "subflow": "ue2-1/1"}
+    expect = order | {"action": "expect", "expected_mbps": 10.0}
+    found = collision(FLIP, order | {"action": "route"}, expect, moved)
+    assert "at 12.0 s, as the strategy ordered." in links.reasons(found, BEFORE, AFTER)[0]
+    assert "1 subflows" not in delays.orders(found, "strategy", BEFORE, AFTER)[1]
+    assert "pacing rate of 10 Mb/s" in delays.orders(found, "strategy", BEFORE, AFTER)[1]
+
+
+def test_a_subflow_that_moves_because_its_link_is_down_moves_without_an_order():
+    down = {"t": 10.0, "kind": "flip", "ok": True, "target": "link.up1.up", "value": False}
+    moved = path(10.1, "ue2-1/1", "e2", "a1", "c2", "b1")
+    found = collision(FLIP, down, moved, {"t": 12.0, "kind": "decision", "action": "expect"})
+    (text,) = links.reasons(found, BEFORE, AFTER)[:1]
+    assert text.endswith("at 10.1 s, without an order of the strategy, because up1 was down.")
+    order = delays.orders(found, "link.up1.up", BEFORE, AFTER)[0]
+    assert order.endswith("at 12.0 s, and changed no path.")
+
+
+def test_a_number_that_returns_has_no_half_time_and_released_data_is_named():
+    def frame(t):
+        read = 10.0 if t <= 10 else 2.0 if t <= 11 else 22.0 if t <= 11.5 else 5.0
+        return Frame(t, user={"mp": UserSample(read)}, sf={"mp-1/1": subflow(min(read, 10.0))})
+
+    found, mp = scene("shared_pipe", frame), Watched("user", "mp", "mbps")
+    assert delays.half_time(found, mp, BEFORE, AFTER) is None
+    (text,) = delays.waits(found, mp, "lia", BEFORE, AFTER)
+    assert text.startswith("At 11.5 s mp read 22 Mb/s while its subflows carried 10:")
+
+
+def test_subflows_of_a_connection_that_share_a_path_are_noticed():
+    def begun(number, *nodes):
+        return path(0.0, f"mp-1/{number}", *nodes)
+
+    assert view.shares_path([begun(1, "s1", "p1"), begun(2, "s1", "p1")])
+    assert not view.shares_path([begun(1, "s1", "p1"), begun(2, "s1", "p2")])
+    assert not view.shares_path([begun(1, "s1", "p1"), path(0.0, "sp-1/1", "s1", "p1")])
+
+
+def test_the_page_explains_each_congestion_control_of_the_run():
+    scenario = loading.load("shared_pipe")
+    flip = {"t": 5.0, "kind": "flip", "ok": True, "target": "cc", "value": "balia"}
+    found = view.settings_over_time(scenario, [flip])["ccs"]
+    assert [each["name"] for each in found] == ["lia", "balia", "reno"]  # sp uses reno
+    assert found[0]["help"].startswith("coupled: linked increases")
