@@ -124,7 +124,7 @@ def test_the_number_of_running_runs_is_limited(client, app, running_run):
 
 def test_a_run_is_changed_paused_sped_up_and_stopped(client, running_run):
     path = f"/api/runs/{running_run}"
-    assert client.get(path).json["state"]["speed"] == 10
+    until(lambda: client.get(path).json["state"]["speed"] == 10)
     flip = client.post(f"{path}/flips", json={"target": "strategy", "value": "meter_throttling"})
     assert flip.status_code == 202
     assert int(flip.json["seq"]) > 0
