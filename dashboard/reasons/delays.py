@@ -184,7 +184,9 @@ def _last_reason(scene: Scene, after: Span) -> list[str]:
     ]
     if not limits or limits[-1]["t"] < limits[0]["t"] + SHORT_S:
         return []
-    return [f"At {limits[-1]['t']:.1f} s it said of {limits[-1]['ap']}: {limits[-1]['reason']}."]
+    return [
+        f"At {limits[-1]['t']:.1f} s the strategy said of {limits[-1]['ap']}: {limits[-1]['reason']}."
+    ]
 
 
 def _windows(

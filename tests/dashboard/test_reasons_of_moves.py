@@ -15,7 +15,7 @@ def test_a_limit_that_stays_has_the_reason_of_the_strategy():
     later = METER | {"t": 18.0, "reason": "MAC occupancy 1.00 >= 0.85"}
     found = scene("testbed_wifi_lte", cells, FLIP, METER, later)
     texts = delays.orders(found, "strategy", BEFORE, AFTER)
-    assert texts[-1] == "At 18.0 s it said of wifi1: MAC occupancy 1.00 >= 0.85."
+    assert texts[-1] == "At 18.0 s the strategy said of wifi1: MAC occupancy 1.00 >= 0.85."
 
 
 def test_pacing_rates_and_the_order_of_a_move_are_named():
