@@ -184,9 +184,8 @@ def _last_reason(scene: Scene, after: Span) -> list[str]:
     ]
     if not limits or limits[-1]["t"] < limits[0]["t"] + SHORT_S:
         return []
-    return [
-        f"At {limits[-1]['t']:.1f} s the strategy said of {limits[-1]['ap']}: {limits[-1]['reason']}."
-    ]
+    last = limits[-1]
+    return [f"At {last['t']:.1f} s the strategy said of {last['ap']}: {last['reason']}."]
 
 
 def _windows(
