@@ -80,7 +80,7 @@ class Bridges:
         return self._command("ovs-ofctl", "-O", "OpenFlow13", command, self.name(switch), *more)
 
     def limit_table(self, switch: str, entries: int | None) -> None:
-        """Let table 1 of a switch refuse entries when it has so many; None ends this."""
+        """Limit table 1 of a switch to `entries` entries, so that it refuses more; None lifts the limit."""
         bridge = self.name(switch)
         if entries is None:
             self._vsctl("clear", "bridge", bridge, "flow_tables")

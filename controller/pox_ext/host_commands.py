@@ -124,14 +124,11 @@ class HostCommands:
 
         For a connection without MPTCP one host is enough: the one that sends the data.
         """
-        hosts = {self._host_of(address) for each in changes for address in each.ends} - {None}
+        owners = {self._host_of(address) for each in changes for address in each.ends}
+        hosts = sorted(host for host in owners if host)
         text = tuple(_change(each, to) for each, to in changes.items())
         connection = next(iter(changes)).connection if changes else ""
-        away = [
-            host
-            for host in sorted(host for host in hosts if host)
-            if not self._send_command(host, connection, text)
-        ]
+        away = [host for host in hosts if not self._send_command(host, connection, text)]
         return [] if connection.startswith(PLAIN) and len(away) < len(hosts) else away
 
     def _send_command(self, host: str, connection: str, changes: tuple[SubflowChange, ...]) -> bool:

@@ -59,7 +59,7 @@ class TrafficProcesses:
     def __init__(
         self, network: Namespaces, ledger: Ledger, hosts: Iterable[str], module: str = STARTER
     ) -> None:
-        """Request a traffic program for each host; they load while the caller continues.
+        """Request a traffic program for each host, and return while these programs still load.
 
         `module` is the Python module whose process forks the programs.
         """

@@ -48,7 +48,7 @@ Answer = dict[str, Any]  # one line of JSON
 
 
 class TrafficProgram:
-    """Run the flows of this host, as the commands on standard input request.
+    """Run the flows of this host. Commands on standard input start, change and end them.
 
     `flows` holds this host's end of each flow, by the ID of the flow.
     """
