@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lab.results.flips import value_text
+from lab.scenario.checking import UNITS
 
 RATE = "Mb/s"
 WHOLE = {
@@ -24,7 +25,6 @@ OF_AP = {
     "throughput_mbps": ("throughput", RATE),
     "mac_occupancy_mean": ("mean MAC occupancy (1: full)", ""),
 }
-UNITS = {"mbps": RATE, "ms": "ms", "s": "s", "mb": "MB", "kb": "kB", "m": "m"}
 SHORT = ("strategy.params.", "strategy.", "topology.", "multipath.")  # beginnings of paths
 
 

@@ -9,21 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lab.errors import LabError
+from lab.scenario import checking
 from lab.worksheets import expressions as at
 from lab.worksheets.expressions import Expression, Occurrence
 from lab.worksheets.language import parse_number
 from lab.worksheets.spelling import spelled
 
-UNITS = {
-    "mbps": "Mb/s",
-    "s": "s",
-    "ms": "ms",
-    "kb": "kB",
-    "mb": "MB",
-    "m": "m",
-    "packets": "packets",
-    "percent": "%",
-}
+UNITS = checking.UNITS | {"percent": "%"}
 SETTINGS = {
     "strategy": "strategy",
     "strategy.name": "strategy",
