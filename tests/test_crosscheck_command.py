@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from command_line import lab  # noqa: F401 - a fixture
+from test_crosscheck import STUDY
 
 from lab.batch import jobs, virtual_machine
 from lab.cli import crosscheck as crosschecking
@@ -18,18 +19,6 @@ from lab.evaluation import crosscheck, crosscheck_runs
 from lab.evaluation.studies import Case, Metric, Study
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.scenario import engine_table
-
-STUDY = Study(
-    "testbed_wifi_lte",
-    1,
-    (Case("baseline", "none", ("topology.multipath=[]",)), Case("none", "none")),
-    (
-        Metric("WiFi", "aps.wifi1.throughput_mbps", "shared model", {"baseline": 40, "none": 30}),
-        Metric("gone", "convergence_s"),
-    ),
-    "the paper",
-    "They differ because.",
-)
 
 
 @pytest.fixture
