@@ -30,7 +30,7 @@ from lab.errors import LabError
 from lab.extensions import Extension
 from lab.run.engine import Options
 from lab.run.metrics import SCHEMA
-from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress
+from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, is_whole
 from lab.run.reading import read_document
 from lab.scenario import engine_table
 from lab.scenario.loading import experiment
@@ -131,8 +131,7 @@ def kept(job: Job) -> Outcome | None:
     except (LabError, OSError, KeyError):
         return None
     same_schema = result.get("schema") == SCHEMA
-    whole = result["status"] == "complete" and not result["overloaded"]
-    valid = same and same_schema and whole and not result.get("flips")
+    valid = same and same_schema and is_whole(result) and not result.get("flips")
     return Outcome(result, job.out) if valid else None
 
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lab.errors import RequestError, unknown
 from lab.evaluation.agreement import (
@@ -29,6 +28,7 @@ from lab.evaluation.table_rows import Row, merged, rows_below
 from lab.results.statistics import mean
 from lab.results.tables import markdown_table
 from lab.run.manifest import ROOT
+from lab.run.outcome import Result
 from lab.scenario import loading
 from lab.scenario.yaml_text import read
 
@@ -44,7 +44,6 @@ OWN = {  # the strategies of scenarios whose files say `none`; other such scenar
     "testbed_wifi_lte": "meter_throttling",
     "thirty_users": "meter_throttling",
 }
-Result = Mapping[str, Any]  # the content of result.json
 COMPARISON, RUNS = "## Comparison", "## Runs"
 COMPARED = ("scenario", "strategy", "number", "mininet", "sim", "difference", "result", "reason")
 MADE = (

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from lab.batch import jobs
 from lab.batch.jobs import Display, Job
-from lab.evaluation.studies import is_evidence
-from lab.run.outcome import EXIT_INTERRUPTED
+from lab.run.outcome import EXIT_INTERRUPTED, is_whole
 
 TRIES = 3
 
@@ -26,6 +25,6 @@ def make_runs(planned: Sequence[Job], tries: int, display: Display) -> bool:
         interrupted = any(each.exit_code == EXIT_INTERRUPTED for each in ended)
         if interrupted or len(ended) < len(planned):
             return False
-        if all(is_evidence(each.result) for each in ended):
+        if all(is_whole(each.result) for each in ended):
             break
     return True

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.results import figures
+from lab.run.outcome import Result, is_whole
 
 STEADY, SHORT = 5, 15  # allowed difference in percent: steady throughput, short transfers
 
@@ -92,14 +93,13 @@ class Study:
     engines: tuple[str, str] = ("mininet", "sim")
 
 
-def is_evidence(result: Mapping[str, Any]) -> bool:
+def is_evidence(result: Result) -> bool:
     """Return whether a run with this result.json can be used.
 
     It is complete, the machine was not overloaded, and all connections that should be Multipath TCP
     were, with all their subflows.
     """
-    whole = result["status"] == "complete" and not result["overloaded"]
-    return bool(whole and result.get("mptcp", {}).get("verified") is not False)
+    return is_whole(result) and result.get("mptcp", {}).get("verified") is not False
 
 
 TESTBED_REMARKS = """\

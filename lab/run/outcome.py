@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,12 @@ from lab.scenario.schema import Scenario
 from lab.scenario.stacks import named
 
 EXIT_INTERRUPTED = 130
+Result = Mapping[str, Any]  # the content of result.json
+
+
+def is_whole(result: Result) -> bool:
+    """Return whether a run with this result.json is complete and did not overload the machine."""
+    return bool(result["status"] == "complete" and not result["overloaded"])
 
 
 @dataclass(frozen=True)
