@@ -36,6 +36,9 @@ export const colour = (n) => (n < 0 ? "#8b949c" : css(`--c${n}`));
 const USERS = 16;
 export const runColour = (n) => colour(n % USERS);
 
+const copyOf = (trace) => ({ ...trace, x: [...trace.x], y: [...trace.y], line: { ...trace.line } });
+const drawnOf = (card) => card.held ?? card.traces;
+
 export class Charts {
   // `view` has the time and the zoom of the page; `related()` what belongs to the selection;
   // `transfers` which users are finished.
@@ -90,6 +93,7 @@ export class Charts {
     for (const each of figures) {
       const card = this.cards.get(each.name) ?? this.card(each);
       card.traces = each.figure.data;
+      card.held = this.paused ? card.traces.map(copyOf) : null;
       card.layout = each.figure.layout;
       card.dirty = true;
     }
@@ -212,7 +216,7 @@ export class Charts {
   }
 
   draw(card) {
-    if (!card.table.hidden) card.table.replaceChildren(valueTable(card.traces));
+    if (!card.table.hidden) card.table.replaceChildren(valueTable(drawnOf(card)));
     else if (window.Plotly) this.plot(card);
     else return; // Plotly is still loading: the card stays dirty
     card.placeCursor?.();
@@ -237,7 +241,8 @@ export class Charts {
   }
 
   layOut(card, range) {
-    card.heat.hidden = !hasMany(card.traces);
+    const drawn = drawnOf(card);
+    card.heat.hidden = !hasMany(drawn);
     const asHeatMap = !card.heat.hidden && card.heat.getAttribute("aria-pressed") === "true";
     const layout = this.layoutOf(card, range, asHeatMap);
     const inside = within(layout.xaxis.range);
@@ -245,11 +250,11 @@ export class Charts {
     const done = this.transfers?.doneAt(related) ?? null;
     const room = NUMBER_SHARE * (layout.xaxis.range?.[1] - layout.xaxis.range?.[0] || 0);
     Object.assign(layout, markLayout(this.marks.filter(inside), runColour, done, room));
-    for (const axis of emptyAxes(card.traces)) layout.annotations.push(emptyText(axis, this.live));
-    const { shown, others } = split(card.traces, related);
+    for (const axis of emptyAxes(drawn)) layout.annotations.push(emptyText(axis, this.live));
+    const { shown, others } = split(drawn, related);
     card.laid = { range: String(range), asHeatMap, shown, others, related };
     const traces = asHeatMap
-      ? [heatMap(card.traces, css("--bg"), css("--accent"))]
+      ? [heatMap(drawn, css("--bg"), css("--accent"))]
       : [...this.lines(card.laid, range), ...tickTraces(this.ticks.filter(inside))];
     Plotly.react(card.plot, traces, layout, CONFIG);
     if (!card.cursor) attach(card, this.view, () => this.live);
@@ -289,8 +294,11 @@ export class Charts {
     return this.redrawn.filter((at) => performance.now() - at < 5000).length / 5;
   }
 
+  // Paused charts keep the lines of this moment, also where they are drawn later.
   pause(paused) {
     this.paused = paused;
+    for (const card of this.cards.values())
+      card.held = paused ? card.traces.map(copyOf) : null;
     this.refresh();
   }
 
@@ -301,7 +309,7 @@ export class Charts {
 
   restyle() {
     for (const card of this.cards.values())
-      for (const trace of card.traces) trace.line.color = colour(trace.meta.colour);
+      for (const trace of [...card.traces, ...(card.held ?? [])]) trace.line.color = colour(trace.meta.colour);
     this.refresh();
   }
 

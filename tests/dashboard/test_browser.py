@@ -90,7 +90,9 @@ def test_a_run_is_started_watched_changed_and_stopped(page, address):
     until(page, lambda: page.locator("#chart-users table tbody tr").count() == 4)
     shown_while_paused = page.inner_text("#chart-users table")
     page.evaluate("document.activeElement.blur()")
+    page.evaluate("document.dispatchEvent(new CustomEvent('select'))")  # paused charts redraw
     page.wait_for_timeout(1000)
+    page.evaluate("document.dispatchEvent(new CustomEvent('select'))")
     assert page.inner_text("#chart-users table") == shown_while_paused
     page.keyboard.press("Space")
     until(page, lambda: page.inner_text("#chart-users table") != shown_while_paused)
