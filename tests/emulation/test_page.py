@@ -13,6 +13,7 @@ from machine import needs_emulation
 from dashboard import create_app
 
 pytestmark = needs_emulation
+OVER = {"finished", "failed", "interrupted"}
 REQUEST = {
     "scenario": "testbed_wifi_lte",
     "engine": "mininet",
@@ -38,10 +39,14 @@ def messages(client: Any, run: str, kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def until(what: str, holds: Any) -> Any:
+def until(client: Any, run: str, what: str, holds: Any) -> Any:
+    """Wait until `holds` returns something true; fail when the run is over or time has passed."""
     ends = time.monotonic() + WITHIN_S
     while not (found := holds()):
-        assert time.monotonic() < ends, f"no {what} within {WITHIN_S} s"
+        status = client.get(f"/api/runs/{run}").json["status"]
+        titles = [event["title"] for event in messages(client, run, "event")]
+        assert status not in OVER, f"no {what}: the run is {status}; its events: {titles}"
+        assert time.monotonic() < ends, f"no {what} within {WITHIN_S} s; its events: {titles}"
         time.sleep(0.5)
     return found
 
@@ -50,7 +55,7 @@ def test_an_emulation_is_controlled_from_the_page(client):
     started = client.post("/api/runs", json=REQUEST)
     assert started.status_code == 201, started.json
     run = started.json["id"]
-    until("sample", lambda: messages(client, run, "sample"))
+    until(client, run, "sample", lambda: messages(client, run, "sample"))
     assert client.post(f"/api/runs/{run}/pause", json={}).status_code == 409
     assert (
         client.post(
@@ -59,17 +64,27 @@ def test_an_emulation_is_controlled_from_the_page(client):
         == 202
     )
     flips = until(
+        client,
+        run,
         "flip",
         lambda: [
-            each for each in messages(client, run, "event") if each["title"] == "strategy.cth = 0.3"
+            each
+            for each in messages(client, run, "event")
+            if each["title"] == "strategy.cth: 0.85 -> 0.3"
         ],
     )
     assert flips[0]["ok"]
     assert flips[0]["mark"] == "line"
     until(
+        client,
+        run,
         "decision",
         lambda: [each for each in messages(client, run, "event") if each["mark"] == "tick"],
     )
     client.post(f"/api/runs/{run}/stop", json={})
-    until("end", lambda: client.get(f"/api/runs/{run}").json["status"] == "interrupted")
-    assert client.get(f"/api/runs/{run}").json["throughput_mbps"] > 1
+    ends = time.monotonic() + WITHIN_S
+    while (found := client.get(f"/api/runs/{run}").json)["status"] not in OVER:
+        assert time.monotonic() < ends, f"no end within {WITHIN_S} s"
+        time.sleep(0.5)
+    assert found["status"] == "interrupted"
+    assert found["throughput_mbps"] > 1
