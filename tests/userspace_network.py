@@ -19,6 +19,8 @@ from userspace_bridges import end, free_port
 from userspace_hosts import SERVER, USER, Hosts
 
 from controller.datagrams import seal
+from lab.engines.mininet.programs.controlled_host import HostSettings
+from lab.engines.mininet.programs.host_agent import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 POX = (
@@ -163,26 +165,18 @@ class Network(Hosts):
             host: self.start_inside(host, "import time; time.sleep(1e6)")
             for host in ("user", "server")
         }
+        loss: dict[str, list[str]] = {place[0]: [] for place in USER.values()}
         hosts = {
-            "ue1": {
-                "pid": holders["user"].pid,
-                "endpoints": True,
-                "loss": {place[0]: [] for place in USER.values()},
-            },
-            "srv1": {"pid": holders["server"].pid, "endpoints": False, "loss": {}},
+            "ue1": HostSettings(holders["user"].pid, endpoints=True, loss=loss),
+            "srv1": HostSettings(holders["server"].pid, endpoints=False, loss={}),
         }
         return self._start_agents(hosts)
 
-    def _start_agents(self, hosts: dict[str, Any]) -> subprocess.Popen[bytes]:
-        asked = {
-            "controller": ["127.0.0.1", self.hosts_port],
-            "key": KEY,
-            "pins": str(self._bpf() / "pacing"),
-            "period_s": 0.125,
-            "hosts": hosts,
-        }
+    def _start_agents(self, hosts: dict[str, HostSettings]) -> subprocess.Popen[bytes]:
+        controller = ("127.0.0.1", self.hosts_port)
+        settings = Settings(controller, KEY, 0.125, self._bpf() / "pacing", hosts)
         configuration = self.folder / "hosts.json"
-        configuration.write_text(json.dumps(asked))
+        configuration.write_text(json.dumps(settings.to_json()))
         argv = [
             sys.executable,
             "-SE",

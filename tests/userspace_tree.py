@@ -11,6 +11,7 @@ from traffic_scripts import COUNT, SEND
 from userspace_bridges import eventually
 from userspace_network import MPTCP, Network
 
+from lab.engines.mininet.programs.controlled_host import HostSettings
 from lab.topologies import fat_tree
 from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe
@@ -54,7 +55,7 @@ class FatTree(Network):
         for user, server in self.pairs.items():
             for host in (user, server):
                 holder = self.start_inside(host, "import time; time.sleep(1e6)")
-                hosts[host] = {"pid": holder.pid, "endpoints": host == user, "loss": {}}
+                hosts[host] = HostSettings(holder.pid, endpoints=host == user, loss={})
         return self._start_agents(hosts)
 
     def download(self, user: str) -> Path:

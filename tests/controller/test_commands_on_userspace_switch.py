@@ -78,8 +78,10 @@ def test_a_restarted_controller_keeps_the_routes_of_a_strategy(network):
     scripted(network, routes={"2": DETOUR}, expect=EVEN)
     progress = download(network, MPTCP, pace_bps=100_000_000)
     eventually(lambda: subflow(network, 2).get("path") == DETOUR, "route the second subflow")
+    statistics = network.run / "statistics.json"
     eventually(
-        lambda: '"pinned": true' in (network.run / "statistics.json").read_text(), "write that down"
+        lambda: statistics.exists() and '"pinned": true' in statistics.read_text(),
+        "write that down",
     )
     network.stop_pox(signal.SIGKILL)
     assert mbps(progress, 1) > 2

@@ -11,10 +11,8 @@ import os
 import select
 import subprocess
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from controller import paths
 from lab.engines.mininet import agent_program
@@ -46,7 +44,7 @@ class HostAgentProcess:
 
         The agent's standard error is appended to the file `log`.
         """
-        write_secret(configuration, json.dumps(_plain(settings)), ledger)
+        write_secret(configuration, json.dumps(settings.to_json()), ledger)
         self._configuration, self._ledger, self._log = configuration, ledger, log
         self._process: subprocess.Popen[bytes]
         self._launch()
@@ -105,12 +103,6 @@ class HostAgentProcess:
             if pipe:
                 pipe.close()
         shell.wait_or_kill(self._process)
-
-
-def _plain(settings: Settings) -> dict[str, Any]:
-    """Return the settings as a dictionary that can be written as JSON."""
-    expected = settings.expected and str(settings.expected)
-    return asdict(settings) | {"pins": str(settings.pins), "expected": expected}
 
 
 def settings_of(

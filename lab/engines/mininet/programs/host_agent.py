@@ -25,7 +25,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,11 @@ class Settings:
         address, port = data["controller"]
         pins, expected = Path(data["pins"]), data["expected"] and Path(data["expected"])
         return cls((address, port), data["key"], data["period_s"], pins, hosts, expected)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the contents of the configuration file that `from_json` reads."""
+        expected = self.expected and str(self.expected)
+        return asdict(self) | {"pins": str(self.pins), "expected": expected}
 
 
 class HostAgent:
