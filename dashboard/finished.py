@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dashboard import flips, stretches, transfers
+from dashboard import flips, lessons, stretches, transfers
+from dashboard.headline import headline
 from lab.errors import RequestError
 from lab.results import groups
 from lab.results.documents import tolerant_document
@@ -37,7 +38,8 @@ def summary(store: Store, folder: Path) -> Doc:
         if each["scenario"] == doc["scenario"] and each["id"] != doc["id"]
     ]
     found: Doc = {
-        "verdict": stretches.sentences(stretches.rows(folder)) or verdict(result, done),
+        "verdict": headline(stretches.rows(folder), lessons.changes(folder))
+        or verdict(result, done),
         "means": {},
         "repeats": 1,
         "intervals": {},

@@ -13,10 +13,10 @@ from typing import Any
 
 from dashboard import flips, transfers
 from dashboard.reasons.scene import Scene, listed
-from dashboard.reasons.why import why
+from dashboard.reasons.why import cause, why
 from lab.results import effects
 from lab.results.effects import Effect
-from lab.results.flips import flip_text
+from lab.results.flips import flip_text, flip_words
 from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.reading import readable_events, readable_samples
@@ -110,7 +110,8 @@ def changes(folder: Path) -> list[Row]:
 
     `suggestion` is the index of the suggestion that a change made by hand follows, or None.
     `sentence` says what was measured before and after the change, `also` which user changed most,
-    and `why` what explains it. `is_final` is False while later samples can change the sentence.
+    `why` what explains it, and `cause` the main
+    reason. `is_final` is False while later samples can change the sentence.
     """
     try:
         scenario = flips.loaded(folder)
@@ -162,11 +163,13 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
     )
     usual = run.usual(change.t, found) if found.is_measured else None
     most = _most_changed(run, change.t, scenario.network.users, subject)
+    clear = effects.is_clear(found, usual)
     is_explained = found.is_measured and not found.is_too_late
     return {
         "n": change.n,
         "t": change.t,
         "name": flip_text(change.flip),
+        "words": flip_words(change.flip),
         "by_scenario": change.by_scenario,
         "suggestion": None if change.by_scenario else index,
         "seconds": round(found.seconds, 3),
@@ -176,11 +179,11 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
         "before": found.before,
         "after": found.after,
         "watch": subject.text,
+        "is_clear": is_explained and clear,
+        "cause": cause(scene, change.target, change.value, found.spans) if is_explained else "",
         "sentence": effects.sentence(found, suggestion.after if suggestion else "", usual),
         "also": _most_text(scenario, most) if most else "",
-        "why": why(
-            scene, change.target, change.value, subject, found.spans, effects.is_clear(found, usual)
-        )
+        "why": why(scene, change.target, change.value, subject, found.spans, clear)
         if is_explained
         else [],
     }

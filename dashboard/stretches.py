@@ -12,7 +12,7 @@ from dashboard.palette import natural
 from dashboard.reasons.scene import Scene
 from dashboard.reasons.why import limits
 from lab.results import effects
-from lab.results.flips import flip_text
+from lab.results.flips import flip_words
 from lab.results.stretches import Span, Stretch, stretches
 from lab.run.frame import Frame
 from lab.run.reading import readable_events, readable_samples
@@ -54,24 +54,12 @@ def rows(folder: Path) -> list[Row]:
     ]
 
 
-def sentences(found: Sequence[Row]) -> str:
-    """Return what users got together in each stretch, in words; empty for a run without changes."""
-    if len(found) < 2:
-        return ""
-    parts = [
-        f"{effects.number_text(row['means'][0][2])} {row['name']} ({row['from']:.1f} to "
-        f"{row['to']:.1f} s)"
-        for row in found
-    ]
-    return f"All users together got, in Mb/s: {'; '.join(parts)}."
-
-
 def _name(stretch: Stretch, made: Sequence[Change]) -> str:
     """Return how people call a stretch: by the changes that began it."""
     begun = [made[index] for index in stretch.begun_by if made[index].t > START_S]
     if not begun:
         return "before any change" if made else "the whole run"
-    return f"after {', '.join(flip_text(each.flip) for each in begun)}"
+    return f"after {', '.join(flip_words(each.flip) for each in begun)}"
 
 
 def _numbers(scene: Scene) -> list[tuple[tuple[str, str], Callable[[Frame], float | None]]]:

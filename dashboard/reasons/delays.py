@@ -19,6 +19,7 @@ LEAST_CHANGE = 0.15  # of the greater mean: a smaller change has no time at whic
 ONE_PACKET = ("reno", "lia", "olia", "balia")  # windows grow by at most one packet in a round trip
 GREATER = 1.3  # ratio of two windows that differ
 HELD_KB, HELD_RATIO = 50.0, 2.0  # a smaller change of the data held back is not named
+SLOW = 0.2  # of the rate of a user's fastest subflow: much later data waits for a slower one
 MOVES = ("link.", ".up")
 
 
@@ -41,8 +42,7 @@ def waits(scene: Scene, subject: Watched, cc: str, before: Span, after: Span) ->
         )
         if cc in ONE_PACKET and subject.kind == "user":
             texts += _windows(scene, subject.id, cc, before, after, half_s)
-    users = scene.network.multipath if subject.id == ALL else (subject.id,)
-    return texts + _held_back(scene, users, before, after) + _released(scene, after)
+    return texts + _released(scene, after)
 
 
 def _released(scene: Scene, after: Span) -> list[str]:
@@ -73,7 +73,8 @@ def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> floa
     the effect is small.
 
     The time is that of the first sample that is beyond the middle between the means before and
-    after, if the mean of the following second is, too; otherwise there is no such time.
+    after, if the mean of the following second is, too; otherwise there is no such time. There
+    is none either if a second before the change was beyond the middle.
     """
 
     def number(frame: Frame) -> float | None:
@@ -83,6 +84,12 @@ def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> floa
     if was is None or now is None or abs(now - was) < LEAST_CHANGE * max(abs(was), abs(now)):
         return None
     middle, sign = (was + now) / 2, 1 if now > was else -1
+    earlier = [
+        Span(before.end_s - n - 1, before.end_s - n).mean(scene.frames, number)
+        for n in range(int(before.seconds + EPSILON_S))
+    ]
+    if any(each is not None and sign * (each - middle) >= 0 for each in earlier):
+        return None  # it also crossed the middle without the change
     for frame in scene.frames:
         if after.start_s + EPSILON_S < frame.t <= after.end_s - 1 + EPSILON_S:
             levels = (number(frame), Span(frame.t, frame.t + 1).mean(scene.frames, number))
@@ -216,11 +223,11 @@ def _windows(
     ]
 
 
-def _held_back(scene: Scene, users: Sequence[str], before: Span, after: Span) -> list[str]:
-    """Return a sentence about the one of `users` whose held-back data changed most, if it
-    matters."""
+def held_back(scene: Scene, before: Span, after: Span) -> list[str]:
+    """Return a sentence about the multipath user whose held-back data changed most, if it matters,
+    and one about the slow subflow that the rest of the data waits for, if there is one."""
     found = []
-    for user in users:
+    for user in scene.network.multipath:
         number = _held(user)
         was, now = before.mean(scene.frames, number), after.mean(scene.frames, number)
         if was is None or now is None or max(was, now) < HELD_RATIO * min(was, now):
@@ -232,7 +239,27 @@ def _held_back(scene: Scene, users: Sequence[str], before: Span, after: Span) ->
     _, user, was, now = max(found)
     return [
         f"{was:.0f} kB had to wait in the receive buffer of {user} for earlier data before, "
-        f"{now:.0f} kB after."
+        f"{now:.0f} kB after.",
+        *(_slowest(scene, user, after) if now > was else ()),
+    ]
+
+
+def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
+    """Return why data of a user waits, if one of its subflows is much slower than its fastest."""
+    rates = {
+        name: scene.subflow_mbps(name, span)
+        for name in scene.routes(span.end_s)
+        if scene.user_of(name) == user
+    }
+    if len(rates) < 2:
+        return []
+    slow, fast = (choose(rates, key=rates.__getitem__) for choose in (min, max))
+    if not 0 < rates[slow] <= SLOW * rates[fast]:
+        return []
+    return [
+        f"{slow} carried only {number_text(rates[slow])} Mb/s beside {number_text(rates[fast])} on "
+        f"{fast}. Data is read in order: what was sent on {slow} arrives late, and later data that "
+        f"came over {fast} waits for it."
     ]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
+from typing import Any
 
 import networkx as nx
 
@@ -17,6 +18,7 @@ from lab.results.stretches import Span
 from lab.topologies.topology import Link
 
 FULL = 0.9  # of its rate: from here on, a link limits those that share it
+STOPPED = 0.05  # of its rate before: a subflow that carries less has stopped
 IDLE = 0.05  # of its rate
 MOST_PATHS = 12  # equally short paths that are searched for an idle one
 MOST_SHARED = 2  # full links, or groups of them, that a text names
@@ -115,10 +117,44 @@ def _mover(scene: Scene, name: str, left: Collection[str], after: Span) -> str:
     return f" at {moved_s[0]:.1f} s{why if down else ''}"
 
 
+def stopped(scene: Scene, target: str, value: Any, before: Span, after: Span) -> list[str]:
+    """Return a sentence about the subflows that crossed a link which was cut, and carry nothing
+    since; empty if the change is another one or none stopped."""
+    kind, _, rest = target.partition(".")
+    link, _, field = rest.rpartition(".")
+    if (kind, field) != ("link", "up") or value:
+        return []
+    rates = {
+        name: (scene.subflow_mbps(name, before), scene.subflow_mbps(name, after))
+        for name, path in scene.routes(before.end_s).items()
+        if any(link == each for each in _all_ids(scene, path))
+    }
+    ended = [each for each, (was, now) in rates.items() if was > 0 and now < STOPPED * was]
+    if not ended:
+        return []
+    names = sorted(ended, key=natural)
+    return [
+        f"{listed(names)} crossed {link} and {'carries' if len(names) == 1 else 'carry'} nothing "
+        "since it was cut."
+    ]
+
+
+def _all_ids(scene: Scene, path: NodePath) -> list[str]:
+    found = (scene.links.get(frozenset(ends)) for ends in pairwise(path))
+    return [each.id for each in found if each]
+
+
 def reasons(scene: Scene, before: Span, after: Span) -> list[str]:
     """Return what shared links explain of a change: who moved, and which links are shared now."""
+    first = {name for each in shared(scene, before) for name in each.subflows}
+    return moved(scene, before, after, first) + divided(scene, before, after)
+
+
+def divided(scene: Scene, before: Span, after: Span) -> list[str]:
+    """Return which full links are shared no more, which are shared since a change, and what those
+    that are full before and after mean."""
     was, now = shared(scene, before), shared(scene, after)
-    texts = moved(scene, before, after, {name for each in was for name in each.subflows})
+    texts = []
     gone = [each for each in was if not any(_overlaps(each, other) for other in now)]
     new = [each for each in now if not any(_overlaps(each, other) for other in was)]
     for each in gone[:MOST_SHARED]:

@@ -47,11 +47,32 @@ def _why(
     cc_after = str(value) if target == CC else cc_before
     return [
         *delays.orders(scene, target, before, after),
+        *links.stopped(scene, target, value, before, after),
         *links.reasons(scene, before, after),
         *air.reasons(scene, target, before, after),
         *(shares.reasons(scene, cc_before, cc_after, after) if target == CC else ()),
+        *delays.held_back(scene, before, after),
         *(delays.waits(scene, subject, cc_after, before, after) if is_clear else ()),
     ]
+
+
+def cause(scene: Scene, target: str, value: Any, spans: tuple[Span, Span]) -> str:
+    """Return the sentence that explains most of a change, without its times; empty if the
+    measurements show none. `target` and `value` are the change, `spans` the times around it."""
+    before, after = spans
+    try:
+        part = scene.within(before.start_s, after.end_s)
+        old = str(scene.value(CC, scene.scenario.multipath.cc, before.end_s))
+        found = [
+            *(shares.reasons(part, old, str(value), after) if target == CC else ()),
+            *links.stopped(part, target, value, before, after),
+            *air.reasons(part, target, before, after),
+            *links.divided(part, before, after),
+            *links.moved(part, before, after),
+        ]
+    except DAMAGED:
+        return ""
+    return found[0] if found else ""
 
 
 def limits(scene: Scene, span: Span) -> list[str]:

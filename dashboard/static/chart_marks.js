@@ -8,7 +8,7 @@ const NEVER_S = 1e7; // behind the end of every run
 // that are closer than `room` in s have one number, such as 2–5.
 export function markLayout(marks, colour, done = null, room = 0) {
   const tint = (each) =>
-    each.run !== undefined ? colour(each.run) : each.kind === "flip" ? css("--flip") : css("--mark");
+    each.run !== undefined ? colour(each.run) : each.kind === "flip" ? css("--change") : css("--mark");
   return {
     shapes: [
       ...(done === null ? [] : [shade(done)]),

@@ -131,7 +131,9 @@ export class Lesson {
       element(
         "div",
         {},
-        element("b", {}, each.name),
+        element("b", { class: "what", title: each.name }, each.words),
+        " ",
+        element("code", {}, each.name),
         element("span", { class: "muted" }, ` at ${number(each.t, 1)} s${who}${windows(each)}`),
         element("p", {}, words(each, this.run.state.over)),
         reasons(shownReasons(each, this.run.state.over)),

@@ -6,10 +6,13 @@ comparisons and statistics name its flips and never pool the two.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 FLIPS = "flips"  # the key of result.json
+UNITS = {"mbps": "Mb/s", "ms": "ms", "s": "s", "mb": "MB", "kb": "kB"}
+UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")
 NAMED = 3  # flips that a label names one by one
 
 
@@ -42,6 +45,40 @@ def flip_text(flip: Mapping[str, Any]) -> str:
     if "old" in flip:
         return f"{flip['target']}: {value_name(flip['old'])} -> {new}"
     return f"{flip['target']} = {new}"
+
+
+def flip_words(flip: Mapping[str, Any]) -> str:
+    """Return a flip in plain words, such as `link up1 was cut` or `ue3 at wifi1, alone: 6 Mb/s
+    instead of 19.1`. A target that has no words of its own is named as `flip_text` names it."""
+    target, new = str(flip.get("target")), flip.get("value")
+    match target.split("."):
+        case ["strategy"]:
+            return f"strategy {_instead(flip)}"
+        case ["strategy", name]:
+            return f"setting {name} of the strategy: {_instead(flip)}"
+        case ["cc"]:
+            return f"congestion control {_instead(flip)}"
+        case ["link", link, "up"]:
+            return f"link {link} {'was repaired' if new else 'was cut'}"
+        case ["link", link, field]:
+            return f"{_what(field)} of link {link}: {_instead(flip, field)}"
+        case ["cell", ap, user, "rate_mbps"]:
+            return f"rate of {user} at {ap} when alone there: {_instead(flip, 'rate_mbps')}"
+        case ["user", user, "demand_mbps"]:
+            return f"{user} asks for {_instead(flip, 'demand_mbps')}"
+    return flip_text(flip)
+
+
+def _what(field: str) -> str:
+    return UNIT.sub("", field).replace("_", " ")
+
+
+def _instead(flip: Mapping[str, Any], field: str = "") -> str:
+    """Return the new value of a flip with its unit, and the old one if it is known."""
+    found = UNIT.search(field)
+    unit = f" {UNITS[found.group(1)]}" if found and flip.get("value") is not None else ""
+    old = f" instead of {value_name(flip['old'])}" if "old" in flip else ""
+    return f"{value_name(flip.get('value'))}{unit}{old}"
 
 
 def value_name(value: Any) -> str:

@@ -30,7 +30,7 @@ def test_a_changed_run_says_what_happened_and_why(page, address, runs):  # noqa:
     page.set_viewport_size({"width": 1280, "height": 3600})
     page.goto(f"{address}/runs/pipe")
     until(page, lambda: page.locator("#stretches tbody tr").count() == 2)
-    assert "after cc: lia -> reno" in page.inner_text("#stretches")
+    assert "after congestion control reno instead of lia" in page.inner_text("#stretches")
     assert not page.is_visible("#tiles")  # means of the whole run
     assert "bottleneck is full" in page.inner_text("#limits")
     assert page.inner_text("#cc") == "lia, from 12.0 s reno"
