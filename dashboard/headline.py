@@ -11,6 +11,7 @@ from lab.results.effects import number_text
 
 NAMED = 3  # changes; of more, the ones with the greatest effect on all users are named
 NOTED = 0.03  # of a rate: a smaller change of it is not named
+MINUS = "\u2212"
 ALL_USERS = "all users"
 NO_CAUSE = "The measurements do not show the cause."
 Part = dict[str, Any]  # a row of `dashboard.stretches`
@@ -58,13 +59,13 @@ def _who(was: Part, now: Part) -> str:
     most = max(users, key=lambda each: abs(each[2] - each[1]), default=None)
     if most is None or abs(most[2] - most[1]) <= NOTED * max(most[1:]):
         return f"{together}."
-    return f"{together}; most changed {_pair(*most)}."
+    return f"{together}. The greatest change: {_pair(*most)}."
 
 
 def _pair(label: str, old: float, new: float) -> str:
     if abs(new - old) <= NOTED * max(old, new):
         return f"{label} got {number_text(new)} Mb/s, about as before"
-    change = f" ({100 * (new / old - 1):+.0f} %)" if old > NOTED else ""
+    change = f" ({100 * (new / old - 1):+.0f} %)".replace("-", MINUS) if old > NOTED else ""
     return f"{label} got {number_text(new)} instead of {number_text(old)} Mb/s{change}"
 
 

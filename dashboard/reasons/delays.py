@@ -255,7 +255,7 @@ def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
         return []
     slow, fast = (choose(rates, key=rates.__getitem__) for choose in (min, max))
     if not 0 < rates[slow] <= SLOW * rates[fast]:
-        return []
+        return ["The samples do not show which data was missing."]
     return [
         f"{slow} carried only {number_text(rates[slow])} Mb/s beside {number_text(rates[fast])} on "
         f"{fast}. Data is read in order: what was sent on {slow} arrives late, and later data that "

@@ -150,6 +150,14 @@ def reasons(scene: Scene, before: Span, after: Span) -> list[str]:
     return moved(scene, before, after, first) + divided(scene, before, after)
 
 
+def main(scene: Scene, before: Span, after: Span) -> list[str]:
+    """Return the reason that explains most, as one text in a list: the first subflow that moved,
+    and the first full link whose sharing changed. The list is empty without a reason."""
+    first = {name for each in shared(scene, before) for name in each.subflows}
+    found = [*moved(scene, before, after, first)[:1], *divided(scene, before, after)[:1]]
+    return [" ".join(found)] if found else []
+
+
 def divided(scene: Scene, before: Span, after: Span) -> list[str]:
     """Return which full links are shared no more, which are shared since a change, and what those
     that are full before and after mean."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from dashboard.palette import natural
 from dashboard.reasons.links import shared
@@ -10,7 +11,9 @@ from dashboard.reasons.scene import Scene, listed
 from lab import extensions
 from lab.results.effects import number_text
 from lab.results.stretches import Span
+from lab.run.frame import Frame
 
+LONGER = 1.2  # ratio of two round trips that differ
 COUPLED, UNCOUPLED = "coupled", "uncoupled"
 
 
@@ -47,6 +50,36 @@ def reasons(scene: Scene, old: str, new: str, after: Span) -> list[str]:
             f"With {new}, {grow[kinds[1]]}: {by_kind[kinds[1]]}."
         )
     return texts[:1]
+
+
+def slower(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
+    """Return what another rate of a link does to the round trips of the subflow across it whose
+    round trip changed most; empty if none changed with the rate."""
+    kind, _, rest = target.partition(".")
+    link = next((each for each in scene.network.links if rest == f"{each.id}.rate_mbps"), None)
+    if kind != "link" or link is None or link.rate_bps is None:
+        return []
+    rates = [scene.rate_mbps(link, span.end_s) for span in (before, after)]
+    found = []
+    for name, path in scene.routes(after.end_s).items():
+        trips = [span.mean(scene.frames, _rtt(name)) for span in (before, after)]
+        if link not in scene.crossed(path) or not all(trips):
+            continue
+        was, now = (float(each or 0) for each in trips)
+        if (now - was) * (rates[1] - rates[0]) < 0 and max(was, now) > LONGER * min(was, now):
+            found.append((max(was, now) / min(was, now), name, was, now))
+    if not found:
+        return []
+    _, name, was, now = max(found)
+    return [
+        f"The round trip of {name} took {was:.0f} ms before, {now:.0f} ms after: packets that wait "
+        f"at {link.id} leave at {number_text(rates[1])} instead of {number_text(rates[0])} Mb/s. A "
+        "window that grows once in a round trip grows at another pace, too."
+    ]
+
+
+def _rtt(subflow: str) -> Callable[[Frame], float | None]:
+    return lambda frame: getattr(frame.sf.get(subflow), "rtt_ms", None)
 
 
 def _kind(name: str) -> str:

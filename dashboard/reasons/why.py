@@ -50,6 +50,7 @@ def _why(
         *links.stopped(scene, target, value, before, after),
         *links.reasons(scene, before, after),
         *air.reasons(scene, target, before, after),
+        *shares.slower(scene, target, before, after),
         *(shares.reasons(scene, cc_before, cc_after, after) if target == CC else ()),
         *delays.held_back(scene, before, after),
         *(delays.waits(scene, subject, cc_after, before, after) if is_clear else ()),
@@ -67,8 +68,7 @@ def cause(scene: Scene, target: str, value: Any, spans: tuple[Span, Span]) -> st
             *(shares.reasons(part, old, str(value), after) if target == CC else ()),
             *links.stopped(part, target, value, before, after),
             *air.reasons(part, target, before, after),
-            *links.divided(part, before, after),
-            *links.moved(part, before, after),
+            *links.main(part, before, after),
         ]
     except DAMAGED:
         return ""

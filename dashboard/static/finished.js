@@ -38,7 +38,8 @@ export class Finished {
 
   draw(summary) {
     this.summary = summary;
-    $("outcome").textContent = summary.verdict || "This run has no result: nothing was measured.";
+    const verdict = summary.verdict || "This run has no result: nothing was measured.";
+    $("outcome").replaceChildren(...verdict.split("\n").map((line) => element("span", {}, line)));
     $("tiles").hidden = $("tiles-when").hidden = this.changed; // means of the whole run mix its parts
     if (Object.keys(summary.means).length) showMeans(summary, this.run);
     else $("tiles-when").textContent = "The last sample";

@@ -6,12 +6,13 @@ import pytest
 from test_reasons import AFTER, BEFORE, collision, path, scene
 
 from dashboard.headline import NO_CAUSE, headline
-from dashboard.reasons import delays, links
+from dashboard.reasons import delays, links, shares
 from dashboard.reasons.why import cause
 from lab.results.flips import flip_words
 from lab.results.stretches import Span
 from lab.run.frame import Frame, SubflowSample, UserSample
 
+RATE = "link.bottleneck.rate_mbps"
 CUT = {"t": 10.0, "kind": "flip", "ok": True, "target": "link.path1.up", "value": False}
 
 
@@ -28,8 +29,8 @@ def test_each_change_has_its_rates_and_its_cause():
     parts = [part(0, "before any change", 20.0, 8.0), part(9, "after link x was cut", 10, 2, [1])]
     text = headline(parts, [change(1, "ue1-1/1 crossed x.")])
     assert text == (
-        "From 9.0 s on (link x was cut): all users got 10 instead of 20 Mb/s (-50 %); most changed "
-        "ue1 got 2 instead of 8 Mb/s (-75 %). Why: ue1-1/1 crossed x."
+        "From 9.0 s on (link x was cut): all users got 10 instead of 20 Mb/s (\u221250 %). The greatest change: "
+        "ue1 got 2 instead of 8 Mb/s (\u221275 %). Why: ue1-1/1 crossed x."
     )
     assert headline(parts, [change(1)]).endswith(NO_CAUSE)
     unclear = headline(parts, [change(1, clear=False)])
@@ -84,7 +85,8 @@ def test_the_cause_of_a_change_is_who_shares_a_link_no_more():
     text = cause(
         collision(path(11.0, "ue2-1/1", "e2", "a1", "c2", "b1")), "strategy", {}, (BEFORE, AFTER)
     )
-    assert text.startswith("Before, up1 and down1 (10 Mb/s) were full and shared by")
+    moved = "ue2-1/1 moved from up1 and down1 to up2 and down2 at 11.0 s. "
+    assert text.startswith(f"{moved}Before, up1 and down1 (10 Mb/s) were full and shared by")
 
 
 def waiting(slow_mbps):
@@ -106,4 +108,22 @@ def test_data_that_waits_for_a_slow_subflow_is_explained_only_if_one_is_slow():
     texts = delays.held_back(waiting(0.1), BEFORE, Span(10, 20))
     assert texts[0].startswith("90 kB had to wait in the receive buffer of ue3")
     assert texts[1].startswith("ue3-1/2 carried only 0.1 Mb/s beside 20 on ue3-1/1. Data is read")
-    assert len(delays.held_back(waiting(8.0), BEFORE, AFTER)) == 1
+    texts = delays.held_back(waiting(8.0), BEFORE, AFTER)
+    assert texts[1:] == ["The samples do not show which data was missing."]
+
+
+def slow_link(rtt_after):
+    def frame(t):
+        flow = SubflowSample(9.0, 9, rtt_after if t > 10 else 80.0, 1, False, None, 0)
+        return Frame(t, {}, {}, {"mp": UserSample(9.0)}, {"mp-1/1": flow})
+
+    half = {"t": 10.0, "kind": "flip", "ok": True, "target": RATE, "value": 10}
+    return scene("shared_pipe", frame, path(0.1, "mp-1/1", "s1", "p1"), half)
+
+
+def test_a_slower_link_makes_round_trips_longer():
+    (text,) = shares.slower(slow_link(130.0), RATE, BEFORE, AFTER)
+    assert text.startswith("The round trip of mp-1/1 took 80 ms before, 130 ms after: packets that")
+    assert "leave at 10 instead of 20 Mb/s" in text
+    assert shares.slower(slow_link(60.0), RATE, BEFORE, AFTER) == []
+    assert shares.slower(slow_link(130.0), "cc", BEFORE, AFTER) == []

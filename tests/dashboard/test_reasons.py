@@ -253,7 +253,7 @@ def test_the_delay_of_a_decision_its_limit_and_the_growth_of_windows_are_named()
         "The window of ue1-1/1 grew from 20 to 36 packets. reno adds at most one packet in a round "
         "trip of 100 ms, and that takes 1.6 s."
     ) in texts
-    assert "receive buffer" not in "".join(texts)  # ue1 has one path
+    assert "receive buffer of ue1" not in "".join(texts)  # ue1 has one path
     together = why(found, "strategy", STRATEGY, TOGETHER, (BEFORE, AFTER))
     assert together[-1].startswith("300 kB had to wait in the receive buffer of ue3 for earlier")
     assert delays.orders(found, "user.ue1.demand_mbps", AFTER, AFTER) == []
