@@ -142,6 +142,22 @@ def test_a_wire_without_a_shape_is_left_alone(shaped):
     assert not of(shaped(two_paths()).lines, "p1-eth1")
 
 
+def test_the_wire_of_a_relay_has_netem_even_without_a_shape(shaped):
+    """Otherwise packets that wait for the air count as packets in the sender."""
+    links = shaped(rat_setup.build(rat_setup.Params(setup=1)))
+    own = " ".join(str(ran) for node, ran in links.network.ran if node == "srv1")
+    assert "delay 0us rate 1000000000bit" in own
+    radios = [trunk for trunk in links.wiring.trunks if trunk.radio]
+    assert radios
+    assert not [line for each in radios for line in links._trunk(each)]
+
+
+def test_the_wire_of_an_access_point_without_a_delay_has_netem(shaped, load):
+    links = shaped(load("topology.wifi_delay_ms=0").network)
+    wire = next(each for each in links.wiring.trunks if "wifi1" in (each.a, each.b))
+    assert "delay 0us rate 1000000000bit" in of(links.lines, wire.a_port)[0]
+
+
 def test_a_change_replaces_the_whole_line(shaped):
     links = shaped(two_paths(loss=0.01))
     links.change(SetLinkRate("path1", 5_000_000))

@@ -271,7 +271,16 @@ def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
     """Return whether a wired link needs a netem qdisc: it has a rate, a delay, jitter or a loss.
 
     If one end of the link is an access point, the delay of its cell counts as delay of the link.
+
+    A wire of an access point or of a relay (a switch that is a WiFi station) always needs one.
+    netem takes a packet off the account of the sending socket (`skb_orphan_partial`). Without it,
+    packets that wait for the air would count as packets in the sender's own queue, and TCP small
+    queues would keep a subflow to about three of them.
     """
-    return bool(
-        link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))
-    )
+    ends = {link.a, link.b}
+    shape = link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))
+    members = [
+        (cell.ap in ends, any(each.user in ends for each in cell.stations)) for cell in cells
+    ]
+    is_radio = (True, True) in members
+    return bool(shape) or (any(map(any, members)) and not is_radio)
