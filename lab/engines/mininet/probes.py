@@ -91,19 +91,23 @@ def expected_figures(
     The figures hold while there is no other traffic. The topology has wire rates; the returned
     rates are in the scenario's units. Links, stations and bearers have the same rate in both
     directions; `up_mbps` is None unless `up` is True. The round-trip time includes the time to
-    transmit a ping in both directions: in each cell, or on the slowest link if that takes longer.
+    transmit a ping in both directions: in each WiFi cell, or on the slowest wired link if that
+    takes longer. An LTE bearer is a token bucket, which lets a single ping pass at once.
     """
     links = _links_to(topology, topology.server_of(interface.node), interface)
-    stations = [station for _, station in _radio_hops(topology, interface, links)]
-    rates = [link.rate_bps for link in links if link.rate_bps]
-    rates += [station.rate_bps for station in stations]
+    hops = _radio_hops(topology, interface, links)
+    stations = [station for _, station in hops]
+    wired_bps = [link.rate_bps for link in links if link.rate_bps]
+    rates = [*wired_bps, *(station.rate_bps for station in stations)]
     delay_ns = sum(link_delay_ns(link, topology.cells)[0] for link in links)
     delay_ns += sum(station.delay_ns for station in stations)
     fixed_ns = sum(wifi.fixed_ns(station) for station in stations)
     fixed_ms = units.ms_from_ns(fixed_ns) * (1 - PING_BITS / FRAME_BITS)
     rate_bps = min(rates, default=0)
-    in_cells_ms = sum(PING_BITS / station.rate_bps * 1000 for station in stations)
-    on_link_ms = PING_BITS / rate_bps * 1000 if rate_bps else 0.0
+    in_cells_ms = sum(
+        PING_BITS / station.rate_bps * 1000 for cell, station in hops if cell.kind == "wifi"
+    )
+    on_link_ms = PING_BITS / min(wired_bps) * 1000 if wired_bps else 0.0
     serialisation_ms = 2 * (max(in_cells_ms, on_link_ms) + fixed_ms)
     rate_mbps = units.scenario_mbps(rate_bps, rate_scale) or None
     rtt_ms = 2 * units.ms_from_ns(delay_ns) + serialisation_ms
