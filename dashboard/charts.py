@@ -135,7 +135,7 @@ def _congestion(aps: Iterable[str]) -> Chart:
     title = "MAC occupancy and Tier 2 limit"
     text = (
         "Above: MAC occupancy, how full the queue of each access point is; 1 is full. "
-        "Below: the limit on the access point's Tier 2 traffic, broken as all of Tier 2; no line "
+        "Below: the limit on the access point's Tier 2 traffic, dashed as all of Tier 2; no line "
         "means no limit."
     )
     return Chart("congestion", title, ("occupancy", "limit Mb/s"), lines, 1.05, text)

@@ -119,7 +119,7 @@ def _action(event: Event) -> str:
             return f"route over {', '.join(event.get('path', []))}"
         case "expect":
             rate = event.get("expected_mbps")
-            return "no expected rate" if rate is None else f"expected rate {_rate(rate)}"
+            return "no pacing rate" if rate is None else f"pacing rate {_rate(rate)}"
         case "backup":
             return "set to backup"
         case "normal":

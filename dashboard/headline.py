@@ -7,9 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 from dashboard.lessons import Row
+from dashboard.reasons.scene import listed
 from lab.results.effects import number_text
 
 NAMED = 3  # changes; of more, the ones with the greatest effect on all users are named
+NEARLY = 0.8  # of the greatest change of a user: the others that are named, too
 NOTED = 0.03  # of a rate: a smaller change of it is not named
 MINUS = "\u2212"
 ALL_USERS = "all users"
@@ -35,18 +37,27 @@ def headline(parts: Sequence[Part], changes: Sequence[Row]) -> str:
 def _part(was: Part, now: Part, by_number: dict[int, Row]) -> str:
     """Return who got what in two parts of a run, and the main cause of the difference."""
     begun = [by_number[n] for n in now["n"] if n in by_number]
+    is_clear = not begun or any(each["is_clear"] for each in begun)
     name = now["name"].removeprefix("after ")
-    text = f"From {now['from']:.1f} s on ({name}): {_who(was, now)}"
-    if begun and not any(each["is_clear"] for each in begun):
+    order = now.get("order")
+    first = "" if order is None else f"; the first order came at {order:.1f} s"
+    span = f"{now['from'] if order is None else order:.1f} to {now['to']:.1f} s"
+    text = f"{span} ({name} from {now['from']:.1f} s on{first}): {_who(was, now, is_clear)}"
+    if not is_clear:
         subject = begun[-1]["watch"].replace(": ", ", ")
-        text += f" No clear change of {subject}: it stayed in the range of the time before."
-        return " ".join([text, *(each["cause"] for each in begun[-1:] if each["cause"])])
-    causes = [each["cause"] for each in begun if each["cause"]]
-    return f"{text} {f'Why: {causes[0]}' if causes else NO_CAUSE}"
+        text += (
+            f" No clear change of {subject}: its mean over the "
+            f"{begun[-1]['seconds']:.3g} s after is in the range of such means before."
+        )
+        return f"{text} {now['cause']}".strip()
+    why = f"Why: {now['cause']}" if now["cause"] else NO_CAUSE
+    return f"{text} {why}"
 
 
-def _who(was: Part, now: Part) -> str:
-    """Return the rates of all users together, and of the user whose rate changed most."""
+def _who(was: Part, now: Part, has_users: bool) -> str:
+    """Return the rates of all users together, and of the users whose rates changed most in Mb/s:
+    the greatest change, and others that are nearly as great. Without `has_users`, none is
+    named."""
     pairs = [
         (label, old, new)
         for (label, unit, old), (_, _, new) in zip(was["means"], now["means"], strict=True)
@@ -56,17 +67,22 @@ def _who(was: Part, now: Part) -> str:
         return "nothing was measured."
     together = _pair(*pairs[0])
     users = pairs[1:]
-    most = max(users, key=lambda each: abs(each[2] - each[1]), default=None)
-    if most is None or abs(most[2] - most[1]) <= NOTED * max(most[1:]):
+    users.sort(key=lambda each: -abs(each[2] - each[1]))
+    most = users[:1]
+    if not has_users or not most or abs(most[0][2] - most[0][1]) <= NOTED * max(most[0][1:]):
         return f"{together}."
-    return f"{together}. The greatest change: {_pair(*most)}."
+    least = NEARLY * abs(most[0][2] - most[0][1])
+    most += [each for each in users[1:NAMED] if abs(each[2] - each[1]) >= least]
+    changes = "change" if len(most) == 1 else "changes"
+    return f"{together}. The greatest {changes} in Mb/s: {listed([_pair(*each) for each in most])}."
 
 
 def _pair(label: str, old: float, new: float) -> str:
     if abs(new - old) <= NOTED * max(old, new):
         return f"{label} got {number_text(new)} Mb/s, about as before"
-    change = f" ({100 * (new / old - 1):+.0f} %)".replace("-", MINUS) if old > NOTED else ""
-    return f"{label} got {number_text(new)} instead of {number_text(old)} Mb/s{change}"
+    part = f", {100 * (new / old - 1):+.0f} %" if old > NOTED else ""
+    change = f"{'+' if new > old else '-'}{number_text(abs(new - old))}{part}".replace("-", MINUS)
+    return f"{label} got {number_text(new)} instead of {number_text(old)} Mb/s ({change})"
 
 
 def _total(part: Part) -> float:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import flips, transfers
+from dashboard.reasons.delays import first_order_s
 from dashboard.reasons.scene import Scene, listed
-from dashboard.reasons.why import cause, why
+from dashboard.reasons.why import why
 from lab.results import effects
 from lab.results.effects import Effect
 from lab.results.flips import flip_text, flip_words
@@ -27,7 +28,10 @@ from lab.scenario.watched import ALL, Watched
 Row = dict[str, Any]  # a JSON object that a page gets
 Event = dict[str, Any]  # a line of events.jsonl
 OVERALL = Watched("user", ALL, "mbps")
-MOST_CHANGED = "Most changed: {user}{where}, which got {{after}} instead of {{before}} Mb/s."
+MOST_CHANGED = (
+    "Most changed, in Mb/s: {user}{where}, which got {{after}} instead of {{before}} Mb/s."
+)
+FROM_ORDER = " The mean after the change begins with the first order of the strategy, at {:.1f} s."
 
 
 @dataclass(frozen=True)
@@ -53,18 +57,22 @@ class Change:
 @dataclass(frozen=True)
 class Measured:
     """Hold what the effects of changes are computed from: the samples of a run, the times of all
-    changes, and when the transfers of each user ended, if they have. Times are in s."""
+    changes, when the transfers of each user ended, if they have, and the first orders after the
+    changes of a strategy. Times are in s."""
 
     frames: Sequence[Frame]
     times: Sequence[float]
     ends: Mapping[str, float]
+    orders: Sequence[float] = ()
 
-    def effect(self, at_s: float, subject: Watched, is_all: bool = False) -> Effect:
+    def effect(
+        self, at_s: float, subject: Watched, is_all: bool = False, acts_s: float | None = None
+    ) -> Effect:
         """Return the effect on `subject` of the change at `at_s`. `is_all` says that the run has no
-        traffic but transfers."""
-        return effects.effect(
-            self.frames, at_s, self.times, subject, self._until(at_s, subject, is_all)
-        )
+        traffic but transfers; `acts_s` is the time from which on the change acts, if later."""
+        until_s = self._until(at_s, subject, is_all)
+        times = [*self.times, *self.orders]
+        return effects.effect(self.frames, at_s, times, subject, until_s, acts_s)
 
     def usual(self, at_s: float, found: Effect) -> tuple[Span, float, float] | None:
         """Return how much the number of an effect varied before the change at `at_s`."""
@@ -110,8 +118,8 @@ def changes(folder: Path) -> list[Row]:
 
     `suggestion` is the index of the suggestion that a change made by hand follows, or None.
     `sentence` says what was measured before and after the change, `also` which user changed most,
-    `why` what explains it, and `cause` the main
-    reason. `is_final` is False while later samples can change the sentence.
+    and `why` what explains it; a sentence of `why` is not repeated in later rows. `is_final` is
+    False while later samples can change the sentence.
     """
     try:
         scenario = flips.loaded(folder)
@@ -120,9 +128,20 @@ def changes(folder: Path) -> list[Row]:
     events = readable_events(folder)
     found = made(events)
     frames = [Frame.from_json(line) for line in readable_samples(folder)] if found else []
-    run = Measured(frames, [each.t for each in found], transfers.ends(scenario, events))
+    orders = [first_order_s(events, each.target, each.t) for each in found]
+    times, ends = [each.t for each in found], transfers.ends(scenario, events)
+    run = Measured(frames, times, ends, [t for t in orders if t is not None])
     scene = Scene(scenario, frames, events)
-    return [_row(scene, each, run) for each in found]
+    return _said_once([_row(scene, each, run) for each in found])
+
+
+def _said_once(rows: list[Row]) -> list[Row]:
+    """Return the rows without reasons that an earlier row has word for word."""
+    said: set[str] = set()
+    for row in rows:
+        row["why"] = [text for text in row["why"] if text not in said]
+        said.update(row["why"])
+    return rows
 
 
 def made(events: Sequence[Event]) -> list[Change]:
@@ -158,11 +177,11 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
     else:
         subject = default_watched(change.target)
     wanted = transfers.expected(scenario)
-    found = run.effect(
-        change.t, subject, wanted["all"] and wanted["users"].keys() == run.ends.keys()
-    )
+    is_all = wanted["all"] and wanted["users"].keys() == run.ends.keys()
+    acts_s = first_order_s(scene.events, change.target, change.t)
+    found = run.effect(change.t, subject, is_all, acts_s)
     usual = run.usual(change.t, found) if found.is_measured else None
-    most = _most_changed(run, change.t, scenario.network.users, subject)
+    most = _most_changed(run, (change.t, acts_s), scenario.network.users, subject)
     clear = effects.is_clear(found, usual)
     is_explained = found.is_measured and not found.is_too_late
     return {
@@ -180,8 +199,8 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
         "after": found.after,
         "watch": subject.text,
         "is_clear": is_explained and clear,
-        "cause": cause(scene, change.target, change.value, found.spans) if is_explained else "",
-        "sentence": effects.sentence(found, suggestion.after if suggestion else "", usual),
+        "sentence": effects.sentence(found, suggestion.after if suggestion else "", usual)
+        + (FROM_ORDER.format(acts_s) if acts_s and is_explained else ""),
         "also": _most_text(scenario, most) if most else "",
         "why": why(scene, change.target, change.value, subject, found.spans, clear)
         if is_explained
@@ -204,11 +223,12 @@ def _is_of(scenario: Scenario, suggestion: Suggestion, change: Change) -> bool:
 
 
 def _most_changed(
-    run: Measured, at_s: float, users: Sequence[str], shown: Watched
+    run: Measured, times: tuple[float, float | None], users: Sequence[str], shown: Watched
 ) -> Effect | None:
     """Return the effect on the user whose throughput changed most; None if that is shown already
-    or was not measured."""
-    found = [run.effect(at_s, Watched("user", user, "mbps")) for user in users]
+    or was not measured. `times` are those of the change, and from which on it acts if later."""
+    at_s, acts_s = times
+    found = [run.effect(at_s, Watched("user", user, "mbps"), acts_s=acts_s) for user in users]
     measured = [each for each in found if each.is_measured]
     if not measured or len(users) < 2:
         return None

@@ -9,8 +9,9 @@ from typing import Any
 from dashboard import flips, lessons
 from dashboard.lessons import Change
 from dashboard.palette import natural
+from dashboard.reasons.delays import first_order_s
 from dashboard.reasons.scene import Scene
-from dashboard.reasons.why import limits
+from dashboard.reasons.why import cause, limits
 from lab.results import effects
 from lab.results.flips import flip_words
 from lab.results.stretches import Span, Stretch, stretches
@@ -27,7 +28,9 @@ def rows(folder: Path) -> list[Row]:
     """Return one row for each stretch of a run: its times, what began it, and its means.
 
     `means` holds (label, unit, number) for each number, in the same order in all rows. `limits` are
-    sentences about what users share then. The result is empty without samples or a scenario.
+    sentences about what users share then, and `cause` says what explains most of the difference to
+    the part before. A part that another strategy began is measured from the strategy's first order
+    on, at `order`; elsewhere, `order` is None. The result is empty without samples or a scenario.
     """
     try:
         scenario = flips.loaded(folder)
@@ -40,18 +43,43 @@ def rows(folder: Path) -> list[Row]:
     made = lessons.made(events)
     scene = Scene(scenario, frames, events)
     numbers = _numbers(scene)
-    return [
-        {
-            "from": each.span.start_s,
-            "to": each.span.end_s,
-            "name": _name(each, made),
-            "n": [made[index].n for index in each.begun_by],
-            "means": [[*label, each.span.mean(frames, number)] for label, number in numbers],
-            "limits": limits(scene, each.span),
-        }
-        for each in stretches([change.t for change in made], frames[-1].t)
-        if each.span.seconds >= effects.SHORTEST_S
-    ]
+    found: list[Row] = []
+    before: Span | None = None
+    for each in stretches([change.t for change in made], frames[-1].t):
+        if each.span.seconds < effects.SHORTEST_S:
+            continue
+        begun = [made[index] for index in each.begun_by]
+        order = _order(events, begun, each.span)
+        span = Span(each.span.start_s if order is None else order, each.span.end_s)
+        found.append(
+            {
+                "from": each.span.start_s,
+                "order": order,
+                "to": each.span.end_s,
+                "name": _name(each, made),
+                "n": [change.n for change in begun],
+                "means": [[*label, span.mean(frames, number)] for label, number in numbers],
+                "limits": limits(scene, span),
+                "cause": _cause(scene, begun, before, span),
+            }
+        )
+        before = span
+    return found
+
+
+def _order(events: Sequence[Any], begun: Sequence[Change], span: Span) -> float | None:
+    """Return when the strategy first acted in a part that a change of it began; None if it did not,
+    or only at the end."""
+    times = [first_order_s(events, each.target, each.t) for each in begun]
+    known = [t for t in times if t is not None and span.end_s - t >= effects.SHORTEST_S]
+    return max(known, default=None)
+
+
+def _cause(scene: Scene, begun: Sequence[Change], before: Span | None, span: Span) -> str:
+    if before is None:
+        return ""
+    spans = (before, span)
+    return next(filter(None, (cause(scene, each.target, each.value, spans) for each in begun)), "")
 
 
 def _name(stretch: Stretch, made: Sequence[Change]) -> str:

@@ -51,6 +51,7 @@ def run(store: Store, folder: Path) -> Doc:
         "strategies": [],
         "ccs": [],
         "shares_path": False,
+        "has_orders": True,
         "sample_interval_s": 0.5,
         "users": 0,
         "question": "",
@@ -71,6 +72,7 @@ def run(store: Store, folder: Path) -> Doc:
     return doc | {
         **settings_over_time(scenario, happened),
         "shares_path": shares_path(happened),
+        "has_orders": not now.over or has_orders(happened) or not shares_path(happened),
         "sample_interval_s": scenario.sample_interval_s,
         "users": len(flips.network(folder).users),
         "title": scenario.title,
@@ -122,6 +124,11 @@ def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
             if name in strategy_table.strategies()
         ],
     }
+
+
+def has_orders(happened: list[Doc]) -> bool:
+    """Return whether a strategy has decided anything in a run."""
+    return any(event.get("kind") == "decision" for event in happened)
 
 
 def shares_path(happened: list[Doc]) -> bool:

@@ -118,3 +118,10 @@ def test_the_swing_before_another_change_does_not_count_nor_a_time_too_short_for
     assert effects.usual(run, 30.0, [10.0, 30.0], found)[1:] == (3, 3)
     assert effects.usual(run, 30.0, [27.0, 30.0], found) is None
     assert effects.is_clear(found, None)
+
+
+def test_the_mean_after_a_change_can_begin_later_than_the_change():
+    plain = effects.effect(frames(step_at(22)), 22.0, [22.0], UE1)
+    found = effects.effect(frames(step_at(22)), 20.0, [20.0, 22.0], UE1, acts_s=22.0)
+    assert (found.before, found.after) == (plain.before, plain.after)
+    assert found.spans[1].start_s == 22.0

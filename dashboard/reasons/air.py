@@ -38,7 +38,7 @@ def _divided(scene: Scene, cell: Cell, used: Mapping[str, float], span: Span) ->
     names = sorted(used, key=lambda user: (-used[user], natural(user)))
     parts = [
         f"{user} {percent(used[user])} for {number_text(_carried(scene, cell, user, span))} Mb/s "
-        f"(alone {number_text(rates[user])})"
+        f"(alone {number_text(rates[user])} Mb/s)"
         for user in names[: NAMED if len(names) <= NAMED else 1]
     ]
     if len(names) <= NAMED:

@@ -6,21 +6,34 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dashboard.palette import natural
-from dashboard.reasons.scene import Event, Scene, listed
-from lab.results.effects import number_text, value
+from dashboard.reasons import held
+from dashboard.reasons.scene import Event, Scene, inside, listed
+from lab.results.effects import WINDOW_S, number_text, value
 from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.metrics import EPSILON_S
 from lab.scenario.watched import ALL, Watched
 
-SOON_S = 3.0  # after a change: when data that waited is looked for
 SHORT_S = 1.0  # a shorter delay is not named
 LEAST_CHANGE = 0.15  # of the greater mean: a smaller change has no time at which half is there
 ONE_PACKET = ("reno", "lia", "olia", "balia")  # windows grow by at most one packet in a round trip
 GREATER = 1.3  # ratio of two windows that differ
-HELD_KB, HELD_RATIO = 50.0, 2.0  # a smaller change of the data held back is not named
-SLOW = 0.2  # of the rate of a user's fastest subflow: much later data waits for a slower one
 MOVES = ("link.", ".up")
+
+
+def first_order_s(events: Sequence[Event], target: str, at_s: float) -> float | None:
+    """Return when a strategy first acted after a change of it or of its settings at `at_s`; None
+    if the change is another one, or if no order came soon and before the next change."""
+    if target.partition(".")[0] != "strategy":
+        return None
+    flips = [
+        each["t"]
+        for each in events
+        if each.get("kind") == "flip" and each.get("ok") and each["t"] > at_s + EPSILON_S
+    ]
+    soon = Span(at_s, min([at_s + WINDOW_S, *flips]))
+    found = next((each["t"] for each in events if _is_action(each, soon)), None)
+    return found if found is not None and found > at_s + EPSILON_S else None
 
 
 def orders(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
@@ -28,11 +41,14 @@ def orders(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
     return [*_decision(scene, target, after), *_limits(scene, before, after)]
 
 
-def waits(scene: Scene, subject: Watched, cc: str, before: Span, after: Span) -> list[str]:
-    """Return sentences about the time between a change and its effect on `subject`.
+def waits(
+    scene: Scene, target: str, subject: Watched, cc: str, spans: tuple[Span, Span]
+) -> list[str]:
+    """Return sentences about the time between a change of `target` and its effect on `subject`.
 
-    `cc` is the congestion control after the change.
+    `cc` is the congestion control after the change, and `spans` the times before and after it.
     """
+    before, after = spans
     texts: list[str] = []
     half_s = half_time(scene, subject, before, after)
     if half_s is not None and half_s >= SHORT_S:
@@ -42,30 +58,7 @@ def waits(scene: Scene, subject: Watched, cc: str, before: Span, after: Span) ->
         )
         if cc in ONE_PACKET and subject.kind == "user":
             texts += _windows(scene, subject.id, cc, before, after, half_s)
-    return texts + _released(scene, after)
-
-
-def _released(scene: Scene, after: Span) -> list[str]:
-    """Return a sentence about the user that soon after a change reads most more than its subflows
-    carry, if that is much: data that had to wait for earlier data."""
-    found = []
-    for frame in _inside(scene, Span(after.start_s, min(after.end_s, after.start_s + SOON_S))):
-        for user in scene.network.multipath:
-            carried = sum(each.mbps for name, each in frame.sf.items() if _is_of(name, user))
-            read = frame.user[user].mbps if user in frame.user else None
-            if read is not None and read > GREATER * carried > 0:
-                found.append((read - carried, frame.t, user, read, carried))
-    if not found:
-        return []
-    _, t, user, read, carried = max(found)
-    return [
-        f"At {t:.1f} s {user} read {number_text(read)} Mb/s while its subflows carried "
-        f"{number_text(carried)}: data that had waited for earlier data became readable."
-    ]
-
-
-def _is_of(subflow: str, user: str) -> bool:
-    return subflow.rpartition("-")[0] == user
+    return texts + held.released(scene, target, after)
 
 
 def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> float | None:
@@ -129,9 +122,9 @@ def _paced(orders: Sequence[Event]) -> list[str]:
     subflows = "1 subflow" if len(rates) == 1 else f"{len(rates)} subflows"
     texts = dict.fromkeys(number_text(each) for each in (min(rates), max(rates)))
     return [
-        f"It gave {subflows} a pacing rate of {' to '.join(texts)} Mb/s. A server sends "
-        "no faster than that, so a window that is large enough for it stays as it is, without the "
-        "sawtooth of a TCP that fills the queue."
+        f"It gave {subflows} a pacing rate of {' to '.join(texts)} Mb/s of frames.",
+        "A server sends no faster than the pacing rate. Where the links can carry that, no queue "
+        "overflows and no packet is lost, so the windows stay constant.",
     ]
 
 
@@ -164,9 +157,9 @@ def _limits(scene: Scene, before: Span, after: Span) -> list[str]:
     gone = []
     for ap in scene.network.ids("wifi", "lte"):
         limit = _number(ap)
-        old = [each for each in map(limit, _inside(scene, before)) if each is not None]
+        old = [each for each in map(limit, inside(scene, before)) if each is not None]
         new = [
-            (frame.t, mbps) for frame in _inside(scene, after) if (mbps := limit(frame)) is not None
+            (frame.t, mbps) for frame in inside(scene, after) if (mbps := limit(frame)) is not None
         ]
         if not old and new:
             (start, first), (end, last) = new[0], new[-1]
@@ -223,57 +216,9 @@ def _windows(
     ]
 
 
-def held_back(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Return a sentence about the multipath user whose held-back data changed most, if it matters,
-    and one about the slow subflow that the rest of the data waits for, if there is one."""
-    found = []
-    for user in scene.network.multipath:
-        number = _held(user)
-        was, now = before.mean(scene.frames, number), after.mean(scene.frames, number)
-        if was is None or now is None or max(was, now) < HELD_RATIO * min(was, now):
-            continue
-        if abs(now - was) >= HELD_KB:
-            found.append((abs(now - was), user, was, now))
-    if not found:
-        return []
-    _, user, was, now = max(found)
-    return [
-        f"{was:.0f} kB had to wait in the receive buffer of {user} for earlier data before, "
-        f"{now:.0f} kB after.",
-        *(_slowest(scene, user, after) if now > was else ()),
-    ]
-
-
-def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
-    """Return why data of a user waits, if one of its subflows is much slower than its fastest."""
-    rates = {
-        name: scene.subflow_mbps(name, span)
-        for name in scene.routes(span.end_s)
-        if scene.user_of(name) == user
-    }
-    if len(rates) < 2:
-        return []
-    slow, fast = (choose(rates, key=rates.__getitem__) for choose in (min, max))
-    if not 0 < rates[slow] <= SLOW * rates[fast]:
-        return ["The samples do not show which data was missing."]
-    return [
-        f"{slow} carried only {number_text(rates[slow])} Mb/s beside {number_text(rates[fast])} on "
-        f"{fast}. Data is read in order: what was sent on {slow} arrives late, and later data that "
-        f"came over {fast} waits for it."
-    ]
-
-
-def _inside(scene: Scene, span: Span) -> list[Frame]:
-    return [frame for frame in scene.frames if span.start_s < frame.t <= span.end_s + EPSILON_S]
-
-
 def _number(ap: str) -> Callable[[Frame], float | None]:
     return lambda frame: frame.ap[ap].meter_mbps if ap in frame.ap else None
 
 
 def _field(subflow: str, field: str) -> Callable[[Frame], float | None]:
     return lambda frame: getattr(frame.sf.get(subflow), field, None)
-
-
-def _held(user: str) -> Callable[[Frame], float | None]:
-    return lambda frame: getattr(frame.user.get(user), "held_back_kb", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -64,7 +64,7 @@ def sharing(scene: Scene, span: Span) -> list[str]:
     for each in found[:MOST_SHARED]:
         names = listed([_with_rate(scene, name, span) for name in each.subflows])
         verb = "is" if len(each.links) == 1 else "are"
-        text = f"{listed(each.links)} {verb} full ({_load_text(each)}) and shared by {names}"
+        text = f"{listed(each.links)} {verb} full ({load_text(each)}) and shared by {names}"
         idle = _idle_beside(scene, each, span)
         if idle:
             verb = "carries" if len(idle) == 1 else "carry"
@@ -81,18 +81,29 @@ def moved(scene: Scene, before: Span, after: Span, first: Collection[str] = ()) 
     """Return sentences about subflows that left links for others between two spans; those in
     `first` come first."""
     old, new = scene.routes(before.end_s), scene.routes(after.end_s)
-    texts = []
-    names = sorted(old.keys() & new.keys(), key=lambda name: (name not in first, natural(name)))
-    for name in names:
+    texts, others = [], []
+    for name in sorted(
+        old.keys() & new.keys(), key=lambda each: (each not in first, natural(each))
+    ):
         left, found = _ids(scene, old[name]), _ids(scene, new[name])
         if (old_only := left - found) and (new_only := found - left):
-            texts.append(
-                f"{name} moved from {listed(_ordered(scene, old_only))} to "
-                f"{listed(_ordered(scene, new_only))}{_mover(scene, name, old_only, after)}."
+            text = (
+                f"from {listed(_ordered(scene, old_only))} to {listed(_ordered(scene, new_only))}"
             )
+            if first and name not in first and not _is_down(scene, old_only, after):
+                others.append(f"{name} ({text})")
+            else:
+                texts.append(f"{name} moved {text}{_mover(scene, name, old_only, after)}.")
     rest = len(texts) - MOST_SHARED
     more = "1 other subflow" if rest == 1 else f"{rest} other subflows"
-    return [*texts[:MOST_SHARED], *([f"{more} moved, too."] if rest > 0 else [])]
+    texts = [*texts[:MOST_SHARED], *([f"{more} moved, too."] if rest > 0 else [])]
+    return texts + (
+        [f"{listed(others)} moved, too, but shared no full link before."] if others else []
+    )
+
+
+def _is_down(scene: Scene, links: Collection[str], after: Span) -> bool:
+    return any(not scene.value(f"link.{link}.up", True, after.end_s) for link in links)
 
 
 def _mover(scene: Scene, name: str, left: Collection[str], after: Span) -> str:
@@ -159,12 +170,11 @@ def main(scene: Scene, before: Span, after: Span) -> list[str]:
 
 
 def divided(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Return which full links are shared no more, which are shared since a change, and what those
-    that are full before and after mean."""
+    """Return which full links are shared no more, and which are shared since a change."""
     was, now = shared(scene, before), shared(scene, after)
     texts = []
-    gone = [each for each in was if not any(_overlaps(each, other) for other in now)]
-    new = [each for each in now if not any(_overlaps(each, other) for other in was)]
+    gone = [each for each in was if not any(overlaps(each, other) for other in now)]
+    new = [each for each in now if not any(overlaps(each, other) for other in was)]
     for each in gone[:MOST_SHARED]:
         texts.append(
             f"Before, {listed(each.links)} ({number_text(each.rate_mbps)} Mb/s) "
@@ -176,51 +186,12 @@ def divided(scene: Scene, before: Span, after: Span) -> list[str]:
             f"Now {listed(each.links)} ({number_text(each.rate_mbps)} Mb/s) "
             f"{'is' if len(each.links) == 1 else 'are'} full and shared by {listed(each.subflows)}."
         )
-    return texts + _zero_sums(scene, was, now, (before, after))
+    return texts
 
 
-def _zero_sums(
-    scene: Scene, was: Sequence[Shared], now: Sequence[Shared], spans: tuple[Span, Span]
-) -> list[str]:
-    """Return a sentence for each link that is full before and after: nobody gains there without
-    another user's loss."""
-    (before, after), texts = spans, []
-    for each in now:
-        old = next((other for other in was if _overlaps(each, other)), None)
-        users = sorted({scene.user_of(name) for name in each.subflows}, key=natural)
-        if old is None or len(users) < 2:
-            continue
-        are = "is" if len(each.links) == 1 else "are"
-        text = f"{listed(each.links)} {are} full before and after"
-        if old.rate_mbps == each.rate_mbps:
-            text += (
-                f" ({number_text(each.rate_mbps)} Mb/s), so what one user gains there, another one "
-                "loses."
-            )
-        else:
-            parts = [_parts(scene, users, *pair) for pair in ((before, old), (after, each))]
-            text += (
-                f": {_load_text(old)}, then {_load_text(each)}. Of this, {parts[0]} before, and "
-                f"{parts[1]} after."
-            )
-        texts.append(text)
-    return texts[:MOST_SHARED]
-
-
-def _parts(scene: Scene, users: Sequence[str], span: Span, each: Shared) -> str:
-    """Return which part of the payload on a shared link each user received."""
-    rates = {
-        user: sum(
-            scene.subflow_mbps(name, span) for name in each.subflows if scene.user_of(name) == user
-        )
-        for user in users
-    }
-    total = sum(rates.values()) or 1.0
-    return listed([f"{user} had {percent(rates[user] / total)}" for user in users])
-
-
-def _load_text(each: Shared) -> str:
-    return f"{number_text(each.carried_mbps)} of {number_text(each.rate_mbps)} Mb/s"
+def load_text(each: Shared) -> str:
+    """Return the load of the fullest link in words."""
+    return f"{number_text(each.carried_mbps)} of {number_text(each.rate_mbps)} Mb/s of frames"
 
 
 def _now(scene: Scene, gone: Shared, after: Span) -> str:
@@ -236,7 +207,8 @@ def _now(scene: Scene, gone: Shared, after: Span) -> str:
     return f"{gone.links[0]} is {percent(carried / gone.rate_mbps)} used"
 
 
-def _overlaps(each: Shared, other: Shared) -> bool:
+def overlaps(each: Shared, other: Shared) -> bool:
+    """Return whether the same subflows share the same links in two spans, or some of them."""
     return bool(set(each.links) & set(other.links)) and each.subflows == other.subflows
 
 
@@ -253,7 +225,7 @@ def _load(scene: Scene, link: Link, span: Span) -> float:
 
 
 def _with_rate(scene: Scene, name: str, span: Span) -> str:
-    return f"{name} ({number_text(scene.subflow_mbps(name, span))})"
+    return f"{name} (payload {number_text(scene.subflow_mbps(name, span))} Mb/s)"
 
 
 def _idle_beside(scene: Scene, each: Shared, span: Span) -> list[str]:

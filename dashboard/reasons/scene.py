@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,6 +11,7 @@ from typing import Any
 
 from controller.units import scenario_mbps
 from dashboard.network.paths import NodePath, Paths, owner
+from lab.results.effects import USUAL_S, variation
 from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.metrics import EPSILON_S
@@ -28,6 +29,7 @@ class Scene:
     scenario: Scenario
     frames: Sequence[Frame]
     events: Sequence[Event]
+    whole: Scene | None = None  # the run of which this is a part
 
     @property
     def network(self) -> Topology:
@@ -56,7 +58,24 @@ class Scene:
         inside it are the same and cost less."""
         first = max(0, bisect_right(self._times, start_s + EPSILON_S) - 1)
         last = bisect_right(self._times, end_s + EPSILON_S)
-        return Scene(self.scenario, self.frames[first:last], self.events)
+        return Scene(self.scenario, self.frames[first:last], self.events, self.whole or self)
+
+    def quiet(self, at_s: float) -> Span:
+        """Return the time before `at_s` in which nothing was changed, at most `USUAL_S` long."""
+        times = [
+            each["t"]
+            for each in self.events
+            if each.get("kind") == "flip" and each.get("ok") and each["t"] < at_s - EPSILON_S
+        ]
+        return Span(max([0.0, at_s - USUAL_S, *times]), at_s)
+
+    def varied(
+        self, at_s: float, seconds: float, mean_of: Callable[[Scene, Span], float | None]
+    ) -> tuple[Span, float, float] | None:
+        """Return `lab.results.effects.variation` of a mean in the quiet time before `at_s`."""
+        whole, time = self.whole or self, self.quiet(at_s)
+        part = whole.within(max(0.0, time.start_s - seconds), at_s)
+        return variation(part.frames, time, seconds, lambda _, span: mean_of(part, span))
 
     def routes(self, t: float) -> Routes:
         """Return the path of each subflow just before time `t`."""
@@ -126,6 +145,11 @@ class Scene:
             if subflow in frame.sf:
                 return owner(subflow, vars(frame.sf[subflow]))[0]
         return owner(subflow, {})[0]
+
+
+def inside(scene: Scene, span: Span) -> list[Frame]:
+    """Return the samples of a span."""
+    return [frame for frame in scene.frames if span.start_s < frame.t <= span.end_s + EPSILON_S]
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

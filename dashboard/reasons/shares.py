@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from dashboard.palette import natural
-from dashboard.reasons.links import shared
-from dashboard.reasons.scene import Scene, listed
+from dashboard.reasons import split
+from dashboard.reasons.links import Shared, shared
+from dashboard.reasons.scene import Scene, listed, percent
 from lab import extensions
 from lab.results.effects import number_text
 from lab.results.stretches import Span
@@ -15,12 +16,18 @@ from lab.run.frame import Frame
 
 LONGER = 1.2  # ratio of two round trips that differ
 COUPLED, UNCOUPLED = "coupled", "uncoupled"
+GROW = {
+    COUPLED: "the subflows of a connection on one link grow together like one TCP connection, so "
+    "equal shares per connection",
+    UNCOUPLED: "each subflow grows like a TCP connection of its own, so equal shares per subflow",
+}
 
 
-def reasons(scene: Scene, old: str, new: str, after: Span) -> list[str]:
+def reasons(scene: Scene, old: str, new: str, before: Span, after: Span) -> list[str]:
     """Return why another congestion control divides the shared links differently.
 
-    `old` and `new` are the names of two congestion controls. The result is empty if both are
+    `old` and `new` are the names of two congestion controls. The sentence has what equal shares
+    would be, and the shares that were measured. The result is empty if both are
     coupled, or neither is, or if no connection has several subflows on a full link.
     """
     kinds = (_kind(old), _kind(new))
@@ -35,19 +42,13 @@ def reasons(scene: Scene, old: str, new: str, after: Span) -> list[str]:
         )
         if subflows == connections or len(subflows) < 2:
             continue
-        by_kind = {
-            COUPLED: _divided(connections, each.rate_mbps),
-            UNCOUPLED: _divided(subflows, each.rate_mbps),
-        }
-        grow = {
-            COUPLED: "the subflows of a connection on one link grow together like one TCP "
-            "connection, so equal shares are per connection",
-            UNCOUPLED: "each subflow grows like a TCP connection of its own, so equal shares are "
-            "per subflow",
-        }
+        ideal = {COUPLED: connections, UNCOUPLED: subflows}
         texts.append(
-            f"With {old}, {grow[kinds[0]]}: {by_kind[kinds[0]]} on {listed(each.links)}. "
-            f"With {new}, {grow[kinds[1]]}: {by_kind[kinds[1]]}."
+            " ".join(
+                f"With {name}, {GROW[kind]} would be {_divided(ideal[kind])} of "
+                f"{listed(each.links)}; measured: {_measured(scene, ideal[kind], each, span)}."
+                for name, kind, span in zip((old, new), kinds, (before, after), strict=True)
+            )
         )
     return texts[:1]
 
@@ -73,8 +74,8 @@ def slower(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
     _, name, was, now = max(found)
     return [
         f"The round trip of {name} took {was:.0f} ms before, {now:.0f} ms after: packets that wait "
-        f"at {link.id} leave at {number_text(rates[1])} instead of {number_text(rates[0])} Mb/s. A "
-        "window that grows once in a round trip grows at another pace, too."
+        f"at {link.id} leave at {number_text(rates[1])} instead of {number_text(rates[0])} Mb/s. "
+        f"Windows grow by round trips, so they now grow {'more slowly' if now > was else 'faster'}."
     ]
 
 
@@ -88,11 +89,16 @@ def _kind(name: str) -> str:
     return next(iter(words.split()), "")
 
 
-def _divided(shares: Counter[str], rate_mbps: float) -> str:
-    """Return the rate of each user in words if a link is divided by these numbers of shares."""
+def _divided(shares: Counter[str]) -> str:
+    """Return the part of each user in words if a link is divided by these numbers of shares."""
     total = sum(shares.values())
-    parts = [
-        f"{user} {number_text(rate_mbps * shares[user] / total)}"
-        for user in sorted(shares, key=natural)
-    ]
-    return f"{listed(parts)} Mb/s of frames"
+    return listed([f"{user} {percent(shares[user] / total)}" for user in _sorted(shares)])
+
+
+def _measured(scene: Scene, shares: Counter[str], each: Shared, span: Span) -> str:
+    found = split.parts(scene, _sorted(shares), each.subflows, span)
+    return listed([f"{user} {percent(share)}" for user, share in found.items()])
+
+
+def _sorted(shares: Counter[str]) -> list[str]:
+    return sorted(shares, key=natural)

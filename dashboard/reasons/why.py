@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.reasons import air, delays, links, shares
+from dashboard.reasons import air, delays, held, links, shares, split
 from dashboard.reasons.scene import Scene
 from lab.results.stretches import Span
 from lab.scenario.watched import Watched
@@ -23,9 +23,10 @@ def why(
 ) -> list[str]:
     """Return sentences that say why a change had its effect on `subject`.
 
-    `target` and `value` are the change, and `spans` the times before and after it. If the effect
-    is not clear, nothing is said about the time that it needed. The result is
-    empty if no rule finds a reason in the measurements, or if events or samples are damaged.
+    `target` and `value` are the change, and `spans` the times before it and after it, or after the
+    first order of a strategy. If the effect is not clear, nothing is said about the time that it
+    needed. The result is empty if no rule finds a reason in the measurements, or if events or
+    samples are damaged.
     """
     try:
         part = scene.within(spans[0].start_s, spans[1].end_s)
@@ -45,16 +46,23 @@ def _why(
     before, after = spans
     cc_before = str(scene.value(CC, scene.scenario.multipath.cc, before.end_s))
     cc_after = str(value) if target == CC else cc_before
+    since = Span(before.end_s, after.end_s)
     return [
-        *delays.orders(scene, target, before, after),
+        *delays.orders(scene, target, before, since),
         *links.stopped(scene, target, value, before, after),
         *links.reasons(scene, before, after),
+        *split.reasons(scene, before, after, _is_about_shares(target)),
         *air.reasons(scene, target, before, after),
         *shares.slower(scene, target, before, after),
-        *(shares.reasons(scene, cc_before, cc_after, after) if target == CC else ()),
-        *delays.held_back(scene, before, after),
-        *(delays.waits(scene, subject, cc_after, before, after) if is_clear else ()),
+        *(shares.reasons(scene, cc_before, cc_after, before, after) if target == CC else ()),
+        *held.held_back(scene, target, before, after),
+        *(delays.waits(scene, target, subject, cc_after, (before, since)) if is_clear else ()),
     ]
+
+
+def _is_about_shares(target: str) -> bool:
+    """Return whether a change concerns how users share a link, and not only how much there is."""
+    return target.partition(".")[0] in (CC, "strategy", "user")
 
 
 def cause(scene: Scene, target: str, value: Any, spans: tuple[Span, Span]) -> str:
@@ -65,10 +73,11 @@ def cause(scene: Scene, target: str, value: Any, spans: tuple[Span, Span]) -> st
         part = scene.within(before.start_s, after.end_s)
         old = str(scene.value(CC, scene.scenario.multipath.cc, before.end_s))
         found = [
-            *(shares.reasons(part, old, str(value), after) if target == CC else ()),
+            *(shares.reasons(part, old, str(value), before, after) if target == CC else ()),
             *links.stopped(part, target, value, before, after),
-            *air.reasons(part, target, before, after),
+            *([" ".join(of_air)] if (of_air := air.reasons(part, target, before, after)) else ()),
             *links.main(part, before, after),
+            *split.reasons(part, before, after, _is_about_shares(target)),
         ]
     except DAMAGED:
         return ""

@@ -38,6 +38,7 @@ export class EventLog {
     this.events = [];
     this.latest = 0; // the number of the latest event
     this.orders = new Map(); // the last orders about each subject
+    this.paths = new Map(); // the present path of each subflow
     this.marks = 0;
     this.most = ROWS;
     this.draw();
@@ -60,7 +61,11 @@ export class EventLog {
 
   // Whether a decision leaves its subject as it is.
   changesNothing(event) {
+    const { connection, subflow, path } = event.facts ?? {};
+    if (event.kind === "subflow") this.paths.set(`${connection}/${subflow}`, String(path));
     if (!event.subject) return false;
+    const { action, path: ordered } = JSON.parse(event.orders);
+    if (action === "route" && this.paths.get(event.subject) === String(ordered)) return true;
     const before = this.orders.get(event.subject);
     this.orders.set(event.subject, event.orders);
     return event.orders === before;

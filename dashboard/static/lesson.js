@@ -180,5 +180,6 @@ const reasons = (texts) =>
 function words(change, over) {
   if (isMeasuring(change, over))
     return `Measuring: ${number(change.seconds, 1)} of ${WINDOW_S} s …`;
+  if (over) return change.sentence; // the outcome of the run names the user that changed most
   return [change.sentence, change.also].filter(Boolean).join(" ");
 }

@@ -8,7 +8,7 @@ import { choose, selected, toggle } from "./selection.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const THIN = 3; // width of a link without load
-const FULL = 0.95; // load from which on a link is full
+const FULL = 0.9; // load from which on a link is full
 const USERS = 16; // colours of users
 const DASHES = 5; // styles of the subflows of a connection
 const [NAME_AT, NAME_ABOVE, FIGURES_BELOW] = [0.4, 4, 13]; // as in dashboard/network/svg.py
@@ -16,8 +16,9 @@ const OTHER_WIDTH = 0.08; // a smaller change of the width only scales the drawi
 
 export class NetworkMap {
   // `threshold()`: from this occupancy on, the air of a cell counts as congested.
-  constructor({ box, readout, table, threshold = () => 0.85 }) {
-    Object.assign(this, { box, readout, table, threshold });
+  // `when` gets the time that the drawing shows.
+  constructor({ box, readout, table, when = null, threshold = () => 0.85 }) {
+    Object.assign(this, { box, readout, table, when, threshold });
     this.frame = null;
     this.hint = readout.textContent;
     box.addEventListener("click", (event) => this.clicked(event.target.closest(".item")));
@@ -83,6 +84,7 @@ export class NetworkMap {
     this.frame = frame;
     if (!this.svg) return;
     this.svg.classList.toggle("running", true);
+    if (this.when) this.when.textContent = `at ${number(frame.t, 1)} s`;
     const places = { ...this.home, ...this.moved(frame) };
     this.showSubflows(frame, places);
     const crossing = connections(this.drawnPaths);
@@ -146,12 +148,14 @@ export class NetworkMap {
   showLine(line, frame, places, crossing) {
     const part = this.parts.get(`link ${line.id}`);
     const sample = frame.link?.[line.id] ?? {};
-    const load = line.rate_mbps ? Math.min(1, (sample.mbps ?? 0) / line.rate_mbps) : 0;
+    const rate_mbps = this.paths.rates.get(line.id) ?? line.rate_mbps;
+    const load = rate_mbps ? Math.min(1, (sample.mbps ?? 0) / rate_mbps) : 0;
     const [cable, grip, cross, text] = part.children;
     put(cable, "stroke-width", (THIN + (this.drawing.ribbon - THIN) * load).toFixed(1));
     part.classList.toggle("full", load >= FULL);
     part.classList.toggle("down", this.paths.down.has(line.id));
-    if (text.textContent !== linkText(line, sample)) text.textContent = linkText(line, sample);
+    const figures = linkText({ ...line, rate_mbps }, sample);
+    if (text.textContent !== figures) text.textContent = figures;
     const [dx, dy] = normal(places[line.a], places[line.b]).map((each) => each * line.shift);
     const [x1, y1] = [places[line.a][0] + dx, places[line.a][1] + dy];
     const [x2, y2] = [places[line.b][0] + dx, places[line.b][1] + dy];

@@ -3,6 +3,7 @@ export class Paths {
   constructor(drawing) {
     this.drawing = drawing;
     this.down = new Set();
+    this.rates = new Map(); // of the links whose rate was changed, in Mb/s
     this.reported = new Map();
     this.connections = new Map();
   }
@@ -15,6 +16,8 @@ export class Paths {
       this.reported.set(`${facts.connection}/${facts.subflow}`, facts.path ?? []);
       return;
     }
+    const changed = /^link\.(.+)\.rate_mbps$/.exec(facts?.target ?? "")?.[1];
+    if (changed) this.rates.set(changed, facts.value);
     const link = /^link\.(.+)\.up$/.exec(facts?.target ?? "")?.[1];
     if (link) this.down[facts.value ? "delete" : "add"](link);
   }

@@ -18,6 +18,7 @@ export class RunView {
     const threshold = () =>
       run().targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
     this.map = new NetworkMap({
+      when: $("network-when"),
       box: $("drawing"),
       readout: $("readout"),
       table: $("network-table"),

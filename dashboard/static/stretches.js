@@ -20,14 +20,14 @@ export function showStretches(rows) {
   );
 }
 
-const span = (row) => `${number(row.from, 1)} to ${number(row.to, 1)} s`;
+const span = (row) => `${number(row.order ?? row.from, 1)} to ${number(row.to, 1)} s`;
 
 function table(rows) {
   const titles = rows[0].means.map(([label, unit]) => (unit ? `${label}, ${unit}` : label));
   return element(
     "table",
     { class: "stretches" },
-    element("caption", {}, "Means of each part of the run, and the change in % against the part before. Users' rates are payload; links count whole frames."),
+    element("caption", {}, caption(rows)),
     element(
       "thead",
       {},
@@ -42,11 +42,20 @@ function table(rows) {
   );
 }
 
+function caption(rows) {
+  const texts = ["Means of each whole part of the run, and the change in % against the part before. Shorter times, as below each change, have other means. Users' rates are payload; links count whole frames."];
+  if (rows.some((row) => row.order !== null))
+    texts.push("After a change of the strategy, the means begin with its first order.");
+  if (rows[0].means.some(([label]) => label.endsWith(" occupancy")))
+    texts.push("Occupancy says how full the queue of a radio is; 1 is full. A share of the air below is the payload of a station divided by what it would get alone: the rest of the time goes to collisions, waiting and retransmissions.");
+  return texts.join(" ");
+}
+
 function line(row, before) {
   return element(
     "tr",
     {},
-    element("th", { scope: "row" }, row.name, element("small", {}, span(row))),
+    element("th", { scope: "row" }, row.name, element("small", {}, span(row), row.order === null ? "" : `, first order at ${number(row.order, 1)} s`)),
     ...row.means.map(([, , mean], n) =>
       element("td", { class: "num" }, number(mean), element("small", {}, change(before?.means[n][2], mean))),
     ),

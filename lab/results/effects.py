@@ -2,7 +2,8 @@
 
 The mean over the `WINDOW_S` before a change is compared with the mean over the `WINDOW_S` after it.
 A window ends earlier at the change before or after it, and at the start and end of the run, so that
-it shows one change only. A frame is one sample; it holds means over the interval that ends at its
+it shows one change only. Another strategy acts with its first order, so the second window can begin
+with that. A frame is one sample; it holds means over the interval that ends at its
 time.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lab.results.stretches import Span
@@ -62,21 +63,24 @@ def effect(
     others_s: Sequence[float],
     watched: Watched,
     until_s: float = math.inf,
+    acts_s: float | None = None,
 ) -> Effect:
     """Return the effect on one number of a change that was made at the time `at_s`.
 
-    `others_s` holds the times of the other changes of the run. At `until_s` traffic ends that the
-    number measures, so that later samples say nothing about the change.
+    `others_s` holds the times of the other changes of the run, and of when they began to act. At
+    `until_s` traffic ends that the number measures, so that later samples say nothing about the
+    change. `acts_s` is the time at which the change begins to act, if that is later.
     """
+    acts_s = at_s if acts_s is None else acts_s
     start = max([0.0, at_s - WINDOW_S, *(t for t in others_s if t < at_s - EPSILON_S)])
-    nexts = [t for t in others_s if t > at_s + EPSILON_S]
-    end = min([at_s + WINDOW_S, max(at_s, until_s), *nexts])
+    nexts = [t for t in others_s if t > acts_s + EPSILON_S]
+    end = min([acts_s + WINDOW_S, max(acts_s, until_s), *nexts])
     reached = frames[-1].t if frames else 0.0
     before, seconds_before = _mean(frames, start, at_s, watched)
-    after, seconds = _mean(frames, at_s, end, watched)
+    after, seconds = _mean(frames, acts_s, end, watched)
     is_final = reached >= end - EPSILON_S
     too_late = until_s <= at_s + EPSILON_S
-    spans = (Span(start, at_s), Span(at_s, min(end, max(reached, at_s))))
+    spans = (Span(start, at_s), Span(acts_s, min(end, max(reached, acts_s))))
     return Effect(watched, before, after, seconds_before, seconds, is_final, too_late, spans)
 
 
@@ -91,15 +95,36 @@ def usual(
     shorter. The result is None if the time is too short for that.
     """
     start = max([0.0, at_s - USUAL_S, *(t for t in others_s if t < at_s - EPSILON_S)])
-    length = min(found.seconds, (at_s - start) / 2)
+
+    def number(frame: Frame) -> float | None:
+        return value(frame, found.watched)
+
+    return variation(
+        frames, Span(start, at_s), found.seconds, lambda near, each: each.mean(near, number)
+    )
+
+
+def variation(
+    frames: Sequence[Frame],
+    time: Span,
+    seconds: float,
+    mean_of: Callable[[Sequence[Frame], Span], float | None],
+) -> tuple[Span, float, float] | None:
+    """Return how much a mean varied in a time: the last of the windows that were averaged, and the
+    lowest and the highest of their means. `mean_of` averages the frames of a window.
+
+    Each window begins a second after the one before, and all last `seconds`, or half the time if
+    that is shorter. The result is None if the time is too short for that.
+    """
+    length = min(seconds, time.seconds / 2)
     if length < SHORTEST_S:
         return None
-    near = [frame for frame in frames if start - length < frame.t <= at_s + EPSILON_S]
+    near = [frame for frame in frames if time.start_s - length < frame.t <= time.end_s + EPSILON_S]
     spans = [
-        Span(at_s - n - length, at_s - n) for n in range(int(at_s - start - length + EPSILON_S) + 1)
+        Span(time.end_s - n - length, time.end_s - n)
+        for n in range(int(time.seconds - length + EPSILON_S) + 1)
     ]
-    means = [each.mean(near, lambda frame: value(frame, found.watched)) for each in spans]
-    known = [each for each in means if each is not None]
+    known = [each for span in spans if (each := mean_of(near, span)) is not None]
     return (spans[0], min(known), max(known)) if len(known) > 1 else None
 
 

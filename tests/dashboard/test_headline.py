@@ -6,36 +6,54 @@ import pytest
 from test_reasons import AFTER, BEFORE, collision, path, scene
 
 from dashboard.headline import NO_CAUSE, headline
-from dashboard.reasons import delays, links, shares
+from dashboard.reasons import delays, held, links, shares
 from dashboard.reasons.why import cause
 from lab.results.flips import flip_words
-from lab.results.stretches import Span
 from lab.run.frame import Frame, SubflowSample, UserSample
 
 RATE = "link.bottleneck.rate_mbps"
 CUT = {"t": 10.0, "kind": "flip", "ok": True, "target": "link.path1.up", "value": False}
 
 
-def part(start, name, together, ue1, changes=()):
+def part(start, name, together, ue1, changes=(), cause="", **more):
     means = [["all users", "Mb/s", together], ["ue1", "Mb/s", ue1], ["Tier 2", "Mb/s", 90.0]]
-    return {"from": start, "name": name, "n": list(changes), "means": means}
+    times = {"from": start, "to": start + 9, "order": None}
+    return times | {"name": name, "n": list(changes), "means": means, "cause": cause} | more
 
 
-def change(n, why="", clear=True):
-    return {"n": n, "is_clear": clear, "cause": why, "watch": "ue1: throughput"}
+def change(n, clear=True):
+    return {"n": n, "is_clear": clear, "watch": "ue1: throughput", "seconds": 9.0}
 
 
 def test_each_change_has_its_rates_and_its_cause():
-    parts = [part(0, "before any change", 20.0, 8.0), part(9, "after link x was cut", 10, 2, [1])]
-    text = headline(parts, [change(1, "ue1-1/1 crossed x.")])
-    assert text == (
-        "From 9.0 s on (link x was cut): all users got 10 instead of 20 Mb/s (\u221250 %). The greatest change: "
-        "ue1 got 2 instead of 8 Mb/s (\u221275 %). Why: ue1-1/1 crossed x."
+    before, crossed = part(0, "before any change", 20.0, 8.0), "ue1-1/1 crossed x."
+    after = part(9, "after link x was cut", 10, 2, [1], crossed)
+    assert headline([before, after], [change(1)]) == (
+        "9.0 to 18.0 s (link x was cut from 9.0 s on): all users got 10 instead of 20 Mb/s "
+        "(\u221210, \u221250 %). The greatest change in Mb/s: ue1 got 2 instead of 8 Mb/s (\u22126, "
+        "\u221275 %). Why: ue1-1/1 crossed x."
     )
-    assert headline(parts, [change(1)]).endswith(NO_CAUSE)
-    unclear = headline(parts, [change(1, clear=False)])
-    assert "No clear change of ue1, throughput" in unclear
+    assert headline([before, after | {"cause": ""}], [change(1)]).endswith(NO_CAUSE)
+    unclear = headline([before, after], [change(1, clear=False)])
+    assert "No clear change of ue1, throughput: its mean over the 9 s after is in" in unclear
     assert "Why" not in unclear
+    assert "greatest" not in unclear
+
+
+def test_a_part_of_another_strategy_begins_with_its_first_order():
+    parts = [part(0, "before any change", 20.0, 8.0), part(9, "after x", 10, 2, [1], order=11.0)]
+    text = headline(parts, [change(1)])
+    assert text.startswith("11.0 to 18.0 s (x from 9.0 s on; the first order came at 11.0 s): all")
+
+
+def test_all_users_whose_change_in_mbps_is_nearly_the_greatest_are_named():
+    parts = [part(0, "before any change", 20.0, 8.0), part(9, "after x", 20.0, 11.0, [1])]
+    for each, (ue2, ue3) in zip(parts, ((12.0, 5.0), (8.9, 6.0)), strict=True):
+        each["means"] += [["ue2", "Mb/s", ue2], ["ue3", "Mb/s", ue3]]
+    text = headline(parts, [change(1)])
+    assert "The greatest changes in Mb/s: ue2 got 8.9 instead of 12 Mb/s (\u22123.1" in text
+    assert "and ue1 got 11 instead of 8 Mb/s (+3, +38 %)." in text
+    assert "ue3" not in text
 
 
 def test_a_run_without_changes_has_no_headline_and_many_changes_are_counted():
@@ -43,7 +61,7 @@ def test_a_run_without_changes_has_no_headline_and_many_changes_are_counted():
     assert headline(parts, []) == ""
     parts += [part(n, f"after {n}", 20.0 - n * n, 8.0, [n]) for n in range(1, 6)]
     lines = headline(parts, [change(n) for n in range(1, 6)]).split("\n")
-    assert [line[:9] for line in lines] == ["From 3.0 ", "From 4.0 ", "From 5.0 ", "2 other c"]
+    assert [line[:9] for line in lines] == ["3.0 to 12", "4.0 to 13", "5.0 to 14", "2 other c"]
 
 
 @pytest.mark.parametrize(
@@ -105,11 +123,27 @@ def waiting(slow_mbps):
 
 
 def test_data_that_waits_for_a_slow_subflow_is_explained_only_if_one_is_slow():
-    texts = delays.held_back(waiting(0.1), BEFORE, Span(10, 20))
+    texts = held.held_back(waiting(0.1), "strategy", BEFORE, AFTER)
     assert texts[0].startswith("90 kB had to wait in the receive buffer of ue3")
     assert texts[1].startswith("ue3-1/2 carried only 0.1 Mb/s beside 20 on ue3-1/1. Data is read")
-    texts = delays.held_back(waiting(8.0), BEFORE, AFTER)
-    assert texts[1:] == ["The samples do not show which data was missing."]
+    assert held.held_back(waiting(8.0), "strategy", BEFORE, AFTER) == texts[:1]
+
+
+def test_data_held_back_is_named_only_for_users_that_a_change_touches():
+    found = waiting(0.1)
+    assert held.touched(found, "cell.wifi1.ue1.rate_mbps", 10.0) == {"ue1"}
+    assert held.held_back(found, "cell.wifi1.ue1.rate_mbps", BEFORE, AFTER) == []
+    assert held.held_back(found, "user.ue3.demand_mbps", BEFORE, AFTER)
+    assert held.touched(collision(), "link.up4.up", 10.0) == {"ue2"}
+
+
+def test_the_first_order_counts_only_after_a_change_of_the_strategy_and_before_the_next_one():
+    order = {"t": 12.0, "kind": "decision", "action": "route"}
+    flip = {"t": 11.0, "kind": "flip", "ok": True, "target": "cc", "value": "lia"}
+    assert delays.first_order_s([order], "strategy", 10.0) == 12.0
+    assert delays.first_order_s([order | {"action": "keep"}], "strategy", 10.0) is None
+    assert delays.first_order_s([order], "link.up1.up", 10.0) is None
+    assert delays.first_order_s([flip, order], "strategy.cth", 10.0) is None
 
 
 def slow_link(rtt_after):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.reasons import air, delays, links, shares
+from dashboard.reasons import air, delays, links, shares, split
 from dashboard.reasons.scene import Scene, listed
 from dashboard.reasons.why import limits, why
 from lab.results.stretches import Span
@@ -67,7 +67,8 @@ def collision(*events):
 def test_a_collision_names_its_links_its_subflows_and_the_idle_path():
     (text,) = limits(collision(), BEFORE)
     assert text == (
-        "up1 and down1 are full (9.8 of 10 Mb/s) and shared by ue1-1/1 (5) and ue2-1/1 (4.4). "
+        "up1 and down1 are full (9.8 of 10 Mb/s of frames) and shared by ue1-1/1 (payload 5 Mb/s) "
+        "and ue2-1/1 (payload 4.4 Mb/s). "
         "Meanwhile up2 and down2, on another path that is as short, carry nothing."
     )
 
@@ -109,12 +110,18 @@ def pipe(t):
 
 
 def test_uncoupled_subflows_take_shares_of_their_own():
-    (text,) = shares.reasons(scene("shared_pipe", pipe), "lia", "reno", AFTER)
-    assert "per connection: mp 10 and sp 10 Mb/s of frames on bottleneck" in text
-    assert "per subflow: mp 13.3 and sp 6.67 Mb/s" in text
-    (back,) = shares.reasons(scene("shared_pipe", pipe), "cubic", "olia", AFTER)
-    assert back.index("13.3") < back.index("mp 10")
-    assert shares.reasons(scene("shared_pipe", pipe), "reno", "cubic", AFTER) == []
+    found = scene("shared_pipe", pipe)
+    (text,) = shares.reasons(found, "lia", "reno", BEFORE, AFTER)
+    assert (
+        "equal shares per connection would be mp 50 % and sp 50 % of bottleneck; measured: mp 48 % "
+        "and sp 52 %."
+    ) in text
+    assert text.endswith(
+        "per subflow would be mp 67 % and sp 33 % of bottleneck; measured: mp 67 % and sp 33 %."
+    )
+    (back,) = shares.reasons(found, "cubic", "olia", BEFORE, AFTER)
+    assert back.index("mp 67 %") < back.index("mp 50 %")
+    assert shares.reasons(found, "reno", "cubic", BEFORE, AFTER) == []
 
 
 def test_a_new_rate_of_a_link_counts_from_its_change_on():
@@ -124,11 +131,15 @@ def test_a_new_rate_of_a_link_counts_from_its_change_on():
         for t in (n / 2 for n in range(1, 41))
     ]
     found = Scene(loading.load("shared_pipe"), frames, (flip | {"value": 10.0},))
-    assert limits(found, BEFORE)[0].startswith("bottleneck is full (19.8 of 20 Mb/s)")
-    assert links.reasons(found, BEFORE, AFTER) == [
-        "bottleneck is full before and after: 19.8 of 20 Mb/s, then 9.9 of 10 Mb/s. Of this, mp "
-        "had 48 % and sp had 52 % before, and mp had 67 % and sp had 33 % after."
-    ]
+    assert limits(found, BEFORE)[0].startswith("bottleneck is full (19.8 of 20 Mb/s of frames)")
+    (text,) = split.reasons(found, BEFORE, AFTER)
+    assert text == (
+        "bottleneck is full before and after: 19.8 of 20 Mb/s of frames, then 9.9 of 10 Mb/s of "
+        "frames, for all together. Of its payload, mp had 48 % and sp had 52 % before, and mp had "
+        "67 % and sp had 33 % after. The measurements do not show why the shares moved. Shares of a "
+        "few TCP flows vary by themselves: before, mp had between 48 % and 48 % over 5 s."
+    )
+    assert split.reasons(found, BEFORE, AFTER, True)[0].endswith("33 % after.")
 
 
 def test_damaged_events_give_no_reasons():
@@ -179,8 +190,8 @@ def test_air_that_a_slow_station_leaves_carries_more_for_others():
     assert text.endswith("All stations of wifi1 together got 35 instead of 26 Mb/s.")
     (shown,) = [each for each in air.air(found, BEFORE) if "wifi1" in each]
     assert shown == (
-        "Air of wifi1: ue3 42 % for 8 Mb/s (alone 19.1), ue1 21 % for 9 Mb/s (alone 42), ue2 21 % "
-        "for 9 Mb/s (alone 42)."
+        "Air of wifi1: ue3 42 % for 8 Mb/s (alone 19.1 Mb/s), ue1 21 % for 9 Mb/s (alone 42 Mb/s), "
+        "ue2 21 % for 9 Mb/s (alone 42 Mb/s)."
     )
 
 

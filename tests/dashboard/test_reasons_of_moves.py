@@ -24,6 +24,11 @@ def test_pacing_rates_and_the_order_of_a_move_are_named():
     expect = order | {"action": "expect", "expected_mbps": 10.0}
     found = collision(FLIP, order | {"action": "route"}, expect, moved)
     assert "at 12.0 s, as the strategy ordered." in links.reasons(found, BEFORE, AFTER)[0]
+    others = path(12.0, "ue2-1/2", "e2", "a2", "c3", "b2")
+    texts = links.reasons(collision(FLIP, moved, others), BEFORE, AFTER)
+    assert texts[1] == (
+        "ue2-1/2 (from up4 and down4 to up3 and down3) moved, too, but shared no full link before."
+    )
     assert "1 subflows" not in delays.orders(found, "strategy", BEFORE, AFTER)[1]
     assert "pacing rate of 10 Mb/s" in delays.orders(found, "strategy", BEFORE, AFTER)[1]
 
@@ -45,7 +50,7 @@ def test_a_number_that_returns_has_no_half_time_and_released_data_is_named():
 
     found, mp = scene("shared_pipe", frame), Watched("user", "mp", "mbps")
     assert delays.half_time(found, mp, BEFORE, AFTER) is None
-    (text,) = delays.waits(found, mp, "lia", BEFORE, AFTER)
+    (text,) = delays.waits(found, "cc", mp, "lia", (BEFORE, AFTER))
     assert text.startswith("At 11.5 s mp read 22 Mb/s while its subflows carried 10:")
 
 

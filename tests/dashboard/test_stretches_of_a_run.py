@@ -40,8 +40,12 @@ def test_each_part_has_its_name_its_times_and_its_means(changed, client):
 def test_the_verdict_of_a_changed_run_mixes_nothing(changed, client):
     text = client.get("/api/runs/plain/summary").json["verdict"]
     first, second = text.split("\n")
-    assert first.startswith("From 8.0 s on (strategy meter_throttling instead of none): all users")
-    assert second.startswith("From 14.0 s on (congestion control lia instead of reno): all users")
+    assert first.startswith(
+        "8.0 to 14.0 s (strategy meter_throttling instead of none from 8.0 s on): all users"
+    )
+    assert second.startswith(
+        "14.0 to 20.0 s (congestion control lia instead of reno from 14.0 s on): all users"
+    )
     assert "on average" not in text
 
 

@@ -1,0 +1,110 @@
+"""Say which user's data had to wait for earlier data, and when it became readable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dashboard.reasons.scene import Scene, inside
+from lab.results.effects import number_text
+from lab.results.stretches import Span
+from lab.run.frame import Frame
+
+HELD_KB, HELD_RATIO = 50.0, 2.0  # a smaller change of the data held back is not named
+SLOW = 0.2  # of the rate of a user's fastest subflow: much later data waits for a slower one
+SOON_S = 3.0  # after a change: when data that waited is looked for
+GREATER = 1.3  # ratio of what a user reads and what its subflows carry
+
+
+def held_back(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
+    """Return a sentence about the multipath user whose held-back data changed most, if a change of
+    `target` touches that user and the data varied less before, and one about the slow subflow that
+    the rest of the data waits for, if there is one."""
+    found = []
+    for user in sorted(touched(scene, target, after.end_s) & {*scene.network.multipath}):
+        number = _held(user)
+        was, now = before.mean(scene.frames, number), after.mean(scene.frames, number)
+        if was is None or now is None or max(was, now) < HELD_RATIO * min(was, now):
+            continue
+        if abs(now - was) >= HELD_KB and not _is_usual(scene, number, now, (before, after)):
+            found.append((abs(now - was), user, was, now))
+    if not found:
+        return []
+    _, user, was, now = max(found)
+    return [
+        f"{was:.0f} kB had to wait in the receive buffer of {user} for earlier data before, "
+        f"{now:.0f} kB after.",
+        *(_slowest(scene, user, after) if now > was else ()),
+    ]
+
+
+def _is_usual(
+    scene: Scene, number: Callable[[Frame], float | None], now: float, spans: tuple[Span, Span]
+) -> bool:
+    """Return whether a mean after a change lies in the range of such means before it."""
+    usual = scene.varied(
+        spans[0].end_s, spans[1].seconds, lambda part, span: span.mean(part.frames, number)
+    )
+    return usual is not None and usual[1] <= now <= usual[2]
+
+
+def touched(scene: Scene, target: str, t: float) -> set[str]:
+    """Return the users that a change of `target` concerns directly: the one that it names, those
+    with a subflow across the link or over the access point that it names, or else all."""
+    network, (kind, *names) = scene.network, target.split(".")
+    if named := {*names} & {*network.users}:
+        return named
+    if kind == "link" and names:
+        ends = next(({each.a, each.b} for each in network.links if each.id == names[0]), set())
+        paths = scene.routes(t).items()
+        return {scene.user_of(name) for name, path in paths if ends <= {*path}}
+    if kind == "cell" and names:
+        return {
+            each.user for cell in network.cells if cell.ap == names[0] for each in cell.stations
+        }
+    return {*network.users}
+
+
+def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
+    """Return why data of a user waits, if one of its subflows is much slower than its fastest."""
+    rates = {
+        name: scene.subflow_mbps(name, span)
+        for name in scene.routes(span.end_s)
+        if scene.user_of(name) == user
+    }
+    if len(rates) < 2:
+        return []
+    slow, fast = (choose(rates, key=rates.__getitem__) for choose in (min, max))
+    if not 0 < rates[slow] <= SLOW * rates[fast]:
+        return []
+    return [
+        f"{slow} carried only {number_text(rates[slow])} Mb/s beside {number_text(rates[fast])} on "
+        f"{fast}. Data is read in order: what was sent on {slow} arrives late, and later data that "
+        f"came over {fast} waits for it."
+    ]
+
+
+def released(scene: Scene, target: str, after: Span) -> list[str]:
+    """Return a sentence about the user that soon after a change reads most more than its subflows
+    carry, if that is much: data that had to wait for earlier data."""
+    found, users = [], touched(scene, target, after.end_s)
+    for frame in inside(scene, Span(after.start_s, min(after.end_s, after.start_s + SOON_S))):
+        for user in users.intersection(scene.network.multipath):
+            carried = sum(each.mbps for name, each in frame.sf.items() if _is_of(name, user))
+            read = frame.user[user].mbps if user in frame.user else None
+            if read is not None and read > GREATER * carried > 0:
+                found.append((read - carried, frame.t, user, read, carried))
+    if not found:
+        return []
+    _, t, user, read, carried = max(found)
+    return [
+        f"At {t:.1f} s {user} read {number_text(read)} Mb/s while its subflows carried "
+        f"{number_text(carried)}: data that had waited for earlier data became readable."
+    ]
+
+
+def _is_of(subflow: str, user: str) -> bool:
+    return subflow.rpartition("-")[0] == user
+
+
+def _held(user: str) -> Callable[[Frame], float | None]:
+    return lambda frame: getattr(frame.user.get(user), "held_back_kb", None)

@@ -1,0 +1,95 @@
+"""Say how users divide a link that is full before and after a change, and how steady that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dashboard.palette import natural
+from dashboard.reasons.links import MOST_SHARED, Shared, load_text, overlaps, shared
+from dashboard.reasons.scene import Scene, listed, percent
+from lab.results.effects import number_text
+from lab.results.stretches import Span
+
+SHIFT = 0.03  # a smaller change of a share is none
+
+
+def reasons(scene: Scene, before: Span, after: Span, shares_changed: bool = False) -> list[str]:
+    """Return a sentence for each link that is full before and after a change.
+
+    At the same rate, nobody gains without another user's loss. At another rate, the sentence says
+    how the users' shares moved, and whether they varied as much before: another rate alone changes
+    no share, unless `shares_changed` says that the change concerns the shares themselves.
+    """
+    was, texts = shared(scene, before), []
+    for each in shared(scene, after):
+        old = next((other for other in was if overlaps(each, other)), None)
+        users = sorted({scene.user_of(name) for name in each.subflows}, key=natural)
+        if old is None or len(users) < 2:
+            continue
+        are = "is" if len(each.links) == 1 else "are"
+        text = f"{listed(each.links)} {are} full before and after"
+        if old.rate_mbps == each.rate_mbps:
+            text += (
+                f" ({number_text(each.rate_mbps)} Mb/s), so what one user gains there, another one "
+                "loses."
+            )
+        else:
+            text += f": {load_text(old)}, then {load_text(each)}, for all together."
+            text += _moved(scene, users, each, (before, after), shares_changed)
+        texts.append(text)
+    return texts[:MOST_SHARED]
+
+
+def _moved(
+    scene: Scene,
+    users: Sequence[str],
+    each: Shared,
+    spans: tuple[Span, Span],
+    shares_changed: bool,
+) -> str:
+    """Return the share of each user before and after a change, and what a shift of them means."""
+    old, new = (parts(scene, users, each.subflows, span) for span in spans)
+    text = f" Of its payload, {in_words(old)} before, and {in_words(new)} after."
+    most = max(users, key=lambda user: round(abs(new[user] - old[user]), 6))
+    if abs(new[most] - old[most]) < SHIFT or shares_changed:
+        return text
+    usual = varied(scene, users, each.subflows, most, spans[0].end_s, spans[1].seconds)
+    if usual is None:
+        return f"{text} The measurements do not show why the shares moved."
+    span, lowest, highest = usual
+    before = (
+        f"Shares of a few TCP flows vary by themselves: before, {most} had between "
+        f"{percent(lowest)} and {percent(highest)} over {number_text(span.seconds)} s"
+    )
+    if lowest <= new[most] <= highest:
+        return f"{text} This shift is within what the shares varied before. {before}."
+    return f"{text} The measurements do not show why the shares moved. {before}."
+
+
+def varied(
+    scene: Scene,
+    users: Sequence[str],
+    subflows: Sequence[str],
+    user: str,
+    at_s: float,
+    seconds: float,
+) -> tuple[Span, float, float] | None:
+    """Return the lowest and the highest share of a user in windows before `at_s`, and the last of
+    the windows; None if the time before is too short."""
+    return scene.varied(at_s, seconds, lambda part, span: parts(part, users, subflows, span)[user])
+
+
+def parts(
+    scene: Scene, users: Sequence[str], subflows: Sequence[str], span: Span
+) -> dict[str, float]:
+    """Return the part of the payload of some subflows that each user received in a span."""
+    rates = dict.fromkeys(users, 0.0)
+    for name in subflows:
+        rates[scene.user_of(name)] += scene.subflow_mbps(name, span)
+    total = sum(rates.values()) or 1.0
+    return {user: rate / total for user, rate in rates.items()}
+
+
+def in_words(shares: dict[str, float]) -> str:
+    """Return shares of users in words, such as `mp had 54 % and sp had 46 %`."""
+    return listed([f"{user} had {percent(share)}" for user, share in shares.items()])
