@@ -110,7 +110,7 @@ def _decision(scene: Scene, target: str, after: Span) -> list[str]:
     return [
         f"{name} decides every {interval_s:g} s: its first order after the change came "
         f"{waited:.1f} s later, at {first['t']:.1f} s{'' if routed else ', and changed no path'}.",
-        *_paced(together),
+        *([] if scene.scenario.multipath.by_window else _paced(together)),
     ]
 
 

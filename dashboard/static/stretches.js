@@ -47,7 +47,7 @@ function caption(rows) {
   if (rows.some((row) => row.order !== null))
     texts.push("After a change of the strategy, the means begin with its first order.");
   if (rows[0].means.some(([label]) => label.endsWith(" occupancy")))
-    texts.push("Occupancy says how full the queue of a radio is; 1 is full. A share of the air below is the payload of a station divided by what it would get alone: the rest of the time goes to collisions, waiting and retransmissions.");
+    texts.push("Occupancy says how full the queue of a radio is; 1 is full. A share of the air below is the payload of a station divided by its rate alone, which counts headers too, so the shares add up to less than 100 %.");
   return texts.join(" ");
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from test_reasons import AFTER, BEFORE, FLIP, METER, cells, collision, path, scene, subflow
 
 from dashboard import view
@@ -31,6 +33,10 @@ def test_pacing_rates_and_the_order_of_a_move_are_named():
     )
     assert "1 subflows" not in delays.orders(found, "strategy", BEFORE, AFTER)[1]
     assert "pacing rate of 10 Mb/s" in delays.orders(found, "strategy", BEFORE, AFTER)[1]
+    multipath = found.scenario.multipath.model_copy(update={"expected_by": "window"})
+    by_window = found.scenario.model_copy(update={"multipath": multipath})
+    texts = delays.orders(replace(found, scenario=by_window), "strategy", BEFORE, AFTER)
+    assert "pacing" not in " ".join(texts)
 
 
 def test_a_subflow_that_moves_because_its_link_is_down_moves_without_an_order():
