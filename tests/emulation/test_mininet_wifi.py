@@ -129,7 +129,7 @@ def stock(vm: VmShell) -> dict[str, str]:
     shown = {}
     for name, scale in STOCK.items():
         file = vm.folder / f"{name}.py"
-        settings = (f"rate_scale={scale}",)
+        settings = (f"rate_scale={scale}", "duration_s=900")  # longer than the start on any machine
         file.write_text(script(loading.load(name, Overrides(settings=settings))))
         argv = f"{sys.executable} tests/emulation/stock.py {file} --seconds {STOCK_S}"
         shown[name] = vm.command(f"{READY}\nPYTHONPATH=. {argv}", within_s=STOCK_WITHIN_S)
