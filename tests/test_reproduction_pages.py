@@ -63,7 +63,7 @@ def test_the_page_judges_every_claim(name):
         row = f"| {claim.name} | {strength} | {claim.text} | {verdict} | {verdict} |"
         assert row in page
     assert "seeds 1 to 10, stacks paper, linux, 8 runs, which took 12 minutes on\n2" in page
-    assert page.count("with the stack of the papers' kernel") == 2
+    assert page.count("## Measured with the stack of the papers' kernel") == 1
     assert is_of_more(page, 3, both)
     assert is_of_more(page, 10, {"paper": found})
     assert not is_of_more(page, 10, both)
@@ -139,6 +139,14 @@ def test_a_page_opens_with_what_was_claimed_and_what_holds(name):
     title, opening, _ = page.split("\n\n", 2)
     assert title == f"# {paper.title}"
     assert opening.startswith(OPENINGS[name].claimed)
-    assert "With the Multipath TCP of today's Linux" in opening
+    judged = [each for each in paper.claims if each.judged]
+    assert f"Of the paper's {len(judged)} main claims" in opening
+    assert opening.count("hold with the Multipath TCP of") == len(STACKS)
+    listed = page.split(f"]({name}.svg)\n\n")[1].split("\n\n## ")[0]
+    for claim in judged:
+        (item,) = (line for line in listed.splitlines() if f"{claim.text} ({claim.name})" in line)
+        agrees = all(claim.verdict(each) == "agrees" for each in found.values())
+        assert item.startswith("- These hold with every stack") == agrees
+        assert ("Cause: " in item) != agrees
     assert f"]({name}.svg)" in page
     assert len(ElementTree.fromstring(figure(paper, found)).findall("{*}g")) == 2

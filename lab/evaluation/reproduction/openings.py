@@ -3,7 +3,8 @@ its main result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lab.evaluation.bar_chart import Bars
@@ -119,35 +120,50 @@ OPENINGS: Mapping[str, Opening] = {
 
 
 def paragraph(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
-    """Return what was claimed, which judged claims hold with each stack, and why others do not.
+    """Return what was claimed, how many of the judged claims hold with each stack, and what decides
+    the others.
 
     `titles` names each stack in words.
     """
-    judged = [each for each in paper.claims if each.judged]
-    parts = [OPENINGS[paper.name].claimed]
-    for stack, numbers in found.items():
-        held = [each.name for each in judged if each.verdict(numbers) == "agrees"]
-        which = f" ({'; '.join(held)})" if held else ""
-        parts.append(
-            f"With the Multipath TCP of {titles[stack]} {len(held)} of {len(judged)} judged claims "
-            f"hold{which}."
-        )
-    parts += _exceptions(judged, found, titles)
+    judged = _judged(paper)
+    held = [
+        f"{sum(each.verdict(numbers) == 'agrees' for each in judged)} hold with the Multipath TCP "
+        f"of {titles[stack]}"
+        for stack, numbers in found.items()
+    ]
+    parts = [
+        OPENINGS[paper.name].claimed,
+        f"Of the paper's {len(judged)} main claims {' and '.join(held)}.",
+    ]
+    causes = Counter(cause(each, found, titles).split(":")[0] for each in judged)
+    del causes[""]  # they hold with every stack
+    if causes:
+        listed = ", ".join(f"{because} ({count})" for because, count in causes.most_common())
+        parts.append(f"Where a claim does not hold with a stack, the cause is: {listed}.")
     return " ".join(parts)
 
 
-def _exceptions(
-    judged: Sequence[Claim], found: Mapping[str, Found], titles: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield one sentence for the claims that do not hold with every stack, with cause and reason.
-    Claims with the same cause and reason share a sentence."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for each in judged:
-        if because := cause(each, found, titles):
-            names.setdefault((because, each.why.rstrip(".")), []).append(each.name)
-    for (because, why), them in names.items():
-        subject = f"Claim {them[0]} does" if len(them) == 1 else f"Claims {'; '.join(them)} do"
-        yield f"{subject} not hold everywhere. Cause: {because}. {f'{why}.' if why else ''}".strip()
+def reasons(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
+    """Return a Markdown list of the judged claims: those that hold with every stack, then the
+    others with cause and reason. Claims with the same cause and reason share an item."""
+    texts: dict[tuple[str, str], list[str]] = {("", ""): []}
+    for each in _judged(paper):
+        because = cause(each, found, titles)
+        key = (because, each.why.rstrip(".") if because else "")
+        texts.setdefault(key, []).append(f"{each.text} ({each.name})")
+    held = texts.pop(("", ""))
+    items = [f"- These hold with every stack: {'; '.join(held)}."] if held else []
+    for (because, why), them in texts.items():
+        reason = f" {why}." if why else ""
+        subject = "does" if len(them) == 1 else "do"
+        items.append(
+            f"- {'; '.join(them)}: {subject} not hold with every stack. Cause: {because}.{reason}"
+        )
+    return "\n".join(items)
+
+
+def _judged(paper: Paper) -> list[Claim]:
+    return [each for each in paper.claims if each.judged]
 
 
 def charts(name: str, found: Mapping[str, Found], titles: Mapping[str, str]) -> list[Bars]:

@@ -14,7 +14,7 @@ import lab
 from lab.evaluation.bar_chart import svg
 from lab.evaluation.reproduction.base import Claim, Paper, joined
 from lab.evaluation.reproduction.causes import cause
-from lab.evaluation.reproduction.openings import OPENINGS, charts, paragraph
+from lab.evaluation.reproduction.openings import OPENINGS, charts, paragraph, reasons
 from lab.evaluation.reproduction.relations import Found
 from lab.evaluation.reproduction.sweep_table import SWEEPS
 from lab.results.tables import markdown_table
@@ -38,8 +38,8 @@ relations hold and disagrees if one fails; otherwise it is not significant.
 The runs of a seed have the same network and users, so intervals compare seed by seed.
 
 Strength: S, the paper states the claim plainly and confirms it; M, once; W, weakly. The judged
-claims decide whether the reproduction succeeds. A claim that does not agree with both stacks has a
-cause: the deciding experiments are in the last column{elsewhere}.
+claims, called the main claims above, decide whether the reproduction succeeds. A claim that does
+not agree with both stacks has a cause: the deciding experiments are in the last column{elsewhere}.
 """
 MADE_WITH = re.compile(r"seeds 1 to (\d+),(?:\s+stacks ([a-z, ]+),)?", re.ASCII)
 QUICK = " --quick"  # in the options of a page with the quick cases only
@@ -83,8 +83,7 @@ def _opening(paper: Paper, found: Mapping[str, Found]) -> Iterator[str]:
         yield paragraph(paper, found, STACK_TITLES)
         title = " and ".join(STACK_TITLES[stack] for stack in found)
         yield f"![{paper.title}: the main result with {title}]({paper.name}.svg)"
-    if paper.claims:
-        yield _counts(paper, found)
+        yield reasons(paper, found, STACK_TITLES)
 
 
 def figure(paper: Paper, found: Mapping[str, Found]) -> str:
@@ -101,16 +100,6 @@ def is_of_more(text: str, seeds: int, stacks: Mapping[str, object], quick: bool 
     before = set((made[2] or "").split(", ")) - {""}
     whole = quick and QUICK not in text and before == set(stacks)
     return int(made[1]) > seeds or not before <= set(stacks) or whole
-
-
-def _counts(paper: Paper, found: Mapping[str, Found]) -> str:
-    judged = [each for each in paper.claims if each.judged]
-    counts = (
-        f"{sum(claim.verdict(each) == 'agrees' for claim in judged)} with the stack of "
-        f"{STACK_TITLES[stack]}"
-        for stack, each in found.items()
-    )
-    return f"Of {len(judged)} judged claims agree: {', '.join(counts)}."
 
 
 def _claims_table(paper: Paper, found: Mapping[str, Found]) -> str:
