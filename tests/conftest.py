@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine
 from hypothesis import settings
+from vm_panics import VM_PANICKED, panicked_consoles
 
 from lab.engines.sim import compiler
 from lab.run.outcome import Outcome
@@ -23,6 +24,16 @@ from lab.scenario.overrides import Overrides
 # No test is about time; and what is judged elsewhere is judged by the same examples each time, new ones are sought here.
 settings.register_profile("lab", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("lab")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Name the kernel panics of virtual machines, and end with `VM_PANICKED`, if tests failed."""
+    if exitstatus != pytest.ExitCode.TESTS_FAILED or hasattr(session.config, "workerinput"):
+        return
+    panicked = panicked_consoles(session.config._tmp_path_factory.getbasetemp())
+    if panicked:
+        print("\nthe kernel of a virtual machine panicked: " + ", ".join(map(str, panicked)))
+        session.exitstatus = VM_PANICKED
 
 
 @pytest.fixture(scope="session", autouse=True)
