@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.results.flips import is_accepted
+
 NAMES = ("link", "user", "ap", "from", "to", "subflow", "connection", "switch")
 Event = dict[str, Any]  # a line of events.jsonl
 
@@ -32,6 +34,6 @@ def drawn_facts(event: Event) -> dict[str, Any]:
         return {key: event.get(key) for key in ("connection", "subflow", "user", "path")}
     if event.get("kind") == "completion":
         return {"user": event.get("user")}
-    if event.get("kind") == "flip" and event.get("ok"):
+    if is_accepted(event):
         return {key: event.get(key) for key in ("target", "value")}
     return {}

@@ -17,7 +17,7 @@ from dashboard.reasons.scene import Scene, listed
 from dashboard.reasons.why import why
 from lab.results import effects
 from lab.results.effects import Effect
-from lab.results.flips import flip_text, flip_words
+from lab.results.flips import flip_text, flip_words, is_accepted
 from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.reading import readable_events, readable_samples
@@ -149,7 +149,7 @@ def made(events: Sequence[Event]) -> list[Change]:
     return [
         Change(n, each["t"], each["target"], _flip(each), each.get("source") == "scenario")
         for n, each in enumerate(events, 1)
-        if each.get("kind") == "flip" and each.get("ok") and isinstance(each.get("target"), str)
+        if is_accepted(each) and isinstance(each.get("target"), str)
     ]
 
 

@@ -91,7 +91,8 @@ def _name(stretch: Stretch, made: Sequence[Change]) -> str:
 
 
 def _numbers(scene: Scene) -> list[tuple[tuple[str, str], Callable[[Frame], float | None]]]:
-    """Return the numbers of a row, each as ((label, unit), function of a frame)."""
+    """Return the numbers that each row shows: for each, its label and unit, and the function that
+    reads it from a frame."""
     wanted = [("all users", Watched("user", ALL, "mbps"))]
     wanted += [(user, Watched("user", user, "mbps")) for user in _named(scene)]
     aps = scene.network.ids("wifi", "lte")

@@ -146,7 +146,7 @@ def over_time(first: str, target: str, happened: list[Doc]) -> list[tuple[float,
     """Return the values of a flip target as pairs (t, name); the first one is that of the start."""
     found = [(0.0, first)]
     for event in happened:
-        if event.get("kind") == "flip" and event.get("ok") and event.get("target") == target:
+        if changes.is_accepted(event) and event.get("target") == target:
             name = changes.value_name(event.get("value"))
             if name != found[-1][1]:
                 found.append((event["t"], name))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine
 from hypothesis import settings
-from vm_panics import VM_PANICKED, panicked_consoles
+from vm_panics import note_panics
 
 from lab.engines.sim import compiler
 from lab.run.outcome import Outcome
@@ -27,13 +27,7 @@ settings.load_profile("lab")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Name the kernel panics of virtual machines, and end with `VM_PANICKED`, if tests failed."""
-    if exitstatus != pytest.ExitCode.TESTS_FAILED or hasattr(session.config, "workerinput"):
-        return
-    panicked = panicked_consoles(session.config._tmp_path_factory.getbasetemp())
-    if panicked:
-        print("\nthe kernel of a virtual machine panicked: " + ", ".join(map(str, panicked)))
-        session.exitstatus = VM_PANICKED
+    note_panics(session, exitstatus)
 
 
 @pytest.fixture(scope="session", autouse=True)

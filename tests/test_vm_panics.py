@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from conftest import pytest_sessionfinish
-from vm_panics import VM_PANICKED, panicked_consoles
+from vm_panics import VM_PANICKED, note_panics, panicked_consoles
 
 
 @pytest.fixture
@@ -17,9 +16,11 @@ def consoles(tmp_path):
     return tmp_path
 
 
-def session(folder):
+def session(folder, marks=("emulation",)):
     factory = SimpleNamespace(getbasetemp=lambda: folder)
-    return SimpleNamespace(config=SimpleNamespace(_tmp_path_factory=factory), exitstatus=1)
+    item = SimpleNamespace(get_closest_marker=lambda name: name in marks)
+    config = SimpleNamespace(_tmp_path_factory=factory)
+    return SimpleNamespace(config=config, items=[item], exitstatus=1)
 
 
 def test_only_panics_are_found(consoles):
@@ -28,13 +29,20 @@ def test_only_panics_are_found(consoles):
 
 def test_a_failed_session_with_a_panic_has_a_status_of_its_own(consoles, capsys):
     failed = session(consoles)
-    pytest_sessionfinish(failed, 1)
+    note_panics(failed, 1)
     assert failed.exitstatus == VM_PANICKED
     assert "b/vm/console.txt" in capsys.readouterr().out
 
 
 def test_without_a_panic_or_a_failure_the_status_stays(consoles):
     passed, other = session(consoles), session(consoles / "a")
-    pytest_sessionfinish(passed, 0)
-    pytest_sessionfinish(other, 1)
+    note_panics(passed, 0)
+    note_panics(other, 1)
     assert (passed.exitstatus, other.exitstatus) == (1, 1)
+
+
+def test_consoles_that_tests_without_machines_write_do_not_count(consoles, capsys):
+    unit = session(consoles, marks=())
+    note_panics(unit, 1)
+    assert unit.exitstatus == 1
+    assert not capsys.readouterr().out

@@ -37,7 +37,7 @@ class FatTree(Network):
         return WIRING.of(host)[0].address
 
     def topology(self) -> dict[str, Any]:
-        """As the lab describes it, with the names that ports have here."""
+        """Return the contents of topology.json, with the port names of these bridges."""
         described = describe(TREE, WIRING)
         for trunk in described["trunks"]:
             trunk |= {

@@ -11,6 +11,7 @@ from typing import Any
 import networkx as nx
 
 from dashboard.network.layout import graph_of
+from lab.results.flips import is_accepted
 from lab.topologies.topology import Topology
 
 Event = Mapping[str, Any]  # a line of events.jsonl
@@ -38,7 +39,7 @@ class Paths:
         for event in events:
             if event.get("kind") == "subflow":
                 self._note(event)
-            elif event.get("kind") == "flip" and event.get("ok"):
+            elif is_accepted(event):
                 self._flip(str(event.get("target", "")), event.get("value"))
 
     def _note(self, event: Event) -> None:

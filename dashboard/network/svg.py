@@ -17,7 +17,7 @@ from dashboard.network.lanes import normal, polylines
 from dashboard.network.layout import Place
 from dashboard.palette import COLOURS, DASHES
 
-FULL = 0.9  # load from which on a link is full
+FULL = 0.9  # of its rate: from here on, a link is full and limits those that share it
 NAME_AT = 0.4  # where the name of a link is, as a part of its length from its first end
 NAME_ABOVE, FIGURES_BELOW = 4.0, 13.0  # pixels
 THIN = 3.0  # width of a link without load

@@ -7,8 +7,9 @@ from typing import Any
 
 from dashboard.palette import natural
 from dashboard.reasons import held
-from dashboard.reasons.scene import Event, Scene, inside, listed
+from dashboard.reasons.scene import Event, Scene, inside, listed, subflow_number
 from lab.results.effects import WINDOW_S, number_text, value
+from lab.results.flips import is_accepted
 from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.metrics import EPSILON_S
@@ -26,11 +27,7 @@ def first_order_s(events: Sequence[Event], target: str, at_s: float) -> float | 
     if the change is another one, or if no order came soon and before the next change."""
     if target.partition(".")[0] != "strategy":
         return None
-    flips = [
-        each["t"]
-        for each in events
-        if each.get("kind") == "flip" and each.get("ok") and each["t"] > at_s + EPSILON_S
-    ]
+    flips = [each["t"] for each in events if is_accepted(each) and each["t"] > at_s + EPSILON_S]
     soon = Span(at_s, min([at_s + WINDOW_S, *flips]))
     found = next((each["t"] for each in events if _is_action(each, soon)), None)
     return found if found is not None and found > at_s + EPSILON_S else None
@@ -141,7 +138,7 @@ def _strategy(scene: Scene, t: float) -> tuple[str, Any]:
     first = scene.scenario.strategy
     name, interval_s = first.name, first.params.get("interval_s")
     for event in scene.events:
-        if event.get("kind") == "flip" and event.get("ok") and event["t"] <= t + EPSILON_S:
+        if is_accepted(event) and event["t"] <= t + EPSILON_S:
             if event.get("target") == "strategy":
                 name = event["value"]["name"]
                 interval_s = (event["value"].get("params") or {}).get("interval_s")
@@ -200,7 +197,7 @@ def _windows(
     for name in sorted(scene.routes(after.end_s), key=natural):
         if user != ALL and scene.user_of(name) != user:
             continue
-        window, rtt = _field(name, "cwnd"), _field(name, "rtt_ms")
+        window, rtt = subflow_number(name, "cwnd"), subflow_number(name, "rtt_ms")
         was, now = start.mean(scene.frames, window), after.mean(scene.frames, window)
         trip_ms = after.mean(scene.frames, rtt)
         if was and now and trip_ms and now > GREATER * was:
@@ -218,7 +215,3 @@ def _windows(
 
 def _number(ap: str) -> Callable[[Frame], float | None]:
     return lambda frame: frame.ap[ap].meter_mbps if ap in frame.ap else None
-
-
-def _field(subflow: str, field: str) -> Callable[[Frame], float | None]:
-    return lambda frame: getattr(frame.sf.get(subflow), field, None)

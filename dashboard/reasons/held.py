@@ -89,7 +89,9 @@ def released(scene: Scene, target: str, after: Span) -> list[str]:
     found, users = [], touched(scene, target, after.end_s)
     for frame in inside(scene, Span(after.start_s, min(after.end_s, after.start_s + SOON_S))):
         for user in users.intersection(scene.network.multipath):
-            carried = sum(each.mbps for name, each in frame.sf.items() if _is_of(name, user))
+            carried = sum(
+                each.mbps for name, each in frame.sf.items() if scene.user_of(name) == user
+            )
             read = frame.user[user].mbps if user in frame.user else None
             if read is not None and read > GREATER * carried > 0:
                 found.append((read - carried, frame.t, user, read, carried))
@@ -100,10 +102,6 @@ def released(scene: Scene, target: str, after: Span) -> list[str]:
         f"At {t:.1f} s {user} read {number_text(read)} Mb/s while its subflows carried "
         f"{number_text(carried)}: data that had waited for earlier data became readable."
     ]
-
-
-def _is_of(subflow: str, user: str) -> bool:
-    return subflow.rpartition("-")[0] == user
 
 
 def _held(user: str) -> Callable[[Frame], float | None]:

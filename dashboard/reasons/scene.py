@@ -12,6 +12,7 @@ from typing import Any
 from controller.units import scenario_mbps
 from dashboard.network.paths import NodePath, Paths, owner
 from lab.results.effects import USUAL_S, variation
+from lab.results.flips import is_accepted
 from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.metrics import EPSILON_S
@@ -63,9 +64,7 @@ class Scene:
     def quiet(self, at_s: float) -> Span:
         """Return the time before `at_s` in which nothing was changed, at most `USUAL_S` long."""
         times = [
-            each["t"]
-            for each in self.events
-            if each.get("kind") == "flip" and each.get("ok") and each["t"] < at_s - EPSILON_S
+            each["t"] for each in self.events if is_accepted(each) and each["t"] < at_s - EPSILON_S
         ]
         return Span(max([0.0, at_s - USUAL_S, *times]), at_s)
 
@@ -103,8 +102,8 @@ class Scene:
     def value(self, target: str, first: Any, t: float) -> Any:
         """Return the value of a flip target just before time `t`; `first` is that of the start."""
         for event in self.events:
-            is_flip = event.get("kind") == "flip" and event.get("ok")
-            if is_flip and event.get("target") == target and event["t"] < t - EPSILON_S:
+            is_earlier = is_accepted(event) and event["t"] < t - EPSILON_S
+            if is_earlier and event.get("target") == target:
                 first = event.get("value")
         return first
 
@@ -114,7 +113,7 @@ class Scene:
         return float(self.value(f"link.{link.id}.rate_mbps", first, t))
 
     def link_mbps(self, link: str, span: Span) -> float:
-        """Return the mean rate that a link carried in its busier direction."""
+        """Return the mean rate of a link in its busier direction, in Mb/s of frames."""
 
         def number(frame: Frame) -> float | None:
             return frame.link[link].mbps if link in frame.link else None
@@ -122,7 +121,7 @@ class Scene:
         return span.mean(self.frames, number) or 0.0
 
     def user_mbps(self, user: str, span: Span) -> float:
-        """Return the mean rate that a user received."""
+        """Return the mean rate at which a user received payload, in Mb/s; 0 without samples."""
 
         def number(frame: Frame) -> float | None:
             return frame.user[user].mbps if user in frame.user else None
@@ -130,7 +129,7 @@ class Scene:
         return span.mean(self.frames, number) or 0.0
 
     def subflow_mbps(self, subflow: str, span: Span) -> float:
-        """Return the mean rate that a subflow carried."""
+        """Return the mean rate of a subflow in Mb/s of payload. Samples without it count as 0."""
         return (
             span.mean(
                 self.frames,
@@ -147,6 +146,11 @@ class Scene:
         return owner(subflow, {})[0]
 
 
+def subflow_number(subflow: str, field: str) -> Callable[[Frame], float | None]:
+    """Return a function that reads a number of a subflow, such as `rtt_ms`, from a frame."""
+    return lambda frame: getattr(frame.sf.get(subflow), field, None)
+
+
 def inside(scene: Scene, span: Span) -> list[Frame]:
     """Return the samples of a span."""
     return [frame for frame in scene.frames if span.start_s < frame.t <= span.end_s + EPSILON_S]
@@ -160,5 +164,5 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 
 def percent(part: float) -> str:
-    """Format a fraction as whole percents."""
+    """Format a share between 0 and 1 as a whole percentage, such as `43 %`."""
     return f"{100 * part:.0f} %"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 from dashboard.palette import natural
 from dashboard.reasons import split
 from dashboard.reasons.links import Shared, shared
-from dashboard.reasons.scene import Scene, listed, percent
+from dashboard.reasons.scene import Scene, listed, percent, subflow_number
 from lab import extensions
 from lab.results.effects import number_text
 from lab.results.stretches import Span
-from lab.run.frame import Frame
 
 LONGER = 1.2  # ratio of two round trips that differ
 COUPLED, UNCOUPLED = "coupled", "uncoupled"
@@ -63,7 +61,9 @@ def slower(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
     rates = [scene.rate_mbps(link, span.end_s) for span in (before, after)]
     found = []
     for name, path in scene.routes(after.end_s).items():
-        trips = [span.mean(scene.frames, _rtt(name)) for span in (before, after)]
+        trips = [
+            span.mean(scene.frames, subflow_number(name, "rtt_ms")) for span in (before, after)
+        ]
         if link not in scene.crossed(path) or not all(trips):
             continue
         was, now = (float(each or 0) for each in trips)
@@ -77,10 +77,6 @@ def slower(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
         f"at {link.id} leave at {number_text(rates[1])} instead of {number_text(rates[0])} Mb/s. "
         f"Windows grow by round trips, so they now grow {'more slowly' if now > was else 'faster'}."
     ]
-
-
-def _rtt(subflow: str) -> Callable[[Frame], float | None]:
-    return lambda frame: getattr(frame.sf.get(subflow), "rtt_ms", None)
 
 
 def _kind(name: str) -> str:

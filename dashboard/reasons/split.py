@@ -74,8 +74,8 @@ def varied(
     at_s: float,
     seconds: float,
 ) -> tuple[Span, float, float] | None:
-    """Return the lowest and the highest share of a user in windows before `at_s`, and the last of
-    the windows; None if the time before is too short."""
+    """Return how much a user's share varied in windows before `at_s`: the last of these windows,
+    the lowest and the highest share; None if the time before is too short."""
     return scene.varied(at_s, seconds, lambda part, span: parts(part, users, subflows, span)[user])
 
 

@@ -93,7 +93,7 @@ export class Charts {
     for (const each of figures) {
       const card = this.cards.get(each.name) ?? this.card(each);
       card.traces = each.figure.data;
-      card.held = this.paused ? card.traces.map(copyOf) : null;
+      this.hold(card);
       card.layout = each.figure.layout;
       card.dirty = true;
     }
@@ -156,6 +156,10 @@ export class Charts {
     this.visibility.observe(node);
     this.sizes.observe(plot);
     return card;
+  }
+
+  hold(card) {
+    card.held = this.paused ? card.traces.map(copyOf) : null;
   }
 
   append(frame) {
@@ -294,11 +298,10 @@ export class Charts {
     return this.redrawn.filter((at) => performance.now() - at < 5000).length / 5;
   }
 
-  // Paused charts keep the lines of this moment, also where they are drawn later.
+  // Paused charts keep the lines of this moment, even when they are drawn again.
   pause(paused) {
     this.paused = paused;
-    for (const card of this.cards.values())
-      card.held = paused ? card.traces.map(copyOf) : null;
+    for (const card of this.cards.values()) this.hold(card);
     this.refresh();
   }
 

@@ -129,7 +129,10 @@ def variation(
 
 
 def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bool:
-    """Return whether the mean after a change is outside of the `usual` means before it."""
+    """Return whether the mean after a change lies outside the range of such means before it.
+
+    `usual_means` is the result of `usual`. Without it, the effect counts as clear.
+    """
     if usual_means is None or found.after is None:
         return True
     _, lowest, highest = usual_means

@@ -6,14 +6,18 @@ comparisons and statistics name its flips and never pool the two.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from lab.scenario.checking import UNITS
+
 FLIPS = "flips"  # the key of result.json
-UNITS = {"mbps": "Mb/s", "ms": "ms", "s": "s", "mb": "MB", "kb": "kB"}
-UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")
 NAMED = 3  # flips that a label names one by one
+
+
+def is_accepted(event: Mapping[str, Any]) -> bool:
+    """Return whether an event of a run is a flip that the run accepted."""
+    return bool(event.get("kind") == "flip" and event.get("ok"))
 
 
 def value_text(value: Any) -> str:
@@ -48,14 +52,14 @@ def flip_text(flip: Mapping[str, Any]) -> str:
 
 
 def flip_words(flip: Mapping[str, Any]) -> str:
-    """Return a flip in plain words, such as `link up1 was cut` or `ue3 at wifi1, alone: 6 Mb/s
-    instead of 19.1`. A target that has no words of its own is named as `flip_text` names it."""
+    """Return a flip in plain words, such as `link up1 was cut` or `rate of link up1: 6 Mb/s
+    instead of 10`. A target that has no words of its own is named as `flip_text` names it."""
     target, new = str(flip.get("target")), flip.get("value")
     match target.split("."):
         case ["strategy"]:
             return f"strategy {_instead(flip)}"
         case ["strategy", name]:
-            return f"setting {name} of the strategy: {_instead(flip)}"
+            return f"setting {name} of the strategy: {_instead(flip, name)}"
         case ["cc"]:
             return f"congestion control {_instead(flip)}"
         case ["link", link, "up"]:
@@ -70,13 +74,15 @@ def flip_words(flip: Mapping[str, Any]) -> str:
 
 
 def _what(field: str) -> str:
-    return UNIT.sub("", field).replace("_", " ")
+    """Return the name of a field in words, without its unit: `rate_mbps` is `rate`."""
+    name, _, suffix = field.rpartition("_")
+    return (name if suffix in UNITS else field).replace("_", " ")
 
 
 def _instead(flip: Mapping[str, Any], field: str = "") -> str:
     """Return the new value of a flip with its unit, and the old one if it is known."""
-    found = UNIT.search(field)
-    unit = f" {UNITS[found.group(1)]}" if found and flip.get("value") is not None else ""
+    known = UNITS.get(field.rpartition("_")[2], "") if flip.get("value") is not None else ""
+    unit = f" {known}" if known else ""
     old = f" instead of {value_name(flip['old'])}" if "old" in flip else ""
     return f"{value_name(flip.get('value'))}{unit}{old}"
 
@@ -110,5 +116,5 @@ def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         | {key: each[key] for key in ("old",) if key in each}
         | {"value": each.get("value")}
         for each in events
-        if each.get("kind") == "flip" and each.get("ok") and each.get("source") == "inbox"
+        if is_accepted(each) and each.get("source") == "inbox"
     ]

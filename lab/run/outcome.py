@@ -23,7 +23,7 @@ Result = Mapping[str, Any]  # the content of result.json
 
 
 def is_whole(result: Result) -> bool:
-    """Return whether a run with this result.json is complete and did not overload the machine."""
+    """Return whether a run is complete and did not overload the machine, by its result.json."""
     return bool(result["status"] == "complete" and not result["overloaded"])
 
 

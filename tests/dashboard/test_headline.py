@@ -71,6 +71,8 @@ def test_a_run_without_changes_has_no_headline_and_many_changes_are_counted():
         ("link.up1.up", False, True, "link up1 was repaired"),
         ("link.a.rate_mbps", 20, 10, "rate of link a: 10 Mb/s instead of 20"),
         ("strategy.cth", 0.85, 0.3, "setting cth of the strategy: 0.3 instead of 0.85"),
+        ("strategy.interval_s", 2, 4, "setting interval_s of the strategy: 4 s instead of 2"),
+        ("link.a.queue_packets", 100, 20, "queue of link a: 20 packets instead of 100"),
         ("user.mp.demand_mbps", None, 2, "mp asks for 2 Mb/s instead of unlimited"),
         ("other", 1, 2, "other: 1 -> 2"),
     ],

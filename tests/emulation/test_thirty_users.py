@@ -40,7 +40,7 @@ def measured(vm: VmShell) -> Callable[..., tuple[Queued, dict[str, Any]]]:
 
 
 def single_mbps(run: Run) -> float:
-    """Return the mean rate of the users that have one path in every case."""
+    """Return the mean rate in Mb/s of the users that have only one path in all three runs."""
     frames = [frame for frame in run.samples() if frame["t"] > SETTLED_S]
     return mean(mean(frame["user"][user]["mbps"] for user in SINGLE) for frame in frames)
 
