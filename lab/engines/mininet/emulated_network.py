@@ -8,6 +8,7 @@ even after a crash. The rates and delays of links are measured before traffic us
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Container, Iterable
 from contextlib import ExitStack
 from functools import partial
@@ -72,11 +73,16 @@ class EmulatedNetwork:
             raise LabError(f"clean up: {'; '.join(problems)}. Type: ./run_lab.sh clean --force")
 
     def build(self) -> None:
-        """Build the network, start POX and the programs in the hosts, and measure the links."""
+        """Build the network, start POX and the programs in the hosts, and measure the links.
+
+        manifest.json gets the duration until POX had connected to all switches.
+        """
+        began_s = time.monotonic()
         self._start_pox()
         self._build_network()
         self._start_servers()
         self._connect_switches()
+        self.recorder.describe(network_up_s=round(time.monotonic() - began_s, 2))
         self._measure_links()
 
     def pids(self) -> dict[str, int]:

@@ -41,6 +41,11 @@ page_hour_heap_growth, page_hour_nodes_growth, page_hour_listeners_growth
     10th to its 60th minute, as shares
 vm_first_sample_s
     from the command `run --engine mininet --vm` to the first sample
+fat_tree_4_up_s, mn_same_size_up_s
+    from the start of building a fat tree with k = 4 (20 switches, 16 hosts) in the VM until POX has
+    connected to all switches and has installed their tables: built by the lab, and by `mn`
+testbed_up_s, stock_testbed_up_s
+    the same of testbed_wifi_lte: built by the lab, and by stock Mininet-WiFi
 emulated_mbps_per_processor
     data that a run of testbed_wifi_lte in the VM carries, per processor that is fully busy
 boots_without_panic, boots_with_panic
@@ -54,7 +59,16 @@ from dataclasses import dataclass
 from statistics import median
 
 from lab.errors import RequestError, unknown
-from lab.evaluation.bench import boots, class_browsers, classes, page, runs, strategies, viewers
+from lab.evaluation.bench import (
+    boots,
+    builders,
+    class_browsers,
+    classes,
+    page,
+    runs,
+    strategies,
+    viewers,
+)
 
 
 @dataclass(frozen=True)
@@ -152,6 +166,10 @@ MEASURES = (
         on_request=True,
     ),
     Measure(("vm_first_sample_s",), runs.vm_first_sample_s, 3, emulation=True),
+    Measure(("fat_tree_4_up_s",), lambda: builders.own_up_s(builders.TREE), 3, emulation=True),
+    Measure(("mn_same_size_up_s",), builders.mn_up_s, 3, emulation=True),
+    Measure(("testbed_up_s",), lambda: builders.own_up_s(runs.DEMO), 3, emulation=True),
+    Measure(("stock_testbed_up_s",), builders.stock_up_s, 3, emulation=True),
     Measure(("emulated_mbps_per_processor",), runs.emulated_mbps_per_processor, 3, emulation=True),
     Measure(
         ("boots_without_panic", "boots_with_panic"), boots.boots_without_panic, 1, emulation=True

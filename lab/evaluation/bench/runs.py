@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lab.engines import registry
@@ -99,15 +101,29 @@ def whole_run_s(*arguments: str) -> tuple[float]:
         return (time.perf_counter() - began,)
 
 
+@contextmanager
+def shared_folder() -> Iterator[Path]:
+    """Yield the path of a folder that the VM can share, and remove the folder afterwards.
+
+    The folder does not exist yet. The VM cannot see /tmp of this machine.
+    """
+    RUNS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
+        yield Path(made, "run")
+
+
+def run_in_vm(name: str, folder: Path, duration_s: int) -> None:
+    """Run a scenario in the emulation, in the virtual machine. Raise `LabError` if it fails."""
+    options = ("--engine", "mininet", "--vm", "--wait", "--duration", str(duration_s))
+    if _lab(folder, name, *options).wait(LIMIT_S):
+        raise LabError(f"bench: the run of {name} in the VM failed. See {folder}")
+
+
 def emulated_mbps_per_processor() -> tuple[float]:
     """Return how many Mb/s the emulation carries on the wire per fully busy processor, in the
     virtual machine and the scenario of the demo."""
-    RUNS.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
-        folder = Path(made, "run")
-        status = _lab(folder, DEMO, "--engine", "mininet", "--vm", "--wait", "--duration", "20")
-        if status.wait(LIMIT_S):
-            raise LabError(f"bench emulated_mbps_per_processor: the run failed. See {folder}")
+    with shared_folder() as folder:
+        run_in_vm(DEMO, folder, duration_s=20)
         result = read_document(folder, "result.json")
     busy = int(guest.CPUS) * (1 - result["overload"]["idle_share_mean"])
     return (result["throughput_mbps"] * result["rate_scale"] / busy,)
@@ -116,7 +132,6 @@ def emulated_mbps_per_processor() -> tuple[float]:
 def vm_first_sample_s() -> tuple[float]:
     """Return the time in s from the command `run` to the first sample of an emulation in the
     virtual machine."""
-    RUNS.mkdir(parents=True, exist_ok=True)  # the VM cannot see /tmp of this machine
-    with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
+    with shared_folder() as folder:
         arguments = (DEMO, "--engine", "mininet", "--vm", "--wait", "--duration", "3")
-        return (_until_first_sample_s(Path(made, "run"), *arguments),)
+        return (_until_first_sample_s(folder, *arguments),)
