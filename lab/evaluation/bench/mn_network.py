@@ -28,17 +28,18 @@ class Network(Topo):  # type: ignore[misc]
             self.addSwitch(name, dpid=f"{switch['dpid']:x}")
         for each in network["trunks"]:
             ports = {"intfName1": each["a_port"], "intfName2": each["b_port"]}
-            self.addLink(each["a"], each["b"], **ports, **_shape(each))
+            shape = _shape(each["rate_mbps"], each["delay_ms"])
+            self.addLink(each["a"], each["b"], **ports, **shape)
         for name, ((first, *_)) in network["hosts"].items():
             self.addHost(name, ip=f"{first['address']}/8")
             ports = {"intfName1": first["name"], "intfName2": first["port"]}
-            self.addLink(name, first["switch"], addr1=first["mac"], **ports, **_shape(first))
+            shape = _shape(first["rate_mbps"], first["delay_ms"])
+            self.addLink(name, first["switch"], addr1=first["mac"], **ports, **shape)
 
 
-def _shape(link: dict[str, Any]) -> dict[str, Any]:
+def _shape(rate_mbps: float, delay_ms: float) -> dict[str, float | str]:
     """Return the options of a link, which `mn` uses with `--link tc`."""
-    delay = f"{link['delay_ms']:g}ms"
-    return {"bw": link["rate_mbps"], "delay": delay, "max_queue_size": QUEUE_PACKETS}
+    return {"bw": rate_mbps, "delay": f"{delay_ms:g}ms", "max_queue_size": QUEUE_PACKETS}
 
 
 def wait_for_pox(_net: Any) -> None:
