@@ -30,7 +30,7 @@ class Network(Topo):  # type: ignore[misc]
             ports = {"intfName1": each["a_port"], "intfName2": each["b_port"]}
             shape = _shape(each["rate_mbps"], each["delay_ms"])
             self.addLink(each["a"], each["b"], **ports, **shape)
-        for name, ((first, *_)) in network["hosts"].items():
+        for name, (first, *_) in network["hosts"].items():
             self.addHost(name, ip=f"{first['address']}/8")
             ports = {"intfName1": first["name"], "intfName2": first["port"]}
             shape = _shape(first["rate_mbps"], first["delay_ms"])
