@@ -18,9 +18,10 @@ from lab.results.documents import FinishedRun
 PAIR = ("fake", "slow")  # they stand for the emulation and the simulator
 
 
-def run(mbps: float, tmp_path, **more) -> FinishedRun:
+def run(mbps: float, tmp_path, seed: int = 1, **more) -> FinishedRun:
     return FinishedRun(
         {
+            "seed": seed,
             "throughput_mbps": mbps,
             "aps": {},
             "tiers": {"1": mbps, "2": None},
@@ -36,7 +37,7 @@ def run(mbps: float, tmp_path, **more) -> FinishedRun:
 
 def compared(scenario, strategy, emulated, simulated, tmp_path, left_out=()):
     accounts = [
-        Account(tuple(run(each, tmp_path) for each in side), (), 3)
+        Account(tuple(run(each, tmp_path, seed) for seed, each in enumerate(side, 1)), (), 3)
         for side in (emulated, simulated)
     ]
     accounts[0] = replace(accounts[0], left_out=tuple(left_out))
@@ -65,7 +66,13 @@ def cells(text: str, start: str) -> list[str]:
     ],
 )
 def test_the_class_of_a_difference(emulated, simulated, difference, result):
-    assert judged(emulated, simulated) == (difference, result)
+    assert judged(dict(enumerate(emulated)), dict(enumerate(simulated))) == (difference, result)
+
+
+def test_only_equal_seeds_are_compared_but_all_say_whether_a_row_is_steady():
+    assert judged({2: 10}, {1: 12, 2: 10.2, 3: 11}) == ("+2 %", "within 5 %")
+    assert judged({2: 10}, {1: 20, 2: 10.2, 3: 11}) == ("+2 %", "not steady")
+    assert judged({4: 10}, {1: 12, 2: 10, 3: 11}) == ("-", "not judged")
 
 
 def test_every_scenario_runs_with_none_and_with_its_own_strategy():
@@ -117,7 +124,7 @@ def test_the_share_of_steady_rows_within_ten_percent_is_stated(tmp_path):
     found = [
         compared("pooling", "none", [10], [10], tmp_path),
         compared("campus", "none", [10], [20], tmp_path),
-        compared("two_paths", "none", [10], [5, 15], tmp_path),
+        compared("two_paths", "none", [10, 10], [5, 15], tmp_path),
     ]
     text = page("", found, {})
     assert "4 within 5 %, 0 within 10 %, 1 beyond, 1 not steady, 0 not judged" in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import stdev
 
 from lab.results.statistics import mean
@@ -14,25 +14,27 @@ WITHIN_NEAR, WITHIN_FAR, BEYOND = "within 5 %", "within 10 %", "beyond"
 NOT_STEADY, NOT_JUDGED = "not steady", "not judged"
 
 
-def judged(emulated: Sequence[float], simulated: Sequence[float]) -> tuple[str, str]:
+def judged(emulated: Mapping[int, float], simulated: Mapping[int, float]) -> tuple[str, str]:
     """Return the difference between two means in percent, as text, and a class of its size.
 
-    The difference is that of the simulator from the emulation; it is "-" if it cannot be computed.
+    Both arguments hold values by seed. The means are those of the seeds that both engines have, and
+    the difference is that of the simulator from the emulation; it is "-" if it cannot be computed.
     A class is such as "within 5 %". It is "beyond" if the mean of the emulation is 0 and the mean
-    of the simulator is not. It is "not steady" if the values of the simulator vary too much.
+    of the simulator is not. It is "not steady" if all values of the simulator vary too much.
     """
-    if not emulated or not simulated:
+    seeds = emulated.keys() & simulated.keys()
+    if not seeds:
         return "-", NOT_JUDGED
-    reference, other = mean(emulated), mean(simulated)
+    reference, other = (mean([side[each] for each in seeds]) for side in (emulated, simulated))
     if max(abs(reference), abs(other)) < ZERO:
         return "-", WITHIN_NEAR
     difference = other / reference - 1 if reference else float("inf")
     change = f"{100 * difference:+.0f} %" if reference else "-"
-    if _varies(simulated):
+    if _varies(list(simulated.values())):
         return change, NOT_STEADY
     if abs(difference) <= FAR:
         return change, WITHIN_NEAR if abs(difference) <= NEAR else WITHIN_FAR
-    overlap = _overlap(emulated, simulated)
+    overlap = _overlap(emulated.values(), simulated.values())
     return change, f"{BEYOND}, ranges overlap" if overlap else BEYOND
 
 

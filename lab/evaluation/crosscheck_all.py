@@ -57,13 +57,15 @@ Written by `./run_lab.sh crosscheck all`. `mininet` is the real stack: kernel MP
 hostapd and hwsim; the controller runs in POX. `sim` is the embedded simulator. Both ran with the
 same settings, seeds, rate scale and packet scheduler (that of the kernel). Each scenario runs with
 `none` and with its own strategy; five scenarios have no strategy of their own. Rates are goodput in
-Mb/s of the scenario; values are means over the seeds, with the smallest and the largest value. The
+Mb/s of the scenario; values are means over the seeds, with the smallest and the largest value. A
+seed determines where users are, how they walk, which ports they use and when on-off flows pause, so
+only equal seeds are compared: the simulator's values are those of the emulation's seeds. The
 difference is that of the simulator from the emulation. Runs that failed, overloaded the machine or
-lacked a subflow are left out; the second table counts them. A row whose values vary over the
-simulator's seeds by 20 % or more (standard deviation over mean) is not steady, and not judged. If
-the ranges of both engines overlap, more runs are needed to tell the difference from chance. Reasons
-for rows beyond 10 % are in crosscheck_reasons.yaml. [crosscheck.md](crosscheck.md) has two
-scenarios in detail.
+lacked a subflow are left out; the second table counts them. A row whose values vary over all seeds
+of the simulator by 20 % or more (standard deviation over mean) is not steady, and not judged. If
+the ranges of all values of both engines overlap, more runs are needed to tell the difference from
+chance. Reasons for rows beyond 10 % are in crosscheck_reasons.yaml.
+[crosscheck.md](crosscheck.md) has two scenarios in detail.
 
 In the second table, "Multipath TCP" counts the valid runs of the emulation in which every
 connection of a multipath user was Multipath TCP with all its subflows, and none fell back to TCP.
@@ -230,19 +232,22 @@ def _rows(compared: Compared) -> Iterator[Row]:
     """Yield one row for each number that the valid runs of a case have, without known reasons."""
     if compared.emulated is None or compared.simulated is None:
         return
-    sides = [[run.result for run in each.valid] for each in (compared.emulated, compared.simulated)]
-    for title in dict.fromkeys(
-        title for side in sides for run in side for title, _ in numbers(run)
-    ):
+    sides = [
+        {run.result["seed"]: dict(numbers(run.result)) for run in each.valid}
+        for each in (compared.emulated, compared.simulated)
+    ]
+    for title in dict.fromkeys(title for side in sides for run in side.values() for title in run):
         emulated, simulated = (
-            [value for run in side if (value := dict(numbers(run)).get(title)) is not None]
+            {seed: value for seed, run in side.items() if (value := run.get(title)) is not None}
             for side in sides
         )
         if not emulated and not simulated:
             continue
         difference, result = judged(emulated, simulated)
+        same = [value for seed, value in simulated.items() if seed in emulated or not emulated]
         lacking = "" if emulated else "no valid run of the emulation"
-        row = (title, shown(emulated), shown(simulated), difference, result, lacking or "-")
+        values = (shown(list(emulated.values())), shown(same))
+        row = (title, *values, difference, result, lacking or "-")
         yield (compared.case.scenario, compared.case.strategy, *row)
 
 

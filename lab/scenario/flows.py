@@ -4,13 +4,14 @@ each flow starts, stops or changes its rate. The functions have no side effects.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from controller.units import bps_from_mbps
 from lab.scenario.schema import Traffic
 
 PAUSED_BPS = 0
+FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Flow:
 
     `rate_bps` is the rate at which the application writes; None: as fast as the connection allows.
     `volume_bytes` is the size of the file that the connection transfers; None: it has no end.
+    `port` is the user's TCP or UDP port, the same in all subflows: they have different addresses.
     """
 
     id: str
@@ -28,6 +30,7 @@ class Flow:
     rate_bps: int | None
     volume_bytes: int | None
     protocol: str = "tcp"  # or udp, which sends at its rate without feedback
+    port: int = FIRST_PORT
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,13 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
     """Return the time line of a run, ordered by time.
 
     `traffic` must hold rates and volumes as they are on the wire
-    (`lab.scenario.loading.scaled_traffic`). `seed` determines the lengths of the sending and silent
-    periods of on-off flows.
+    (`lab.scenario.loading.scaled_traffic`). `seed` determines the ports of the users, and with them
+    the paths that a hash of the ports chooses. It also determines the lengths of the sending and
+    silent periods of on-off flows.
     """
     acts: list[Act] = []
     count: dict[str, int] = {}
+    taken: dict[str, list[int]] = {}
     for each in traffic:
         for _ in range(each.parallel):
             number = count[each.user] = count.get(each.user, 0) + 1
@@ -65,14 +70,18 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
                 round(each.volume_mb * 1e6 / each.parallel) if each.volume_mb is not None else None
             )
             protocol = "udp" if each.kind == "udp" else "tcp"
+            name = f"{each.user}-{number}"
+            port = _port(seed, name, taken.setdefault(each.user, []))
+            taken[each.user].append(port)
             flow = Flow(
-                f"{each.user}-{number}",
+                name,
                 each.user,
                 each.direction,
                 each.cc or "reno",
                 rate,
                 volume,
                 protocol,
+                port,
             )
             acts.append(Act(each.start_s, "start", flow))
             if each.stop_s is not None:
@@ -80,6 +89,13 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
             if each.kind == "on_off":
                 acts += _on_off(each, flow, random.Random(f"{seed}/{flow.id}"), duration_s)  # noqa: S311 - no secret
     return sorted(acts, key=lambda act: (act.at_s, act.flow.id))
+
+
+def _port(seed: int, name: str, taken: Collection[int]) -> int:
+    """Return a random port for the flow `name`. It is not one of `taken`."""
+    first = random.Random(f"{seed}/{name}/port").randrange(PORTS)  # noqa: S311 - no secret
+    ports = (FIRST_PORT + (first + n) % PORTS for n in range(PORTS))
+    return next(port for port in ports if port not in taken)
 
 
 def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float) -> Iterator[Act]:

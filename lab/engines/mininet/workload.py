@@ -253,6 +253,7 @@ class Workload:
             "protocol": flow.protocol,
             "server": server.address,
             "bind": user.address,
+            "port": flow.port,
             "mptcp": self._is_multipath(flow),
             "direction": flow.direction,
             "cc": kernel_name(self._cc or flow.cc, self._by_window),

@@ -39,7 +39,6 @@ SCHEDULERS = {
 }
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
-FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
 
 Row = Mapping[int, int]
 
@@ -231,9 +230,8 @@ class Tables:
         no path until its connection starts."""
         first, second = random_numbers.new_stream(self.seed, f"host/{name}")
         server = self.wiring.of(self.topology.server_of(flow.user))[0]
-        port = FIRST_PORT + random_numbers.new_stream(self.seed, f"port/{name}")[0] % PORTS
         towards_user = paths.Flow(
-            server.address, address, UDP if flow.protocol == "udp" else TCP, SERVER_PORT, port
+            server.address, address, UDP if flow.protocol == "udp" else TCP, SERVER_PORT, flow.port
         )
         row = {at.CONNECTION: connection, at.HOST_RNG_1: first, at.HOST_RNG_2: second}
         return Subflow(

@@ -115,7 +115,7 @@ def test_datagrams_arrive_at_their_rate_until_the_flow_ends(pair, direction):
     server, user = pair
     request = REQUEST._asdict() | {"protocol": "udp", "direction": direction, "rate_bps": 2_000_000}
     port = user.send(do="connect", **request)["port"]
-    assert server.send(do="expect", port=port, **request) == {}
+    assert server.send(do="expect", **request | {"port": port}) == {}
     receiver, sender = (user, server) if direction == "down" else (server, user)
 
     def flow(host):

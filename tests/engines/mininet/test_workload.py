@@ -4,6 +4,7 @@ import pytest
 
 from lab.engines.mininet import workload as module
 from lab.engines.mininet.workload import Workload, _one_each
+from lab.scenario import flows
 from lab.scenario.flows import Flow
 from lab.topologies.topology import wire
 
@@ -130,7 +131,8 @@ def test_plain_tcp_is_not_delayed_by_missing_subflows(work, flow):
     assert made.programs.clock.now == 100
 
 
-def test_a_connect_command_holds_what_the_scenario_says(work):
+def test_a_connect_command_holds_what_the_scenario_says(work, monkeypatch):
+    monkeypatch.setattr(flows, "_port", lambda seed, name, taken: flows.FIRST_PORT + 7)
     made = work(
         "{user: ue3, kind: file, volume_mb: 2, direction: up, cc: cubic}",
         **{"multipath.receive_buffer_kb": 500},
@@ -140,6 +142,7 @@ def test_a_connect_command_holds_what_the_scenario_says(work):
     assert request == {
         "do": "connect",
         "id": "ue3-1",
+        "port": flows.FIRST_PORT + 7,
         "protocol": "tcp",
         "server": "10.0.0.1",
         "bind": "10.2.0.3",

@@ -30,8 +30,9 @@ class FlowRequest(NamedTuple):
 
     `server` and `bind` are the addresses of the server and of the user; `direction` is "down" or
     "up". `protocol` is "tcp" (also for MPTCP) or "udp". `cc` is the kernel's name of the congestion
-    control. `rate_bps` and `volume_bytes` are None if they are unlimited. This is a tuple because
-    `dataclasses` takes long to load on an emulated processor.
+    control. `rate_bps` and `volume_bytes` are None if they are unlimited. `port` is the user's port
+    in all subflows; 0 means any. This is a tuple because `dataclasses` takes long to load on an
+    emulated processor.
     """
 
     id: str
@@ -44,6 +45,7 @@ class FlowRequest(NamedTuple):
     volume_bytes: int | None = None
     receive_buffer_bytes: int | None = None
     protocol: str = "tcp"
+    port: int = 0
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:

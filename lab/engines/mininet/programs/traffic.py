@@ -41,6 +41,7 @@ from typing import Any
 from lab.engines.mininet.programs import path_probe
 from lab.engines.mininet.programs.datagram_flow import DatagramFlow, open_datagrams
 from lab.engines.mininet.programs.flow import Flow, FlowRequest, choose_cc, open_socket
+from lab.engines.mininet.programs.local_port import bind
 
 PORT = 5001
 CONNECT_TIMEOUT_S = 10
@@ -58,7 +59,7 @@ class TrafficProgram:
         self._commands: dict[str, Callable[[dict[str, Any]], Answer]] = {
             "serve": lambda request: self.serve(bool(request["mptcp"])),
             "connect": lambda request: self.connect(FlowRequest.from_json(request)),
-            "expect": lambda request: self.expect(FlowRequest.from_json(request), request["port"]),
+            "expect": lambda request: self.expect(FlowRequest.from_json(request)),
             "cc": lambda request: self.set_cc(request["cc"]),
             "subflows": lambda _: self.subflows(),
             "go": lambda request: self.go(request["id"]),
@@ -120,7 +121,7 @@ class TrafficProgram:
     def connect(self, request: FlowRequest) -> Answer:
         """Open the user's end of a TCP, MPTCP or UDP flow; the answer has its local port."""
         if request.protocol == "udp":
-            own = open_datagrams(request.bind)
+            own = open_datagrams(request.bind, request.port)
             own.connect((request.server, PORT))
             self.flows[request.id] = DatagramFlow(request, own, request.direction == "up")
             return {"port": own.getsockname()[1]}
@@ -130,7 +131,7 @@ class TrafficProgram:
                 socket.SOL_SOCKET, path_probe.SO_RCVBUFFORCE, request.receive_buffer_bytes
             )
         choose_cc(connection, request.cc)
-        connection.bind((request.bind, 0))
+        bind(connection, request.bind, request.port)
         connection.settimeout(CONNECT_TIMEOUT_S)
         connection.connect((request.server, PORT))
         connection.settimeout(None)
@@ -138,14 +139,14 @@ class TrafficProgram:
         self.flows[request.id] = Flow(request, connection, request.direction == "up")
         return {"port": connection.getsockname()[1]}
 
-    def expect(self, request: FlowRequest, port: int) -> Answer:
-        """Open the server's end of a UDP flow; `port` is the port of the user's end.
+    def expect(self, request: FlowRequest) -> Answer:
+        """Open the server's end of a UDP flow; its `port` is that of the user's end.
 
         Send the user an empty datagram, so that the controller sets up the path before the flow
         starts.
         """
         own = open_datagrams(request.server, PORT)
-        own.connect((request.bind, port))
+        own.connect((request.bind, request.port))
         self.flows[request.id] = DatagramFlow(request, own, request.direction == "down")
         own.send(b"")
         return {}
