@@ -1,7 +1,7 @@
 """Give all subflows of a connection the same local port.
 
-A hash of addresses and ports chooses the paths in a network with equally short paths. The kernel
-would draw the ports, so that a run could not be repeated. The scenario draws them from its seed.
+A hash of addresses and ports chooses among equally short paths. If the kernel drew the ports, the
+paths would differ from run to run. The scenario draws them from its seed.
 """
 
 from __future__ import annotations
