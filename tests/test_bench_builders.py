@@ -57,7 +57,7 @@ def guest(monkeypatch, tmp_path):
 
 @pytest.fixture
 def mn(guest, monkeypatch, tmp_path):
-    """Return what `mn` would read from mn_network.py, in a folder with the file of the network."""
+    """Return what `mn` would read from mn_network.txt, in a folder with the file of the network."""
     builders.mn_up_s()
     (tmp_path / "topology.json").write_text(guest["topology.json"])
     monkeypatch.chdir(tmp_path)

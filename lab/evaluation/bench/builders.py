@@ -27,7 +27,7 @@ from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe
 
 TREE = "fat_tree"
-MN_NETWORK = Path(__file__).with_name("mn_network.py")
+MN_NETWORK = Path(__file__).with_name("mn_network.txt")
 UP = re.compile(r"^the network is up after ([\d.]+) s$", re.M)
 # Mininet gives up if Open vSwitch does not answer within a second.
 SWITCHES_READY = "until ovs-vsctl -t 1 show >/dev/null 2>&1; do sleep 0.3; done\n"
