@@ -15,7 +15,6 @@ from lab.evaluation.reproduction import (
     mp_sdn_runs,
     mptcp_la_benefit,
     mptcp_la_runs,
-    rat_study_runs,
     s_mptcp,
     s_mptcp_runs,
 )
@@ -80,30 +79,6 @@ def test_one_failed_relation_refutes_a_claim_and_is_shown_first():
     assert claim.evidence(FOUND).startswith(
         "1 of 3: low 10 > high 12 (fails); wide 10.2 > low 10 (open)"
     )
-
-
-def test_throughput_of_a_node_ends_with_its_last_connection():
-    """Two connections of 1 MB; the second ends after 4 s: 4 Mb/s, three quarters by WiFi."""
-
-    def connection(done_s, wifi, lte):
-        subflows = [
-            {"path": ["n1", "wifi1", "wifi2"], "throughput_mbps": wifi},
-            {"path": ["n1", "lte1"], "throughput_mbps": lte},
-        ]
-        return {
-            "user": "ue1",
-            "completion_s": done_s,
-            "throughput_mbps": wifi + lte,
-            "subflows": subflows,
-        }
-
-    result = {
-        "duration_s": 8.0,
-        "users": ["ue1"],
-        "connections": [connection(2.0, 0.5, 0.5), connection(4.0, 1.0, 0.0)],
-    }
-    got = rat_study_runs.measure(Case("", ""), FinishedRun(result, Path()))
-    assert got == pytest.approx({"T": 4.0, "W": 3.0, "L": 1.0})
 
 
 def test_the_rate_that_tier_1_lacks_of_its_demand():

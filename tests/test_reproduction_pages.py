@@ -21,11 +21,13 @@ from lab.evaluation.reproduction import (
     s_mptcp,
 )
 from lab.evaluation.reproduction.base import Case, Paper
+from lab.evaluation.reproduction.causes import CAUSES, UNDECIDED
+from lab.evaluation.reproduction.not_judged import NOT_JUDGED
 from lab.evaluation.reproduction.openings import OPENINGS
 from lab.evaluation.reproduction.page import Origin, figure, is_of_more
 from lab.evaluation.reproduction.page import page as page_of
 from lab.evaluation.reproduction.relations import Relation, Value
-from lab.evaluation.reproduction.runs import Folders, reproduce
+from lab.evaluation.reproduction.runs import PAGES, Folders, reproduce
 from lab.scenario.stacks import STACKS
 
 NUMBERS = {  # the numbers that each `measure` returns
@@ -150,3 +152,17 @@ def test_a_page_opens_with_what_was_claimed_and_what_holds(name):
         assert ("Cause: " in item) != agrees
     assert f"]({name}.svg)" in page
     assert len(ElementTree.fromstring(figure(paper, found)).findall("{*}g")) == 2
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_page_in_the_repository_has_a_reason_for_every_claim(name):
+    text = (PAGES / f"{name}.md").read_text()
+    assert UNDECIDED not in text
+    known = (*CAUSES.values(), "the stack: it holds with ")
+    for line in text.splitlines():
+        if line.startswith("| ") and ("| disagrees |" in line or "| not significant |" in line):
+            cause = line.split("Cause: ")[1]
+            (found,) = (each for each in known if cause.startswith(each))
+            assert found.startswith("the stack") or len(cause) > len(found) + 30
+    for what, why in NOT_JUDGED[name]:
+        assert f"- {what}. {why}." in text

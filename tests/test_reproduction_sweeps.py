@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -23,6 +24,7 @@ from lab.evaluation.reproduction.sweep_page import figure, sweep_page
 from lab.evaluation.reproduction.sweep_table import SWEEPS
 from lab.evaluation.reproduction.sweeps import Point, Sweep, point, with_cases
 from lab.radio.contention import transmissions
+from lab.results.documents import FinishedRun
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
 from lab.topologies.wireless_set import Params, build
@@ -41,8 +43,8 @@ def above(limit, case="a"):
 @pytest.mark.parametrize(("name", "sweep"), EVERY, ids=[f"{n}-{s.name}" for n, s in EVERY])
 def test_every_value_of_a_setting_loads(name, sweep):
     assert all(claim.relations for claim in sweep.claims)
-    assert [each.settings for each in sweep.points].count(None) == 1
-    assert len({each.folder for each in sweep.points}) == len(sweep.points)
+    assert [each.is_page for each in sweep.points].count(True) == 1
+    assert len({each.label for each in sweep.points}) == len(sweep.points)
     usual = sweep.cases(PAPERS[name], Point("usual"))
     assert set(usual) <= set(PAPERS[name].cases)
     for each in sweep.points:
@@ -52,6 +54,16 @@ def test_every_value_of_a_setting_loads(name, sweep):
         usual_case = next(each for each in usual if each.name == case.name)
         unchanged = load(case.scenario, replace(wanted, settings=usual_case.settings))
         assert (loaded == unchanged) == (each.settings is None)
+
+
+@pytest.mark.parametrize(("name", "sweep"), EVERY, ids=[f"{n}-{s.name}" for n, s in EVERY])
+def test_values_with_the_same_runs_have_the_same_settings(name, sweep):
+    case = sweep.cases(PAPERS[name], Point("usual"))[0]
+    by_folder: dict[str, set[tuple[str, ...]]] = {}
+    for each in sweep.points:
+        if each.settings:
+            by_folder.setdefault(each.folder, set()).add(each.settings(case))
+    assert all(len(settings) == 1 for settings in by_folder.values())
 
 
 def test_a_claim_keeps_the_relations_whose_cases_fit():
@@ -181,3 +193,32 @@ def test_more_multipath_users_get_less_by_the_equations():
     few, many = (by_equations(Params(multipath_percent=each), range(1, 6)) for each in (20, 80))
     assert many.multi < few.multi
     assert many.total < few.total
+
+
+def test_a_node_is_measured_to_its_last_connection_or_by_the_sum_or_from_its_start():
+    """Two connections of 1 MB; the second ends after 4 s: 4 Mb/s, three quarters by WiFi."""
+
+    def connection(done_s, wifi, lte):
+        subflows = [
+            {"path": ["n1", "wifi1", "wifi2"], "throughput_mbps": wifi},
+            {"path": ["n1", "lte1"], "throughput_mbps": lte},
+        ]
+        return {
+            "user": "ue1",
+            "completion_s": done_s,
+            "throughput_mbps": wifi + lte,
+            "subflows": subflows,
+        }
+
+    result = {
+        "duration_s": 8.0,
+        "users": ["ue1"],
+        "connections": [connection(2.0, 0.5, 0.5), connection(4.0, 1.0, 0.0)],
+    }
+    run = FinishedRun(result, Path())
+    got = rat_study_runs.measure(Case("", ""), run)
+    assert got == pytest.approx({"T": 4.0, "W": 3.0, "L": 1.0})
+    added = rat_study_runs.measure_each_connection(Case("", ""), run)
+    assert added == pytest.approx({"T": 6.0, "W": 4.5, "L": 1.5})  # 8 Mbit in 2 s and in 4 s
+    later = rat_study_runs.measure_with_start(4.0)(Case("", ""), run)
+    assert later == pytest.approx({"T": 2.0, "W": 1.5, "L": 0.5})

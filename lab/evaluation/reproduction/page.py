@@ -14,6 +14,7 @@ import lab
 from lab.evaluation.bar_chart import svg
 from lab.evaluation.reproduction.base import Claim, Paper, joined
 from lab.evaluation.reproduction.causes import cause
+from lab.evaluation.reproduction.not_judged import NOT_JUDGED
 from lab.evaluation.reproduction.openings import OPENINGS, charts, paragraph, reasons
 from lab.evaluation.reproduction.relations import Found
 from lab.evaluation.reproduction.sweep_table import SWEEPS
@@ -69,7 +70,9 @@ def page(paper: Paper, found: Mapping[str, Found], origin: Origin) -> str:
         else "",
         **vars(origin),
     )
-    claims = ("## Claims", paper.note, _claims_table(paper, found)) if paper.claims else ()
+    claims: tuple[str, ...] = ()
+    if paper.claims:
+        claims = ("## Claims", paper.note, _claims_table(paper, found), *not_judged(paper.name))
     tables = [
         f"## Measured with the stack of {STACK_TITLES[stack]}\n\n{_lowered(paper.tables(each))}"
         for stack, each in found.items()
@@ -100,6 +103,14 @@ def is_of_more(text: str, seeds: int, stacks: Mapping[str, object], quick: bool 
     before = set((made[2] or "").split(", ")) - {""}
     whole = quick and QUICK not in text and before == set(stacks)
     return int(made[1]) > seeds or not before <= set(stacks) or whole
+
+
+def not_judged(name: str) -> tuple[str, ...]:
+    """Return the parts of the page about results of the paper `name` that no claim judges."""
+    if name not in NOT_JUDGED:
+        return ()
+    items = "\n".join(f"- {what}. {why}." for what, why in NOT_JUDGED[name])
+    return "### Not judged", items
 
 
 def _claims_table(paper: Paper, found: Mapping[str, Found]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lab.evaluation.reproduction.base import Case
@@ -71,17 +72,52 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
     T is the volume that a receiver got, divided by the time until all of it had arrived. W is the
     part of T that came over WiFi, L the part that came over LTE.
     """
+    return _measured(run, _until_the_last)
+
+
+def measure_each_connection(_case: Case, run: FinishedRun) -> Numbers:
+    """Return T, W and L as `measure` does, but T is the sum of the rates of a receiver's
+    connections. The rate of a connection is its volume over its own time."""
+
+    def rate_mbps(sent_mbit: list[float], took_s: list[float]) -> float:
+        return sum(sent / took for sent, took in zip(sent_mbit, took_s, strict=True))
+
+    return _measured(run, rate_mbps)
+
+
+def measure_with_start(start_s: float) -> Callable[[Case, FinishedRun], Numbers]:
+    """Return a function that measures as `measure` does, but adds `start_s` to each receiver's
+    time, as if it began before the first packet."""
+
+    def measured(_case: Case, run: FinishedRun) -> Numbers:
+        def rate_mbps(sent_mbit: list[float], took_s: list[float]) -> float:
+            return sum(sent_mbit) / (max(took_s) + start_s)
+
+        return _measured(run, rate_mbps)
+
+    return measured
+
+
+Rate = Callable[[list[float], list[float]], float]
+
+
+def _until_the_last(sent_mbit: list[float], took_s: list[float]) -> float:
+    return sum(sent_mbit) / max(took_s)
+
+
+def _measured(run: FinishedRun, rate_mbps: Rate) -> Numbers:
+    """Return T, W and L. `rate_mbps` computes a receiver's T from the volume and the time of each
+    of its connections."""
     result = run.result
     duration_s = result["duration_s"]
     nodes = []
     for user in result["users"]:
         connections = [each for each in result["connections"] if each["user"] == user]
-        took_s = max(each["completion_s"] or duration_s for each in connections)
+        took_s = [each["completion_s"] or duration_s for each in connections]
         parts = {True: 0.0, False: 0.0}
         for subflow in (each for connection in connections for each in connection["subflows"]):
             parts[SENDERS_CELL in subflow["path"]] += subflow["throughput_mbps"] * duration_s
-        sent = sum(each["throughput_mbps"] for each in connections) * duration_s
-        wifi_part = parts[True] / max(1e-9, sum(parts.values()))
-        nodes.append((sent / took_s, wifi_part * sent / took_s))
+        total = rate_mbps([each["throughput_mbps"] * duration_s for each in connections], took_s)
+        nodes.append((total, total * parts[True] / max(1e-9, sum(parts.values()))))
     total, wifi = mean([node for node, _ in nodes]), mean([node for _, node in nodes])
     return {"T": total, "W": wifi, "L": total - wifi}

@@ -22,7 +22,7 @@ from lab.evaluation.reproduction.relations import Numbers
 from lab.evaluation.reproduction.sweep_page import figure as sweep_figure
 from lab.evaluation.reproduction.sweep_page import figure_name, sweep_page
 from lab.evaluation.reproduction.sweep_table import SWEEPS
-from lab.evaluation.reproduction.sweeps import Point, Sweep
+from lab.evaluation.reproduction.sweeps import Measure, Point, Sweep
 from lab.results.documents import FinishedRun
 from lab.run.manifest import ROOT
 from lab.run.outcome import Outcome
@@ -74,7 +74,7 @@ def reproduce(
         return None
     found: dict[str, dict[str, list[Numbers]]] = {stack: {} for stack in stacks}
     for (stack, case), each in zip(pairs, outcomes, strict=True):
-        found[stack][case.name] = _measured(paper, case, each)
+        found[stack][case.name] = _measured(paper.measure, case, each)
     path = folders.pages / f"{name}.md"
     if is_of_more(read_page(path), repeat, found, quick):
         path = folder / f"{name}.md"
@@ -120,7 +120,8 @@ def vary(
     by_point: dict[tuple[str, str, str], dict[str, list[Numbers]]] = {}
     for (stack, sweep, point, case), request in zip(steps, requests, strict=True):
         numbers = by_point.setdefault((stack, sweep.name, point.label), {})
-        numbers[case.name] = _measured(paper, case, ended[request.out])
+        measure = point.measure or paper.measure
+        numbers[case.name] = _measured(measure, case, ended[request.out])
     found = {
         stack: {
             sweep.name: [by_point[stack, sweep.name, point.label] for point in sweep.points]
@@ -151,8 +152,8 @@ def _point_folder(folder: Path, sweep: Sweep, point: Point) -> Path:
     return folder / "varied" / sweep.name / point.folder if point.settings else folder
 
 
-def _measured(paper: Paper, case: Case, outcomes: Sequence[Outcome]) -> list[Numbers]:
-    return [paper.measure(case, FinishedRun(each.result, each.folder)) for each in outcomes]
+def _measured(measure: Measure, case: Case, outcomes: Sequence[Outcome]) -> list[Numbers]:
+    return [measure(case, FinishedRun(each.result, each.folder)) for each in outcomes]
 
 
 @contextmanager

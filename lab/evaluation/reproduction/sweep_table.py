@@ -5,18 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lab.evaluation.reproduction import (
-    dtmc,
-    mp_sdn,
-    mptcp_la,
-    rat_study_claims,
-    rat_study_runs,
-)
-from lab.evaluation.reproduction.base import Case
+from lab.evaluation.reproduction import dtmc, mp_sdn, mptcp_la
 from lab.evaluation.reproduction.mptcp_la_runs import DYNAMIC, QUICK_PAIRS
+from lab.evaluation.reproduction.rat_study_sweeps import RAT_STUDY
 from lab.evaluation.reproduction.sweeps import Point, Sweep, point, with_cases
 
-FILLED = ("N2", "N4", "N5", "N6", "N7", "N8", "N9", "N10", "N12", "N14", "H5")
 DTMC_CASES = {
     *(dtmc.first(n, dtmc.PLAIN) for n in (1, 2, 3, 4, 8, 15)),
     *(dtmc.first(n, dtmc.CHOSEN) for n in (4, 8, 15)),
@@ -36,24 +29,6 @@ def _buffer(kb: int) -> Point:
 
 def _few_losses(case: str) -> bool:
     return case.startswith((*LA_CASES, DYNAMIC))
-
-
-def _one_or_five(case: str) -> bool:
-    return rat_study_runs.cell(case).parallel in (1, 5)
-
-
-def _usual_buffer(case: str) -> bool:
-    return rat_study_runs.cell(case).buffer_kb == 1000
-
-
-def _losing(percent: float) -> Point:
-    return point(f"{percent:g} %", f"topology.wifi_loss={percent / 100:g}")
-
-
-def _shared_buffer(case: Case) -> tuple[str, ...]:
-    """Return settings that divide the receive buffer among the connections of a node."""
-    cell = rat_study_runs.cell(case.name)
-    return (f"multipath.receive_buffer_kb={cell.buffer_kb / cell.parallel:g}",)
 
 
 SWEEPS: Mapping[str, tuple[Sweep, ...]] = {
@@ -123,49 +98,5 @@ SWEEPS: Mapping[str, tuple[Sweep, ...]] = {
             (_buffer(64), _buffer(250), Point("1000 kB"), _buffer(4000)),
         ),
     ),
-    "rat_study": (
-        Sweep(
-            "loss",
-            "Loss in the WiFi cells that retransmissions do not repair",
-            "The study states no loss. Its cells are indoors, with ten radios in a room. A TCP "
-            "connection that loses packets needs time to fill its share, so several connections "
-            "carry more than one.",
-            with_cases(rat_study_claims.CLAIMS, FILLED, _one_or_five),
-            (
-                Point("0 %"),
-                _losing(1),
-                _losing(3),
-            ),
-        ),
-        Sweep(
-            "lte_buffer",
-            "Buffer of the LTE cell",
-            "The study states no buffer of the base station. 1000 kB take two seconds at 4 Mb/s.",
-            with_cases(rat_study_claims.CLAIMS, ("V1", "V2", "H3"), _usual_buffer),
-            (
-                point("300 kB", "topology.lte_queue_kb=300"),
-                Point("1000 kB"),
-            ),
-        ),
-        Sweep(
-            "lte_rtt",
-            "Round trip of LTE",
-            "The study explains claim V1 by the WiFi subflow, which begins first. The longer the "
-            "round trip of LTE, the later its subflow begins, and the longer its slow start lasts.",
-            with_cases(rat_study_claims.CLAIMS, ("V1", "V2"), lambda _case: True),
-            (
-                Point("60 ms"),
-                point("400 ms", "topology.lte_rtt_ms=400"),
-            ),
-        ),
-        Sweep(
-            "buffer_of",
-            "What the receive buffer belongs to",
-            "The study states a receive buffer of 640 to 1200 kB and ten connections per node, but "
-            "not whether each connection has it or all of a node together. Each connection "
-            "transfers 1.5 MB.",
-            with_cases(rat_study_claims.CLAIMS, ("B4", "B5"), lambda _case: True),
-            (Point("each connection"), Point("all of a node", _shared_buffer)),
-        ),
-    ),
+    "rat_study": RAT_STUDY,
 }

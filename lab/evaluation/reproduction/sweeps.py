@@ -11,27 +11,39 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from lab.evaluation.reproduction.base import Case, Claim, Paper, cases_of
+from lab.evaluation.reproduction.relations import Numbers
+from lab.results.documents import FinishedRun
 
 Settings = Callable[[Case], tuple[str, ...]]
+Measure = Callable[[Case, FinishedRun], Numbers]
 
 
 @dataclass(frozen=True)
 class Point:
     """Hold one value of the setting. `label` shows it in tables. `settings` returns what a case
-    needs for this value, each written as `key.path=value`; None means the value of the page."""
+    needs for this value, each written as `key.path=value`; None means the value of the page.
+    `measure` measures the runs instead of the paper's own function, if it is not None. `runs` names
+    the folder of the runs, which points with the same settings share; if empty, the label does."""
 
     label: str
     settings: Settings | None = None
+    measure: Measure | None = None
+    runs: str = ""
+
+    @property
+    def is_page(self) -> bool:
+        """Return whether this is the value of the paper's page."""
+        return self.settings is None and self.measure is None
 
     @property
     def title(self) -> str:
         """Return the label, marked if it is the value of the paper's page."""
-        return self.label if self.settings else f"{self.label} (page)"
+        return f"{self.label} (page)" if self.is_page else self.label
 
     @property
     def folder(self) -> str:
-        """Return the label as the name of a folder."""
-        return re.sub(r"[^a-z0-9.]+", "_", self.label.lower()).strip("_")
+        """Return the name of the folder of the runs."""
+        return re.sub(r"[^a-z0-9.]+", "_", (self.runs or self.label).lower()).strip("_")
 
     def varied(self, case: Case) -> Case:
         """Return the case with this value of the setting."""
@@ -39,9 +51,9 @@ class Point:
         return replace(case, settings=(*case.settings, *added))
 
 
-def point(label: str, *settings: str) -> Point:
+def point(label: str, *settings: str, measure: Measure | None = None, runs: str = "") -> Point:
     """Return a value of the setting with the same settings for every case."""
-    return Point(label, lambda _case: settings)
+    return Point(label, lambda _case: settings, measure, runs)
 
 
 @dataclass(frozen=True)
