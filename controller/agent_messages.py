@@ -46,18 +46,19 @@ class ApReport(_Message):
 
     `stations` maps the name of a user to the report about that user's station. `backlog_packets` is
     the number of packets that wait in the MAC buffer. `mac_occupancy` is a mean over the time since
-    the previous report: the mean of min(1, backlog / capacity of the MAC buffer in packets).
+    the previous report: the mean of min(1, backlog / capacity of the MAC buffer in packets). It is
+    None if the access point's queue is not measured.
     """
 
     kind: Literal["ap"]
     seq: Sequence
     ap: str
-    mac_occupancy: Annotated[float, Field(ge=0, le=1)]
+    mac_occupancy: Annotated[float, Field(ge=0, le=1)] | None
     backlog_packets: Annotated[int, Field(ge=0)] = 0
     stations: dict[str, StationReport] = {}
 
-    def occupancy(self, tiers: Mapping[str, int]) -> float:
-        """Return the MAC occupancy of the access point, from 0 to 1.
+    def occupancy(self, tiers: Mapping[str, int]) -> float | None:
+        """Return the MAC occupancy of the access point, from 0 to 1; None if it is not measured.
 
         An LTE base station reports one value per bearer, the queue of one user. In this case,
         return the mean over the bearers that carry Tier 1 traffic (see `controller.tiers`), else

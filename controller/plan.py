@@ -107,12 +107,14 @@ class PlannedAp(_Part):
 
     `capacity_mbps` is the rate of the fastest station when it is alone; 0 means no limit. `port` is
     the port of the switch to which a handover moves stations; empty if stations cannot come.
+    `is_measured` is False if nothing measures the MAC occupancy of the access point.
     """
 
     kind: Literal["wifi", "lte"]
     capacity_mbps: Annotated[float, Field(ge=0)]
     stations: dict[str, PlannedStation] = {}
     port: str = ""
+    is_measured: bool = True
 
 
 class Plan(_Part):

@@ -176,12 +176,8 @@ def _paths(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
     if done:
         return _transfers(result, total, done)
     tier2 = (result.get("tiers") or {}).get("2")
-    aps = {
-        name: each["mac_occupancy_mean"]
-        for name, each in (result.get("aps") or {}).items()
-        if each.get("mac_occupancy_mean") is not None
-    }
-    if aps and tier2 is not None:
+    aps = {name: each.get("mac_occupancy_mean") for name, each in (result.get("aps") or {}).items()}
+    if aps and None not in aps.values() and tier2 is not None:
         full = max(aps, key=aps.__getitem__)
         share = f", {100 * tier2 / total:.0f} % of it" if total else ""
         return (

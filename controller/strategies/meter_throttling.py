@@ -123,7 +123,11 @@ class MeterThrottling(Strategy):
 
     @classmethod
     def unfit(cls, plan: Plan) -> str | None:
-        return None if plan.aps else "it limits users at access points, and this network has none"
+        if not plan.aps:
+            return "it limits users at access points, and this network has none"
+        silent = [name for name, ap in plan.aps.items() if not ap.is_measured]
+        why = "it decides by the MAC occupancy, and nothing measures that of"
+        return f"{why} {', '.join(silent)}" if silent else None
 
     def decide(self, observation: Observation) -> list[Decision]:
         found = (self._decide_for(ap, observation) for ap in observation.access_points)

@@ -13,7 +13,7 @@ from pathlib import Path
 from lab import extensions, user_file_kind
 from lab.congestion import BY_DELAY
 from lab.engines.mininet import ebpf
-from lab.engines.mininet.network import relays
+from lab.engines.mininet.network import real_medium, relays
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.run.engine import Engine, Options
@@ -47,14 +47,16 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Raise an error if engine `name` cannot run the scenario with these options.
 
     The error is `RequestError` if the engine does not support the scenario, and `MachineLacks` if
-    this machine cannot run it. The checks cover the speed, the relays of the topology, the
-    Multipath TCP settings, the kinds of traffic and the congestion controls. Call this before any
-    part of the run starts.
+    this machine cannot run it. The checks cover the speed, the relays of the topology, wmediumd,
+    the Multipath TCP settings, the kinds of traffic and the congestion controls. Call this before
+    any part of the run starts.
     """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
     if entry(name).real_time:
         relays.check(scenario.network)
+    if real_medium.is_used(scenario.network.cells):
+        real_medium.check(name, scenario.multipath.receive_buffer_kb)
     for setting in ("stack", "scheduler", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     load_laws(name)

@@ -40,6 +40,9 @@ class Cell:
 
     `radio` computes a user's rate from the user's distance. Users can move only in cells with a
     `radio`, also from one WiFi cell to another. `best_bps` is the rate of a user at the antenna.
+
+    `air` is the model of a WiFi cell's channel: "cell" is the lab's own (`lab.radio.wifi`),
+    "wmediumd" a program with a model of 802.11 (`lab.radio.wmediumd`), in the emulation only.
     """
 
     ap: str
@@ -53,6 +56,7 @@ class Cell:
     medium: str = ""
     radio: Radio | None = None
     best_bps: int = 0
+    air: Literal["cell", "wmediumd"] = "cell"
 
     @property
     def capacity_bps(self) -> int:

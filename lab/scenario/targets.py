@@ -223,7 +223,7 @@ def _network(scenario: Scenario) -> list[Target]:
     for cell in topology.cells:
         if cell.radio:
             rows.append(_tier1(f"cell.{cell.ap}.tier1_mbps"))
-        if scenario.mobility and cell.radio:
+        if cell.air == "wmediumd" or (scenario.mobility and cell.radio):
             continue  # a station has the rate of its place
         rows += [
             _rate(

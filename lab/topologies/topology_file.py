@@ -107,4 +107,5 @@ def _ap(cell: Cell, users: Container[str]) -> dict[str, Any]:
         "capacity_mbps": units.mbps_from_bps(cell.capacity_bps),
         "stations": stations,
         **({"port": radio_port(cell.ap)} if cell.kind == "wifi" else {}),
+        **({"is_measured": False} if cell.air == "wmediumd" else {}),
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from controller.units import bps_from_mbps, ns_from_ms
 from lab.errors import unknown
+from lab.radio import wmediumd
 from lab.radio.cell import Cell, Station
 from lab.topologies.topology import Link, Node, Topology
 
@@ -41,6 +43,8 @@ class Params(BaseModel):
     """Hold the parameters of `kind: wifi_lte`; delays are one way.
 
     Rates count whole Ethernet frames. `multipath` names the users that are on both WiFi and LTE.
+    `air` is the model of the WiFi channel: "cell" is the lab's own, "wmediumd" the program wmediumd
+    (`lab.radio.wmediumd`), in the emulation only. wmediumd has no queue of `wifi_queue_packets`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,6 +55,7 @@ class Params(BaseModel):
     lte_jitter_ms: Delay = 2
     wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 150
     lte_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
+    air: Literal["cell", "wmediumd"] = "cell"
 
     @model_validator(mode="after")
     def multipath_users_reach_both(self) -> Params:
@@ -60,6 +65,16 @@ class Params(BaseModel):
                 raise ValueError(f"multipath user {unknown(name, known)}")
             if known[name].wifi_mbps is None or known[name].lte_mbps is None:
                 raise ValueError(f"multipath user '{name}' needs both wifi_mbps and lte_mbps")
+        return self
+
+    @model_validator(mode="after")
+    def wmediumd_carries_its_stations(self) -> Params:
+        count = sum(user.near == "wifi" or user.id in self.multipath for user in self.users)
+        if self.air == "wmediumd" and count > wmediumd.MAX_STATIONS:
+            raise ValueError(
+                f"air 'wmediumd' is for at most {wmediumd.MAX_STATIONS} WiFi stations, not {count}:"
+                " it handles each frame in user space. Choose air: cell"
+            )
         return self
 
 
@@ -92,7 +107,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
     """Return the WiFi cell and the LTE cell, in this order.
 
-    The stations of a cell are the users near its access point, and all multipath users.
+    The stations of a cell are the users near its access point, and all multipath users. Under
+    wmediumd, the rate of a WiFi station is the possible one that is next to its `wifi_mbps`.
     """
 
     def stations(kind: str) -> tuple[Station, ...]:
@@ -105,13 +121,22 @@ def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
                 found.append(Station(user.id, bps_from_mbps(rate * rate_scale), weight))
         return tuple(found)
 
+    on_wifi = stations("wifi")
+    if params.air == "wmediumd":
+        phy_rates = wmediumd.phy_rates(each.rate_bps for each in on_wifi)
+        on_wifi = tuple(
+            replace(each, rate_bps=wmediumd.rate_bps(phy_mbps))
+            for each, phy_mbps in zip(on_wifi, phy_rates, strict=True)
+        )
+
     return (
         Cell(
             "wifi1",
             "wifi",
-            stations("wifi"),
+            on_wifi,
             params.wifi_queue_packets,
             ns_from_ms(params.wifi_delay_ms),
+            air=params.air,
         ),
         Cell(
             "lte1",

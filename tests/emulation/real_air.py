@@ -14,12 +14,8 @@ downloads, what each station receives in Mb/s, and `idle_share`, the idle share 
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
 import re
-import socket
-import stat
 import subprocess
 import sys
 import tempfile
@@ -31,22 +27,19 @@ from emulation.small_network import NoLedger
 
 from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.machine import upstreams
-from lab.engines.mininet.network import radios
+from lab.engines.mininet.network import radios, real_medium
 from lab.engines.mininet.traffic_processes import TrafficProcesses
 
-# 14 and 5 dB above the noise: in the error model, frames of 9 Mb/s reach only the first station
-PLACES_M = {"ap": 0, "strong": 119, "weak": 238}
-POWER_DBM, EXPONENT = 15.0, 3.0
+RADIOS = ("ap", "strong", "weak")
+# signal above the noise, in dB: places 119 and 238 m from the access point in the log-distance
+# model (exponent 3). In the error model, frames of 9 Mb/s reach only the strong station.
+# wmediumd could compute them from places, but its path loss reads a frequency that was never set.
+SIGNALS = "(0, 1, 14), (0, 2, 5), (1, 2, 14)"
 STATIONS = ("strong", "weak")
 BUFFER_BYTES = 48_000
 WARM_UP_S, MEASURED_S = 4, 15
 ASSOCIATION_TIMEOUT_S = 30
 DELAY_NS = 5_000_000
-PIDFD_GETFD, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES = (
-    438,
-    33,
-    8 << 20,
-)  # linux/unistd.h, linux/socket.h
 SETTINGS = "net.ipv4.ip_forward=1 net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0"
 HOSTAPD = """interface=ap-wlan1
 driver=nl80211
@@ -56,10 +49,7 @@ channel=1
 supported_rates=20 90
 basic_rates=20
 """
-MEDIUM = """ifaces : {{ ids = [{ids}]; enable_interference = true; }};
-model : {{ type = "path_loss"; positions = ({positions});
-  tx_powers = ({powers}); model_name = "log_distance"; path_loss_exp = {exponent}; xg = 0.0; }};
-"""
+MEDIUM = "ifaces : {{ ids = [{ids}]; links = ({links}); enable_interference = true; }};\n"
 
 
 class RealAir:
@@ -127,41 +117,20 @@ class RealAir:
         self.programs.send("server", do="serve", mptcp=False)
 
     def _start_medium(self) -> None:
-        macs = {name: self._mac(name) for name in PLACES_M}
-        text = MEDIUM.format(
-            ids=", ".join(f'"{mac}"' for mac in macs.values()),
-            positions=", ".join(f"({place:.1f}, 0.0, 0.0)" for place in PLACES_M.values()),
-            powers=", ".join(f"{POWER_DBM}" for _ in PLACES_M),
-            exponent=EXPONENT,
-        )
+        ids = ", ".join(f'"{self._mac(name)}"' for name in RADIOS)
+        text = MEDIUM.format(ids=ids, links=SIGNALS)
         (self.folder / "medium.cfg").write_text(text)
         (self.folder / "hostapd.conf").write_text(HOSTAPD)
         program = upstreams.wmediumd()
         self._daemon([str(program), "-l", "5", "-c", str(self.folder / "medium.cfg")], "wmediumd")
         time.sleep(1)
-        self._enlarge_socket_buffer(self._daemons[-1].pid)
+        real_medium.enlarge_socket_buffer(self._daemons[-1].pid)
         self._daemon(["hostapd", str(self.folder / "hostapd.conf")], "hostapd")
         time.sleep(2)
 
     def _daemon(self, argv: list[str], name: str) -> None:
         log = (self.folder / f"{name}.txt").open("w")
         self._daemons.append(subprocess.Popen(argv, stdout=log, stderr=log))
-
-    def _enlarge_socket_buffer(self, pid: int) -> None:
-        """Enlarge the socket buffer of wmediumd, so that bursts are not lost before the air.
-
-        libnl's 32 kB hold about ten frames.
-        """
-        process = os.pidfd_open(pid)
-        for number in (int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()):
-            copy = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, process, number, 0)
-            if stat.S_ISSOCK(os.fstat(copy).st_mode):
-                with socket.socket(fileno=copy) as theirs:
-                    if theirs.family == socket.AF_NETLINK:
-                        theirs.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES)
-            else:
-                os.close(copy)
-        os.close(process)
 
     def _mac(self, name: str) -> str:
         device = "ap-wlan1" if name == "ap" else f"{name}-wlan0"

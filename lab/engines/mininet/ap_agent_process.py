@@ -134,7 +134,8 @@ class ApAgentProcess:
             if report is None:
                 continue
             here = {user: own[report.ap] for user, own in tiers.items() if report.ap in own}
-            new.setdefault(report.ap, []).append(report.occupancy(here))
+            if (measured := report.occupancy(here)) is not None:
+                new.setdefault(report.ap, []).append(measured)
         self._occupancies |= new
         return {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
 
@@ -204,4 +205,5 @@ def _access_point(
         for each in cell.stations
     }
     device, collisions = radio_port(cell.ap), cell.collisions and not cell.medium
-    return AccessPoint(cell.kind, device, stations, collisions, cell.loss_ppm, cell.medium, sharing)
+    kind = "wmediumd" if cell.air == "wmediumd" else cell.kind
+    return AccessPoint(kind, device, stations, collisions, cell.loss_ppm, cell.medium, sharing)

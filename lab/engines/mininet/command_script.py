@@ -26,6 +26,7 @@ hold() { # make the host $1 with the remaining words, and wait until it exists
 HOLDER = "mininet:"  # begins the last argument of the process that holds a host's namespace
 PID_AFTER = {"-a", "-cda", "netns"}  # options of mnexec, ip and iw that a process number follows
 OF_THE_RUNNER = ("python", "tcpdump")
+STAYING = ("wmediumd",)  # run until they are killed
 
 
 class CommandScript:
@@ -48,6 +49,8 @@ class CommandScript:
             return [shlex.join(["hold", host, *argv[:-2], "echo; exec sleep infinity", argv[-1]])]
         if any(Path(word).name.startswith(OF_THE_RUNNER) for word in argv):
             return [f"# {line}" for line in shlex.join(argv).splitlines()]
+        if Path(argv[0]).name in STAYING:
+            return [f"{self._line(argv)} >/dev/null 2>&1 &"]
         if stdin is None:
             return [self._line(argv)]
         if "-batch" not in argv:

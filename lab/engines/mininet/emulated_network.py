@@ -21,9 +21,10 @@ from lab.engines.mininet.host_agent_process import HostAgentProcess
 from lab.engines.mininet.kernel.cell_clock import PINS
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
-from lab.engines.mininet.network import wifi_cell
+from lab.engines.mininet.network import real_medium, wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
+from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.pox_process import PoxProcess, RunningStrategy
 from lab.engines.mininet.stations import Stations
 from lab.engines.mininet.traffic_processes import TrafficProcesses
@@ -119,6 +120,8 @@ class EmulatedNetwork:
         wifi_cell.mount_pins(self.ledger)
         self.network = Network(self.topology, self.wiring, self.ledger, scratch)
         self._undo.callback(self.network.stop)
+        if real_medium.is_used(self.topology.cells):
+            self._use_wmediumd()
         self.network.create()
         users = self.users_with_traffic()
         hosts = dict.fromkeys([*users, *map(self.topology.server_of, users)])
@@ -132,6 +135,13 @@ class EmulatedNetwork:
         self.links = Links(self.topology, self.wiring, self.network, self.ledger, flows)
         self.links.start()
         self.stations = Stations(self.topology, self.wiring, self.links)
+
+    def _use_wmediumd(self) -> None:
+        """Let wmediumd be the medium of the network's radios; record the stations' places."""
+        medium = RealMedium(self.topology.cells, self.wiring, self.ledger)
+        self.network.medium = medium
+        self._undo.callback(medium.stop)
+        self.recorder.describe(wmediumd=medium.to_json())
 
     def _start_host_agent(self) -> HostAgentProcess:
         settings = host_agent_process.settings_of(

@@ -26,6 +26,7 @@ FRAME_BITS = 1514 * 8
 TOLERANCE, MISLEADING = 0.10, 0.30
 MAX_ATTEMPTS = 2
 BEARERS_BPS = 5_000_000  # of bearers of LTE cells that are measured at the same time
+WMEDIUMD_MS = 2.0  # a frame's way through wmediumd, a process, in a VM without KVM
 RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
 
 
@@ -92,7 +93,8 @@ def expected_figures(
     rates are in the scenario's units. Links, stations and bearers have the same rate in both
     directions; `up_mbps` is None unless `up` is True. The round-trip time includes the time to
     transmit a ping in both directions: in each WiFi cell, or on the slowest wired link if that
-    takes longer. An LTE bearer is a token bucket, which lets a single ping pass at once.
+    takes longer. It also includes the time in wmediumd if that is the medium. An LTE bearer is a
+    token bucket, which lets a single ping pass at once.
     """
     links = _links_to(topology, topology.server_of(interface.node), interface)
     hops = _radio_hops(topology, interface, links)
@@ -110,7 +112,8 @@ def expected_figures(
     on_link_ms = PING_BITS / min(wired_bps) * 1000 if wired_bps else 0.0
     serialisation_ms = 2 * (max(in_cells_ms, on_link_ms) + fixed_ms)
     rate_mbps = units.scenario_mbps(rate_bps, rate_scale) or None
-    rtt_ms = 2 * units.ms_from_ns(delay_ns) + serialisation_ms
+    in_user_space_ms = WMEDIUMD_MS * sum(cell.air == "wmediumd" for cell, _ in hops)
+    rtt_ms = 2 * (units.ms_from_ns(delay_ns) + in_user_space_ms) + serialisation_ms
     return PathFigures(rate_mbps, rtt_ms, rate_mbps if up else None)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from controller import units
 from lab.engines.mininet.machine import upstreams
+from lab.engines.mininet.network.real_medium import is_used
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.errors import RequestError
 from lab.radio.cell import Cell
@@ -91,6 +92,8 @@ def _differences(scenario: Scenario) -> Iterator[str]:
     if laws:
         names = ", ".join(sorted(laws))
         yield f"Congestion control {names} is eBPF of the lab; here the flows use reno."
+    if is_used(scenario.network.cells):
+        yield "The medium wmediumd is left out; the script limits the rates of the WiFi links."
     if scenario.events:
         yield "The scenario's timed changes are left out."
     if any(each.kind == "on_off" for each in scenario.traffic):

@@ -245,11 +245,12 @@ class Links:
     def _start_cells(self) -> None:
         """Load the eBPF programs of all WiFi cells; attach them to access points and stations.
 
+        A cell whose medium is wmediumd has no program.
         Cells that share a channel use one program. A station that can move gets the programs of all
         cells to which it can move. Each program acts only on packets of the stations of its own
         cell.
         """
-        wifi = [cell for cell in self.cells_of if cell.kind == "wifi"]
+        wifi = [cell for cell in self.cells_of if cell.kind == "wifi" and cell.air == "cell"]
         for cell in sorted(wifi, key=lambda cell: bool(cell.medium)):
             air = self.cells[cell.ap] = (
                 self.cells[cell.medium] if cell.medium else wifi_cell.RunningCell(cell, self.ledger)

@@ -23,6 +23,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import association, bridges, host_setup, hostapd, radios, release
 from lab.engines.mininet.network.namespaces import KeptNamespaces
+from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.topologies.topology import Interface, Topology, Wiring
 
@@ -42,6 +43,7 @@ class Network:
         """
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
         self._net: Any = None
+        self.medium: RealMedium | None = None
         self._moved_radios: list[radios.Moved] = []
         aps = topology.ids("wifi")
         self._relays = [each for each in wiring.relays if each.link in aps]
@@ -66,6 +68,8 @@ class Network:
     def build(self) -> None:
         """Connect the nodes, start bridges and hostapd, configure the hosts, associate stations."""
         self._make_interfaces()
+        if self.medium:
+            self.medium.start(self.scratch)
         self._start_mininet()
         self._make_bridges()
         for host in self.hosts:
@@ -116,8 +120,7 @@ class Network:
     def move(self, user: str, x_m: float, y_m: float) -> None:
         """Record the position of a user [m] in Mininet-WiFi's objects; change nothing else.
 
-        Mininet-WiFi's own method `setPosition` would also shape the station's link and associate
-        it.
+        Mininet-WiFi's `setPosition` would also shape the station's link and associate it.
         """
         self._net[user].position = [x_m, y_m, 0.0]
 
@@ -162,6 +165,7 @@ class Network:
                 mode="g",
                 channel=str(channel),
                 position=_position(places[ap]) or "10,20,0",
+                **({"config": self.medium.hostapd_lines(ap)} if self.medium else {}),
             )
         for switch in self.topology.ids("lte", "switch"):
             net.addSwitch(switch, dpid=f"{dpid[switch]:016x}")

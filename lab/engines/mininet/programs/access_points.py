@@ -30,7 +30,9 @@ Stations = dict[str, Station]
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """Describe an access point; `kind` is "wifi" or "lte", `device` the radio interface if WiFi.
+    """Describe an access point; `device` is its radio interface if it is a WiFi access point.
+
+    `kind` is "wifi", "lte", or "wmediumd" for a WiFi cell whose medium is wmediumd.
 
     With `collisions`, the mean number of transmissions of a frame depends on the number of
     contenders: access points and stations that have a frame to send. `loss_ppm` is an additional
@@ -86,9 +88,10 @@ class StationReport:
 class Report:
     """Describe the state of one access point: its queue and its stations by name.
 
-    `mac_occupancy` is the occupancy of the access point's queue, from 0 to 1.
+    `mac_occupancy` is the occupancy of the access point's queue, from 0 to 1. It is None, and
+    `backlog_packets` is 0, if nothing measures the queue.
     """
 
     backlog_packets: int
-    mac_occupancy: float
+    mac_occupancy: float | None
     stations: Mapping[str, StationReport]

@@ -125,10 +125,34 @@ class WifiCell:
         )
 
 
+class MediumCell:
+    """Report on a WiFi access point whose medium is wmediumd.
+
+    Frames wait inside wmediumd, which does not say how many. So the occupancy is None.
+    """
+
+    def __init__(self, ap: AccessPoint) -> None:
+        self.queues: list[Handle] = []
+        self._report = Report(
+            0,
+            None,
+            {
+                user: StationReport(mbps_from_bps(each.rate_bps))
+                for user, each in ap.stations.items()
+            },
+        )
+
+    def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
+        """Return the rates of the stations when alone; they do not change."""
+        return self._report
+
+
 def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
-    """Return the `WifiCell` or `LteCell` that measures the access point `ap` with this name."""
+    """Return the cell that reports on the access point `ap` with this name, by its kind."""
     if ap.kind == "lte":
         return LteCell(ap, scheduler)
+    if ap.kind == "wmediumd":
+        return MediumCell(ap)
     clock = CellClock(ap.medium or name)
 
     def wait_ns() -> int:
@@ -177,18 +201,20 @@ def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int], key: str) -> Non
 def mean(reports: Sequence[Report]) -> Report:
     """Return the last of `reports`, with each occupancy replaced by the mean over all `reports`."""
 
-    def of_bearer(user: str) -> float | None:
-        known = [each.stations[user].mac_occupancy for each in reports if user in each.stations]
-        counted = [each for each in known if each is not None]
-        return sum(counted) / len(counted) if counted else None
-
     latest = reports[-1]
     stations = {
-        user: replace(station, mac_occupancy=of_bearer(user))
+        user: replace(
+            station,
+            mac_occupancy=_mean(each.stations[user] for each in reports if user in each.stations),
+        )
         for user, station in latest.stations.items()
     }
-    occupancy = sum(each.mac_occupancy for each in reports) / len(reports)
-    return replace(latest, mac_occupancy=occupancy, stations=stations)
+    return replace(latest, mac_occupancy=_mean(reports), stations=stations)
+
+
+def _mean(reports: Iterable[Report | StationReport]) -> float | None:
+    known = [each.mac_occupancy for each in reports if each.mac_occupancy is not None]
+    return sum(known) / len(known) if known else None
 
 
 def encode(ap: str, number: int, report: Report, key: str) -> bytes:

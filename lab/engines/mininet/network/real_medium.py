@@ -1,0 +1,169 @@
+"""Run wmediumd, a program that models the 802.11 medium, in place of the lab's WiFi cells.
+
+mac80211_hwsim gives wmediumd every frame of every radio by a netlink socket. wmediumd decides when
+the frame arrives and whether it is lost, and gives it back. It handles only radios that it knows,
+so it starts after all radios have their addresses, and before hostapd sends the first beacon.
+
+Its queue has no end. With hundreds of waiting frames it falls behind, and frames are lost before
+they reach the air. So the receive buffers of the scenario limit the windows (`check`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import stat
+import subprocess
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from math import dist
+from pathlib import Path
+
+from lab.engines.mininet.machine import shell, upstreams
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.errors import LabError, MachineLacks, RequestError
+from lab.radio import wmediumd
+from lab.radio.cell import Cell
+from lab.topologies.topology import Wiring, radio_port
+
+NET = Path("/sys/class/net")
+STARTED = "REGISTER SENT"  # in wmediumd's output, once hwsim gives it the frames
+MAX_RECEIVE_BUFFER_KB = 256
+PIDFD_GETFD, SO_RCVBUFFORCE = 438, 33  # linux/unistd.h, linux/socket.h
+SOCKET_BUFFER_BYTES = 8 << 20
+CONFIGURATION = "ifaces : {{ ids = [{ids}]; links = ({links}); enable_interference = true; }};\n"
+
+
+def is_used(cells: Iterable[Cell]) -> bool:
+    """Return whether wmediumd is the medium of a cell."""
+    return any(cell.air == "wmediumd" for cell in cells)
+
+
+def check(engine: str, receive_buffer_kb: int) -> None:
+    """Raise an error if wmediumd cannot be the medium of a scenario.
+
+    It is `RequestError` for an engine other than the emulation and for a receive buffer that is too
+    large, and `MachineLacks` if wmediumd is not built.
+    """
+    if engine != "mininet":
+        raise RequestError(
+            f"topology.air 'wmediumd' on engine '{engine}': wmediumd is a program of the "
+            "emulation. Choose --engine mininet, or topology.air=cell"
+        )
+    if receive_buffer_kb > MAX_RECEIVE_BUFFER_KB:
+        raise RequestError(
+            f"topology.air 'wmediumd' with multipath.receive_buffer_kb {receive_buffer_kb}: the "
+            "queue of wmediumd is unlimited, so receive buffers must limit the windows. Try: "
+            f"--set multipath.receive_buffer_kb={MAX_RECEIVE_BUFFER_KB}"
+        )
+    if not os.access(upstreams.wmediumd(), os.X_OK):
+        raise MachineLacks(
+            f"run topology.air 'wmediumd': {upstreams.wmediumd()} is missing. "
+            "Try: sudo apt install libconfig-dev, then ./run_lab.sh setup-emulation"
+        )
+
+
+class RealMedium:
+    """Hold the medium of all WiFi cells: where the stations are, and the program wmediumd."""
+
+    def __init__(self, cells: Iterable[Cell], wiring: Wiring, ledger: Ledger) -> None:
+        """Choose the places of all stations; `start` starts wmediumd."""
+        self._wiring, self._ledger = wiring, ledger
+        self._process: subprocess.Popen[str] | None = None
+        self._places = {
+            cell.ap: dict(
+                zip(
+                    (station.user for station in cell.stations),
+                    wmediumd.places(station.rate_bps for station in cell.stations),
+                    strict=True,
+                )
+            )
+            for cell in cells
+            if cell.air == "wmediumd"
+        }
+
+    def to_json(self) -> dict[str, dict[str, float]]:
+        """Return the entry of manifest.json: x and y in m and the rate on the air, by station."""
+        return {
+            user: {"x_m": round(at.x_m, 1), "y_m": round(at.y_m, 1), "phy_mbps": at.phy_mbps}
+            for places in self._places.values()
+            for user, at in places.items()
+        }
+
+    def hostapd_lines(self, ap: str) -> str:
+        """Return the lines of hostapd's configuration, joined by commas, that choose the rates.
+
+        Beacons and other frames without a station of their own use the slowest rate.
+        """
+        rates = sorted({10 * place.phy_mbps for place in self._places[ap].values()})
+        named = " ".join(map(str, rates))
+        return f"supported_rates={named},basic_rates={rates[0]}"
+
+    def start(self, scratch: Path) -> None:
+        """Write wmediumd's configuration into the folder `scratch`, and start wmediumd.
+
+        All radios must exist.
+        """
+        file = scratch / f"mn{os.getpid()}_wmediumd.cfg"
+        file.write_text(self._configuration())
+        shell.journal_command(["tee", str(file)], file.read_text())
+        self._ledger.record("daemon", program="wmediumd", word=str(file))
+        argv = [str(upstreams.wmediumd()), "-l", "5", "-c", str(file)]
+        self._process = shell.spawn(
+            argv,
+            "start wmediumd",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        said = ""
+        while STARTED not in said:
+            said, before = self._process.stdout.readline(), said
+            if not said:
+                raise LabError(f"start wmediumd: it ended after '{before.strip()}'. See {file}")
+        enlarge_socket_buffer(self._process.pid)
+
+    def stop(self) -> None:
+        """End wmediumd, if it was started."""
+        if self._process:
+            self._process.kill()
+            self._process.communicate()
+
+    def _configuration(self) -> str:
+        """Return wmediumd's configuration: the radios, and the signal between each two in dB."""
+        members = list(self._members())
+        pairs = combinations(enumerate(members), 2)
+        links = (
+            f"({a}, {b}, {wmediumd.snr_db(dist(here, there))})"
+            for (a, (_, here)), (b, (_, there)) in pairs
+        )
+        ids = (f'"{mac}"' for mac, _ in members)
+        return CONFIGURATION.format(ids=", ".join(ids), links=", ".join(links))
+
+    def _members(self) -> Iterator[tuple[str, tuple[float, float]]]:
+        """Yield the MAC address and the place [m] of every radio."""
+        for ap, places in self._places.items():
+            address = (NET / radio_port(ap) / "address").read_text()
+            yield address.strip(), (0.0, 0.0)
+            for user, place in places.items():
+                yield self._wiring.at(user, ap).mac, (place.x_m, place.y_m)
+
+
+def enlarge_socket_buffer(pid: int) -> None:
+    """Set large receive buffers on the netlink sockets of a process.
+
+    libnl's default of 32 kB holds about ten frames: bursts would be lost before they reach the air.
+    """
+    copy_of = ctypes.CDLL(None, use_errno=True).syscall
+    process = os.pidfd_open(pid)
+    for number in [int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()]:
+        copy = copy_of(PIDFD_GETFD, process, number, 0)
+        if not stat.S_ISSOCK(os.fstat(copy).st_mode):
+            os.close(copy)
+            continue
+        with socket.socket(fileno=copy) as theirs:
+            if theirs.family == socket.AF_NETLINK:
+                theirs.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES)
+    os.close(process)
