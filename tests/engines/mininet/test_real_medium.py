@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -22,7 +23,7 @@ from lab.engines.mininet.programs.access_points import AccessPoint, Station
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.radio import wmediumd
 from lab.run.engine import Options
-from lab.scenario import targets
+from lab.scenario import loading, targets
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
 from lab.topologies.topology import wire
@@ -79,6 +80,19 @@ def test_without_the_setting_the_medium_is_the_cell():
     cells = load("testbed_wifi_lte", Overrides()).network.cells
     assert not real_medium.is_used(cells)
     assert cells[0].stations[0].rate_bps == 42_000_000
+
+
+def test_only_wmediumd_changes_the_digest_of_an_experiment():
+    digest = {
+        air: loading.experiment(scenario(f"topology.air={air}"), "mininet")
+        for air in ("cell", "wmediumd")
+    }
+    data = loading.resolved(scenario("topology.air=cell"))
+    del data["topology"]["air"]
+    left_out = (*loading.PROSE, loading.RESOLVED)
+    before = {key: value for key, value in data.items() if key not in left_out}
+    text = json.dumps({"engine": "mininet", **before}, sort_keys=True)
+    assert hashlib.sha256(text.encode()).hexdigest() == digest["cell"] != digest["wmediumd"]
 
 
 def test_more_than_five_stations_are_refused():
