@@ -16,7 +16,6 @@ CAUSES = {
     "setting": "a setting that the paper does not state",
     "kernel": "the kernel of the paper, v0.90, whose code is not run here",
     "paper": "the paper",
-    "ours": "how the claim is read here",
     "here": "cannot be measured here",
 }
 UNDECIDED = "not looked for"

@@ -89,22 +89,6 @@ NOT_JUDGED: Mapping[str, tuple[tuple[str, str], ...]] = {
             "of claims B4 and B5, which judge the same in Setup III",
         ),
         (
-            "Figure 11a: WiFi alone carries most with 640 KB, LTE alone with 800 KB",
-            "Cannot be measured here: alone, neither fills a buffer, and all four sizes carry the "
-            "same (11.54 and 3.61 Mb/s, tables below)",
-        ),
-        (
-            "Section VI-A1: with 10 instead of 5 connections LIA and OLIA carry less in Setup I",
-            "By the tables below they do: 12.2 and 12.3 instead of 13.3 and 13.6 Mb/s with the "
-            "papers' kernel, 13.3 and 13.0 instead of 14.7 and 14.6 with today's Linux",
-        ),
-        (
-            "Figure 11c: both interfaces gain most with large files",
-            "By the tables below they do: over WiFi alone they carry 1.15 times as much of 15 MB, "
-            "0.90 of 10 and 0.94 of 5 with the papers' kernel, and 1.27, 1.13 and 1.12 times with "
-            "today's Linux",
-        ),
-        (
             "Why the orders are as they are: round trips, collisions, windows",
             "The study explains its results by them and states no figures. The claims judge the "
             "results",

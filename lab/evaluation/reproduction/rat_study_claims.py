@@ -12,27 +12,32 @@ from lab.evaluation.reproduction.rat_study_relations import (
     BUFFERS_KB,
     CONGESTION_CONTROLS,
     CONNECTIONS,
+    SETUP_1,
+    SETUP_2,
+    SETUP_2_11G,
+    VOLUMES_MB,
     Relations,
+    alike,
     changed,
     each_cell,
     each_pair,
     growing,
+    highest,
     ordered,
+    share,
+    together,
+    value,
+    with_connections,
 )
 from lab.evaluation.reproduction.rat_study_runs import CUBIC, LIA, OLIA, Cell
+from lab.evaluation.reproduction.rat_study_volumes import VOLUME_AND_BUFFER
+from lab.evaluation.reproduction.relations import Quotient, Relation
 
-STANDARDS, VOLUMES_MB = ("11a", "11g", "11n5"), (5, 10, 15)
-SETUP_1 = Cell(1, "11n5", 5)
+STANDARDS = ("11a", "11g", "11n5")
 SETUP_1_11A, SETUP_1_11N24, SETUP_1_11N5 = (
     Cell(1, wifi, 5, buffer_kb=800) for wifi in ("11a", "11n24", "11n5")
 )
-SETUP_2, SETUP_2_11G = Cell(2, "11n5", 5), Cell(2, "11g", 5)
 WIFI_ONLY, LTE_ONLY = replace(SETUP_1, interfaces="wifi"), replace(SETUP_1, interfaces="lte")
-SETUP_3_CUBIC, SETUP_3_LIA = (Cell(3, "11n5", 10, cc=cc) for cc in (CUBIC, LIA))
-
-
-def _with(base: Cell, parallel: int) -> Cell:
-    return replace(base, parallel=parallel)
 
 
 def _all_of(base: Cell, connections: Iterable[int] = CONNECTIONS) -> list[Cell]:
@@ -43,13 +48,6 @@ def _all_of(base: Cell, connections: Iterable[int] = CONNECTIONS) -> list[Cell]:
 def _paired(left: Cell, right: Cell, connections: Iterable[int]) -> list[tuple[Cell, Cell]]:
     numbers = tuple(connections)
     return list(zip(_all_of(left, numbers), _all_of(right, numbers), strict=True))
-
-
-def _fastest(cell: Cell) -> Relations:
-    """Return relations that state: the experiment has a higher goodput than each copy with another
-    receive buffer."""
-    others = [replace(cell, buffer_kb=kb) for kb in BUFFERS_KB if kb != cell.buffer_kb]
-    return each_pair([(cell, other) for other in others], "T")
 
 
 def _gains() -> Relations:
@@ -64,17 +62,23 @@ def _gains() -> Relations:
     return each_pair(pairs, "T")
 
 
-def _joined(groups: Iterable[Relations]) -> Relations:
-    return tuple(each for group in groups for each in group)
+def _gain(volume_mb: int) -> Quotient:
+    """Return how much more both interfaces carry of a volume than WiFi alone."""
+    both, alone = (value(replace(each, volume_mb=volume_mb), "T") for each in (SETUP_1, WIFI_ONLY))
+    return Quotient(both, alone, f"{both.title} over {alone.title}")
 
 
-N12 = each_cell(_all_of(SETUP_2_11G), "L", ">", "W") + _joined(
-    ordered(_with(SETUP_2_11G, n), f"cubic > {cc}") for n in CONNECTIONS for cc in (OLIA, LIA)
+N12 = each_cell(_all_of(SETUP_2_11G), "L", ">", "W") + together(
+    ordered(with_connections(SETUP_2_11G, n), f"cubic > {cc}")
+    for n in CONNECTIONS
+    for cc in (OLIA, LIA)
 )
-N9 = ordered(_with(SETUP_2, 1), "cubic ~ olia") + _joined(
-    ordered(_with(SETUP_2, n), order) for n in (5, 10) for order in ("olia > lia", "olia >= cubic")
+N9 = ordered(with_connections(SETUP_2, 1), "cubic ~ olia") + together(
+    ordered(with_connections(SETUP_2, n), order)
+    for n in (5, 10)
+    for order in ("olia > lia", "olia >= cubic")
 )
-S3 = _joined(
+S3 = together(
     each_pair([(changed(SETUP_1_11N5, cc), changed(other, cc)) for cc in CONGESTION_CONTROLS], "T")
     for other in (SETUP_1_11A, SETUP_1_11N24)
 ) + ordered(SETUP_1_11N5, "cubic > olia > lia")
@@ -120,13 +124,13 @@ _CLAIMS = (
         "N4",
         "S",
         "Setup I, 5 and 10 connections: Cubic > OLIA >= LIA",
-        _joined(ordered(_with(SETUP_1, n), "cubic > olia >= lia") for n in (5, 10)),
+        together(ordered(with_connections(SETUP_1, n), "cubic > olia >= lia") for n in (5, 10)),
     ),
     Claim(
         "N5",
         "W",
         "Setup I, one connection: OLIA > Cubic and LIA",
-        _joined(ordered(_with(SETUP_1, 1), f"olia > {cc}") for cc in (CUBIC, LIA)),
+        together(ordered(with_connections(SETUP_1, 1), f"olia > {cc}") for cc in (CUBIC, LIA)),
     ),
     Claim(
         "N6",
@@ -139,15 +143,21 @@ _CLAIMS = (
     Claim(
         "N7",
         "M",
-        "Setup II: WiFi grows with the connections for LIA, and falls from 5 to 10 for OLIA",
+        "Setup II: WiFi grows with the connections for LIA, falls from 5 to 10 for OLIA, and is "
+        "the same for Cubic",
         growing(SETUP_2, "W", "parallel", CONNECTIONS, (LIA,))
-        + growing(SETUP_2, "W", "parallel", (10, 5), (OLIA,)),
+        + growing(SETUP_2, "W", "parallel", (10, 5), (OLIA,))
+        + alike(SETUP_2, "W", "parallel", CONNECTIONS, (CUBIC,)),
     ),
     Claim(
         "N8",
         "M",
-        "WiFi carries less in Setup II than in Setup I, with 5 and 10 connections",
-        each_pair(_paired(SETUP_1, SETUP_2, (5, 10)), "W"),
+        "The senders' WiFi has less traffic load in Setup II than in Setup I, with 5 and 10 "
+        "connections: it carries less of the volume",
+        tuple(
+            Relation(share(first, "W"), ">", share(second, "W"))
+            for first, second in _paired(SETUP_1, SETUP_2, (5, 10))
+        ),
     ),
     Claim(
         "N9",
@@ -165,8 +175,10 @@ _CLAIMS = (
     Claim(
         "N11",
         "M",
-        "Setup II, 802.11g: WiFi carries less with 5 connections than with one, for all",
-        growing(SETUP_2_11G, "W", "parallel", (5, 1)),
+        "Setup II, 802.11g: WiFi carries less with 5 connections than with one, for all, and less "
+        "with 10 than with 5 for OLIA",
+        growing(SETUP_2_11G, "W", "parallel", (5, 1))
+        + growing(SETUP_2_11G, "W", "parallel", (10, 5), (OLIA,)),
     ),
     Claim(
         "N12",
@@ -180,35 +192,18 @@ _CLAIMS = (
         "N14",
         "S",
         "In every setup five connections carry more in total than one",
-        _joined(growing(base, "T", "parallel", (1, 5)) for base in (SETUP_1, SETUP_2, SETUP_2_11G)),
+        together(
+            growing(base, "T", "parallel", (1, 5)) for base in (SETUP_1, SETUP_2, SETUP_2_11G)
+        ),
         True,
     ),
     Claim(
-        "V1",
+        "N14, 10",
         "S",
-        "Setup I: LTE carries more of larger volumes, for all",
-        growing(SETUP_1, "L", "volume_mb", VOLUMES_MB),
-        True,
+        "Setup I: LIA and OLIA carry less in total with 10 connections than with five",
+        growing(SETUP_1, "T", "parallel", (10, 5), (LIA, OLIA)),
     ),
-    Claim(
-        "V2",
-        "M",
-        "Setup I: WiFi carries more of 15 than of 10 MB for Cubic and OLIA, less for LIA",
-        growing(SETUP_1, "W", "volume_mb", (10, 15), (CUBIC, OLIA))
-        + growing(SETUP_1, "W", "volume_mb", (15, 10), (LIA,)),
-    ),
-    Claim(
-        "B4",
-        "M",
-        "Setup III, 10 connections: Cubic is fastest with 800 KB",
-        _fastest(replace(SETUP_3_CUBIC, buffer_kb=800)),
-    ),
-    Claim(
-        "B5",
-        "M",
-        "Setup III, 10 connections: LIA is fastest with 1000 KB",
-        _fastest(SETUP_3_LIA),
-    ),
+    *VOLUME_AND_BUFFER,
     Claim(
         "S1",
         "M",
@@ -241,7 +236,7 @@ _CLAIMS = (
         "S5",
         "S",
         "Setup III: OLIA >= LIA > Cubic, for every standard",
-        _joined(
+        together(
             ordered(Cell(3, wifi, 5, buffer_kb=800), "olia >= lia > cubic") for wifi in STANDARDS
         ),
         True,
@@ -261,10 +256,17 @@ _CLAIMS = (
         True,
     ),
     Claim(
+        "H4",
+        "M",
+        "WiFi alone carries most with 640 KB of receive buffer, LTE alone with 800 KB",
+        highest(replace(WIFI_ONLY, buffer_kb=640), "T")
+        + highest(replace(LTE_ONLY, buffer_kb=800), "T"),
+    ),
+    Claim(
         "H5",
         "S",
         "Either interface alone carries more with more connections",
-        _joined(
+        together(
             growing(base, "T", "parallel", CONNECTIONS, (LIA,)) for base in (WIFI_ONLY, LTE_ONLY)
         ),
     ),
@@ -274,6 +276,12 @@ _CLAIMS = (
         "WiFi alone falls with the volume; LTE alone carries a little more of 10 than of 5 MB",
         growing(WIFI_ONLY, "T", "volume_mb", VOLUMES_MB[::-1], (LIA,))
         + growing(LTE_ONLY, "T", "volume_mb", (5, 10), (LIA,)),
+    ),
+    Claim(
+        "H7",
+        "M",
+        "Both interfaces gain most over WiFi alone with the largest volume",
+        tuple(Relation(_gain(15), ">", _gain(mb)) for mb in (5, 10)),
     ),
 )
 CLAIMS = tuple(explained(each) for each in _CLAIMS)

@@ -13,12 +13,13 @@ from itertools import pairwise
 from typing import Any
 
 from lab.evaluation.reproduction.rat_study_runs import CUBIC, LIA, OLIA, ROMAN, Cell
-from lab.evaluation.reproduction.relations import Operator, Relation, Value
+from lab.evaluation.reproduction.relations import Operator, Quotient, Relation, Value
 
 CONGESTION_CONTROLS = (CUBIC, LIA, OLIA)
 LETTERS = {CUBIC: "C", LIA: "A", OLIA: "O"}
 CONNECTIONS = (1, 5, 10)
-BUFFERS_KB = (640, 800, 1000, 1200)
+BUFFERS_KB, VOLUMES_MB = (640, 800, 1000, 1200), (5, 10, 15)
+SETUP_1, SETUP_2, SETUP_2_11G = Cell(1, "11n5", 5), Cell(2, "11n5", 5), Cell(2, "11g", 5)
 Relations = tuple[Relation, ...]
 
 
@@ -49,6 +50,17 @@ def changed(base: Cell, cc: str, **changes: Any) -> Cell:
     return replace(base, cc=cc, **changes)
 
 
+def with_connections(base: Cell, parallel: int) -> Cell:
+    """Return a copy of an experiment with another number of connections per node."""
+    return replace(base, parallel=parallel)
+
+
+def share(cell: Cell, number: str) -> Quotient:
+    """Return the share of the volume that a path carried: `number` (W or L) divided by T."""
+    part = value(cell, number)
+    return Quotient(part, value(cell, "T"), f"{part.title}/T")
+
+
 def growing(
     base: Cell,
     number: str,
@@ -72,6 +84,39 @@ def growing(
         for cc in congestion_controls
         for first, second in steps
     )
+
+
+def alike(
+    base: Cell,
+    number: str,
+    key: str,
+    values: Iterable[int],
+    congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
+) -> Relations:
+    """Return relations that state: `number` is within 5 % from each value of the field `key` to the
+    next, for each congestion control."""
+    steps = list(pairwise(values))
+    return tuple(
+        relation(
+            (changed(base, cc, **{key: second}), number),
+            "~",
+            (changed(base, cc, **{key: first}), number),
+        )
+        for cc in congestion_controls
+        for first, second in steps
+    )
+
+
+def highest(cell: Cell, number: str) -> Relations:
+    """Return relations that state: `number` is higher in the experiment than in each copy with
+    another receive buffer."""
+    others = [replace(cell, buffer_kb=kb) for kb in BUFFERS_KB if kb != cell.buffer_kb]
+    return each_pair([(cell, other) for other in others], number)
+
+
+def together(groups: Iterable[Relations]) -> Relations:
+    """Return all relations of several groups."""
+    return tuple(each for group in groups for each in group)
 
 
 def ordered(base: Cell, order: str) -> Relations:
