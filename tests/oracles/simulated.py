@@ -9,7 +9,7 @@ from lab.scenario import loading
 from lab.scenario.overrides import Overrides
 
 
-class _Notes:
+class Notes:
     def __getattr__(self, _name: str) -> Any:
         return lambda *_args, **_fields: None
 
@@ -17,7 +17,7 @@ class _Notes:
 def frames(name: str, end_s: float, strategy: str, *settings: str) -> list[dict[str, Any]]:
     """Return the samples of a scenario with these `--set` values, one each 0.5 s, until `end_s`."""
     engine = SimEngine()
-    engine.open(loading.load(name, Overrides(strategy=strategy, settings=settings)), _Notes())
+    engine.open(loading.load(name, Overrides(strategy=strategy, settings=settings)), Notes())
     found = []
     for n in range(1, round(end_s * 2) + 1):
         found += [frame.to_json() for frame in engine.advance(n / 2)]
@@ -38,7 +38,7 @@ def one_path(path: dict[str, Any], cc: str, end_s: float, seed: int) -> float:
         "traffic": [{"user": "ue1", "cc": cc}],
     }
     engine = SimEngine()
-    engine.open(loading.from_data(data, "one_path.yaml"), _Notes())
+    engine.open(loading.from_data(data, "one_path.yaml"), Notes())
     found = [frame.to_json() for n in range(1, 7) for frame in engine.advance(n * end_s / 6)]
     engine.close()
     late = [frame["user"]["ue1"]["mbps"] for frame in found if frame["t"] > end_s / 6 + 1e-6]
