@@ -28,13 +28,14 @@ FRAME = 0.02  # the cell does not round a frame up to whole symbols of 4 us
 NEAR = (0.97, 1.03)
 # What is accepted instead where the goal is known to be missed; docs/truth.md says why.
 KNOWN = {
-    "uploads": (0.5, 1.03),
-    "both directions": (0.5, 1.1),
-    "TCP downloads": (0.5, 1.03),
-    "TCP uploads": (0.5, 1.03),
-    "802.11n downloads": (0.5, 1.5),
-    "802.11n uploads": (0.5, 1.5),
+    "uploads": (0.75, 1.03),
+    "both directions": (0.66, 1.05),
+    "TCP downloads": (0.81, 1.03),
+    "TCP uploads": (0.53, 1.03),
+    "802.11n downloads": (0.97, 1.07),
+    "802.11n uploads": (0.86, 1.03),
 }
+KNOWN_SHARE = 0.36
 
 
 @cache
@@ -115,7 +116,7 @@ def test_the_share_of_downloads_beside_uploads(truth):
     failed = sum(each > 0.03 for each in off)
     worst = f"{100 * max(off):.0f} points off"
     truth("WiFi: downloads' share of the frames", len(off), failed, worst, "<= 3 points")
-    assert max(off) <= 0.5
+    assert max(off) <= KNOWN_SHARE
 
 
 def test_the_whole_of_bianchis_model_agrees_with_the_table(truth):
