@@ -74,16 +74,6 @@ NOT_JUDGED: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "rat_study": (
         (
-            "Section VI-A1: with more than 10 connections, most goes over the primary interface",
-            "The study gives neither the number nor a figure",
-        ),
-        (
-            "Figures 6b and 6c: Setup II with 10, 15 and 20 MB over ten connections",
-            'Settings that the study does not state decide such orders, which it calls "slight": '
-            "claims V1 and V2 judge them in Setup I, and depend on the buffer of the base station "
-            "and on what the time of a transfer includes",
-        ),
-        (
             "Figures 7a to 7c: the receive buffer in Setups I and II",
             "The study names no buffer for some of the peaks, and the others are as small as those "
             "of claims B4 and B5, which judge the same in Setup III",

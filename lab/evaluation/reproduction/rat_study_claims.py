@@ -189,6 +189,12 @@ _CLAIMS = (
         True,
     ),
     Claim(
+        "N13",
+        "M",
+        "Setup II, 802.11g, 20 connections: WiFi carries more than LTE, for all",
+        each_cell(_all_of(SETUP_2_11G, (20,)), "W", ">", "L"),
+    ),
+    Claim(
         "N14",
         "S",
         "In every setup five connections carry more in total than one",

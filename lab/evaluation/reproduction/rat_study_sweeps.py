@@ -82,7 +82,7 @@ RAT_STUDY = (
         "explains claims by the time to establish connections, but does not say what its time "
         "includes. Programs begin on ten nodes by remote shells, and LTE leaves its idle state; "
         "here the time begins with the first packet, or half a second before.",
-        with_cases(CLAIMS, ("V1", "V2", "H3"), _usual_buffer),
+        with_cases(CLAIMS, ("V1", "V2", "V3", "V4", "V5", "H3"), _usual_buffer),
         (
             Point("1000 kB"),
             Point("1000 kB, 0.5 s before", None, START),

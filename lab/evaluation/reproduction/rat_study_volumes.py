@@ -8,15 +8,21 @@ from dataclasses import replace
 from lab.evaluation.reproduction.base import Claim
 from lab.evaluation.reproduction.rat_study_relations import (
     SETUP_1,
+    SETUP_2,
+    SETUP_2_11G,
     VOLUMES_MB,
+    alike,
     changed,
     each_pair,
     growing,
     highest,
+    ordered,
     together,
+    with_connections,
 )
 from lab.evaluation.reproduction.rat_study_runs import CUBIC, LIA, OLIA, Cell
 
+SETUP_2_10, SETUP_2_11G_10 = (with_connections(each, 10) for each in (SETUP_2, SETUP_2_11G))
 SETUP_3_10 = Cell(3, "11n5", 10)
 AT_800_KB = replace(SETUP_3_10, buffer_kb=800)
 VOLUME_AND_BUFFER = (
@@ -39,6 +45,46 @@ VOLUME_AND_BUFFER = (
             "W",
             ">=",
         ),
+    ),
+    Claim(
+        "V3",
+        "M",
+        "Setup II, 10 connections: WiFi and LTE carry more of 15 than of 10 MB for LIA and OLIA",
+        growing(SETUP_2_10, "W", "volume_mb", (10, 15), (LIA, OLIA))
+        + growing(SETUP_2_10, "L", "volume_mb", (10, 15), (LIA, OLIA)),
+    ),
+    Claim(
+        "V4",
+        "M",
+        "Setup II, 10 connections, 20 instead of 15 MB: WiFi carries more for OLIA and Cubic and "
+        "less for LIA, LTE less for OLIA",
+        growing(SETUP_2_10, "W", "volume_mb", (15, 20), (OLIA, CUBIC))
+        + growing(SETUP_2_10, "W", "volume_mb", (20, 15), (LIA,))
+        + growing(SETUP_2_10, "L", "volume_mb", (20, 15), (OLIA,)),
+    ),
+    Claim(
+        "V5",
+        "M",
+        "Setup II, 802.11g, 10 connections: from 10 to 15 MB, LTE grows for all and WiFi for Cubic "
+        "and LIA; from 15 to 20 MB, LIA's LTE grows and its WiFi falls",
+        growing(SETUP_2_11G_10, "L", "volume_mb", (10, 15))
+        + growing(SETUP_2_11G_10, "W", "volume_mb", (10, 15), (CUBIC, LIA))
+        + growing(SETUP_2_11G_10, "L", "volume_mb", (15, 20), (LIA,))
+        + growing(SETUP_2_11G_10, "W", "volume_mb", (20, 15), (LIA,)),
+    ),
+    Claim(
+        "V6",
+        "S",
+        "Long connections: Cubic and OLIA carry as much of 15 as of 20 MB (Setup II, 10 "
+        "connections, 802.11n and 802.11g)",
+        alike(SETUP_2_10, "T", "volume_mb", (15, 20), (CUBIC, OLIA))
+        + alike(SETUP_2_11G_10, "T", "volume_mb", (15, 20), (CUBIC, OLIA)),
+    ),
+    Claim(
+        "V7",
+        "W",
+        "Setup II, a very small volume (5 MB over 10 connections): Cubic > OLIA",
+        ordered(replace(SETUP_2_10, volume_mb=5), "cubic > olia"),
     ),
     Claim(
         "B4",
