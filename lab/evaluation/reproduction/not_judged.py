@@ -74,9 +74,9 @@ NOT_JUDGED: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "rat_study": (
         (
-            "Figures 7a to 7c: the receive buffer in Setups I and II",
-            "The study names no buffer for some of the peaks, and the others are as small as those "
-            "of claims B4 and B5, which judge the same in Setup III",
+            "Figure 7c: LTE carries a little more with one of the receive buffers (Setup II, "
+            "802.11a)",
+            "The study does not say with which. Claim B3 judges the rest of the figure",
         ),
         (
             "Why the orders are as they are: round trips, collisions, windows",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lab.evaluation.reproduction.base import Claim
 from lab.evaluation.reproduction.rat_study_relations import (
+    BUFFERS_KB,
     SETUP_1,
     SETUP_2,
     SETUP_2_11G,
@@ -22,9 +23,12 @@ from lab.evaluation.reproduction.rat_study_relations import (
 )
 from lab.evaluation.reproduction.rat_study_runs import CUBIC, LIA, OLIA, Cell
 
-SETUP_2_10, SETUP_2_11G_10 = (with_connections(each, 10) for each in (SETUP_2, SETUP_2_11G))
-SETUP_3_10 = Cell(3, "11n5", 10)
+SETUP_1_10, SETUP_2_10, SETUP_2_11G_10 = (
+    with_connections(each, 10) for each in (SETUP_1, SETUP_2, SETUP_2_11G)
+)
+SETUP_2_11A_10, SETUP_3_10 = Cell(2, "11a", 10), Cell(3, "11n5", 10)
 AT_800_KB = replace(SETUP_3_10, buffer_kb=800)
+FROM_800_KB = BUFFERS_KB[1:]
 VOLUME_AND_BUFFER = (
     Claim(
         "V1",
@@ -87,11 +91,41 @@ VOLUME_AND_BUFFER = (
         ordered(replace(SETUP_2_10, volume_mb=5), "cubic > olia"),
     ),
     Claim(
+        "B1",
+        "M",
+        "Setup I, 10 connections: WiFi carries more with 800 than with 640 KB for Cubic and OLIA, "
+        "and as much with more; less the larger the buffer for LIA; LTE carries the same for all",
+        growing(SETUP_1_10, "W", "buffer_kb", (640, 800), (CUBIC, OLIA))
+        + alike(SETUP_1_10, "W", "buffer_kb", FROM_800_KB, (CUBIC, OLIA))
+        + growing(SETUP_1_10, "W", "buffer_kb", BUFFERS_KB[::-1], (LIA,))
+        + alike(SETUP_1_10, "L", "buffer_kb", BUFFERS_KB),
+    ),
+    Claim(
+        "B2",
+        "M",
+        "Setup II, 10 connections: Cubic's LTE grows from 640 to 800 KB, then stays; from 800 to "
+        "1000 KB, OLIA's LTE falls and its WiFi grows; Cubic's WiFi falls at 1200 KB; LIA falls",
+        growing(SETUP_2_10, "L", "buffer_kb", (640, 800), (CUBIC,))
+        + alike(SETUP_2_10, "L", "buffer_kb", FROM_800_KB, (CUBIC,))
+        + growing(SETUP_2_10, "L", "buffer_kb", (1000, 800), (OLIA,))
+        + growing(SETUP_2_10, "W", "buffer_kb", (800, 1000), (OLIA,))
+        + growing(SETUP_2_10, "W", "buffer_kb", (1200, 1000), (CUBIC,))
+        + growing(SETUP_2_10, "T", "buffer_kb", BUFFERS_KB[::-1], (LIA,)),
+    ),
+    Claim(
+        "B3",
+        "M",
+        "Setup II, 802.11a, 10 connections: WiFi carries less the larger the buffer for Cubic and "
+        "OLIA; LIA is fastest with 1000 KB",
+        growing(SETUP_2_11A_10, "W", "buffer_kb", BUFFERS_KB[::-1], (CUBIC, OLIA))
+        + highest(SETUP_2_11A_10, "T"),
+    ),
+    Claim(
         "B4",
         "M",
-        "Setup III, 10 connections: with 800 KB, Cubic carries most by WiFi and by LTE, and LIA "
-        "by WiFi",
-        together(highest(changed(AT_800_KB, cc), "W") for cc in (CUBIC, LIA))
+        "Setup III, 10 connections: with 800 KB, Cubic carries most by WiFi and by LTE, and OLIA "
+        "and LIA carry most by WiFi",
+        together(highest(changed(AT_800_KB, cc), "W") for cc in (CUBIC, OLIA, LIA))
         + highest(changed(AT_800_KB, CUBIC), "L"),
     ),
     Claim(
