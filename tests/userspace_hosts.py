@@ -108,6 +108,9 @@ class Hosts(Bridges):
                 f"net.ipv4.conf.all.{key}={value}",
                 f"net.ipv4.conf.{interface}.{key}={value}",
             )
+        # POX answers ARP requests. The addresses that a host knows stay valid while POX is stopped.
+        reachable = f"net.ipv4.neigh.{interface}.base_reachable_time_ms=3600000"
+        self.inside(host, "sysctl", "-qw", reachable)
         self.inside(host, "ip", "link", "set", interface, "up", "gso_max_segs", "1")
         self.inside(host, "ip", "address", "add", f"{address}/32", "dev", interface)
         self.inside(

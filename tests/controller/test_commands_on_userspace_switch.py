@@ -143,7 +143,7 @@ def test_pacing_rates_and_backup_flags_survive_the_controller(network):
         "confirm both",
     )
     network.stop_pox(signal.SIGKILL)
-    time.sleep(1.0)
+    time.sleep(75)
     held_to(lambda: mbps(progress, 2), 3.0 * PAYLOAD, within=0.08)
     (network.run / "statistics.json").unlink()  # now only the hosts have this state
     known, said = len(network.lines("ready")), len(network.lines("subflow"))
