@@ -18,15 +18,15 @@ from typing import Any, Self
 WITHIN_S = 60
 
 
-def eventually(what: Callable[[], Any], doing: str) -> Any:
+def eventually(what: Callable[[], Any], doing: str, within_s: float = WITHIN_S) -> Any:
     """Return the first true result of `what`; the time limit is long enough for any machine."""
-    deadline = time.monotonic() + WITHIN_S
+    deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         answer = what()
         if answer:
             return answer
         time.sleep(0.1)
-    raise AssertionError(f"{doing}: not within {WITHIN_S} s")
+    raise AssertionError(f"{doing}: not within {within_s:g} s")
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
