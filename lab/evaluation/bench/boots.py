@@ -15,7 +15,7 @@ from lab.run.manifest import ROOT
 from lab.run.recorder import RUNS
 
 PER_SITTING = 10
-SITTINGS = ROOT / "docs" / "vm_boots.jsonl"  # one line per sitting
+SITTINGS = ROOT / "docs" / "vm_boots.jsonl"  # mean_s is null where it was not kept
 
 
 def boots_without_panic() -> tuple[float, float]:
