@@ -96,7 +96,7 @@ class Bridges:
         return int(words[words.index("rate") + 1]) if "rate" in words else None
 
     def outside(self, *argv: str) -> str:
-        """A command on this machine."""
+        """Run a command on this machine and return what it prints."""
         return self._command(*argv)
 
     # --- building

@@ -74,16 +74,7 @@ def growing(
     There is one series of relations for each congestion control. To state that the number falls,
     give `values` in reverse order.
     """
-    steps = list(pairwise(values))
-    return tuple(
-        relation(
-            (changed(base, cc, **{key: second}), number),
-            ">",
-            (changed(base, cc, **{key: first}), number),
-        )
-        for cc in congestion_controls
-        for first, second in steps
-    )
+    return _steps(base, number, ">", key, values, congestion_controls)
 
 
 def alike(
@@ -95,11 +86,24 @@ def alike(
 ) -> Relations:
     """Return relations that state: `number` is within 5 % from each value of the field `key` to the
     next, for each congestion control."""
+    return _steps(base, number, "~", key, values, congestion_controls)
+
+
+def _steps(
+    base: Cell,
+    number: str,
+    operator: Operator,
+    key: str,
+    values: Iterable[int],
+    congestion_controls: Iterable[str],
+) -> Relations:
+    """Return relations that compare `number` at each value of the field `key` with the value
+    before, for each congestion control."""
     steps = list(pairwise(values))
     return tuple(
         relation(
             (changed(base, cc, **{key: second}), number),
-            "~",
+            operator,
             (changed(base, cc, **{key: first}), number),
         )
         for cc in congestion_controls
