@@ -8,7 +8,9 @@ from typing import Any
 
 from lab.results import rate_scale, verdict
 from lab.results.tables import cell_text, text_table
+from lab.run.manifest import DILATION
 from lab.run.outcome import Progress
+from lab.scenario import engine_table
 from lab.scenario.schema import Scenario
 
 PLAIN_EVERY_S = 10.0
@@ -82,6 +84,11 @@ def summary(result: dict[str, Any], folder: Path) -> str:
         parts.append(
             f"*** OVERLOADED: this machine could not keep up, do not trust the numbers: {why} ***"
         )
+        if engine_table.entry(result["engine"]).real_time:
+            parts.append(
+                f"In a VM, {DILATION}=2 before the command gives the machine twice the time "
+                "(docs/install.md)."
+            )
     if result["aps"]:
         parts.append(_ap_table(result["aps"]))
     parts.append(_user_table(result["users"]))

@@ -187,5 +187,8 @@ def hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
     for engine, folder in folders:
         manifest = read_document(folder, "manifest.json")
         host, commit = manifest["host"], manifest["versions"]["commit"]
-        found.add(f"{engine} on Linux {host['kernel']}, {host['cpu']}, commit {commit}")
+        slower = (
+            f", clocks {host['time_dilation']:g} times slower" if "time_dilation" in host else ""
+        )
+        found.add(f"{engine} on Linux {host['kernel']}, {host['cpu']}{slower}, commit {commit}")
     return sorted(found)

@@ -18,9 +18,11 @@ from lab.run.metrics import SCHEMA
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
 from lab.scenario.used import user_files
+from lab.user_file import IN_VM
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "MULTIPATH_LAB_COMMIT"  # set for a VM, where git takes two seconds
+DILATION = "MULTIPATH_LAB_VM_DILATION"  # how often slower the clocks of a VM run
 SEED_FIXES = {
     "mininet": "the random choices of traffic and network; not the timing of packets",
 }
@@ -57,6 +59,7 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
             "cpu": _cpu(),
             "cpus": os.cpu_count(),
             "memory_mb": _memory_mb(),
+            **_dilation(),
         },
         "extensions": [each.row() for each in user_files(scenario, engine)],
         "links_asked": _links(scenario),
@@ -115,6 +118,12 @@ def commit() -> str | None:
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _dilation() -> dict[str, float]:
+    """Return how often slower than real time the clocks of this VM run, if they do."""
+    text = os.environ.get(DILATION) if IN_VM in os.environ else None
+    return {"time_dilation": float(text)} if text else {}
 
 
 def _cpu() -> str:

@@ -43,6 +43,7 @@ PACKAGES = (
     Package("wireless-regdb", "without it the kernel silently refuses every 5 GHz channel"),
     Package("ethtool", "switches segmentation offloads off", ("ethtool",)),
     Package("qemu-system-x86", "the VM, where the kernel lacks modules", ("qemu-system-x86_64",)),
+    Package("libfaketime", "slows the VM's clocks on request (MULTIPATH_LAB_VM_DILATION)"),
     Package("busybox-static", "the VM's first file system", ("busybox",)),
     Package("kmod", "loads modules", ("modprobe", "depmod")),
     Package("clang", "compiles eBPF: the WiFi cell, coupled congestion control", ("clang",)),

@@ -20,7 +20,7 @@ from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
 from lab.engines.mininet.network import wifi_cell
-from lab.engines.mininet.vm import vm_kernel
+from lab.engines.mininet.vm import dilation, vm_kernel
 from lab.errors import RequestError
 from lab.run import manifest
 
@@ -142,14 +142,15 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
     """
     shared = shared.absolute()
     script = shlex.join(["bash", str(shared / "vm" / "start.sh")])
-    argv = [sys.executable, str(HERE / "start_qemu.py"), "--name", "multipath-lab"]
+    kvm = vm_kernel.kvm_works(image)
+    argv = [*dilation.prefix(kvm=kvm), sys.executable, str(HERE / "start_qemu.py")]
+    argv += ["--name", "multipath-lab"]
     argv += ["--kimg", str(image), "--mods", "auto", "--user", "root"]
     argv += ["--script-sh", script, "--cwd", "/"]
     argv += ["--cpus", CPUS, "--memory", MEMORY]
     argv += ["--disable-microvm", "--force-9p", "--verbose", "--show-boot-console"]
     for folder in OVERLAID:
         argv += ["--overlay-rwdir", folder]
-    kvm = vm_kernel.kvm_works(image)
     for option in kernel_options(kvm):
         argv += ["--kopt", option]
     if not kvm:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lab.engines.mininet.vm import guest
+from lab.engines.mininet.vm import dilation, guest
 from lab.errors import LabError
 
 POLL_S = 0.02
@@ -63,7 +63,8 @@ def argv(
     own = f"local,id=own,path={_escaped(shared)},security_model=none,multidevs=remap"
     monitor, line = sockets
     return [
-        *("setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-name", "multipath-lab"),
+        *("setpriv", "--pdeathsig", "KILL", *dilation.prefix(kvm=kvm)),
+        *("qemu-system-x86_64", "-name", "multipath-lab"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", "q35,memory-backend=ram", *processor, "-smp", guest.CPUS),
         *("-m", guest.MEMORY, "-object", f"{ram},share={'off' if restore else 'on'}"),

@@ -1,0 +1,61 @@
+"""Run the clocks of the VM slower than real time, so that a slow machine keeps up with a network.
+
+With a factor of 2, a second in the VM takes two seconds, and the machine has twice the time for
+what happens in it. Programs in the VM see a network that is as fast as before (time dilation: Gupta
+et al., "To Infinity and Beyond: Time-Warped Network Emulation", NSDI 2006).
+
+Without KVM, the clocks of the VM follow the clock that QEMU reads, and libfaketime slows this one.
+The time-stamp counter of the processor is not slowed; the guest's kernel measures it against the
+other clocks when it boots. So a VM keeps the factor with which it was booted, also in a snapshot.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lab.errors import MachineLacks, RequestError
+from lab.run.manifest import DILATION
+
+LARGEST = 20.0
+LIBRARY = "*/faketime/libfaketimeMT.so.1"  # in a folder of libraries
+FOLDERS = (Path("/usr/lib"), Path("/usr/local/lib"))
+
+
+def factor() -> float:
+    """Return how often slower the VM's clocks shall run, from the environment; 1 if not set.
+
+    Raise `RequestError` for a value that is no number from 1 to `LARGEST`.
+    """
+    text = os.environ.get(DILATION) or "1"
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 1 <= found <= LARGEST:
+        raise RequestError(
+            f"{DILATION}='{text}': the VM's clocks cannot run at such a speed. "
+            f"Choose a factor from 1 (real time) to {LARGEST:g}, such as {DILATION}=2"
+        )
+    return found
+
+
+def prefix(*, kvm: bool) -> list[str]:
+    """Return what precedes the command line of QEMU; an empty list in real time.
+
+    Raise `RequestError` if the VM uses KVM, and `MachineLacks` without libfaketime.
+    """
+    slower = factor()
+    if slower == 1:
+        return []
+    if kvm:
+        raise RequestError(
+            f"{DILATION}={slower:g}: the clocks of a VM that uses KVM cannot be slowed, and it is "
+            f"fast. Unset {DILATION}"
+        )
+    library = next((path for folder in FOLDERS for path in sorted(folder.glob(LIBRARY))), None)
+    if library is None:
+        raise MachineLacks(
+            f"{DILATION}={slower:g} needs libfaketime. Type: sudo apt-get install libfaketime"
+        )
+    return ["env", f"LD_PRELOAD={library}", f"FAKETIME=+0 x{1 / slower:.6f}"]
