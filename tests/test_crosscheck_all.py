@@ -10,38 +10,35 @@ from command_line import lab  # noqa: F401 - a fixture
 from lab.errors import RequestError
 from lab.evaluation import crosscheck_all
 from lab.evaluation.agreement import judged
-from lab.evaluation.crosscheck_all import Case, Compared, page
-from lab.evaluation.paired_runs import Account
+from lab.evaluation.crosscheck_all import page
+from lab.evaluation.run_figures import RunFigures, read_figures, with_new, write_figures
 from lab.evaluation.table_rows import merged, rows_below
-from lab.results.documents import FinishedRun
-
-PAIR = ("fake", "slow")  # they stand for the emulation and the simulator
 
 
-def run(mbps: float, tmp_path, seed: int = 1, **more) -> FinishedRun:
-    return FinishedRun(
-        {
-            "seed": seed,
-            "throughput_mbps": mbps,
-            "aps": {},
-            "tiers": {"1": mbps, "2": None},
-            "fairness": {"jain": 1.0},
-            "users": {"ue1": {}, "ue2": {}},
-            "connections": [],
-            "mptcp": {"verified": None},
-        }
-        | more,
-        tmp_path,
+def run(scenario, strategy, engine, seed, mbps, **more) -> RunFigures:
+    numbers = {} if more.get("left_out") else {"total": mbps, "Jain's index": 1.0}
+    return RunFigures(
+        scenario,
+        strategy,
+        engine,
+        seed,
+        rate_scale=0.25,
+        duration_s=60,
+        numbers=numbers,
+        made_on="a machine",
+        **more,
     )
 
 
-def compared(scenario, strategy, emulated, simulated, tmp_path, left_out=()):
-    accounts = [
-        Account(tuple(run(each, tmp_path, seed) for seed, each in enumerate(side, 1)), (), 3)
-        for side in (emulated, simulated)
+def compared(scenario, strategy, emulated, simulated, left_out=()) -> list[RunFigures]:
+    return [
+        run(scenario, strategy, engine, seed, mbps)
+        for engine, side in (("mininet", emulated), ("sim", simulated))
+        for seed, mbps in enumerate(side, 1)
+    ] + [
+        run(scenario, strategy, "mininet", seed, 0, left_out=why)
+        for seed, why in enumerate(left_out, len(emulated) + 1)
     ]
-    accounts[0] = replace(accounts[0], left_out=tuple(left_out))
-    return Compared(Case(scenario, strategy), "", *accounts, 0.25, 60, "a machine")
 
 
 def cells(text: str, start: str) -> list[str]:
@@ -89,50 +86,39 @@ def test_every_scenario_runs_with_none_and_with_its_own_strategy():
         crosscheck_all.cases(["pool"])
 
 
-def test_overloaded_runs_are_counted_and_not_used(tmp_path):
-    found = compared(
-        "pooling", "none", [], [30], tmp_path, ["overloaded: the processors were busy"] * 2
-    )
-    text = page("", [found], {})
+def test_overloaded_runs_are_counted_and_not_used():
+    found = compared("pooling", "none", [], [30], ["overloaded: the processors were busy"] * 2)
+    text = page(found, {})
     assert cells(text, "| pooling | none | total")[3:] == [
         *("-", "30.00", "-", "not judged"),
         "no valid run of the emulation",
     ]
     made = cells(text, "| pooling | none | 60 ")
-    assert made[3:6] == [
-        "0.25",
-        "0 of 3; 2 overloaded: the processors were busy; not run",
-        "1 of 3; 2 not run",
-    ]
+    assert made[3:6] == ["0.25", "0 of 2; 2 overloaded: the processors were busy", "1 of 1"]
     assert "1 cases (0 of them refused by the emulation), 2 rows: 0 within" in text
 
 
-def test_the_second_table_shows_verified_runs_and_the_idle_processors(tmp_path):
-    idle = [
-        {"idle_share_mean": m, "idle_share_min": least} for m, least in ((0.5, 0.1), (0.7, 0.2))
-    ]
-    runs = tuple(
-        run(30, tmp_path, mptcp={"verified": ok}, overload=each)
-        for ok, each in zip((True, False), idle, strict=True)
-    )
-    found = compared("pooling", "none", [30], [30], tmp_path)
-    found = replace(found, emulated=Account(runs, (), 3))
-    assert cells(page("", [found], {}), "| pooling | none | 60 ")[6:8] == ["1 of 2", "60, 10"]
-
-
-def test_the_share_of_steady_rows_within_ten_percent_is_stated(tmp_path):
+def test_the_second_table_shows_verified_runs_and_the_idle_processors():
     found = [
-        compared("pooling", "none", [10], [10], tmp_path),
-        compared("campus", "none", [10], [20], tmp_path),
-        compared("two_paths", "none", [10, 10], [5, 15], tmp_path),
+        run("pooling", "none", "mininet", seed, 30, verified=ok, idle_mean=m, idle_min=least)
+        for seed, ok, m, least in ((1, True, 0.5, 0.1), (2, False, 0.7, 0.2))
     ]
-    text = page("", found, {})
+    assert cells(page(found, {}), "| pooling | none | 60 ")[6:8] == ["1 of 2", "60, 10"]
+
+
+def test_the_share_of_steady_rows_within_ten_percent_is_stated():
+    found = [
+        *compared("pooling", "none", [10], [10]),
+        *compared("campus", "none", [10], [20]),
+        *compared("two_paths", "none", [10, 10], [5, 15]),
+    ]
+    text = page(found, {})
     assert "4 within 5 %, 0 within 10 %, 1 beyond, 1 not steady, 0 not judged" in text
     assert "Of 5 steady rows, 80 % are within 10 %." in text
 
 
-def test_a_refused_scenario_is_listed_with_the_reason(tmp_path):
-    text = page("", [Compared(Case("rat_setup_1", "none"), "topology 'rat_setup': no radios")], {})
+def test_a_refused_scenario_is_listed_with_the_reason():
+    text = page([], {}, {("rat_setup_1", "none"): "topology 'rat_setup': no radios"})
     assert (
         "| rat_setup_1 | none | - | - | refused: topology 'rat_setup': no radios | - | - | - | - |"
         in text
@@ -140,48 +126,68 @@ def test_a_refused_scenario_is_listed_with_the_reason(tmp_path):
     assert "1 cases (1 of them refused by the emulation), 0 rows" in text
 
 
-def test_a_time_is_compared_only_if_every_file_arrived(tmp_path):
+def test_a_time_is_compared_only_if_every_file_arrived():
     def titles(*times):
-        connections = [{"completion_s": each} for each in times]
-        return [
-            title
-            for title, _ in crosscheck_all.numbers(run(1, tmp_path, connections=connections).result)
-        ]
+        result = {
+            "throughput_mbps": 1.0,
+            "aps": {},
+            "users": {"ue1": {}, "ue2": {}},
+            "fairness": {"jain": 1.0},
+            "connections": [{"completion_s": each} for each in times],
+        }
+        return [title for title, _ in crosscheck_all.numbers(result)]
 
     assert titles(1.0, 3.0) == ["total", "Jain's index", "time to complete [s]"]
     assert "time to complete [s]" not in titles(1.0, None)
     assert "time to complete [s]" not in titles()
 
 
-def test_reasons_belong_to_rows_beyond_ten_percent_and_survive_a_new_page(tmp_path):
-    rows = [
-        compared("pooling", "none", [10] * 3, [20] * 3, tmp_path),
-        compared("campus", "none", [10] * 3, [10] * 3, tmp_path),
-    ]
-    reasons = {"pooling/none": "for a start", "campus": "never shown"}
-    text = page("", rows, reasons)
+def test_reasons_belong_to_rows_beyond_ten_percent():
+    rows = compared("pooling", "none", [10] * 3, [20] * 3)
+    rows += compared("campus", "none", [10] * 3, [10] * 3)
+    text = page(rows, {"pooling/none": "for a start", "campus": "never shown"})
     assert cells(text, "| pooling | none | total")[-2:] == ["beyond", "for a start"]
     assert cells(text, "| campus | none | total")[-2:] == ["within 5 %", "-"]
-    assert text.index("| campus |") < text.index("| pooling |")
-    again = page(text, rows[1:], reasons | {"pooling/none/total": "found now"})
-    assert cells(again, "| pooling | none | total")[-1] == "found now"
-    assert cells(page(again, [], {}), "| pooling | none | total")[-1] == "not found yet"
+    text = page(rows, {"pooling/none": "for a start", "pooling/none/total": "found now"})
+    assert cells(text, "| pooling | none | total")[-1] == "found now"
+    assert cells(page(rows, {}), "| pooling | none | total")[-1] == "not found yet"
 
 
-def test_a_row_made_later_replaces_its_own_and_leaves_the_others(tmp_path):
-    first = page(
-        "",
-        [
-            compared("pooling", "none", [10] * 3, [10] * 3, tmp_path),
-            compared("campus", "none", [1], [1], tmp_path),
-        ],
-        {},
-    )
-    second = page(first, [compared("pooling", "none", [10] * 3, [10.8] * 3, tmp_path)], {})
-    assert "| campus | none | total | 1.00 | 1.00 | +0 % | within 5 % | - |" in second
-    assert "(10.80 to 10.80) | +8 % | within 10 % | - |" in second
-    assert second.count("| pooling | none | total") == 1
-    assert page(second, [], {}) == second
+def test_a_run_made_later_replaces_its_own_figures_and_leaves_the_others(tmp_path):
+    order = [("campus", "none"), ("pooling", "none")]
+    first = compared("pooling", "none", [10] * 3, [10] * 3) + compared("campus", "none", [1], [1])
+    file = tmp_path / "runs.jsonl"
+    write_figures(file, with_new([], first, order))
+    made = [run("pooling", "none", "sim", seed, 10.8) for seed in (1, 2, 3)]
+    second = with_new(read_figures(file), made, order)
+    text = page(second, {})
+    assert "| campus | none | total | 1.00 | 1.00 | +0 % | within 5 % | - |" in text
+    assert "(10.80 to 10.80) | +8 % | within 10 % | - |" in text
+    assert [each.case for each in second] == [order[0]] * 2 + [order[1]] * 6
+    assert with_new(second, [], order) == second
+
+
+def test_a_run_that_cannot_be_used_does_not_replace_a_valid_one():
+    old, order = compared("pooling", "none", [10], [10]), [("pooling", "none")]
+    late = run("pooling", "none", "mininet", 1, 0, left_out="overloaded")
+    assert with_new(old, [late], order) == old
+    assert with_new([late], old[:1], order) == old[:1]
+
+
+def test_runs_at_another_rate_scale_or_of_another_duration_are_left_out():
+    old, order = compared("pooling", "none", [10], [10]), [("pooling", "none")]
+    for change in ({"rate_scale": 0.5}, {"duration_s": 30}):
+        new = replace(old[1], **change)
+        assert with_new(old, [new], order) == [new]
+
+
+def test_a_damaged_file_of_figures_is_refused(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    assert read_figures(path) == []
+    for text in ("{}", "1", "{"):
+        path.write_text(text)
+        with pytest.raises(RequestError, match=r"runs.jsonl line 1: not the figures of a run"):
+            read_figures(path)
 
 
 def test_rows_are_read_back_with_empty_cells():
@@ -203,6 +209,6 @@ def test_a_reason_for_an_unknown_row_is_refused(tmp_path):
 
 
 def test_the_reasons_and_the_page_of_the_lab_are_valid():
-    reasons = crosscheck_all.read_reasons()
+    figures = read_figures(crosscheck_all.PAGE.with_suffix(".jsonl"))
     text = crosscheck_all.PAGE.read_text(encoding="utf-8")
-    assert page(text, [], reasons) == text
+    assert page(figures, crosscheck_all.read_reasons()) == text

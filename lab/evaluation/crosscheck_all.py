@@ -2,14 +2,14 @@
 
 Each scenario is run with the strategy `none` and with its own strategy. The page has two tables.
 The first compares numbers of result.json: one row for each scenario, strategy and number. The
-second says how many runs of each scenario and strategy were made, and why some were left out. A
-command that runs some scenarios replaces only the rows of these scenarios.
+second says how many runs of each scenario and strategy were made, and why some were left out. The
+page is written from the figures of all runs (`run_figures`), so a command can make some of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,13 +23,15 @@ from lab.evaluation.agreement import (
     judged,
     shown,
 )
-from lab.evaluation.paired_runs import Account, Experiment
-from lab.evaluation.table_rows import Row, merged, rows_below
+from lab.evaluation.paired_runs import Experiment
+from lab.evaluation.run_figures import RunFigures
+from lab.evaluation.table_rows import Row
+from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 from lab.results.tables import markdown_table
 from lab.run.manifest import ROOT
 from lab.run.outcome import Result
-from lab.scenario import loading
+from lab.scenario import engine_table, loading
 from lab.scenario.yaml_text import read
 
 PAGE = ROOT / "docs" / "crosscheck_all.md"
@@ -64,8 +66,8 @@ difference is that of the simulator from the emulation. Runs that failed, overlo
 lacked a subflow are left out; the second table counts them. A row whose values vary over all seeds
 of the simulator by 20 % or more (standard deviation over mean) is not steady, and not judged. If
 the ranges of all values of both engines overlap, more runs are needed to tell the difference from
-chance. Reasons for rows beyond 10 % are in crosscheck_reasons.yaml.
-[crosscheck.md](crosscheck.md) has two scenarios in detail.
+chance. Reasons for rows beyond 10 % are in crosscheck_reasons.yaml. The figures of each run are in
+crosscheck_all.jsonl. [crosscheck.md](crosscheck.md) has two scenarios in detail.
 
 In the second table, "Multipath TCP" counts the valid runs of the emulation in which every
 connection of a multipath user was Multipath TCP with all its subflows, and none fell back to TCP.
@@ -88,24 +90,6 @@ class Case:
         """
         name = f"{self.scenario}/{self.strategy}"
         return Experiment(name, self.scenario, self.strategy)
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Hold a case, and which runs it has in the emulation and in the simulator.
-
-    `refusal` says why the emulation cannot run the case; it is empty if the emulation can. With a
-    refusal, both accounts are None. `scale` is the rate scale, `length_s` the duration of a run in
-    s, and `made_on` names the machines.
-    """
-
-    case: Case
-    refusal: str = ""
-    emulated: Account | None = None
-    simulated: Account | None = None
-    scale: float = 1.0
-    length_s: float = 0.0
-    made_on: str = "-"
 
 
 def cases(scenarios: Sequence[str] = ()) -> list[Case]:
@@ -144,19 +128,27 @@ def read_reasons(path: Path = REASONS) -> dict[str, str]:
     return {key: " ".join(str(text).split()).replace("|", "/") for key, text in found.items()}
 
 
-def page(before: str, compared: Sequence[Compared], reasons: Mapping[str, str]) -> str:
-    """Return the Markdown text of the page with the rows of `compared`.
+def page(
+    runs: Sequence[RunFigures],
+    reasons: Mapping[str, str],
+    refusals: Mapping[tuple[str, str], str] | None = None,
+) -> str:
+    """Return the Markdown text of the page with all `runs`, which are sorted by case.
 
-    `before` is the old text of the page: its rows of other scenarios are kept. The column of
-    reasons is written anew in all rows.
+    `refusals` says by scenario and strategy why the emulation cannot run a case; a case that has
+    runs is not refused.
     """
-    order = loading.names()
-    rows = [row for each in compared for row in _rows(each)]
-    rows = merged(rows_below(before, COMPARISON), rows, lambda row: row[:2], order)
-    made = merged(
-        rows_below(before, RUNS), [_made(each) for each in compared], lambda row: row[:2], order
-    )
+    by_case: dict[tuple[str, str], list[RunFigures]] = {}
+    for run in runs:
+        by_case.setdefault(run.case, []).append(run)
+    rows = [row for case, found in by_case.items() for row in _rows(case, found)]
     rows = [_with_reason(row, reasons) for row in rows]
+    made = [_made(case, found) for case, found in by_case.items()]
+    made += [
+        (*case, "-", "-", f"refused: {why}", *("-",) * 4)
+        for case, why in (refusals or {}).items()
+        if case not in by_case
+    ]
     parts = [
         INTRODUCTION,
         COMPARISON,
@@ -191,64 +183,97 @@ def _with_reason(row: Row, reasons: Mapping[str, str]) -> Row:
     return (*row[:7], next((reasons[key] for key in keys if key in reasons), "not found yet"))
 
 
-def _made(compared: Compared) -> Row:
-    case = compared.case
-    if compared.emulated is None or compared.simulated is None:
-        refused = f"refused: {compared.refusal}"
-        return (case.scenario, case.strategy, "-", "-", refused, *("-",) * 4)
-    emulated = [run.result for run in compared.emulated.valid]
+def _made(case: tuple[str, str], runs: Sequence[RunFigures]) -> Row:
+    emulated, simulated = (
+        [run for run in runs if _is_emulated(run) is side] for side in (True, False)
+    )
+    valid = [run for run in emulated if not run.left_out]
     return (
-        case.scenario,
-        case.strategy,
-        f"{compared.length_s:g}",
-        f"{compared.scale:g}",
-        compared.emulated.text,
-        compared.simulated.text,
-        _verified(emulated),
-        _idle(emulated),
-        compared.made_on,
+        *case,
+        f"{runs[0].duration_s:g}",
+        f"{runs[0].rate_scale:g}",
+        _account(emulated),
+        _account(simulated),
+        _verified(valid),
+        _idle(valid),
+        "; ".join(sorted({run.made_on for run in runs if not run.left_out})) or "-",
     )
 
 
-def _verified(results: Sequence[Result]) -> str:
+def _is_emulated(run: RunFigures) -> bool:
+    return engine_table.entry(run.engine).real_time
+
+
+def _account(runs: Sequence[RunFigures]) -> str:
+    """Return how many runs are valid, and the reasons of the others."""
+    reasons = Counter(run.left_out for run in runs if run.left_out)
+    parts = [f"{count} {why}" if count > 1 else why for why, count in reasons.items()]
+    return "; ".join([f"{len(runs) - reasons.total()} of {len(runs)}", *parts])
+
+
+def _verified(runs: Sequence[RunFigures]) -> str:
     """Return in how many runs Multipath TCP was verified; "-" if no run had multipath users."""
-    verdicts = [each["mptcp"]["verified"] for each in results]
-    checked = [each for each in verdicts if each is not None]
+    checked = [run.verified for run in runs if run.verified is not None]
     return f"{sum(checked)} of {len(checked)}" if checked else "-"
 
 
-def _idle(results: Sequence[Result]) -> str:
+def _idle(runs: Sequence[RunFigures]) -> str:
     """Return the idle share of the processors in percent: mean of all runs, least of all samples.
 
     It is "-" if no run has measured it.
     """
-    found = [each.get("overload", {}) for each in results]
-    means = [each["idle_share_mean"] for each in found if each.get("idle_share_mean") is not None]
-    least = [each["idle_share_min"] for each in found if each.get("idle_share_min") is not None]
+    means = [run.idle_mean for run in runs if run.idle_mean is not None]
+    least = [run.idle_min for run in runs if run.idle_min is not None]
     return f"{100 * mean(means):.0f}, {100 * min(least):.0f}" if means and least else "-"
 
 
-def _rows(compared: Compared) -> Iterator[Row]:
+def _rows(case: tuple[str, str], runs: Sequence[RunFigures]) -> Iterator[Row]:
     """Yield one row for each number that the valid runs of a case have, without known reasons."""
-    if compared.emulated is None or compared.simulated is None:
-        return
-    sides = [
-        {run.result["seed"]: dict(numbers(run.result)) for run in each.valid}
-        for each in (compared.emulated, compared.simulated)
-    ]
-    for title in dict.fromkeys(title for side in sides for run in side.values() for title in run):
+    valid = [run for run in runs if not run.left_out]
+    for title in dict.fromkeys(title for run in valid for title in run.numbers):
         emulated, simulated = (
-            {seed: value for seed, run in side.items() if (value := run.get(title)) is not None}
-            for side in sides
+            {
+                run.seed: run.numbers[title]
+                for run in valid
+                if title in run.numbers and _is_emulated(run) is emulation
+            }
+            for emulation in (True, False)
         )
-        if not emulated and not simulated:
-            continue
         difference, result = judged(emulated, simulated)
         same = [value for seed, value in simulated.items() if seed in emulated or not emulated]
         lacking = "" if emulated else "no valid run of the emulation"
         values = (shown(list(emulated.values())), shown(same))
-        row = (title, *values, difference, result, lacking or "-")
-        yield (compared.case.scenario, compared.case.strategy, *row)
+        yield (*case, title, *values, difference, result, lacking or "-")
+
+
+def figures(
+    case: Case, run: FinishedRun, left_out: str, made_on: str, length_s: float
+) -> RunFigures:
+    """Return what the page needs of a run of a case.
+
+    `left_out` is empty if the run is valid. `made_on` names the machine, and `length_s` is the
+    duration in s.
+    """
+    result = run.result
+    overload = result.get("overload") or {}
+    return RunFigures(
+        case.scenario,
+        case.strategy,
+        engine=result["engine"],
+        seed=result["seed"],
+        rate_scale=result["rate_scale"],
+        duration_s=length_s,
+        numbers={} if left_out else _known(numbers(result)),
+        left_out=left_out.replace("|", "/"),
+        verified=result.get("mptcp", {}).get("verified"),
+        idle_mean=overload.get("idle_share_mean"),
+        idle_min=overload.get("idle_share_min"),
+        made_on=made_on.replace("|", "/"),
+    )
+
+
+def _known(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:
+    return {title: round(value, 4) for title, value in values if value is not None}
 
 
 def numbers(result: Result) -> Iterator[tuple[str, float | None]]:

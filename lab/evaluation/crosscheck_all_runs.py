@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import RequestError
 from lab.evaluation import crosscheck_all
-from lab.evaluation.crosscheck_all import Case, Compared
+from lab.evaluation.crosscheck_all import Case
 from lab.evaluation.crosscheck_runs import hosts
-from lab.evaluation.page_file import read_page, write_page
-from lab.evaluation.paired_runs import Account, PairedRuns
+from lab.evaluation.page_file import write_page
+from lab.evaluation.paired_runs import PairedRuns
+from lab.evaluation.run_figures import RunFigures, read_figures, with_new, write_figures
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class CrossCheckAll:
     def write(self, scenarios: Sequence[str], page: Path) -> bool:
         """Make the missing runs of the named scenarios in both engines, and update the page `page`.
 
-        Without names, all scenarios are run. Return False if the user interrupted. The page is then
+        Without names, all scenarios are run. The figures of all runs are kept in a file beside the
+        page, from which the page is written. Return False if the user interrupted. The page is then
         unchanged, and runs that have ended are kept.
         """
         reasons = crosscheck_all.read_reasons(self.reasons)
@@ -46,11 +48,13 @@ class CrossCheckAll:
         able = [case for case, refusal in admitted if not refusal]
         if not self.runs.make([case.experiment for case in able]):
             return False
-        compared = [
-            Compared(case, refusal) if refusal else self._compared(case)
-            for case, refusal in admitted
-        ]
-        write_page(page, crosscheck_all.page(read_page(page), compared, reasons))
+        made = [run for case in able for run in self._figures(case)]
+        order = [(case.scenario, case.strategy) for case in crosscheck_all.cases()]
+        file = page.with_suffix(".jsonl")
+        figures = with_new(read_figures(file), made, order)
+        write_figures(file, figures)
+        refusals = {(case.scenario, case.strategy): why for case, why in admitted if why}
+        write_page(page, crosscheck_all.page(figures, reasons, refusals))
         return True
 
     def _admitted(self, scenarios: Sequence[str]) -> list[tuple[Case, str]]:
@@ -66,25 +70,10 @@ class CrossCheckAll:
             found.append((case, refusal))
         return found
 
-    def _compared(self, case: Case) -> Compared:
-        experiment = case.experiment
-        emulated, simulated = (
-            self.runs.account(experiment, engine) for engine in self.runs.engines
-        )
-        return Compared(
-            case,
-            emulated=emulated,
-            simulated=simulated,
-            scale=self.runs.scale(experiment),
-            length_s=self.runs.length_s(experiment),
-            made_on=self._made_on(emulated, simulated),
-        )
-
-    def _made_on(self, *accounts: Account) -> str:
-        """Return the machines and git commits of the runs, as text for a table cell."""
-        folders = [
-            (engine, run.folder)
-            for engine, account in zip(self.runs.engines, accounts, strict=True)
-            for run in account.valid
-        ]
-        return "; ".join(hosts(folders)).replace("|", "/") or "-"
+    def _figures(self, case: Case) -> Iterator[RunFigures]:
+        """Yield the figures of the runs of a case in both engines."""
+        length_s = self.runs.length_s(case.experiment)
+        for engine in self.runs.engines:
+            for run, why in self.runs.finished(case.experiment, engine):
+                (made_on,) = hosts([(engine, run.folder)])
+                yield crosscheck_all.figures(case, run, why, made_on, length_s)

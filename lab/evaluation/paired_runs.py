@@ -128,21 +128,25 @@ class PairedRuns:
         """
         return placed(self._request(experiment, engine))
 
-    def account(self, experiment: Experiment, engine: str) -> Account:
-        """Read the run folders of an experiment in one engine, and return which runs are valid.
+    def finished(self, experiment: Experiment, engine: str) -> list[tuple[FinishedRun, str]]:
+        """Read the run folders of an experiment in one engine, and return each run with a reason.
 
-        Folders without a result are skipped.
+        The reason says why the run cannot be used; it is empty for a valid run. Folders without a
+        result are skipped.
         """
-        valid, left_out = [], []
-        planned = self.jobs(experiment, engine)
-        for folder in (job.out for job in planned):
+        found = []
+        for folder in (job.out for job in self.jobs(experiment, engine)):
             if folder is not None and (folder / "result.json").is_file():
                 run = FinishedRun(read_document(folder, "result.json"), folder)
-                if is_evidence(run.result):
-                    valid.append(run)
-                else:
-                    left_out.append(_why_left_out(run))
-        return Account(tuple(valid), tuple(left_out), len(planned))
+                found.append((run, "" if is_evidence(run.result) else _why_left_out(run)))
+        return found
+
+    def account(self, experiment: Experiment, engine: str) -> Account:
+        """Return which runs of an experiment in one engine are valid."""
+        found = self.finished(experiment, engine)
+        valid = tuple(run for run, why in found if not why)
+        left_out = tuple(why for _, why in found if why)
+        return Account(valid, left_out, len(self.jobs(experiment, engine)))
 
     def scale(self, experiment: Experiment) -> float:
         """Return the rate scale that the emulation uses for an experiment on this machine.
