@@ -10,9 +10,9 @@ from subprocess import CalledProcessError
 from typing import Any
 
 import pytest
+from emulation_failures import note_failures
 from fake_engine import FakeEngine
 from hypothesis import settings
-from vm_panics import note_panics
 
 from lab.engines.sim import compiler
 from lab.run.outcome import Outcome
@@ -27,7 +27,7 @@ settings.load_profile("lab")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    note_panics(session, exitstatus)
+    note_failures(session, exitstatus)
 
 
 @pytest.fixture(scope="session", autouse=True)
