@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from lab.engines.mininet.vm import dilation
 from lab.run import inbox
 from lab.run.reading import read_events, read_samples
 
@@ -122,9 +123,9 @@ class Run:
     def written_without_the_runner(self) -> tuple[int, int]:
         """Stop the runner for 12 s; return how many samples and lines of POX came in 7 of them."""
         self.execute("machine", stopped(RUNNER, 12, after=5))
-        time.sleep(7)
+        time.sleep(7 * dilation.factor())
         sampled, decided = len(self.samples()), len(self.decisions())
-        time.sleep(7)
+        time.sleep(7 * dilation.factor())
         return len(self.samples()) - sampled, len(self.decisions()) - decided
 
 
