@@ -13,7 +13,7 @@ from dataclasses import replace
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab.engines.sim import compiled, world
-from lab.engines.sim.core import dispatch, event_loop, events, links, mptcp
+from lab.engines.sim.core import dispatch, event_loop, events, links, mptcp, round_trips
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
@@ -30,8 +30,6 @@ from lab.scenario.schema import Multipath
 from lab.topologies.data_directions import data_directions
 from lab.topologies.link_delay import link_delay_ns
 from lab.topologies.topology import Interface, Topology
-
-RTO_FIRST_NS = 1_000_000_000  # RFC 6298, (2.1)
 
 
 class Network:
@@ -115,9 +113,7 @@ class Network:
         row = self.w.row
         row[f + at.STATE] = at.JOINING if self.now_ns else at.ESTABLISHED
         row[f + at.LAW] = dispatch.number(cc)
-        row[f + at.SRTT_NS], row[f + at.RTTVAR_NS] = rtt_ns, rtt_ns // 2
-        row[f + at.BASE_RTT_NS] = rtt_ns
-        row[f + at.RTO_NS] = max(RTO_FIRST_NS, 3 * rtt_ns)
+        round_trips.start(row, f, rtt_ns)
 
     def stop(self, flow: Flow) -> None:
         """Close the connection of a flow immediately. Packets that are in flight have no effect

@@ -132,6 +132,30 @@ def test_a_subflow_without_acknowledgements_at_five_timers_is_stale_and_all_is_r
     assert w.row[connection.place + at.REINJECT_COUNT] == 7
 
 
+def test_every_second_timer_counts_for_a_subflow_with_acknowledgements():
+    """mptcp_pm_subflow_chk_stale looks at acknowledgements only from the second timer on."""
+    connection = two_subflows(scheduler="linux")
+    assign(connection, 0, 30)
+    w, (first, _) = connection.w, connection.rows
+    counts = []
+    for _ in range(5):
+        w.row[first + at.ACKS_RECEIVED] += 1
+        expire_timer(connection)
+        counts.append(int(w.row[first + at.STALE_COUNT]))
+    assert counts == [1, 0, 1, 0, 1]
+
+
+def test_a_subflow_sends_its_burst_when_the_next_subflow_is_chosen():
+    """So the interval of the reinjection timer is 200 ms: no subflow has a timer yet."""
+    connection = two_subflows(scheduler="linux")
+    w, c = connection.w, connection.place
+    w.row[c + at.CONN_STATE], w.row[c + at.TOTAL_SEGMENTS] = at.RUNNING, 60
+    mptcp.push(w, c, SECOND)
+    assert queued(connection) == [46, 14]
+    assert [int(w.row[f + at.TRANSMISSIONS]) for f in connection.rows] == [10, 2]
+    assert w.row[c + at.REINJECT_INTERVAL_NS] == 200 * MS
+
+
 def test_the_connections_timer_is_as_long_as_the_longest_rto_when_data_was_scheduled():
     connection = two_subflows(scheduler="linux")
     (w, c), (first, second) = (connection.w, connection.place), connection.rows
@@ -161,10 +185,10 @@ def test_the_timers_interval_stays_when_all_data_is_given_to_subflows():
     interval = c + at.REINJECT_INTERVAL_NS
     w.row[interval] = 7
     w.row[c + at.TOTAL_SEGMENTS] = w.row[c + at.DATA_SND_NXT]
-    mptcp.choose_subflow(w, c, SECOND)
+    linux_scheduler.choose_subflow(w, c, SECOND)
     assert w.row[interval] == 7
     w.row[c + at.TOTAL_SEGMENTS] += 100
-    mptcp.choose_subflow(w, c, SECOND)
+    linux_scheduler.choose_subflow(w, c, SECOND)
     assert w.row[interval] == 200 * MS
 
 

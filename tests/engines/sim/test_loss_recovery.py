@@ -124,26 +124,6 @@ def test_fewer_later_arrivals_are_a_loss_if_no_more_segments_are_in_flight(ends)
     assert ends.state() == (0, 1, at.RECOVERY)
 
 
-def test_the_rto_follows_the_round_trip(ends):
-    """RFC 6298, section 2: rttvar 50 + (40 - 50)/4, srtt 100 + 40/8, and at least 200 ms above
-    srtt, as Linux."""
-    w = ends.w
-    ends.write(2)
-    w.row[ends.f + at.SRTT_NS], w.row[ends.f + at.RTTVAR_NS] = 100 * MS, 50 * MS
-    ends.now_ns += 140 * MS
-    ends.arrive_and_acknowledge(0)
-    assert [w.row[ends.f + each] / MS for each in (at.SRTT_NS, at.RTTVAR_NS, at.RTO_NS)] == [
-        105,
-        47.5,
-        305,
-    ]
-    w.row[ends.f + at.RTTVAR_NS] = 80 * MS
-    ends.arrive_and_acknowledge(1)
-    assert (
-        w.row[ends.f + at.RTO_NS] == w.row[ends.f + at.SRTT_NS] + 4 * w.row[ends.f + at.RTTVAR_NS]
-    )
-
-
 def test_after_a_timeout_everything_is_retransmitted_in_slow_start_from_one_segment(ends):
     ends.write(10)
     acknowledgements.on_timeout(ends.w, ends.f, ends.now_ns)
@@ -153,6 +133,45 @@ def test_after_a_timeout_everything_is_retransmitted_in_slow_start_from_one_segm
     ends.arrive_and_acknowledge(0)
     assert ends.w.window[ends.f + at.CWND] == 2
     assert ends.send() == [1, 2]
+
+
+def test_a_timeout_is_undone_when_the_segments_were_only_late(ends):
+    """RFC 4015: 0 arrives in its first transmission, so nothing was lost."""
+    ends.write(10)
+    acknowledgements.on_timeout(ends.w, ends.f, ends.now_ns)
+    assert ends.send() == [0]
+    ends.arrive_as(0, 0)
+    ends.acknowledge()
+    assert ends.state() == (9, 0, at.OPEN)
+    assert ends.w.window[ends.f + at.CWND] == pytest.approx(10, abs=0.2)
+    assert ends.w.window[ends.f + at.SSTHRESH] == 5
+    assert [ends.w.row[ends.f + each] for each in (at.BACKOFF, at.SEGMENTS_LOST)] == [0, 1]
+    ends.arrive_and_acknowledge(2, 3, 4, 5)
+    assert ends.state()[1:] == (1, at.RECOVERY)  # 1 is lost
+    assert ends.send() == [1]
+
+
+def test_the_arrival_of_the_retransmission_undoes_nothing(ends):
+    ends.write(10)
+    acknowledgements.on_timeout(ends.w, ends.f, ends.now_ns)
+    acknowledgements.on_timeout(ends.w, ends.f, ends.now_ns)
+    assert ends.send() == [0]
+    ends.arrive_and_acknowledge(0)
+    assert ends.state() == (0, 9, at.TIMED_OUT)
+    ends.arrive_as(2, 2)  # F-RTO, RFC 5682: it was transmitted once, before the timeout
+    ends.acknowledge()
+    assert ends.state() == (8, 0, at.OPEN)
+
+
+def test_a_timeout_in_recovery_reduces_ssthresh_no_further_and_is_not_undone(ends):
+    ends.write(10)
+    ends.arrive_and_acknowledge(1, 2, 3)
+    assert ends.w.window[ends.f + at.SSTHRESH] == pytest.approx(5, abs=0.3)
+    before = ends.w.window[ends.f + at.SSTHRESH]
+    acknowledgements.on_timeout(ends.w, ends.f, ends.now_ns)
+    assert ends.w.window[ends.f + at.SSTHRESH] == before
+    ends.arrive_and_acknowledge(4)
+    assert ends.state()[2] == at.TIMED_OUT
 
 
 def test_lost_acknowledgements_cause_no_retransmissions():

@@ -7,46 +7,20 @@
   arrived; in recovery, one transmission later is enough. Linux does the same until it observes
   reordering (tcp_rack_reo_wnd); here a path keeps the order of packets
 - RFC 6582: one reduction of the window per recovery, which ends at RECOVER
-- RFC 6298: the round-trip time and the timeout
+- RFC 6298: the timeout; `round_trips` sets it. A timeout is undone if an acknowledgement shows that
+  the segments had only been late (RFC 4015 and 5682; Linux, tcp_try_undo_loss)
 
 A subflow numbers its transmissions from 0, retransmissions included.
 """
 
 from __future__ import annotations
 
-from lab.engines.sim.core import congestion, rings, sender
+from lab.engines.sim.core import congestion, rings, round_trips, sender
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
 DUP_THRESHOLD = 3  # RFC 5681, section 3.2
-RTO_MARGIN_NS = 200_000_000  # Linux, TCP_RTO_MIN: the RTO is longer than SRTT by at least this
 MAX_BACKOFF = 10  # doublings of the RTO
-
-
-@jit
-def is_remembered(row: Ints, f: int, number: int) -> bool:
-    """Return True if the ring of subflow `f` still holds its transmission `number`: one of the last
-    RING_SIZE transmissions."""
-    return row[f + at.TRANSMISSIONS] - row[at.RING_SIZE] < number
-
-
-@jit
-def measure_rtt(row: Ints, f: int, number: int, now_ns: int) -> None:
-    """Take an RTT sample of subflow `f` from the acknowledgement of its transmission `number`, and
-    set the RTO (RFC 6298, section 2).
-
-    Each retransmission has its own number, so the samples are as exact as with time stamps.
-    """
-    if not is_remembered(row, f, number):
-        return
-    sample_ns = now_ns - row[rings.segment(row, f, number) + rings.SENT_NS]
-    row[f + at.RTTVAR_NS] += (abs(row[f + at.SRTT_NS] - sample_ns) - row[f + at.RTTVAR_NS]) // 4
-    row[f + at.SRTT_NS] += (sample_ns - row[f + at.SRTT_NS]) // 8
-    row[f + at.BASE_RTT_NS] = min(row[f + at.BASE_RTT_NS], sample_ns)
-    row[f + at.ROUND_MIN_RTT_NS] = min(row[f + at.ROUND_MIN_RTT_NS], sample_ns)
-    row[f + at.ROUND_RTT_SUM_NS] += sample_ns
-    row[f + at.ROUND_SAMPLES] += 1
-    row[f + at.RTO_NS] = row[f + at.SRTT_NS] + max(4 * row[f + at.RTTVAR_NS], RTO_MARGIN_NS)
 
 
 @jit
@@ -137,15 +111,18 @@ def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
     limited = sender.is_cwnd_limited(w, f)
     number, expected = row[p + at.TRANSMISSION], row[p + at.SEQ]
     row[f + at.ACKS_RECEIVED] += 1
-    measure_rtt(row, f, number, now_ns)
+    round_trips.measure(row, f, number, expected, now_ns)
     acked = 0
     advanced = expected > row[f + at.SND_UNA]
     while row[f + at.SND_UNA] < expected:
         acked += mark_arrived(row, f, row[f + at.SND_UNA], rings.UNSENT)
         row[f + at.SND_UNA] += 1
     sacked = row[rings.segment(row, f, number) + rings.SENT_SEQ]
-    if sacked >= row[f + at.SND_UNA] and is_remembered(row, f, number):
+    if sacked >= row[f + at.SND_UNA] and round_trips.is_remembered(row, f, number):
         acked += mark_arrived(row, f, sacked, rings.SACKED)
+    is_late = number < row[f + at.SENT_BEFORE_TIMEOUT]
+    if row[f + at.MODE] == at.TIMED_OUT and acked > 0 and is_late:
+        undo_timeout(w, f)
     lost, arrived = detect_losses(row, f, number, row[p + at.SEGMENTS_SO_FAR])
     acked += arrived
     if row[f + at.MODE] != at.OPEN and row[f + at.SND_UNA] >= row[f + at.RECOVER]:
@@ -167,11 +144,20 @@ def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
 def on_timeout(w: at.World, f: int, now_ns: int) -> None:
     """Mark everything that subflow `f` has in flight as lost after a retransmission timeout,
     continue with a window of one segment, and double the RTO (RFC 6298, (5.4) to (5.6); RFC 5681,
-    section 3.1)."""
-    row = w.row
-    if row[f + at.MODE] != at.TIMED_OUT or row[f + at.SND_UNA] >= row[f + at.RECOVER]:
+    section 3.1).
+
+    SSTHRESH is reduced only once per recovery. Remember the window, so that the timeout can be
+    undone, unless the window was reduced before because of a loss (Linux, tcp_enter_loss).
+    """
+    row, window = w.row, w.window
+    if row[f + at.MODE] == at.OPEN:
+        row[f + at.SENT_BEFORE_TIMEOUT] = row[f + at.TRANSMISSIONS]
+        window[f + at.CWND_BEFORE_TIMEOUT] = window[f + at.CWND]
+        window[f + at.SSTHRESH_BEFORE_TIMEOUT] = window[f + at.SSTHRESH]
         congestion.on_timeout(w, f, now_ns)
-    w.window[f + at.CWND] = congestion.LOSS_WINDOW
+    elif row[f + at.MODE] == at.RECOVERY:
+        row[f + at.SENT_BEFORE_TIMEOUT] = 0
+    window[f + at.CWND] = congestion.LOSS_WINDOW
     for seq in range(row[f + at.SND_UNA], row[f + at.SND_NXT]):
         slot = rings.segment(row, f, seq)
         if row[slot + rings.SEG_STATE] == rings.IN_FLIGHT:
@@ -183,3 +169,23 @@ def on_timeout(w: at.World, f: int, now_ns: int) -> None:
     row[f + at.BACKOFF] = min(row[f + at.BACKOFF] + 1, MAX_BACKOFF)
     row[f + at.TIMEOUTS] += 1
     sender.restart_rto(row, f, now_ns)
+
+
+@jit
+def undo_timeout(w: at.World, f: int) -> None:
+    """Undo the last timeout of subflow `f`, because a segment has arrived that was transmitted
+    before it: give the window back, and treat segments that were marked as lost as in flight.
+    """
+    row, window = w.row, w.window
+    window[f + at.CWND] = max(window[f + at.CWND], window[f + at.CWND_BEFORE_TIMEOUT])
+    window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH], window[f + at.SSTHRESH_BEFORE_TIMEOUT])
+    row[f + at.MODE], row[f + at.BACKOFF] = at.OPEN, 0
+    for seq in range(row[f + at.SND_UNA], row[f + at.SND_NXT]):
+        slot = rings.segment(row, f, seq)
+        if row[slot + rings.SEG_STATE] == rings.LOST:
+            row[slot + rings.SEG_STATE] = rings.IN_FLIGHT
+            row[f + at.PIPE] += 1
+            row[f + at.LOST] -= 1
+            row[f + at.SEGMENTS_LOST] -= 1
+            first = row[slot + rings.SEG_TRANSMISSION]
+            row[f + at.LOSS_SCANNED] = min(row[f + at.LOSS_SCANNED], first)

@@ -99,7 +99,7 @@ NEXT_FREE = SUBFLOW  # of a free packet
 SEGMENT, ACK, DATAGRAM = range(3)  # PACKET_TYPE
 
 # --- a subflow, its sender and its receiver
-SUB_FIELDS = 61
+SUB_FIELDS = 65
 (
     STATE, CONNECTION, LAW, BACKUP, REQUESTED_BACKUP,  # LAW: see `dispatch.number`
     DATA_ROUTE, ACK_ROUTE, RING,  # places of both routes and of the ring of segments
@@ -109,6 +109,8 @@ SUB_FIELDS = 61
     PIPE, LOST, LOST_HINT, TRANSMISSIONS, LOSS_SCANNED,
     MODE, RECOVER,  # RECOVER: RFC 6582
     SRTT_NS, RTTVAR_NS, RTO_NS, BACKOFF, RTO_TIMER_NS, RTO_EVENT_NS,  # RFC 6298
+    RTT_DEVIATION_NS, LARGEST_DEVIATION_NS, RTT_ROUND_END,  # see `round_trips`
+    SENT_BEFORE_TIMEOUT,  # transmissions with smaller numbers; 0: the timeout is not undone
     LAST_SENT_NS, PACED_UNTIL_NS, EXPECTED_BPS, HOST_RNG_1, HOST_RNG_2,
     CWND_LIMITED, MAX_PACKETS_OUT, CWND_USAGE_SEQ,  # RFC 7661, as Linux's tcp_cwnd_validate
     EPOCH_NS,  # RFC 9438
@@ -132,7 +134,8 @@ OPEN, RECOVERY, TIMED_OUT = range(3)  # MODE
 (
     CWND, SSTHRESH, LAW_1, LAW_2, LAW_3, LAW_4, LAW_5, LAW_6,
     GROWTH_DIVISOR, LAST_ROUND_QUEUE,  # see `expected_rate`
-) = range(10)  # fmt: skip
+    CWND_BEFORE_TIMEOUT, SSTHRESH_BEFORE_TIMEOUT,
+) = range(12)  # fmt: skip
 
 # --- a connection, its application, its sender's and its receiver's half
 CONN_FIELDS = 35

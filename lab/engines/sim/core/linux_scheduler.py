@@ -152,8 +152,8 @@ def set_interval(row: Ints, c: int, now_ns: int) -> None:
     scheduler does so each time it has data to send; a running timer is not changed.
 
     The interval is the time until the latest of the subflows' retransmission timers expires. A
-    subflow is left out if it is not active, or if it got no acknowledgement between the two most
-    recent expiries of the reinjection timer. If no subflow remains, the interval is 200 ms.
+    subflow is left out if it is not active, or if expiries of the reinjection timer count against
+    it (`becomes_stale`). If no subflow remains, the interval is 200 ms.
     """
     longest_ns = 0
     for f in at.subflows(row, c):
@@ -188,11 +188,14 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
     """Check subflow `f` of connection `c`, which has unacknowledged data, when the reinjection
     timer expires. Return True if `f` becomes stale now.
 
-    This happens if `f` has received no acknowledgement for five expiries in a row, and another
-    active subflow has been without one for fewer than three.
+    This happens if `f` has received no acknowledgement between the first and the fifth expiry, and
+    the count of another active subflow is below three. The first expiry counts in any case; if an
+    acknowledgement comes after it, the next expiry resets the count to 0
+    (mptcp_pm_subflow_chk_stale).
     """
-    if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
+    if row[f + at.STALE_COUNT] == 0:
         row[f + at.ACKS_AT_CHECK] = row[f + at.ACKS_RECEIVED]
+    elif row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.STALE_COUNT] = 0
         row[f + at.IS_STALE] = 0
         return False

@@ -59,8 +59,6 @@ def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
     row = w.row
     first, count, scheduler = row[c + at.FIRST], row[c + at.COUNT], row[c + at.SCHEDULER]
     in_turn = scheduler == at.ROUND_ROBIN
-    if scheduler == at.LINUX:
-        return linux_scheduler.choose_subflow(w, c, now_ns)
     best, best_rank, another_works = at.NOTHING, at.FOREVER, False
     for k in range(count):
         f = first + (row[c + at.ROUND_ROBIN_NEXT] + k) % count * at.SUB_FIELDS
@@ -158,16 +156,46 @@ def push(w: at.World, c: int, now_ns: int) -> None:
     sent = 0
     for f in at.subflows(row, c):
         sent += sender.send(w, f, BURST - sent, now_ns)  # 1
-    while sent < BURST:
-        f = choose_subflow(w, c, now_ns)  # 2
-        if f == at.NOTHING or assign(w, c, f, now_ns) == 0:  # 3, 4
-            return
-        sent += sender.send(w, f, BURST - sent, now_ns)
-        if row[c + at.REINJECT_TIMER_NS] == 0 and row[c + at.SCHEDULER] == at.LINUX:
-            linux_scheduler.restart_timer(row, c, now_ns)
-    if row[c + at.PUSH_SCHEDULED] == 0:
+    if row[c + at.SCHEDULER] == at.LINUX:
+        sent += push_as_linux(w, c, BURST - sent, now_ns)
+    else:
+        sent += push_segments(w, c, BURST - sent, now_ns)
+    if sent >= BURST and row[c + at.PUSH_SCHEDULED] == 0:
         row[c + at.PUSH_SCHEDULED] = 1
         events.schedule(row, now_ns, at.PUSH, c)
+
+
+@jit
+def push_segments(w: at.World, c: int, most: int, now_ns: int) -> int:
+    """Give segments to the subflows of connection `c`, and send each of them immediately. Return
+    how many were sent; with `most`, there may be more."""
+    sent = 0
+    while sent < most:
+        f = choose_subflow(w, c, now_ns)  # 2
+        if f == at.NOTHING or assign(w, c, f, now_ns) == 0:  # 3, 4
+            break
+        sent += sender.send(w, f, most - sent, now_ns)
+    return sent
+
+
+@jit
+def push_as_linux(w: at.World, c: int, most: int, now_ns: int) -> int:
+    """Give bursts to the subflows of connection `c` as Linux does (__mptcp_push_pending): a subflow
+    sends its burst only when the subflow for the next one has been chosen, so its retransmission
+    timer does not count for that choice yet. Return as `push_segments`."""
+    row, sent, previous = w.row, 0, at.NOTHING
+    while sent < most:
+        f = linux_scheduler.choose_subflow(w, c, now_ns)  # 2
+        if previous not in (at.NOTHING, f):
+            sent += sender.send(w, previous, most - sent, now_ns)
+        previous = f
+        if f == at.NOTHING or assign(w, c, f, now_ns) == 0:  # 3
+            break
+        if row[c + at.REINJECT_TIMER_NS] == 0:
+            linux_scheduler.restart_timer(row, c, now_ns)
+    if previous != at.NOTHING:
+        sent += sender.send(w, previous, most, now_ns)
+    return sent
 
 
 # --- events; each returns True if there may be something to send
@@ -241,32 +269,6 @@ def on_application(row: Ints, c: int, now_ns: int) -> bool:
 
 
 @jit
-def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
-    """Put segment `dsn` of the data of connection `c` into the receiver's reorder buffer. The
-    application reads immediately all data that is in order now."""
-    expected = row[c + at.DATA_RCV_NXT]
-    if dsn == expected:
-        expected += 1
-        while (
-            row[c + at.REORDER_BUFFERED] > 0
-            and row[rings.data(row, c, expected) + rings.DSN_RECEIVED] == 1
-        ):
-            row[rings.data(row, c, expected) + rings.DSN_RECEIVED] = 0
-            row[c + at.REORDER_BUFFERED] -= 1
-            expected += 1
-        row[c + at.DATA_RCV_NXT] = expected
-        if expected >= row[c + at.TOTAL_SEGMENTS] and row[c + at.DONE_NS] == 0:
-            row[c + at.DONE_NS] = now_ns
-    elif dsn > expected and row[rings.data(row, c, dsn) + rings.DSN_RECEIVED] == 0:
-        row[rings.data(row, c, dsn) + rings.DSN_RECEIVED] = 1
-        row[c + at.DATA_OUT_OF_ORDER] += 1
-        buffered = row[c + at.REORDER_BUFFERED] + 1
-        row[c + at.REORDER_BUFFERED] = buffered
-        row[c + at.REORDER_BUFFERED_MAX] = max(row[c + at.REORDER_BUFFERED_MAX], buffered)
-        row[c + at.REORDER_BUFFERED_RECENT] = max(row[c + at.REORDER_BUFFERED_RECENT], buffered)
-
-
-@jit
 def receive(w: at.World, p: int, now_ns: int) -> int:
     """Receive packet `p` at the end of its route: a datagram, a segment or an acknowledgement.
 
@@ -286,13 +288,13 @@ def receive(w: at.World, p: int, now_ns: int) -> int:
         advanced = row[p + at.DSN] > row[c + at.DATA_SND_UNA]
         row[c + at.DATA_SND_UNA] = max(row[c + at.DATA_SND_UNA], row[p + at.DSN])
         acknowledgements.receive_ack(w, f, p, now_ns)
-        if advanced and row[c + at.SCHEDULER] == at.LINUX:
-            linux_scheduler.restart_timer(row, c, now_ns)
         links.free_packet(row, p)
         push(w, c, now_ns)
+        if advanced and row[c + at.SCHEDULER] == at.LINUX:
+            linux_scheduler.restart_timer(row, c, now_ns)
         return at.NOTHING
     at_once = receiver.receive_segment(row, f, p)
-    reassemble(row, c, row[p + at.DSN], now_ns)
+    receiver.reassemble(row, c, row[p + at.DSN], now_ns)
     links.free_packet(row, p)
     if at_once:
         return receiver.send_ack(row, f, now_ns)

@@ -1,4 +1,5 @@
-"""Receive the segments of a subflow, and acknowledge them (RFC 5681, section 4.2).
+"""Receive the segments of a subflow, acknowledge them (RFC 5681, section 4.2), and put the data of a
+connection in order.
 
 An acknowledgement is sent immediately for every second segment, and for every segment that is out
 of order or fills a gap. Otherwise it is delayed.
@@ -57,6 +58,32 @@ def receive_segment(row: Ints, f: int, p: int) -> bool:
         row[f + at.OUT_OF_ORDER_HELD] += 1
         row[f + at.SEGMENTS_OUT_OF_ORDER] += 1
     return True
+
+
+@jit
+def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
+    """Put segment `dsn` of the data of connection `c` into the receiver's reorder buffer. The
+    application reads immediately all data that is in order now."""
+    expected = row[c + at.DATA_RCV_NXT]
+    if dsn == expected:
+        expected += 1
+        while (
+            row[c + at.REORDER_BUFFERED] > 0
+            and row[rings.data(row, c, expected) + rings.DSN_RECEIVED] == 1
+        ):
+            row[rings.data(row, c, expected) + rings.DSN_RECEIVED] = 0
+            row[c + at.REORDER_BUFFERED] -= 1
+            expected += 1
+        row[c + at.DATA_RCV_NXT] = expected
+        if expected >= row[c + at.TOTAL_SEGMENTS] and row[c + at.DONE_NS] == 0:
+            row[c + at.DONE_NS] = now_ns
+    elif dsn > expected and row[rings.data(row, c, dsn) + rings.DSN_RECEIVED] == 0:
+        row[rings.data(row, c, dsn) + rings.DSN_RECEIVED] = 1
+        row[c + at.DATA_OUT_OF_ORDER] += 1
+        buffered = row[c + at.REORDER_BUFFERED] + 1
+        row[c + at.REORDER_BUFFERED] = buffered
+        row[c + at.REORDER_BUFFERED_MAX] = max(row[c + at.REORDER_BUFFERED_MAX], buffered)
+        row[c + at.REORDER_BUFFERED_RECENT] = max(row[c + at.REORDER_BUFFERED_RECENT], buffered)
 
 
 @jit

@@ -1,0 +1,74 @@
+"""Measure the round-trip time of a subflow, and set its retransmission timeout (RTO) from it.
+
+RFC 6298 leaves open how often the variance is sampled. The rule is Linux's (tcp_rtt_estimator):
+every acknowledgement gives a sample, the variance rises immediately, and it falls only once per
+round trip. All four constants of the RFC are Linux's too; the least margin above the smoothed RTT
+is 200 ms, and the handshake gives the first sample.
+"""
+
+from __future__ import annotations
+
+from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import rings
+from lab.engines.sim.core.jit import Ints, jit
+
+LEAST_MARGIN_NS = 200_000_000  # TCP_RTO_MIN: the RTO is longer than SRTT by at least this
+LEAST_DEVIATION_NS = LEAST_MARGIN_NS // 4
+
+
+@jit
+def start(row: Ints, f: int, rtt_ns: int) -> None:
+    """Take the first RTT sample of subflow `f`, that of its handshake."""
+    row[f + at.SRTT_NS] = row[f + at.BASE_RTT_NS] = rtt_ns
+    row[f + at.RTT_DEVIATION_NS] = rtt_ns // 2
+    row[f + at.RTTVAR_NS] = max(rtt_ns // 2, LEAST_DEVIATION_NS)
+    row[f + at.LARGEST_DEVIATION_NS] = row[f + at.RTTVAR_NS]
+    row[f + at.RTO_NS] = rtt_ns + 4 * row[f + at.RTTVAR_NS]
+
+
+@jit
+def is_remembered(row: Ints, f: int, number: int) -> bool:
+    """Return True if the ring of subflow `f` still holds its transmission `number`: one of the last
+    RING_SIZE transmissions."""
+    return row[f + at.TRANSMISSIONS] - row[at.RING_SIZE] < number
+
+
+@jit
+def measure(row: Ints, f: int, number: int, expected: int, now_ns: int) -> None:
+    """Take an RTT sample of subflow `f` from the acknowledgement of its transmission `number`, and
+    set the RTO. `expected` is the segment that the receiver expects next.
+
+    Each retransmission has its own number, so the samples are as exact as with time stamps.
+    """
+    if not is_remembered(row, f, number):
+        return
+    sample_ns = now_ns - row[rings.segment(row, f, number) + rings.SENT_NS]
+    error_ns = sample_ns - row[f + at.SRTT_NS]
+    row[f + at.SRTT_NS] += error_ns // 8
+    row[f + at.BASE_RTT_NS] = min(row[f + at.BASE_RTT_NS], sample_ns)
+    row[f + at.ROUND_MIN_RTT_NS] = min(row[f + at.ROUND_MIN_RTT_NS], sample_ns)
+    row[f + at.ROUND_RTT_SUM_NS] += sample_ns
+    row[f + at.ROUND_SAMPLES] += 1
+    _update_variance(row, f, error_ns, expected)
+    row[f + at.RTO_NS] = row[f + at.SRTT_NS] + 4 * row[f + at.RTTVAR_NS]
+
+
+@jit
+def _update_variance(row: Ints, f: int, error_ns: int, expected: int) -> None:
+    """Update RTTVAR of subflow `f` after an RTT sample that was `error_ns` longer than SRTT.
+
+    The mean deviation follows each sample, but slowly when a shorter RTT would raise it. RTTVAR is
+    at least the largest mean deviation of this round trip; at its end, RTTVAR falls by a quarter of
+    the difference.
+    """
+    change_ns = abs(error_ns) - row[f + at.RTT_DEVIATION_NS]
+    if error_ns < 0 and change_ns > 0:
+        change_ns //= 8
+    row[f + at.RTT_DEVIATION_NS] += change_ns // 4
+    largest_ns = max(row[f + at.LARGEST_DEVIATION_NS], row[f + at.RTT_DEVIATION_NS])
+    row[f + at.LARGEST_DEVIATION_NS] = largest_ns
+    row[f + at.RTTVAR_NS] = max(row[f + at.RTTVAR_NS], largest_ns)
+    if expected > row[f + at.RTT_ROUND_END]:
+        row[f + at.RTTVAR_NS] -= (row[f + at.RTTVAR_NS] - largest_ns) // 4
+        row[f + at.LARGEST_DEVIATION_NS] = LEAST_DEVIATION_NS
+        row[f + at.RTT_ROUND_END] = row[f + at.SND_NXT]
