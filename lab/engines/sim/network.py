@@ -13,7 +13,7 @@ from dataclasses import replace
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab.engines.sim import compiled, world
-from lab.engines.sim.core import dispatch, event_loop, events, links, mptcp, round_trips
+from lab.engines.sim.core import application, dispatch, event_loop, events, links, round_trips
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
@@ -135,7 +135,7 @@ class Network:
             events.schedule(row, self.now_ns, at.PUSH, c)
             return
         row[c + at.WRITTEN] = min(
-            int(row[c + at.WRITTEN]), int(row[c + at.DATA_SND_NXT]) + mptcp.UNSENT_SEGMENTS
+            int(row[c + at.WRITTEN]), int(row[c + at.DATA_SND_NXT]) + application.UNSENT_SEGMENTS
         )
         due_ns = self.now_ns + 1  # a stale event of this moment must not be taken for this one
         row[c + at.APP_EVENT_NS] = due_ns

@@ -8,7 +8,7 @@ from lab.engines.mininet.programs.application import (
     Application,
     writable_bytes,
 )
-from lab.engines.sim.core import mptcp
+from lab.engines.sim.core import application
 
 RATE_BPS = 1_000_003
 
@@ -55,5 +55,5 @@ def test_data_that_tcp_cannot_send_is_skipped():
 
 
 def test_both_engines_have_the_same_turns_and_the_same_limit():
-    assert TURN_S * 1e9 == mptcp.SLICE_NS
-    assert UNSENT_BYTES == mptcp.UNSENT_SEGMENTS * 1448
+    assert TURN_S * 1e9 == application.SLICE_NS
+    assert UNSENT_BYTES == application.UNSENT_SEGMENTS * 1448

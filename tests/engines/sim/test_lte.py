@@ -275,6 +275,7 @@ def round_trip_ms(error: float) -> float:
     network.start(flow, "reno")
     row, (_, f) = network.w.row, places(network)
     row[f + at.SRTT_NS] = 0  # so that it is an eighth of the first sample
+    row[f + at.PROBE_END] = at.FOREVER  # no tail loss probe
     network.run(SECOND)
     assert row[f + at.SEGMENTS_DROPPED] == row[f + at.SEGMENTS_RETRANSMITTED] == 0
     return 8 * int(row[f + at.SRTT_NS]) / MS

@@ -15,7 +15,7 @@ A subflow numbers its transmissions from 0, retransmissions included.
 
 from __future__ import annotations
 
-from lab.engines.sim.core import congestion, rings, round_trips, sender
+from lab.engines.sim.core import congestion, rings, round_trips, sender, tail_loss_probe
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
@@ -129,15 +129,16 @@ def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
         row[f + at.MODE] = at.OPEN
     if lost > 0 and row[f + at.MODE] == at.OPEN:
         congestion.on_loss(w, f, now_ns)
-        row[f + at.MODE] = at.RECOVERY
+        row[f + at.MODE], row[f + at.PROBE_END] = at.RECOVERY, 0
         row[f + at.RECOVER] = row[f + at.SND_NXT]
     elif limited and acked > 0 and row[f + at.MODE] != at.RECOVERY:
         congestion.on_ack(w, f, acked, now_ns)
+    tail_loss_probe.receive_ack(w, f, number, now_ns)
     if row[f + at.SND_UNA] > row[f + at.ROUND_END]:
         end_round(w, f, limited, now_ns)
     if advanced:
         row[f + at.BACKOFF] = 0
-        sender.restart_rto(row, f, now_ns)
+        sender.restart_timer(row, f, now_ns, now_ns)
 
 
 @jit
@@ -164,7 +165,7 @@ def on_timeout(w: at.World, f: int, now_ns: int) -> None:
             mark_lost(row, f, slot)
     row[f + at.LOST_HINT] = row[f + at.SND_UNA]
     row[f + at.LOSS_SCANNED] = row[f + at.TRANSMISSIONS]
-    row[f + at.MODE] = at.TIMED_OUT
+    row[f + at.MODE], row[f + at.PROBE_END] = at.TIMED_OUT, 0
     row[f + at.RECOVER] = row[f + at.SND_NXT]
     row[f + at.BACKOFF] = min(row[f + at.BACKOFF] + 1, MAX_BACKOFF)
     row[f + at.TIMEOUTS] += 1

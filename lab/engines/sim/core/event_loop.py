@@ -3,7 +3,7 @@ from one event to the next."""
 
 from __future__ import annotations
 
-from lab.engines.sim.core import events, links, lte, mptcp, receiver, reinjection
+from lab.engines.sim.core import application, events, links, lte, mptcp, receiver, reinjection
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
@@ -37,7 +37,7 @@ def handle(w: at.World, event: int, now_ns: int) -> int:
     elif kind == at.PRIORITY:
         may_send = mptcp.on_priority(w.row, place)
     elif kind == at.APP_DUE:
-        may_send = mptcp.on_application(w.row, place, now_ns)
+        may_send = application.on_application(w.row, place, now_ns)
     elif kind == at.REINJECT_DUE:
         may_send = reinjection.on_reinject_timer(w.row, place, now_ns)
     else:

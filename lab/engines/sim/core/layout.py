@@ -99,7 +99,7 @@ NEXT_FREE = SUBFLOW  # of a free packet
 SEGMENT, ACK, DATAGRAM = range(3)  # PACKET_TYPE
 
 # --- a subflow, its sender and its receiver
-SUB_FIELDS = 65
+SUB_FIELDS = 68
 (
     STATE, CONNECTION, LAW, BACKUP, REQUESTED_BACKUP,  # LAW: see `dispatch.number`
     DATA_ROUTE, ACK_ROUTE, RING,  # places of both routes and of the ring of segments
@@ -110,6 +110,7 @@ SUB_FIELDS = 65
     MODE, RECOVER,  # RECOVER: RFC 6582
     SRTT_NS, RTTVAR_NS, RTO_NS, BACKOFF, RTO_TIMER_NS, RTO_EVENT_NS,  # RFC 6298
     RTT_DEVIATION_NS, LARGEST_DEVIATION_NS, RTT_ROUND_END,  # see `round_trips`
+    IS_PROBE, PROBE_END, PROBE_TRANSMISSION,  # IS_PROBE: of the timer; see `tail_loss_probe`
     SENT_BEFORE_TIMEOUT,  # transmissions with smaller numbers; 0: the timeout is not undone
     LAST_SENT_NS, PACED_UNTIL_NS, EXPECTED_BPS, HOST_RNG_1, HOST_RNG_2,
     CWND_LIMITED, MAX_PACKETS_OUT, CWND_USAGE_SEQ,  # RFC 7661, as Linux's tcp_cwnd_validate

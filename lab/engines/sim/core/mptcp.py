@@ -26,16 +26,14 @@ from lab.engines.sim.core import (
     linux_scheduler,
     receiver,
     reinjection,
-    rings,
     sender,
+    tail_loss_probe,
     udp,
 )
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
 BURST = 64  # segments sent in one event; the rest follows after the other events of the same time
-SLICE_NS = 20_000_000  # an application with a rate writes its data this often
-UNSENT_SEGMENTS = 16  # such an application writes at most so far ahead of the sender
 
 
 @jit
@@ -203,8 +201,8 @@ def push_as_linux(w: at.World, c: int, most: int, now_ns: int) -> int:
 
 @jit
 def on_rto(w: at.World, f: int, now_ns: int) -> bool:
-    """Handle the event of the retransmission timer of subflow `f`. If the timer has expired, mark
-    all segments in flight as lost and return True; else return False.
+    """Handle the event of the retransmission timer of subflow `f`. If the timer has expired, send a
+    tail loss probe, or mark all segments in flight as lost, and return True; else return False.
 
     At the first of several timeouts in a row, the segments in flight are also queued for
     reinjection over other subflows.
@@ -213,6 +211,9 @@ def on_rto(w: at.World, f: int, now_ns: int) -> bool:
     expired = events.timer_has_expired(row, f + at.RTO_TIMER_NS, now_ns, at.RTO_DUE, f)
     if not expired or row[f + at.STATE] != at.ESTABLISHED:
         return False
+    if row[f + at.IS_PROBE] == 1:
+        tail_loss_probe.send(w, f, now_ns)
+        return True
     acknowledgements.on_timeout(w, f, now_ns)
     if row[f + at.BACKOFF] == 1:
         reinjection.reinject_in_flight(row, f)
@@ -237,34 +238,6 @@ def on_join(row: Ints, f: int) -> bool:
     if row[f + at.STATE] == at.CLOSED:
         return False
     row[f + at.STATE] = at.ESTABLISHED
-    return True
-
-
-@jit
-def on_application(row: Ints, c: int, now_ns: int) -> bool:
-    """Let the application of connection `c`, which has a limited rate, write the data of the next
-    20 ms, and schedule its next write. Return True if TCP data may be sent now.
-
-    Data that TCP cannot send does not pile up: if more than a small amount is unsent, the
-    application skips the rest. A UDP application sends one datagram instead, and the result is
-    False.
-    """
-    if row[c + at.APP_EVENT_NS] != now_ns:
-        return False  # the demand has changed since
-    row[c + at.APP_EVENT_NS] = 0
-    if row[c + at.CONN_STATE] != at.RUNNING or row[c + at.DEMAND_BPS] <= 0:
-        return False
-    if row[c + at.DATAGRAMS] == 1:
-        udp.send_datagram(row, c, now_ns)
-        return False
-    segment_bits = 8 * row[c + at.SEGMENT_BYTES]
-    row[c + at.CREDIT_BITS] += row[c + at.DEMAND_BPS] * SLICE_NS // at.NS_PER_S
-    segments = row[c + at.CREDIT_BITS] // segment_bits
-    row[c + at.CREDIT_BITS] -= segments * segment_bits
-    most = row[c + at.DATA_SND_NXT] + max(UNSENT_SEGMENTS, segments)
-    row[c + at.WRITTEN] = max(row[c + at.WRITTEN], min(row[c + at.WRITTEN] + segments, most))
-    row[c + at.APP_EVENT_NS] = now_ns + SLICE_NS
-    events.schedule(row, now_ns + SLICE_NS, at.APP_DUE, c)
     return True
 
 

@@ -1,5 +1,5 @@
-"""Receive the segments of a subflow, acknowledge them (RFC 5681, section 4.2), and put the data of a
-connection in order.
+"""Receive the segments of a subflow, acknowledge them (RFC 5681, section 4.2), and put the data of
+a connection in order.
 
 An acknowledgement is sent immediately for every second segment, and for every segment that is out
 of order or fills a gap. Otherwise it is delayed.

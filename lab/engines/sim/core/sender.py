@@ -3,7 +3,7 @@ acknowledgements and timeouts is in `acknowledgements`.
 
 - RFC 6675, section 4: while fewer segments are in flight (PIPE) than the window allows, send lost
   segments first, then new ones
-- RFC 6298: the retransmission timer, with Linux's minimum
+- RFC 6298: the retransmission timer. While nothing is lost, it is for a tail loss probe (RFC 8985)
 - RFC 2861 and 7661: reduce the window of an idle sender; do not let a window grow that is not used
 """
 
@@ -15,6 +15,7 @@ from lab.engines.sim.core.jit import Ints, jit
 from lab.engines.sim.core.random_numbers import random_below
 
 RTO_MAX_NS = 120_000_000_000  # Linux, TCP_RTO_MAX
+PROBE_MARGIN_NS, PROBE_ALONE_NS = 2_000_000, 200_000_000  # Linux, tcp_schedule_loss_probe
 INITIAL_WINDOW = 10.0  # segments, RFC 6928
 
 
@@ -46,10 +47,37 @@ def window_has_room(w: at.World, f: int) -> bool:
 def restart_rto(row: Ints, f: int, now_ns: int) -> None:
     """Restart the retransmission timer of subflow `f` (RFC 6298, (5.1) to (5.3)). Stop it if
     nothing is in flight."""
+    row[f + at.IS_PROBE] = 0
     if flight_size(row, f) == 0:
         row[f + at.RTO_TIMER_NS] = 0
         return
     due_ns = now_ns + min(row[f + at.RTO_NS] << row[f + at.BACKOFF], RTO_MAX_NS)
+    events.start_timer(row, f + at.RTO_TIMER_NS, due_ns, at.RTO_DUE, f)
+
+
+@jit
+def may_probe(row: Ints, f: int) -> bool:
+    """Return True if the timer of subflow `f` may be for a tail loss probe: something is in flight,
+    and nothing is known to be lost or to have arrived out of order (tcp_schedule_loss_probe)."""
+    in_flight = row[f + at.PIPE]
+    return row[f + at.MODE] == at.OPEN and in_flight > 0 and in_flight == flight_size(row, f)
+
+
+@jit
+def restart_timer(row: Ints, f: int, rto_since_ns: int, now_ns: int) -> None:
+    """Restart the timer of subflow `f` for a tail loss probe if it may probe, else for the RTO.
+
+    The probe is due after two smoothed RTTs, or when the RTO ends that began at `rto_since_ns` if
+    that is earlier. If only one segment is in flight, it has 200 ms more, because its
+    acknowledgement may be delayed.
+    """
+    if not may_probe(row, f):
+        restart_rto(row, f, now_ns)
+        return
+    margin_ns = PROBE_ALONE_NS if flight_size(row, f) == 1 else PROBE_MARGIN_NS
+    probe_ns = now_ns + 2 * row[f + at.SRTT_NS] + margin_ns
+    due_ns = max(now_ns, min(probe_ns, rto_since_ns + row[f + at.RTO_NS]))
+    row[f + at.IS_PROBE] = 1
     events.start_timer(row, f + at.RTO_TIMER_NS, due_ns, at.RTO_DUE, f)
 
 
@@ -80,7 +108,11 @@ def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
         events.schedule(row, row[f + at.PACED_UNTIL_NS], at.PUSH, c)
     links.forward(row, p, leaves_ns, now_ns)
     if row[f + at.RTO_TIMER_NS] == 0:
-        restart_rto(row, f, now_ns)
+        restart_timer(row, f, now_ns, now_ns)
+    elif row[f + at.IS_PROBE] == 1:
+        oldest = row[rings.segment(row, f, row[f + at.SND_UNA]) + rings.SEG_TRANSMISSION]
+        sent_ns = row[rings.segment(row, f, oldest) + rings.SENT_NS]
+        restart_timer(row, f, sent_ns, now_ns)
 
 
 @jit
