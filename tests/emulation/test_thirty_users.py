@@ -1,8 +1,8 @@
 """Thirty users on three WiFi access points and LTE: second paths cost the network, meters save it.
 
 MP-SDN, Figures 4, 5, 10 and 11. Rates are in scenario units. The simulator at the same rate scale
-shows by how much: single-path users get 2.19 Mb/s each without second paths, 1.49 with 40 %
-multipath users, and 1.85 if POX regulates them.
+shows by how much: single-path users get 2.06 Mb/s each without second paths, 1.53 with 40 %
+multipath users, and 1.94 if POX regulates them.
 """
 
 from __future__ import annotations
