@@ -34,7 +34,8 @@ WITH_TIER_2 = ("wifi1", "wifi2")  # two saturated cells that have users of both 
 
 @pytest.fixture(scope="module")
 def measured(vm: VmShell) -> Callable[..., tuple[Queued, dict[str, Any]]]:
-    """Return the finished run of a case; all have the highest scale at which none is overloaded."""
+    """Return a function that gives the finished run of a case. All cases run at the same rate scale,
+    the highest at which no run is overloaded."""
     done = at_one_scale(vm, "thirty_users", (THROTTLED, PLAIN, BASELINE), RATE_SCALES)
     return lambda *case: done[case]
 

@@ -168,6 +168,7 @@ def test_a_timeout_in_recovery_reduces_ssthresh_no_further_and_is_not_undone(end
     ends.arrive_and_acknowledge(1, 2, 3)
     assert ends.w.window[ends.f + at.SSTHRESH] == pytest.approx(5, abs=0.3)
     before = ends.w.window[ends.f + at.SSTHRESH]
+    ends.w.row[ends.f + at.SENT_BEFORE_TIMEOUT] = 100  # of an earlier timeout
     acknowledgements.on_timeout(ends.w, ends.f, ends.now_ns)
     assert ends.w.window[ends.f + at.SSTHRESH] == before
     ends.arrive_and_acknowledge(4)

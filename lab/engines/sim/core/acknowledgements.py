@@ -120,8 +120,8 @@ def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
     sacked = row[rings.segment(row, f, number) + rings.SENT_SEQ]
     if sacked >= row[f + at.SND_UNA] and round_trips.is_remembered(row, f, number):
         acked += mark_arrived(row, f, sacked, rings.SACKED)
-    is_late = number < row[f + at.SENT_BEFORE_TIMEOUT]
-    if row[f + at.MODE] == at.TIMED_OUT and acked > 0 and is_late:
+    sent_before = number < row[f + at.SENT_BEFORE_TIMEOUT]
+    if row[f + at.MODE] == at.TIMED_OUT and acked > 0 and sent_before:
         undo_timeout(w, f)
     lost, arrived = detect_losses(row, f, number, row[p + at.SEGMENTS_SO_FAR])
     acked += arrived
@@ -147,8 +147,8 @@ def on_timeout(w: at.World, f: int, now_ns: int) -> None:
     continue with a window of one segment, and double the RTO (RFC 6298, (5.4) to (5.6); RFC 5681,
     section 3.1).
 
-    SSTHRESH is reduced only once per recovery. Remember the window, so that the timeout can be
-    undone, unless the window was reduced before because of a loss (Linux, tcp_enter_loss).
+    Remember the window first, so that the timeout can be undone. A timeout during loss recovery
+    does not reduce SSTHRESH again, and is not undone (Linux, tcp_enter_loss).
     """
     row, window = w.row, w.window
     if row[f + at.MODE] == at.OPEN:

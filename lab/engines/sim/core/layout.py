@@ -110,8 +110,9 @@ SUB_FIELDS = 68
     MODE, RECOVER,  # RECOVER: RFC 6582
     SRTT_NS, RTTVAR_NS, RTO_NS, BACKOFF, RTO_TIMER_NS, RTO_EVENT_NS,  # RFC 6298
     RTT_DEVIATION_NS, LARGEST_DEVIATION_NS, RTT_ROUND_END,  # see `round_trips`
-    IS_PROBE, PROBE_END, PROBE_TRANSMISSION,  # IS_PROBE: of the timer; see `tail_loss_probe`
-    SENT_BEFORE_TIMEOUT,  # transmissions with smaller numbers; 0: the timeout is not undone
+    IS_PROBE,  # 1 if the retransmission timer is for a tail loss probe, 0 if it is the RTO
+    PROBE_END, PROBE_TRANSMISSION,  # SND_NXT after the probe; its number if it repeats a segment
+    SENT_BEFORE_TIMEOUT,  # smaller transmissions are older than the timeout; 0: it stays
     LAST_SENT_NS, PACED_UNTIL_NS, EXPECTED_BPS, HOST_RNG_1, HOST_RNG_2,
     CWND_LIMITED, MAX_PACKETS_OUT, CWND_USAGE_SEQ,  # RFC 7661, as Linux's tcp_cwnd_validate
     EPOCH_NS,  # RFC 9438

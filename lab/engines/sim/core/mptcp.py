@@ -166,7 +166,7 @@ def push(w: at.World, c: int, now_ns: int) -> None:
 @jit
 def push_segments(w: at.World, c: int, most: int, now_ns: int) -> int:
     """Give segments to the subflows of connection `c`, and send each of them immediately. Return
-    how many were sent; with `most`, there may be more."""
+    how many were sent; with `most`, there may be more to send."""
     sent = 0
     while sent < most:
         f = choose_subflow(w, c, now_ns)  # 2
@@ -180,7 +180,8 @@ def push_segments(w: at.World, c: int, most: int, now_ns: int) -> int:
 def push_as_linux(w: at.World, c: int, most: int, now_ns: int) -> int:
     """Give bursts to the subflows of connection `c` as Linux does (__mptcp_push_pending): a subflow
     sends its burst only when the subflow for the next one has been chosen, so its retransmission
-    timer does not count for that choice yet. Return as `push_segments`."""
+    timer does not count for that choice yet. Return how many segments were sent; with `most` or
+    more, there may be more to send."""
     row, sent, previous = w.row, 0, at.NOTHING
     while sent < most:
         f = linux_scheduler.choose_subflow(w, c, now_ns)  # 2

@@ -2,8 +2,8 @@
 
 RFC 6298 leaves open how often the variance is sampled. The rule is Linux's (tcp_rtt_estimator):
 every acknowledgement gives a sample, the variance rises immediately, and it falls only once per
-round trip. All four constants of the RFC are Linux's too; the least margin above the smoothed RTT
-is 200 ms, and the handshake gives the first sample.
+round trip. The RTO exceeds the smoothed RTT by at least 200 ms. The handshake gives the first
+sample.
 """
 
 from __future__ import annotations

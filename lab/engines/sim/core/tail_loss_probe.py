@@ -35,9 +35,12 @@ def send(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def receive_ack(w: at.World, f: int, number: int, now_ns: int) -> None:
-    """Forget the probe of subflow `f` if its segment is acknowledged. `number` is the transmission
-    that caused the acknowledgement. If it is the repeated segment itself, a loss was repaired:
-    reduce the window."""
+    """Forget the probe of subflow `f` when all segments sent before it are acknowledged too.
+
+    `number` is the transmission that caused the acknowledgement. If that is the probe, and the
+    probe repeated a segment, then the first transmission of this segment was lost: reduce the
+    window.
+    """
     row = w.row
     if row[f + at.PROBE_END] == 0 or row[f + at.SND_UNA] < row[f + at.PROBE_END]:
         return
