@@ -28,14 +28,15 @@ SOURCE = ROOT / "lab" / "errors.py"
 
 @pytest.fixture(scope="module", autouse=True)
 def snapshots(emulation: None) -> None:
-    """Skip where VMs are booted: with KVM, or if boots are requested."""
+    """Make the snapshot; skip where VMs are booted: with KVM, or if boots are requested."""
     if not snapshot.wanted() or vm_kernel.kvm_works(vm_kernel.require()):
         pytest.skip("VMs are booted here, with KVM or by request")
+    in_vm("true")
 
 
 @pytest.fixture(scope="module")
-def changed_source() -> Iterator[None]:
-    """Change the time of one of the lab's sources, and set it back."""
+def changed_source(snapshots: None) -> Iterator[None]:
+    """Change the time of one of the lab's sources after the snapshot, and set it back."""
     times = SOURCE.stat()
     os.utime(SOURCE)
     yield

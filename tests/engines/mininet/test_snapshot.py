@@ -127,6 +127,33 @@ def test_a_snapshot_half_made_is_never_used(cache, kernel, ledger, monkeypatch):
     assert not (snapshot.home() / "partial").exists()
 
 
+def test_a_source_changed_while_the_snapshot_is_made_counts_as_changed(
+    cache, kernel, ledger, tmp_path, monkeypatch
+):
+    source, program = tmp_path / "lab.py", tmp_path / "ip"
+    source.write_text("1")
+    program.write_text("1")
+
+    def collect(image, kernel):
+        image.files.add(program)
+
+    @contextlib.contextmanager
+    def started(*_, **__):
+        source.write_text("now longer")
+        program.write_text("now longer")
+        yield None, type("Monitor", (), {"save": lambda self, path: None})(), None
+
+    monkeypatch.setattr(snapshot, "sources", source.read_text)
+    monkeypatch.setattr(snapshot_image, "collect", collect)
+    monkeypatch.setattr(snapshot_image.Image, "build", lambda self, target: None)
+    monkeypatch.setattr(snapshot_image, "write_first_file_system", lambda kernel, target: None)
+    monkeypatch.setattr(snapshot, "_started", started)
+    monkeypatch.setattr(snapshot, "_wait_until_warm", lambda line: None)
+    files = snapshot.make(ledger, kernel)
+    assert json.loads(files.manifest.read_text())["sources"] == "1"
+    assert not snapshot.is_valid(files)
+
+
 def test_only_the_latest_snapshots_are_kept(cache):
     for number in range(snapshot.KEPT + 2):
         files = qemu.Files(snapshot.home() / str(number))

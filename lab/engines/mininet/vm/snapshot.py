@@ -111,15 +111,19 @@ def discard(files: Files, reason: str) -> None:
 
 
 def _make(ledger: Ledger, kernel: Path, files: Files, kvm: bool) -> None:
+    """Make the snapshot. The manifest is of the start: what changes meanwhile counts as changed."""
     partial = Files(home() / "partial")
     shutil.rmtree(partial.folder, ignore_errors=True)
     ledger.record("folder", path=str(partial.folder))
     root = partial.folder / "root"
     root.mkdir(parents=True)
     began = time.monotonic()
+    manifest: dict[str, object] = {"packages": snapshot_image.packages(), "sources": sources()}
     _say("making the VM's snapshot, once: copying files (1 of 3; about a minute in all)")
     image = snapshot_image.Image(root)
     snapshot_image.collect(image, kernel)
+    counted = [path for path in sorted(image.files) if _counts(path)]
+    manifest["files"] = [[str(path), *_stamp(path)] for path in counted]
     image.build(partial.image)
     shutil.rmtree(root)
     snapshot_image.write_first_file_system(kernel, partial.initramfs)
@@ -131,11 +135,6 @@ def _make(ledger: Ledger, kernel: Path, files: Files, kvm: bool) -> None:
         _wait_until_warm(line)
         _say("making the VM's snapshot: writing (3 of 3)")
         monitor.save(partial.state)
-    manifest = {
-        "packages": snapshot_image.packages(),
-        "sources": sources(),
-        "files": [[str(path), *_stamp(path)] for path in sorted(image.files) if _counts(path)],
-    }
     partial.manifest.write_text(json.dumps(manifest))
     shutil.rmtree(files.folder, ignore_errors=True)
     partial.folder.rename(files.folder)
