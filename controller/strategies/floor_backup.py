@@ -9,15 +9,23 @@ its floor, its Tier 2 subflows are therefore better kept as backup (MP_PRIO, RFC
 2) The limit goes on changing with the MAC occupancy. When it reaches `room_factor` times the floor,
    the subflows are used once more. Between the two, they stay as they are.
 3) A subflow stays in use if its connection has no other subflow in use.
+4) A subflow that becomes backup still has data, up to 64 kB and its window. At the floor it would
+   send them for many seconds, and the receiver would wait for them. The access point therefore has
+   no limit from then on, until its Tier 2 subflows send less than half of the floor, for at most
+   `MOST_DRAIN_STEPS` control steps. This holds only if all of them are backup: they get no new
+   data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from controller.command import Decision, SetBackup, subflow_name
-from controller.observation import Observation, Subflow
+from controller.command import Decision, SetBackup, Throttle, Unthrottle, subflow_name
+from controller.observation import AccessPoint, Observation, Subflow
 from controller.units import rate_text
+
+MOST_DRAIN_STEPS = 5
+IDLE_FRACTION = 0.5  # of the floor: subflows that send less have no data left
 
 
 class FloorBackup:
@@ -29,14 +37,20 @@ class FloorBackup:
     def __init__(self, floor_steps: int, room_factor: float) -> None:
         self._floor_steps, self._room_factor = floor_steps, room_factor
         self._steps: dict[str, int] = {}  # by access point, with the limit at the floor
+        self._drain_steps: dict[str, int] = {}  # by access point, without a limit for rule 4
 
     def decisions(
-        self, limits_bps: Mapping[str, int], floor_bps: int, observation: Observation
+        self, limits: Sequence[Decision], floor_bps: int, observation: Observation
     ) -> list[Decision]:
-        """Return the changes of backup flags in this control step.
+        """Return the decisions of this control step: limits and changes of backup flags.
 
-        `limits_bps` maps each access point with Tier 2 users to the new limit in bit/s on the wire.
+        `limits` are the decisions about the limits of access points; rule 4 replaces some of them.
         """
+        limits_bps = {
+            each.command.ap: each.command.rate_bps
+            for each in limits
+            if isinstance(each.command, Throttle)
+        }
         self._steps = {
             ap: self._steps.get(ap, 0) + 1
             for ap, limit_bps in limits_bps.items()
@@ -45,12 +59,52 @@ class FloorBackup:
         unused = {
             ap for ap, bps in limits_bps.items() if self._is_unused(ap, bps, floor_bps, observation)
         }
-        return list(changes(wanted(unused, observation), limits_bps, observation))
+        backup = wanted(unused, observation)
+        aps = {ap.id: ap for ap in observation.access_points}
+        self._drain_steps = {
+            name: self._drain_steps.get(name, 0) + 1
+            for name in limits_bps
+            if self._drains(aps[name], backup, floor_bps, observation)
+        }
+        kept = [
+            _lifted(aps[each.subject], observation) if each.subject in self._drain_steps else each
+            for each in limits
+        ]
+        return [*kept, *changes(backup, limits_bps, observation)]
+
+    def _drains(
+        self,
+        ap: AccessPoint,
+        backup: set[tuple[str, int]],
+        floor_bps: int,
+        observation: Observation,
+    ) -> bool:
+        """Return whether the subflows at `ap` are to send the data that they still have (rule 4).
+
+        `backup` has the keys of the subflows that are backup after this step.
+        """
+        subflows = tier2_subflows(ap.id, observation)
+        if not subflows or any(each.key not in backup for each in subflows):
+            return False
+        if any(not each.backup for each in subflows):
+            return True
+        steps = self._drain_steps.get(ap.id, MOST_DRAIN_STEPS)
+        sends = ap.tier2_bps is not None and ap.tier2_bps >= IDLE_FRACTION * floor_bps
+        return sends and steps < MOST_DRAIN_STEPS
 
     def _is_unused(self, ap: str, limit_bps: int, floor_bps: int, observation: Observation) -> bool:
         if limit_bps >= self._room_factor * floor_bps:
             return False
         return self._steps.get(ap, 0) >= self._floor_steps or is_backed_up(ap, observation)
+
+
+def _lifted(ap: AccessPoint, observation: Observation) -> Decision:
+    why = "its Tier 2 subflows become backup"
+    if all(each.backup for each in tier2_subflows(ap.id, observation)):
+        sent = rate_text(ap.tier2_bps or 0, observation.rate_scale)
+        why = f"its Tier 2 subflows are backup, and still send {sent}"
+    reason = f"{why}: no limit until they have sent the data that they have"
+    return Decision(ap.id, reason, Unthrottle(ap.id) if ap.meter_bps is not None else None)
 
 
 def tier2_subflows(ap: str, observation: Observation) -> list[Subflow]:

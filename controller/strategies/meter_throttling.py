@@ -18,8 +18,9 @@ and T2 the rate of Tier 2 since the last step:
 `windup_guard: false` switches off the use of T2 in steps 3 and 4. R_m is at least 0.05 Mb/s on the
 wire.
 
-With `at_floor: backup`, Tier 2 subflows become backup while BW is at R_m (`floor_backup`). They
-then carry nothing, so step 4 is left out: BW follows the MAC occupancy alone.
+With `at_floor: backup`, Tier 2 subflows become backup while BW is at R_m, and there is no limit
+until they have sent the data that they had (`floor_backup`). They then carry nothing, so step 4 is
+left out: BW follows the MAC occupancy alone.
 """
 
 from __future__ import annotations
@@ -131,16 +132,11 @@ class MeterThrottling(Strategy):
 
     def decide(self, observation: Observation) -> list[Decision]:
         found = (self._decide_for(ap, observation) for ap in observation.access_points)
-        decisions = [decision for decision in found if decision is not None]
+        limits = [decision for decision in found if decision is not None]
         if self.params.at_floor == "keep":
-            return [*decisions, *changes(set(), {}, observation)]
-        limits_bps = {
-            each.command.ap: each.command.rate_bps
-            for each in decisions
-            if isinstance(each.command, Throttle)
-        }
+            return [*limits, *changes(set(), {}, observation)]
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
-        return [*decisions, *self._backup.decisions(limits_bps, floor_bps, observation)]
+        return self._backup.decisions(limits, floor_bps, observation)
 
     def withdraw(self, observation: Observation) -> list[Decision]:
         lifted = [

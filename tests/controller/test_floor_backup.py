@@ -7,6 +7,7 @@ import pytest
 from controller.command import SetBackup
 from controller.control import Control
 from controller.observation import AccessPoint, Association, Observation, Subflow
+from controller.strategies.floor_backup import MOST_DRAIN_STEPS
 
 MBPS = 1_000_000
 FLOOR, CONGESTED, IDLE = 100_000, 0.99, 0.1
@@ -40,10 +41,13 @@ class Network:
             tuple(self.subflows.values()),
         )
 
-    def steps(self, count, occupancy):
-        """Make control steps with this MAC occupancy at the WiFi access point."""
+    def steps(self, count, occupancy, left_bps=0):
+        """Make control steps with this MAC occupancy at the WiFi access point.
+
+        `left_bps` is what the subflow sends while it is backup.
+        """
         for _ in range(count):
-            used = 0 if self.is_backup else self.limit_bps
+            used = left_bps if self.is_backup else self.limit_bps
             step = self.control.step(self.observation(occupancy, used))
             assert not step.refused
             self.decided = step.decisions
@@ -66,9 +70,39 @@ def test_a_subflow_is_backup_after_that_many_steps_at_the_floor(steps):
     network = Network(floor_steps=steps)
     assert not network.steps(steps - 1, CONGESTED).is_backup
     assert network.steps(1, CONGESTED).is_backup
-    assert network.limit_bps == FLOOR
     assert not network.subflows[PRIMARY].backup
     assert any("limit is 0.1 Mb/s: backup" in each.reason for each in network.decided)
+
+
+def test_a_new_backup_sends_the_data_that_it_has_without_a_limit():
+    network = Network(floor_steps=3).steps(2, CONGESTED)
+    assert network.limit_bps == FLOOR
+    network.steps(1, CONGESTED)
+    assert network.is_backup
+    assert network.limit_bps is None
+    assert "become backup: no limit until they have sent" in network.decided[0].reason
+    network.steps(2, CONGESTED, left_bps=FLOOR)
+    assert network.limit_bps is None
+    assert "still send 0.1 Mb/s: no limit until they have sent" in network.decided[0].reason
+    assert network.steps(1, CONGESTED).limit_bps == FLOOR
+    assert network.is_backup
+    assert network.steps(3, CONGESTED, left_bps=FLOOR).limit_bps == FLOOR
+
+
+def test_the_limit_is_back_after_some_steps_whatever_the_backup_sends():
+    network = Network().steps(1, CONGESTED)
+    assert network.steps(MOST_DRAIN_STEPS - 1, CONGESTED, left_bps=MBPS).limit_bps is None
+    assert network.steps(1, CONGESTED, left_bps=MBPS).limit_bps == FLOOR
+    assert network.is_backup
+
+
+def test_a_limit_stays_where_a_subflow_must_stay_in_use():
+    network = Network()
+    only = replace(network.subflows[SECONDARY], connection="ue1-2", number=1)
+    network.subflows[only.key] = only
+    assert network.steps(1, CONGESTED).is_backup
+    assert not network.subflows[only.key].backup
+    assert network.limit_bps == FLOOR
 
 
 def test_the_limit_grows_while_nothing_is_sent_and_the_subflow_comes_back_with_room():

@@ -20,6 +20,7 @@ from lab.topologies.topology import Interface, Wiring
 
 SUBFLOWS_WITHIN_S = 5.0  # if none joined for so long, the missing ones will not join
 MOST_AT_ONCE = 8  # connections that are opened at the same time; POX sets up the paths of each
+COMMAND_S = 0.05  # for a command to all hosts, in a VM without KVM
 MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is final
 
 
@@ -60,9 +61,10 @@ class Workload:
         return reopened
 
     def begin(self) -> None:
-        """Start the clock of the run, and start the flows of t = 0."""
-        self.zero_s = time.monotonic()
-        self.until(0.0)
+        """Start the flows of t = 0 at one time, and with them the clock of the run."""
+        due = self._take_due() if self._acts and self._acts[0].at_s == 0 else []
+        self.zero_s = time.monotonic() + _lead_s(_starting(due))
+        self._carry_out(due, 0.0)
 
     def now_s(self) -> float:
         """Return the time of the run in s."""
@@ -74,14 +76,9 @@ class Workload:
         Flows with the same start time are started together.
         """
         while self._acts and self._acts[0].at_s <= t:
-            due = [act for act in self._acts if act.at_s <= self._acts[0].at_s]
-            self._sleep_until(due[0].at_s)
-            self._acts = self._acts[len(due) :]
-            starting = [act for act in due if act.verb == "start"]
-            self._started_s |= {act.flow.id: act.at_s for act in starting}
-            self._start([act.flow for act in starting])
-            for act in due:
-                self._do(act)
+            at_s = self._acts[0].at_s
+            self._sleep_until(at_s)
+            self._carry_out(self._take_due(), at_s)
         self._sleep_until(t)
 
     def set_demand(self, user: str, rate_bps: int | None) -> None:
@@ -144,6 +141,20 @@ class Workload:
     def _sleep_until(self, t: float) -> None:
         time.sleep(max(0.0, self.zero_s + t - time.monotonic()))
 
+    def _take_due(self) -> list[Act]:
+        """Remove the acts of the earliest time from the plan, and return them."""
+        due = [act for act in self._acts if act.at_s <= self._acts[0].at_s]
+        self._acts = self._acts[len(due) :]
+        return due
+
+    def _carry_out(self, due: list[Act], at_s: float) -> None:
+        """Carry out the acts that are due at time `at_s` of the run."""
+        starting = _starting(due)
+        self._started_s |= {flow.id: at_s for flow in starting}
+        self._start(starting, at_s)
+        for act in due:
+            self._do(act)
+
     def _do(self, act: Act) -> None:
         if act.verb == "stop":
             for host in self._commanded(act.flow):
@@ -152,8 +163,11 @@ class Workload:
         elif act.verb == "rate":
             self._set_rates(self._demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
 
-    def _start(self, starting: list[Flow]) -> None:
-        """Start these flows. Those that are not connected yet are connected first."""
+    def _start(self, starting: list[Flow], at_s: float) -> None:
+        """Start these flows together, at time `at_s` of the run or as soon as possible after it.
+
+        Those that are not connected yet are connected first.
+        """
         self._connect(flow for flow in starting if flow.id not in self._opened)
         for flow in starting:
             self._set_rates(
@@ -163,11 +177,13 @@ class Workload:
                     if each != flow or rate_bps != flow.rate_bps
                 }
             )
+        start_s = max(self.zero_s + at_s, time.monotonic() + _lead_s(starting))
         for batch in _one_each(starting):
-            self.programs.send_all({flow.user: {"do": "go", "id": flow.id} for flow in batch})
+            go = {flow.user: {"do": "go", "id": flow.id, "at_s": start_s} for flow in batch}
+            self.programs.send_all(go)
             for flow in batch:
                 for server in self._commanded(flow)[1:]:
-                    self.programs.send(server, do="go", id=flow.id)
+                    self.programs.send(server, do="go", id=flow.id, at_s=start_s)
 
     def _commanded(self, flow: Flow) -> list[str]:
         """Return the hosts that get the commands of a flow: the user, for UDP also the server.
@@ -269,6 +285,19 @@ def _one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
     for flow in starting:
         by_user.setdefault(flow.user, []).append(flow)
     return [[flow for flow in column if flow] for column in zip_longest(*by_user.values())]
+
+
+def _starting(acts: Iterable[Act]) -> list[Flow]:
+    return [act.flow for act in acts if act.verb == "start"]
+
+
+def _lead_s(starting: list[Flow]) -> float:
+    """Return how long before their common start the commands that start these flows are sent [s].
+
+    The commands go to all users at once, for UDP also to the server of each flow.
+    """
+    to_servers = sum(flow.protocol == "udp" for flow in starting)
+    return COMMAND_S * (len(_one_each(starting)) + to_servers)
 
 
 def _at_most(most: int, batches: list[list[Flow]]) -> list[list[Flow]]:

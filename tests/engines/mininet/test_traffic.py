@@ -76,6 +76,19 @@ def test_a_file_arrives_whole_and_its_time_is_reported(pair):
     assert flow["error"] is None
 
 
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_a_flow_starts_at_its_time(pair, direction):
+    _server, user = pair
+    user.send(do="connect", **(REQUEST._asdict() | {"direction": direction}))
+    at_s = time.monotonic() + 0.4
+    user.send(do="go", id="f", at_s=at_s)
+    deadline = at_s + 5
+    while not (got := user.send(do="status")["flows"]["f"]["bytes"]):
+        assert time.monotonic() < deadline
+    assert got
+    assert time.monotonic() >= at_s
+
+
 def test_plain_tcp_is_distinguished_from_multipath(pair):
     _server, user = pair
     start(user, mptcp=False, rate_bps=1_000_000)
@@ -191,8 +204,11 @@ def test_the_program_ends_with_its_input():
 
 
 @pytest.fixture
-def received():
-    """Return a receiving flow, the socket that sends to it, and a count of its reads."""
+def received(request):
+    """Return a receiving flow, the socket that sends to it, and a count of its reads.
+
+    The parameter of the test, if any, is the volume of the flow in bytes.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = socket.create_connection(listener.getsockname())
         connection, _peer = listener.accept()
@@ -208,7 +224,8 @@ def received():
             return connection.recv_into(*arguments)
 
     counted = Counted()
-    receiving = flow.Flow(REQUEST, counted, sends=False)
+    volume_bytes = getattr(request, "param", None)
+    receiving = flow.Flow(REQUEST._replace(volume_bytes=volume_bytes), counted, sends=False)
     receiving.go()
     yield receiving, sender, counted
     sender.close()
@@ -232,6 +249,29 @@ def test_the_kernel_copies_data_at_once_for_a_program_that_seldom_wakes(received
     assert connection.calls <= (time.monotonic() - began) / flow.COUNT_S + 2
 
 
+@pytest.mark.parametrize("received", [1500], indirect=True)
+def test_a_file_is_complete_with_its_last_byte_although_the_connection_stays_open(received):
+    receiving, sender, _connection = received
+    sender.sendall(bytes(1000))
+    time.sleep(1.0)
+    assert receiving.status()["done_s"] is None
+    sender.sendall(bytes(500))
+    time.sleep(0.2)
+    status = receiving.status()
+    assert (status["bytes"], status["error"]) == (1500, None)
+    assert 1.0 <= status["done_s"] < 1.1
+
+
+@pytest.mark.parametrize("received", [1500], indirect=True)
+def test_a_file_that_was_cut_short_is_not_complete(received):
+    receiving, sender, _connection = received
+    sender.sendall(bytes(1000))
+    sender.close()
+    time.sleep(0.3)
+    assert receiving.status()["bytes"] == 1000
+    assert receiving.status()["done_s"] is None
+
+
 def test_a_slow_flow_is_counted_seldom_but_its_status_is_exact(received):
     """Counts of thirty slow flows cost an emulated machine more than their packets."""
     receiving, sender, connection = received
@@ -249,6 +289,7 @@ def test_a_receiver_waits_longer_for_few_bytes_and_less_long_for_many():
     assert waits == [0.05, 0.1, 0.2, 0.4, 0.4, 0.4, 0.2, 0.1, 0.05, 0.05, 0.05]
 
 
+@pytest.mark.parametrize("received", [1300], indirect=True)
 def test_received_data_is_counted_soon_and_the_end_at_once(received):
     receiving, sender, _connection = received
     sender.sendall(bytes(1234))

@@ -13,6 +13,7 @@ class Clock:
     """Advance time only by sleeping."""
 
     now = 100.0
+    command_s = 0.0  # that a command takes
 
     def monotonic(self):
         return self.now
@@ -31,6 +32,7 @@ class TrafficProcesses:
         return self.send_all({host: request})[host]
 
     def send_all(self, requests):
+        self.clock.now += self.clock.command_s
         for host, request in requests.items():
             self.requests.append((round(self.clock.now - 100, 3), host, request))
         names = [request["id"] for _, _, request in self.requests if request["do"] == "connect"]
@@ -80,14 +82,40 @@ def test_flows_connect_before_the_clock_starts(work):
     assert made.programs.commands("connect") == [(0, "ue1", "ue1-1"), (0, "ue2", "ue2-1")]
     assert not made.programs.commands("go")
     made.begin()
-    assert made.programs.commands("go") == [(0, "ue1", "ue1-1"), (0, "ue2", "ue2-1")]
+    lead_s = made.zero_s - 100
+    assert [each[1:] for each in made.programs.commands("go")] == [
+        ("ue1", "ue1-1"),
+        ("ue2", "ue2-1"),
+    ]
     made.until(5)
     assert (
         made.programs.commands("go")[2:]
         == made.programs.commands("connect")[2:]
-        == [(4, "ue3", "ue3-1")]
+        == [(pytest.approx(4 + lead_s), "ue3", "ue3-1")]
     )
-    assert made.now_s() == 5
+    assert made.now_s() == pytest.approx(5)
+
+
+def test_flows_of_one_time_start_together_after_their_last_command(work):
+    made = work(
+        "{user: ue2, parallel: 3, volume_mb: 1, kind: file}",
+        "{user: ue1, kind: udp, rate_mbps: 1}",
+        "{user: ue3, start_s: 4, parallel: 2, volume_mb: 1, kind: file}",
+    )
+    made.programs.clock.command_s = 0.8 * module.COMMAND_S
+    made.prepare()
+    made.begin()
+    made.until(5)
+    goes = [
+        (at + 100, request) for at, _, request in made.programs.requests if request["do"] == "go"
+    ]
+    first = {request["at_s"] for at, request in goes if at < made.zero_s + 1}
+    later = {request["at_s"] for at, request in goes if at > made.zero_s + 1}
+    (zero_s,), (start_s,) = first, later
+    assert zero_s == pytest.approx(made.zero_s, abs=0.01)
+    assert made.zero_s + 4 <= start_s < made.zero_s + 4.5
+    assert all(at < request["at_s"] for at, request in goes)
+    assert len(goes) == 4 + 1 + 2
 
 
 def test_the_clock_starts_when_the_servers_have_every_subflow(work):
@@ -170,7 +198,8 @@ def test_flows_stop_and_pause_in_time(work):
     made.prepare()
     made.begin()
     made.until(20)
-    assert made.programs.commands("stop") == [(3, "ue1", "ue1-1")]
+    lead_s = made.zero_s - 100
+    assert made.programs.commands("stop") == [(pytest.approx(3 + lead_s), "ue1", "ue1-1")]
     rates = [
         request["rate_bps"] for _, _, request in made.programs.requests if request["do"] == "rate"
     ]

@@ -42,15 +42,18 @@ class DatagramFlow:
                 own.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
         own.setblocking(False)
 
-    def go(self) -> None:
-        """Start a thread that sends the datagrams, or receives them, until `stop`."""
-        threading.Thread(target=self._send if self.sends else self._receive, daemon=True).start()
+    def go(self, at_s: float = 0.0) -> None:
+        """Start a thread that sends the datagrams, or receives them, until `stop`.
+
+        The flow starts when the monotonic clock shows `at_s`, at once if that has passed.
+        """
+        threading.Thread(target=self._run, args=(at_s,), daemon=True).start()
 
     def stop(self) -> None:
         """End the flow at this end; the runner ends the flow at the other end separately."""
         self._is_over = True
 
-    def report_rate(self) -> None:
+    def report_rate(self, _at_s: float = 0.0) -> None:
         """Do nothing.
 
         A TCP flow sends its rate to the other end here. For a UDP flow, the runner sets the rate at
@@ -63,6 +66,10 @@ class DatagramFlow:
     def further_subflows(self) -> None:
         """Return None: a UDP flow has no subflows."""
         return
+
+    def _run(self, at_s: float) -> None:
+        time.sleep(max(0.0, at_s - time.monotonic()))
+        (self._send if self.sends else self._receive)()
 
     def _send(self) -> None:
         turns, due = Application(time.monotonic(), TURN_S), 0

@@ -65,28 +65,36 @@ class Flow:
         self.started_s, self.bytes = 0.0, 0
         self.done_s: float | None = None
         self.error: str | None = None
+        self._is_over = False
         self._buffer: ReceiveBuffer | None = None
         self._counted: tuple[int, int] | None = None  # `bytes`, and the kernel's counter then
 
-    def go(self) -> None:
-        """Start a thread that sends or receives the data until the flow ends."""
-        threading.Thread(target=self._run, daemon=True).start()
+    def go(self, at_s: float = 0.0) -> None:
+        """Start a thread that sends or receives the data until the flow ends.
+
+        The flow starts when the monotonic clock shows `at_s`, at once if that has passed.
+        """
+        threading.Thread(target=self._run, args=(at_s,), daemon=True).start()
 
     def stop(self) -> None:
         """End the flow by shutting its connection down in both directions."""
         self.connection.shutdown(socket.SHUT_RDWR)
 
-    def report_rate(self) -> None:
-        """Send the rate of the flow to the other end, if the other end sends the data."""
+    def report_rate(self, at_s: float = 0.0) -> None:
+        """Send the rate of the flow to the other end, if the other end sends the data.
+
+        The first such report also starts the flow at the other end, at the time `at_s`.
+        """
         if not self.sends:
-            self.connection.sendall(json.dumps({"rate_bps": self.rate_bps}).encode() + b"\n")
+            report = {"rate_bps": self.rate_bps, "at_s": at_s}
+            self.connection.sendall(json.dumps(report).encode() + b"\n")
 
     def set_cc(self, cc: str) -> None:
         """Change the congestion control of this end, on all present and later subflows.
 
         `cc` is the kernel's name of the congestion control. Do nothing if the flow has ended.
         """
-        if self.done_s is None and self.error is None:
+        if not self._is_over:
             choose_cc(self.connection, cc)
 
     def further_subflows(self) -> int | None:
@@ -95,13 +103,16 @@ class Flow:
             return None
         return self.connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)[0]
 
-    def _run(self) -> None:
+    def _run(self, at_s: float) -> None:
+        time.sleep(max(0.0, at_s - time.monotonic()))
         self.started_s = time.time()
         try:
             (self._send if self.sends else self._receive)()
-            self.done_s = time.time() - self.started_s
         except OSError as problem:
             self.error = problem.strerror or str(problem)
+        self._is_over = True
+        if self._volume_bytes is not None and self.bytes >= self._volume_bytes:
+            self.done_s = time.time() - self.started_s
 
     def _send(self) -> None:
         """Send until the volume of the flow is sent, then close the connection for sending.
@@ -135,8 +146,10 @@ class Flow:
             self.bytes += len(data)
 
     def _receive(self) -> None:
-        """Receive until the sender closes the connection; count at most 20 times a second.
+        """Receive until the volume of the flow has arrived, or until the sender closes the connection.
 
+        Count at most 20 times a second, and at once when the volume is complete. That is earlier
+        than the end of the connection, which Linux may signal many seconds after the last byte.
         In between, the kernel copies each packet to the buffer when it arrives (MSG_WAITALL). If
         the program woke for every packet, this would cost more than the packet. If it read only 20
         times a second, it would be no ordinary receiver: between two reads the receive window
@@ -146,14 +159,20 @@ class Flow:
         self._buffer = ReceiveBuffer(self.connection, is_mptcp(self.connection))
         buffer, received, wait_s = bytearray(CHUNK_BYTES), 1, COUNT_S
         self._wait_at_most(wait_s)
-        while received:
+        while received and (most := self._still_expected()):
             new = 0
             with contextlib.suppress(BlockingIOError):
-                new = received = self.connection.recv_into(buffer, CHUNK_BYTES, socket.MSG_WAITALL)
+                new = received = self.connection.recv_into(buffer, most, socket.MSG_WAITALL)
             self._count(self._buffer, new)
             before_s, wait_s = wait_s, next_wait_s(wait_s, new)
             if wait_s != before_s:
                 self._wait_at_most(wait_s)
+
+    def _still_expected(self) -> int:
+        """Return how many bytes a receiver asks for next: 0 if the volume of the flow is complete."""
+        if self._volume_bytes is None:
+            return CHUNK_BYTES
+        return min(CHUNK_BYTES, self._volume_bytes - self.bytes)
 
     def _wait_at_most(self, wait_s: float) -> None:
         limit = struct.pack("@ll", 0, int(wait_s * 1e6))
@@ -169,7 +188,7 @@ class Flow:
 
     def _bytes_now(self) -> int:
         """Return `bytes`, and for a receiver also what arrived in order after the last count."""
-        if self._counted is None or self._buffer is None or self.done_s is not None:
+        if self._counted is None or self._buffer is None or self._is_over:
             return self.bytes
         counted, delivered = self._counted
         try:
@@ -180,9 +199,10 @@ class Flow:
     def status(self) -> dict[str, Any]:
         """Return the counters of this end as a dictionary.
 
-        `mptcp` says whether the connection is MPTCP now. `done_s` is the duration of the flow, None
-        while it runs. `error` is the error that ended the flow, None without an error.
-        `held_back_bytes` is the most data held back since the last call; None for a sender.
+        `mptcp` says whether the connection is MPTCP now. `done_s` is the time that the transfer of
+        the volume took, None until it is complete, and None for a flow without a volume. `error` is
+        the error that ended the flow, None without an error. `held_back_bytes` is the most data
+        held back since the last call; None for a sender.
         """
         return {
             "bytes": self._bytes_now(),

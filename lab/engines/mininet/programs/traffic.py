@@ -11,7 +11,8 @@ slowly under software emulation.
                                          other keys: see FlowRequest
     {"do": "subflows"}                -> {"subflows": {"ue2-1": 1}}
                                          of each flow, beyond the first; null for plain TCP
-    {"do": "go", "id"}                -> {}    a connected flow starts to move data
+    {"do": "go", "id", "at_s"}        -> {}    a connected flow starts to move data at this time of
+                                         the monotonic clock [s]; without a time, at once
     {"do": "rate", "id", "rate_bps"}  -> {}
     {"do": "stop", "id"}              -> {}
     {"do": "cc", "cc"}                -> {}    of all connections that are open
@@ -24,8 +25,8 @@ slowly under software emulation.
 
 When a TCP flow is connected, the user's end sends the FlowRequest to the server as its first line.
 This is also the first data of the connection: after it the kernel opens the other subflows, before
-other data is in flight. For a download, the second line starts the flow, and each later line
-changes its rate. A UDP flow sends no such lines; both ends get all commands.
+other data is in flight. For a download, the second line starts the flow at its time, and each later
+line changes its rate. All hosts run on one machine, and so have one monotonic clock. A UDP flow sends no such lines; both ends get all commands.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class TrafficProgram:
             "expect": lambda request: self.expect(FlowRequest.from_json(request)),
             "cc": lambda request: self.set_cc(request["cc"]),
             "subflows": lambda _: self.subflows(),
-            "go": lambda request: self.go(request["id"]),
+            "go": lambda request: self.go(request["id"], request.get("at_s", 0.0)),
             "rate": lambda request: self.set_rate(request["id"], request["rate_bps"]),
             "stop": lambda request: self.stop(request["id"]),
             "status": lambda _: self.status(),
@@ -104,17 +105,17 @@ class TrafficProgram:
     def _take(self, connection: socket.socket) -> None:
         """Run the server's end of a TCP flow.
 
-        Its first line is the FlowRequest. If the server sends the data, the second line starts the
-        flow, and each later line changes its rate.
+        Its first line is the FlowRequest. If the server sends the data, the second line has the
+        rate of the flow and the time at which it starts, and each later line changes its rate.
         """
         with connection.makefile("rb") as lines, contextlib.suppress(OSError, ValueError, KeyError):
             request = FlowRequest.from_json(json.loads(lines.readline()))
             choose_cc(connection, request.cc)
             flow = Flow(request, connection, request.direction == "down")
             self.flows[request.id] = flow
-            if flow.sends:
-                flow.rate_bps = json.loads(lines.readline())["rate_bps"]
-            flow.go()
+            start = json.loads(lines.readline()) if flow.sends else {"at_s": 0.0}
+            flow.rate_bps = start.get("rate_bps", flow.rate_bps)
+            flow.go(start["at_s"])
             while flow.sends and (line := lines.readline()):
                 flow.rate_bps = json.loads(line)["rate_bps"]
 
@@ -162,11 +163,14 @@ class TrafficProgram:
         found = list(self.flows.items())
         return {"subflows": {name: flow.further_subflows() for name, flow in found}}
 
-    def go(self, flow_id: str) -> Answer:
-        """Start a flow: a TCP flow at both ends, a UDP flow only at this end."""
+    def go(self, flow_id: str, at_s: float) -> Answer:
+        """Start a flow: a TCP flow at both ends, a UDP flow only at this end.
+
+        It starts when the monotonic clock shows `at_s`, at once if that has passed.
+        """
         flow = self.flows[flow_id]
-        flow.report_rate()
-        flow.go()
+        flow.report_rate(at_s)
+        flow.go(at_s)
         return {}
 
     def set_rate(self, flow_id: str, rate_bps: int | None) -> Answer:
