@@ -146,7 +146,7 @@ class Flow:
             self.bytes += len(data)
 
     def _receive(self) -> None:
-        """Receive until the volume of the flow has arrived, or until the sender closes the connection.
+        """Receive until the volume of the flow has arrived, or the sender closes the connection.
 
         Count at most 20 times a second, and at once when the volume is complete. That is earlier
         than the end of the connection, which Linux may signal many seconds after the last byte.
@@ -169,7 +169,7 @@ class Flow:
                 self._wait_at_most(wait_s)
 
     def _still_expected(self) -> int:
-        """Return how many bytes a receiver asks for next: 0 if the volume of the flow is complete."""
+        """Return how many bytes a receiver asks for next; 0 if its volume is complete."""
         if self._volume_bytes is None:
             return CHUNK_BYTES
         return min(CHUNK_BYTES, self._volume_bytes - self.bytes)

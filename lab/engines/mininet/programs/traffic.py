@@ -26,7 +26,8 @@ slowly under software emulation.
 When a TCP flow is connected, the user's end sends the FlowRequest to the server as its first line.
 This is also the first data of the connection: after it the kernel opens the other subflows, before
 other data is in flight. For a download, the second line starts the flow at its time, and each later
-line changes its rate. All hosts run on one machine, and so have one monotonic clock. A UDP flow sends no such lines; both ends get all commands.
+line changes its rate. All hosts run on one machine, so they have one monotonic clock. A UDP flow
+sends no such lines; both ends get all commands.
 """
 
 from __future__ import annotations
@@ -113,9 +114,11 @@ class TrafficProgram:
             choose_cc(connection, request.cc)
             flow = Flow(request, connection, request.direction == "down")
             self.flows[request.id] = flow
-            start = json.loads(lines.readline()) if flow.sends else {"at_s": 0.0}
-            flow.rate_bps = start.get("rate_bps", flow.rate_bps)
-            flow.go(start["at_s"])
+            at_s = 0.0
+            if flow.sends:
+                start = json.loads(lines.readline())
+                flow.rate_bps, at_s = start["rate_bps"], start["at_s"]
+            flow.go(at_s)
             while flow.sends and (line := lines.readline()):
                 flow.rate_bps = json.loads(line)["rate_bps"]
 
