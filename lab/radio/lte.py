@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log, log2
 
-SMALLEST_BPS = 64_000  # of every user
+SMALLEST_BPS = 64_000  # of a user that is alone
 GROWTH = 1.25  # of the use of a user without backlog, until the shares are computed next
 
 # bit per symbol of CQI 1 to 15 (3GPP TS 36.213, Table 7.2.3-1)

@@ -23,10 +23,10 @@ from lab.engines.mininet.programs.ap_agent import (
 from lab.radio import contention
 
 
-def lte(uploads=()):
+def lte(uploads=(), rate_bps=8_000_000):
     """Users ue3 and ue4, with the devices p3 and p4 for the downlink, p13 and p14 for the uplink."""
     stations = {
-        f"ue{n}": Station(8_000_000, 1.0, f"p{n}", f"ue{n}" in uploads, uplink_device=f"p1{n}")
+        f"ue{n}": Station(rate_bps, 1.0, f"p{n}", f"ue{n}" in uploads, uplink_device=f"p1{n}")
         for n in (3, 4)
     }
     return AccessPoint("lte", "", stations)
@@ -127,6 +127,13 @@ def test_backlogged_users_of_an_lte_cell_get_half_of_it_each():
     assert (scheduler.rates[3], scheduler.rates[4]) == (4_000_000, 4_000_000)
     assert [each.mac_occupancy for each in report.stations.values()] == [1.0, 0.25]
     assert (report.backlog_packets, report.mac_occupancy) == (24, 0.625)
+
+
+def test_slow_users_together_get_no_more_than_the_cell_has():
+    """At a rate scale of 0.03, each of 19 users of a cell has 59 kb/s."""
+    scheduler = Scheduler()
+    LteCell(lte(rate_bps=100_000), scheduler).poll(downlink(queue(20), queue(20)), 0.1)
+    assert (scheduler.rates[3], scheduler.rates[4]) == (50_000, 50_000)
 
 
 def test_what_one_user_leaves_unused_goes_to_the_others():

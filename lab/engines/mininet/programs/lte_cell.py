@@ -9,9 +9,10 @@ from controller.units import mbps_from_bps
 from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
 from lab.engines.mininet.kernel.shaping import PFIFO, burst_bytes
 from lab.engines.mininet.programs.access_points import AccessPoint, Report, StationReport, Stations
-from lab.radio.lte import SMALLEST_BPS, Bearer, shares_bps
+from lab.radio.lte import Bearer, shares_bps
 from lab.radio.occupancy import bearer_occupancy
 
+LEAST_BPS = 1000  # that the kernel is asked for; a larger floor would exceed the cell's capacity
 MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the kernel
 
 
@@ -40,9 +41,7 @@ class Bearers:
         """
         own = {user: queues[device, PFIFO] for user, device in self._devices.items()}
         bearers = {user: self._bearer(user, queue, elapsed_s) for user, queue in own.items()}
-        shares = {
-            user: max(SMALLEST_BPS, round(each)) for user, each in shares_bps(bearers).items()
-        }
+        shares = {user: max(LEAST_BPS, round(each)) for user, each in shares_bps(bearers).items()}
         self._grant({user: each for user, each in shares.items() if self._is_new(user, each)})
         return {user: queue.backlog_packets for user, queue in own.items()}
 
