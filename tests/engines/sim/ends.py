@@ -46,10 +46,10 @@ class Ends:
             )
 
     def arrive_as(self, seq, transmission):
-        """Let this transmission of a segment arrive."""
+        """Let this transmission of a segment arrive; return whether it is acknowledged at once."""
         p = links.new_packet(self.w.row, self.f, at.SEGMENT, 0, 1514)
         self.w.row[p + at.SEQ], self.w.row[p + at.TRANSMISSION] = seq, transmission
-        receiver.receive_segment(self.w.row, self.f, p)
+        return receiver.receive_segment(self.w.row, self.f, p, self.now_ns)
 
     def acknowledge(self):
         """Let an acknowledgement of the receiver reach the sender."""

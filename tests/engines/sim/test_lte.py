@@ -261,10 +261,10 @@ def test_every_packet_arrives_is_dropped_or_waits(puts, error, metered):
 
 
 def round_trip_ms(error: float) -> float:
-    """Return the round-trip time of a transfer of two segments, which are acknowledged at once."""
+    """Return the round-trip time of a transfer of one segment, which is acknowledged at once."""
     nodes = (Node("ue1", "user", "lte1"), Node("lte1", "lte"), Node("srv1", "server"))
     cell = Cell("lte1", "lte", (Station("ue1", 40_000_000),), delay_ns=20 * MS)
-    flow = Flow("ue1-1", "ue1", "down", "reno", None, 2 * 1448)
+    flow = Flow("ue1-1", "ue1", "down", "reno", None, 1448)
     network = Network(
         Topology("one", nodes, (Link("server", "lte1", "srv1"),), (cell,)),
         Multipath(),

@@ -267,7 +267,7 @@ def receive(w: at.World, p: int, now_ns: int) -> int:
         if advanced and row[c + at.SCHEDULER] == at.LINUX:
             linux_scheduler.restart_timer(row, c, now_ns)
         return at.NOTHING
-    at_once = receiver.receive_segment(row, f, p)
+    at_once = receiver.receive_segment(row, f, p, now_ns)
     receiver.reassemble(row, c, row[p + at.DSN], now_ns)
     links.free_packet(row, p)
     if at_once:

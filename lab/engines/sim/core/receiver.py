@@ -2,7 +2,10 @@
 a connection in order.
 
 An acknowledgement is sent immediately for every second segment, and for every segment that is out
-of order or fills a gap. Otherwise it is delayed.
+of order or fills a gap. Otherwise it is delayed by 40 ms. In Linux's quick mode
+(tcp_incr_quickack), the next 16 acknowledgements are sent immediately. The mode begins with the
+first segment, with a segment after a pause longer than the RTO, and with a segment that the
+receiver has had before. As the receiver sends no data, its RTO is that of the handshake.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
 ACK_EVERY = 2  # segments
+QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 
 
@@ -24,6 +28,7 @@ def send_ack(row: Ints, f: int, now_ns: int) -> int:
     """
     c = row[f + at.CONNECTION]
     row[f + at.UNACKED] = 0
+    row[f + at.QUICK_ACKS] = max(0, row[f + at.QUICK_ACKS] - 1)
     row[f + at.DELACK_NS] = 0
     p = links.new_packet(row, f, at.ACK, row[f + at.ACK_ROUTE], row[c + at.ACK_BYTES])
     row[p + at.SEQ] = row[f + at.RCV_NXT]
@@ -34,10 +39,14 @@ def send_ack(row: Ints, f: int, now_ns: int) -> int:
 
 
 @jit
-def receive_segment(row: Ints, f: int, p: int) -> bool:
+def receive_segment(row: Ints, f: int, p: int, now_ns: int) -> bool:
     """Receive packet `p`, a segment, on subflow `f`. Return True if it must be acknowledged
     immediately, False if its acknowledgement is to be delayed."""
     seq = row[p + at.SEQ]
+    paused = now_ns - row[f + at.LAST_RECEIVED_NS] > row[f + at.RECEIVER_RTO_NS]
+    if row[f + at.SEGMENTS_RECEIVED] == 0 or paused or seq < row[f + at.RCV_NXT]:
+        row[f + at.QUICK_ACKS] = QUICK_ACKS
+    row[f + at.LAST_RECEIVED_NS] = now_ns
     slot = rings.segment(row, f, seq)
     row[f + at.SEGMENTS_RECEIVED] += 1
     row[f + at.LAST_TRANSMISSION] = row[p + at.TRANSMISSION]
@@ -52,7 +61,7 @@ def receive_segment(row: Ints, f: int, p: int) -> bool:
             row[f + at.OUT_OF_ORDER_HELD] -= 1
             row[f + at.RCV_NXT] += 1
         row[f + at.UNACKED] += 1
-        return held > 0 or row[f + at.UNACKED] >= ACK_EVERY
+        return held > 0 or row[f + at.UNACKED] >= ACK_EVERY or row[f + at.QUICK_ACKS] > 0
     if seq > row[f + at.RCV_NXT] and row[slot + rings.SEG_ARRIVAL] == 0:
         row[slot + rings.SEG_ARRIVAL] = row[f + at.SEGMENTS_RECEIVED]
         row[f + at.OUT_OF_ORDER_HELD] += 1

@@ -23,7 +23,7 @@ def start(row: Ints, f: int, rtt_ns: int) -> None:
     row[f + at.RTT_DEVIATION_NS] = rtt_ns // 2
     row[f + at.RTTVAR_NS] = max(rtt_ns // 2, LEAST_DEVIATION_NS)
     row[f + at.LARGEST_DEVIATION_NS] = row[f + at.RTTVAR_NS]
-    row[f + at.RTO_NS] = rtt_ns + 4 * row[f + at.RTTVAR_NS]
+    row[f + at.RTO_NS] = row[f + at.RECEIVER_RTO_NS] = rtt_ns + 4 * row[f + at.RTTVAR_NS]
 
 
 @jit
