@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from itertools import zip_longest
 from typing import Any
 
 from lab.engines.mininet import datagram_end
 from lab.engines.mininet.ebpf import kernel_name
+from lab.engines.mininet.flow_batches import at_most, lead_s, one_each, starting_flows
 from lab.engines.mininet.sampler import SERVER_PORT, Connection, OpenedFlow, Sampler
 from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.run.report import MptcpCheck
@@ -20,7 +20,6 @@ from lab.topologies.topology import Interface, Wiring
 
 SUBFLOWS_WITHIN_S = 5.0  # if none joined for so long, the missing ones will not join
 MOST_AT_ONCE = 8  # connections that are opened at the same time; POX sets up the paths of each
-COMMAND_S = 0.05  # for a command to all hosts, in a VM without KVM
 MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is final
 
 
@@ -63,7 +62,7 @@ class Workload:
     def begin(self) -> None:
         """Start the flows of t = 0 at one time, and with them the clock of the run."""
         due = self._take_due() if self._acts and self._acts[0].at_s == 0 else []
-        self.zero_s = time.monotonic() + _lead_s(_starting(due))
+        self.zero_s = time.monotonic() + lead_s(starting_flows(due))
         self._carry_out(due, 0.0)
 
     def now_s(self) -> float:
@@ -149,7 +148,7 @@ class Workload:
 
     def _carry_out(self, due: list[Act], at_s: float) -> None:
         """Carry out the acts that are due at time `at_s` of the run."""
-        starting = _starting(due)
+        starting = starting_flows(due)
         self._started_s |= {flow.id: at_s for flow in starting}
         self._start(starting, at_s)
         for act in due:
@@ -177,8 +176,8 @@ class Workload:
                     if each != flow or rate_bps != flow.rate_bps
                 }
             )
-        start_s = max(self.zero_s + at_s, time.monotonic() + _lead_s(starting))
-        for batch in _one_each(starting):
+        start_s = max(self.zero_s + at_s, time.monotonic() + lead_s(starting))
+        for batch in one_each(starting):
             go = {flow.user: {"do": "go", "id": flow.id, "at_s": start_s} for flow in batch}
             self.programs.send_all(go)
             for flow in batch:
@@ -229,7 +228,7 @@ class Workload:
         }
 
     def _connect(self, connecting: Iterable[Flow]) -> None:
-        for batch in _at_most(MOST_AT_ONCE, _one_each(connecting)):
+        for batch in at_most(MOST_AT_ONCE, one_each(connecting)):
             answers = self.programs.send_all({flow.user: self._request(flow) for flow in batch})
             for flow in batch:
                 port = answers[flow.user]["port"]
@@ -277,31 +276,3 @@ class Workload:
             "volume_bytes": flow.volume_bytes,
             "receive_buffer_bytes": self.receive_buffer_bytes,
         }
-
-
-def _one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
-    """Split flows into batches with at most one flow per user; a user's flows keep their order."""
-    by_user: dict[str, list[Flow]] = {}
-    for flow in starting:
-        by_user.setdefault(flow.user, []).append(flow)
-    return [[flow for flow in column if flow] for column in zip_longest(*by_user.values())]
-
-
-def _starting(acts: Iterable[Act]) -> list[Flow]:
-    return [act.flow for act in acts if act.verb == "start"]
-
-
-def _lead_s(starting: list[Flow]) -> float:
-    """Return how long before their common start the commands that start these flows are sent [s].
-
-    The commands go to all users at once, for UDP also to the server of each flow.
-    """
-    to_servers = sum(flow.protocol == "udp" for flow in starting)
-    return COMMAND_S * (len(_one_each(starting)) + to_servers)
-
-
-def _at_most(most: int, batches: list[list[Flow]]) -> list[list[Flow]]:
-    """Divide each batch into batches of at most `most` flows."""
-    return [
-        batch[start : start + most] for batch in batches for start in range(0, len(batch), most)
-    ]

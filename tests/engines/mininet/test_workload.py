@@ -3,7 +3,8 @@
 import pytest
 
 from lab.engines.mininet import workload as module
-from lab.engines.mininet.workload import Workload, _one_each
+from lab.engines.mininet.flow_batches import COMMAND_S, one_each
+from lab.engines.mininet.workload import Workload
 from lab.scenario import flows
 from lab.scenario.flows import Flow
 from lab.topologies.topology import wire
@@ -102,7 +103,7 @@ def test_flows_of_one_time_start_together_after_their_last_command(work):
         "{user: ue1, kind: udp, rate_mbps: 1}",
         "{user: ue3, start_s: 4, parallel: 2, volume_mb: 1, kind: file}",
     )
-    made.programs.clock.command_s = 0.8 * module.COMMAND_S
+    made.programs.clock.command_s = 0.8 * COMMAND_S
     made.prepare()
     made.begin()
     made.until(5)
@@ -275,5 +276,5 @@ def test_a_host_gets_one_command_at_a_time():
     def flow(user, number):
         return Flow(f"{user}-{number}", user, "down", "reno", None, None)
 
-    rounds = _one_each([flow("a", 1), flow("a", 2), flow("b", 1)])
+    rounds = one_each([flow("a", 1), flow("a", 2), flow("b", 1)])
     assert [[each.id for each in batch] for batch in rounds] == [["a-1", "b-1"], ["a-2"]]

@@ -12,7 +12,7 @@ from lab.engines.mininet.programs.access_points import AccessPoint, Report, Stat
 from lab.radio.lte import Bearer, shares_bps
 from lab.radio.occupancy import bearer_occupancy
 
-LEAST_BPS = 1000  # that the kernel is asked for; a larger floor would exceed the cell's capacity
+LEAST_BPS = 1000  # of a user; with a larger floor, many users would exceed the cell's capacity
 MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the kernel
 
 
