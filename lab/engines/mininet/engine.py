@@ -205,10 +205,11 @@ class MininetEngine(Engine):
             self._record_event("warning", text=f"{flow} lacked a subflow: it was opened once more")
         if reopened:
             self._log_counters()
-        self.started_at = time.time()
-        self.telemetry.begin()
         self.workload.begin()
-        self.mobility.start(self.workload.zero_s)
+        zero_s = self.workload.zero_s
+        self.started_at = time.time() + zero_s - time.monotonic()
+        self.telemetry.begin(zero_s)
+        self.mobility.start(zero_s)
 
     def _start_captures(self) -> None:
         """Start to capture the packets of every host into the file `RUN/pcap/HOST.pcap`."""

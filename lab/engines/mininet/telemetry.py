@@ -76,10 +76,13 @@ class Telemetry:
         self._tiers: dict[str, dict[str, int]] = {}
         self._sampled = time.monotonic()
 
-    def begin(self) -> None:
-        """Read POX's decisions so far, and begin the first sampling interval: it is t = 0 now."""
+    def begin(self, zero_s: float) -> None:
+        """Read POX's decisions so far, and begin the first sampling interval.
+
+        It begins at t = 0 of the run, when the monotonic clock shows `zero_s`.
+        """
         self._read_decisions()
-        self._sampled = time.monotonic()
+        self._sampled = zero_s
 
     def close(self) -> None:
         """Close the netlink sockets.

@@ -95,7 +95,7 @@ def made(load, tmp_path, monkeypatch):
     made = Telemetry(emulated, tmp_path / "decisions.jsonl", 0.5)
     made.clock, made.decisions = clock, tmp_path / "decisions.jsonl"
     made.watchdog.sample = lambda t, late_s, lag_ms: ["slow"] if late_s > 1 else []
-    made.begin()
+    made.begin(zero_s=10.0)
     return made
 
 
@@ -115,6 +115,14 @@ def test_a_users_rate_is_counted_where_it_is_received(made):
     frame(made, 0.5)
     made.programs.bytes = 125_000
     assert frame(made, 1.0)[0]["user"] == {"ue1": {"mbps": 2.0}}
+
+
+def test_the_first_interval_begins_when_the_flows_begin(made):
+    """They begin some time after the commands that start them."""
+    made.sampler.open(OpenedFlow("ue1-1", "ue1", ("10.1.0.1", 4000), "down", False))
+    made.begin(zero_s=10.4)
+    made.programs.bytes = 125_000
+    assert frame(made, 0.5, elapsed_s=0.9)[0]["user"] == {"ue1": {"mbps": 4.0}}
 
 
 def test_an_access_point_shows_the_meter_and_the_tiers_that_pox_decided(made):
