@@ -111,7 +111,7 @@ def discard(files: Files, reason: str) -> None:
 
 
 def _make(ledger: Ledger, kernel: Path, files: Files, kvm: bool) -> None:
-    """Make the snapshot. The manifest is of the start: what changes meanwhile counts as changed."""
+    """Make the snapshot. A file that changes while it is made counts as changed afterwards."""
     partial = Files(home() / "partial")
     shutil.rmtree(partial.folder, ignore_errors=True)
     ledger.record("folder", path=str(partial.folder))
