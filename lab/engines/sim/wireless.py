@@ -112,15 +112,16 @@ class Wireless:
         row = self.network.w.row
         metered = set(users) if rate_bps is not None else set()
         for (where, user, direction), hop in self.network.tables.stations.items():
-            if where == ap and self.network.has_data(user, direction):
-                if user in metered:
-                    row[hop + at.METERED] = number
-                elif row[hop + at.METERED] == number:
-                    row[hop + at.METERED] = 0
+            if where != ap:
+                continue
+            if user in metered and self.network.has_data(user, direction):
+                row[hop + at.METERED] = number
+            elif row[hop + at.METERED] == number:
+                row[hop + at.METERED] = 0
+        meter = self._meter(ap, number)
+        row[meter + at.METER_BPS] = rate_bps or 0
         if rate_bps is not None:
-            meter = self._meter(ap, number)
             packets_ns = METER_BURST_PACKETS * FRAME_BYTES * 8 * at.NS_PER_S // rate_bps
-            row[meter + at.METER_BPS] = rate_bps
             row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
 
     def _meter(self, ap: str, number: int) -> int:
