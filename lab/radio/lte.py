@@ -1,9 +1,9 @@
 """Model an LTE cell: rates of users, proportional-fair shares and retransmissions (HARQ).
 
-A user is backlogged if packets wait for it. The backlogged users share the cell's resources in
-proportion to their weights; what the other users leave unused is shared too. If all users are
-backlogged, user i gets w_i r_i / sum_j w_j, where w is the weight and r the rate when alone
-(MP-SDN, section III, eq (3)). Shares are computed ten times a second.
+A user is backlogged if packets wait for it all the time. The backlogged users share the cell's
+resources in proportion to their weights; what the other users leave unused is shared too. If all
+users are backlogged, user i gets w_i r_i / sum_j w_j, where w is the weight and r the rate when
+alone (MP-SDN, section III, eq (3)). Shares are computed ten times a second.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from math import log, log2
 
 SMALLEST_BPS = 64_000  # of a user that is alone
 GROWTH = 1.25  # of the use of a user without backlog, until the shares are computed next
+BUSY = 0.9  # of its rate: a queue that sent less than this was empty in between
+FRAME_BITS = 8 * 1514  # a full Ethernet frame
 
 # bit per symbol of CQI 1 to 15 (3GPP TS 36.213, Table 7.2.3-1)
 EFFICIENCIES = (
@@ -77,7 +79,7 @@ def on_air_bps(alone_bps: int) -> int:
 class Bearer:
     """Hold the state of one user: its rate in bit/s when alone, its weight, and its recent use.
 
-    `backlogged` means that packets wait for the user. `used_bps` is the rate that the user got
+    `backlogged` is computed by `is_backlogged`. `used_bps` is the rate that the user got
     since the shares were last computed.
     """
 
@@ -87,10 +89,24 @@ class Bearer:
     used_bps: float
 
 
+def is_backlogged(
+    waiting_packets: int, used_bps: float, granted_bps: float, elapsed_s: float
+) -> bool:
+    """Return whether a user could send more if its rate were higher.
+
+    The user had `granted_bps` for the last `elapsed_s`, and used `used_bps` of it. Now
+    `waiting_packets` wait. One packet in the queue is not enough: at 75 % of its rate, a queue
+    holds a packet three quarters of the time. So the user must have used its rate except for
+    `BUSY` and one full frame, or more packets must wait than this rate sends in `elapsed_s`.
+    """
+    sent_bits, room_bits = used_bps * elapsed_s, granted_bps * elapsed_s
+    is_busy = sent_bits + FRAME_BITS >= BUSY * room_bits
+    return waiting_packets > 0 and (is_busy or waiting_packets * FRAME_BITS >= room_bits)
+
+
 def shares_bps(bearers: Mapping[str, Bearer]) -> dict[str, float]:
     """Return the rate in bit/s at which each user may send until the next computation.
 
-    A user has a backlog if packets wait for it.
     1) A user without backlog keeps the resources it used.
     2) The users with a backlog share the rest by weight.
     3) A user without backlog may grow, at most up to the share that it would have with a backlog.

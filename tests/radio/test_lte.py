@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.radio.lte import BLOCKS, Bearer, cqi, rate_bps, shares_bps
+from lab.radio.lte import BLOCKS, Bearer, cqi, is_backlogged, rate_bps, shares_bps
 
 MBPS = 1_000_000
 
@@ -32,6 +32,26 @@ def test_a_user_takes_the_resources_that_another_leaves():
 def test_every_user_of_an_idle_cell_can_start():
     got = shares_bps({name: Bearer(10 * MBPS, 1, False, 0) for name in "ab"})
     assert all(share >= 5 * MBPS for share in got.values())
+
+
+@pytest.mark.parametrize(
+    ("waiting_packets", "used", "backlogged"),
+    [
+        (1, 10, True),  # it used its whole rate
+        (0, 10, False),  # and its queue is empty now
+        (1, 7.5, False),
+        (1, 8.9, True),  # a tenth of the rate, less one frame, is tolerated
+        (82, 0, False),  # 82 full frames have 0.99 Mbit, sent in 0.1 s
+        (83, 0, True),
+    ],
+)
+def test_a_user_with_a_backlog_uses_its_whole_rate(waiting_packets, used, backlogged):
+    assert is_backlogged(waiting_packets, used * MBPS, 10 * MBPS, 0.1) == backlogged
+
+
+def test_a_slow_user_with_a_packet_is_backlogged():
+    """Its rate sends less than a frame between two computations, so its use says nothing."""
+    assert is_backlogged(1, 0, 100_000, 0.1)
 
 
 bearers = st.dictionaries(

@@ -85,6 +85,9 @@ def queue(waiting, sent_bytes=0):
     return Queue(waiting, 0, sent_bytes, 0)
 
 
+FULL = 100_000  # bytes that a user of `lte()` which is alone sends from one poll to the next
+
+
 def wifi_cell(uploads=False, wait_ns=0):
     stations = {"ue1": Station(10_500_000, 1.0, "", uploads)}
     return WifiCell(AccessPoint("wifi", "p1", stations), Scheduler(), lambda: wait_ns)
@@ -123,7 +126,7 @@ def downlink(first, second):
 
 def test_backlogged_users_of_an_lte_cell_get_half_of_it_each():
     scheduler = Scheduler()
-    report = LteCell(lte(), scheduler).poll(downlink(queue(20), queue(4)), 0.1)
+    report = LteCell(lte(), scheduler).poll(downlink(queue(20, FULL), queue(4, FULL)), 0.1)
     assert (scheduler.rates[3], scheduler.rates[4]) == (4_000_000, 4_000_000)
     assert [each.mac_occupancy for each in report.stations.values()] == [1.0, 0.25]
     assert (report.backlog_packets, report.mac_occupancy) == (24, 0.625)
@@ -139,20 +142,30 @@ def test_slow_users_together_get_no_more_than_the_cell_has():
 def test_what_one_user_leaves_unused_goes_to_the_others():
     scheduler = Scheduler()
     cell = LteCell(lte(), scheduler)
-    cell.poll(downlink(queue(20), queue(0)), 0.1)
+    cell.poll(downlink(queue(20, FULL), queue(0)), 0.1)
     assert scheduler.rates[3] == 8_000_000
     assert scheduler.rates[4] == 4_000_000  # ue4 sent nothing, and may start with its share
-    cell.poll(downlink(queue(20, 80_000), queue(0, 20_000)), 0.1)
+    cell.poll(downlink(queue(20, 2 * FULL), queue(0, 20_000)), 0.1)
     assert scheduler.rates[3] == 6_400_000  # ue4 sent 1.6 Mb/s, a fifth of the cell
+
+
+def test_a_packet_that_waits_does_not_make_a_user_backlogged():
+    """The user of p4 sends 3 Mb/s: often a packet waits, but the user needs no higher rate."""
+    scheduler = Scheduler()
+    cell = LteCell(lte(), scheduler)
+    cell.poll(downlink(queue(20, FULL), queue(0, 37_500)), 0.1)
+    cell.poll(downlink(queue(20, 2 * FULL), queue(1, 75_000)), 0.1)
+    assert scheduler.rates[3] == 5_000_000
+    assert scheduler.rates[4] == 4_000_000
 
 
 def test_the_directions_of_an_lte_cell_are_divided_separately():
     scheduler = Scheduler()
     busy = {
         (3, PFIFO): queue(0),
-        (4, PFIFO): queue(20),
-        (13, PFIFO): queue(9),
-        (14, PFIFO): queue(9),
+        (4, PFIFO): queue(20, FULL),
+        (13, PFIFO): queue(9, FULL),
+        (14, PFIFO): queue(9, FULL),
     }
     LteCell(lte(), scheduler).poll(busy, 0.1)
     assert scheduler.rates == {3: 4_000_000, 4: 8_000_000, 13: 4_000_000, 14: 4_000_000}
@@ -173,9 +186,9 @@ def test_the_uplink_queue_of_an_uploading_user_fills_its_bearer():
 def test_a_rate_that_hardly_changed_is_not_set_once_more():
     scheduler = Scheduler()
     cell = LteCell(lte(), scheduler)
-    cell.poll(downlink(queue(20), queue(20)), 0.1)
+    cell.poll(downlink(queue(20, FULL), queue(20, FULL)), 0.1)
     scheduler.rates.clear()
-    cell.poll(downlink(queue(20), queue(20)), 0.1)
+    cell.poll(downlink(queue(20, 2 * FULL), queue(20, 2 * FULL)), 0.1)
     assert scheduler.rates == {}
 
 

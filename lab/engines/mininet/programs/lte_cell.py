@@ -9,7 +9,7 @@ from controller.units import mbps_from_bps
 from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
 from lab.engines.mininet.kernel.shaping import PFIFO, burst_bytes
 from lab.engines.mininet.programs.access_points import AccessPoint, Report, StationReport, Stations
-from lab.radio.lte import Bearer, shares_bps
+from lab.radio.lte import Bearer, is_backlogged, shares_bps
 from lab.radio.occupancy import bearer_occupancy
 
 LEAST_BPS = 1000  # of a user; with a larger floor, many users would exceed the cell's capacity
@@ -49,7 +49,9 @@ class Bearers:
         used_bps = (queue.sent_bytes - self._sent_bytes[user]) * 8 / elapsed_s
         self._sent_bytes[user] = queue.sent_bytes
         station = self._stations[user]
-        return Bearer(station.rate_bps, station.weight, queue.backlog_packets > 0, used_bps)
+        granted_bps = self._granted_bps.get(user, station.rate_bps)
+        waits = is_backlogged(queue.backlog_packets, used_bps, granted_bps, elapsed_s)
+        return Bearer(station.rate_bps, station.weight, waits, used_bps)
 
     def _is_new(self, user: str, rate_bps: int) -> bool:
         before = self._granted_bps.get(user, 0)
