@@ -71,7 +71,7 @@ def project_copy(folder: Path) -> Path:
         folder,
         ignore=shutil.ignore_patterns(".git", ".venv", "data", "__pycache__", ".*_cache"),
     )
-    if not list((ROOT / ".venv").glob("locked.stamp")):
+    if not list((ROOT / ".venv").glob("*.stamp")):
         pytest.skip("runs the commands of a page: start the tests with ./run_lab.sh test")
     (folder / ".venv").symlink_to(ROOT / ".venv")
     return folder
