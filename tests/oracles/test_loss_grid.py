@@ -1,0 +1,66 @@
+"""MPTCP-LA's grid of two paths, one of which loses packets: `loss_aware/improved` against plain Multipath TCP.
+
+250 cells, of which each is the mean of three seeds: about 20 minutes of one processor. Fewer seeds: LOSS_GRID_SEEDS=1.
+pytest -m oracle -s tests/oracles/test_loss_grid.py
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from multiprocessing import get_context
+from statistics import fmean, median
+
+import pytest
+from oracles.parallel_runs import FRAME_BITS, Paths, goodput_mbps
+
+from lab.evaluation.reproduction.mptcp_la_runs import DURATION_S, GAMMA, LOSSES, PAIRS, RTT_MS
+
+pytestmark = [pytest.mark.oracle, pytest.mark.long]
+MULTIPATH = {"cc": "balia", "receive_buffer_kb": 1000}  # of static_loss
+SEEDS = range(1, 1 + int(os.environ.get("LOSS_GRID_SEEDS", "3")))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: the path that loses packets, how many, and the rates of both paths in Mb/s."""
+
+    side: str
+    loss: float
+    mbps: tuple[int, int]
+
+    def paths(self) -> Paths:
+        return [
+            {
+                "rate_mbps": mbps,
+                "delay_ms": RTT_MS[side] / 2,
+                "loss": self.loss if side == self.side else 0.0,
+                "queue_packets": max(50, round(mbps * 1000 * RTT_MS[side] / FRAME_BITS)),
+            }
+            for side, mbps in zip(RTT_MS, self.mbps, strict=True)
+        ]
+
+
+def goodput(cell: Cell, strategy: str, params: dict[str, float]) -> float:
+    return fmean(
+        goodput_mbps(cell.paths(), seed, DURATION_S, strategy, params, MULTIPATH) for seed in SEEDS
+    )
+
+
+def against_plain(cell: Cell) -> float:
+    improved = goodput(cell, "loss_aware/improved", {"gamma_wired": GAMMA[cell.side]})
+    return improved / goodput(cell, "none", {})
+
+
+def test_the_improved_form_is_never_far_below_plain():
+    cells = [Cell(*each) for each in product(RTT_MS, LOSSES[1:], PAIRS)]
+    with ProcessPoolExecutor(2, get_context("forkserver")) as processes:
+        found = dict(zip(cells, processes.map(against_plain, cells, chunksize=5), strict=True))
+    below = {cell: round(ratio, 3) for cell, ratio in found.items() if ratio < 0.97}
+    print(
+        f"\nimproved / plain: median {median(found.values()):.3f}, worst {min(found.values()):.3f}"
+    )
+    print(f"best {max(found.values()):.3f}; {len(below)} of {len(cells)} cells below 0.97: {below}")
+    assert not below
