@@ -1,6 +1,6 @@
 """MPTCP-LA's grid of two paths, one of which loses packets: `loss_aware/improved` against plain Multipath TCP.
 
-250 cells; each is the mean of five seeds, as plain Multipath TCP varies by 6 % in some. About eight minutes of one processor.
+250 cells; each is the mean of five seeds, as plain Multipath TCP varies by 6 % in some. Two minutes on two processors.
 pytest -m oracle -s tests/oracles/test_loss_grid.py
 """
 
@@ -17,7 +17,7 @@ from oracles.parallel_runs import FRAME_BITS, Paths, goodput_mbps
 
 from lab.evaluation.reproduction.mptcp_la_runs import DURATION_S, GAMMA, LOSSES, PAIRS, RTT_MS
 
-pytestmark = [pytest.mark.oracle, pytest.mark.long]
+pytestmark = pytest.mark.oracle
 MULTIPATH = {"cc": "balia", "receive_buffer_kb": 1000}  # of static_loss
 SEEDS = range(1, 6)
 
@@ -53,7 +53,7 @@ def against_plain(cell: Cell) -> float:
     return improved / goodput(cell, "none", {})
 
 
-def test_the_improved_form_is_never_far_below_plain():
+def test_the_improved_form_is_never_far_below_plain(truth):
     cells = [Cell(*each) for each in product(RTT_MS, LOSSES[1:], PAIRS)]
     with ProcessPoolExecutor(2, get_context("forkserver")) as processes:
         found = dict(zip(cells, processes.map(against_plain, cells, chunksize=5), strict=True))
@@ -62,4 +62,7 @@ def test_the_improved_form_is_never_far_below_plain():
         f"\nimproved / plain: median {median(found.values()):.3f}, worst {min(found.values()):.3f}"
     )
     print(f"best {max(found.values()):.3f}; {len(below)} of {len(cells)} cells below 0.97: {below}")
+    worst = f"{min(found.values()):.3f} of plain Multipath TCP"
+    check = "`loss_aware/improved`: MPTCP-LA's grid of two paths"
+    truth(check, len(cells), len(below), worst, ">= 0.97")
     assert not below
