@@ -86,6 +86,10 @@ def test_every_scenario_runs_with_none_and_with_its_own_strategy():
         crosscheck_all.cases(["pool"])
 
 
+def test_a_scenario_that_is_named_twice_is_run_once():
+    assert crosscheck_all.cases(["pooling", "pooling"]) == crosscheck_all.cases(["pooling"])
+
+
 def test_overloaded_runs_are_counted_and_not_used():
     found = compared("pooling", "none", [], [30], ["overloaded: the processors were busy"] * 2)
     text = page(found, {})

@@ -95,13 +95,13 @@ class Case:
 def cases(scenarios: Sequence[str] = ()) -> list[Case]:
     """Return the cases of the named scenarios, or of all scenarios of the lab if no name is given.
 
-    Raise `RequestError` for an unknown scenario.
+    A name that is given twice counts once. Raise `RequestError` for an unknown scenario.
     """
     known = loading.names()
     for name in scenarios:
         if name not in known:
             raise RequestError(f"crosscheck: scenario {unknown(name, known)}")
-    return [case for name in scenarios or known for case in _cases_of(name)]
+    return [case for name in dict.fromkeys(scenarios or known) for case in _cases_of(name)]
 
 
 def _cases_of(scenario: str) -> Iterator[Case]:
