@@ -13,7 +13,7 @@ from lab.evaluation.reproduction.rat_study_runs import (
 from lab.evaluation.reproduction.sweeps import Point, Sweep, point, with_cases
 
 FILLED = ("N2", "N5", "N6", "N7", "N9", "N10", "N12", "N14", "H5")
-SEVERAL = ("N2", "N3", "N6", "N9", "N10", "N14", "H5")
+SEVERAL = ("N2", "N3", "N6", "N9", "N10", "N14", "S5", "H5")
 SHALLOW = "topology.lte_queue_kb=300"
 START = measure_with_start(0.5)
 
