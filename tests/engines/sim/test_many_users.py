@@ -152,6 +152,20 @@ def test_the_meter_of_uploads_spares_acknowledgements_and_other_users(simulated)
     assert sum(network.station("wifi2", user, UP, at.METER_DROPS) for user in others) == 0
 
 
+@pytest.mark.parametrize(("is_set", "metered"), [(True, at.TIER_2_METER), (False, 0)])
+def test_a_meter_limits_a_user_that_arrives_only_while_it_is_set(simulated, is_set, metered):
+    simulation = simulated("moving_users")
+    network, wireless = simulation.network, Wireless(simulation.network)
+    user = next(user for ap, user in simulation.engine.cells.stations if ap == "wifi1")
+    wireless.set_meter("wifi1", [user], 1_000_000)
+    wireless.set_meter("wifi2", [], 500_000)
+    if not is_set:
+        wireless.set_meter("wifi2", [], None)
+    wireless.hand_over(user, "wifi1", "wifi2")
+    assert network.station("wifi2", user, DOWN, at.METERED) == metered
+    assert network.station("wifi1", user, DOWN, at.METERED) == 0
+
+
 def test_saturated_uploads_count_as_congestion(simulated):
     simulation = simulated("thirty_users", "traffic_direction=up")
     simulation.run(3)
