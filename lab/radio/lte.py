@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log, log2
 
+from lab.radio.occupancy import FRAME_BITS
+
 SMALLEST_BPS = 64_000  # of a user that is alone
 GROWTH = 1.25  # of the use of a user without backlog, until the shares are computed next
 BUSY = 0.9  # of its rate: a queue that sent less than this was empty in between
-FRAME_BITS = 8 * 1514  # a full Ethernet frame
 
 # bit per symbol of CQI 1 to 15 (3GPP TS 36.213, Table 7.2.3-1)
 EFFICIENCIES = (
@@ -95,9 +96,10 @@ def is_backlogged(
     """Return whether a user could send more if its rate were higher.
 
     The user had `granted_bps` for the last `elapsed_s`, and used `used_bps` of it. Now
-    `waiting_packets` wait. One packet in the queue is not enough: at 75 % of its rate, a queue
-    holds a packet three quarters of the time. So the user must have used its rate except for
-    `BUSY` and one full frame, or more packets must wait than this rate sends in `elapsed_s`.
+    `waiting_packets` wait. One packet in the queue is not enough: if a user needs 75 % of its
+    rate, a packet is in the queue three quarters of the time. So one of two conditions must hold
+    too: the user sent at least the fraction `BUSY` of what its rate allows, less one full frame; or
+    at least as many packets wait as its rate sends in `elapsed_s`.
     """
     sent_bits, room_bits = used_bps * elapsed_s, granted_bps * elapsed_s
     is_busy = sent_bits + FRAME_BITS >= BUSY * room_bits

@@ -13,9 +13,16 @@ from multiprocessing import get_context
 from statistics import fmean, median
 
 import pytest
-from oracles.parallel_runs import FRAME_BITS, Paths, goodput_mbps
+from oracles.parallel_runs import goodput_mbps
 
-from lab.evaluation.reproduction.mptcp_la_runs import DURATION_S, GAMMA, LOSSES, PAIRS, RTT_MS
+from lab.evaluation.reproduction.mptcp_la_runs import (
+    DURATION_S,
+    GAMMA,
+    LOSSES,
+    PAIRS,
+    RTT_MS,
+    paths,
+)
 
 pytestmark = pytest.mark.oracle
 MULTIPATH = {"cc": "balia", "receive_buffer_kb": 1000}  # of static_loss
@@ -24,27 +31,17 @@ SEEDS = range(1, 6)
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: the path that loses packets, how many, and the rates of both paths in Mb/s."""
+    """One cell: the path that loses packets, the fraction that it loses, and the rates of both paths in Mb/s."""
 
     side: str
     loss: float
     mbps: tuple[int, int]
 
-    def paths(self) -> Paths:
-        return [
-            {
-                "rate_mbps": mbps,
-                "delay_ms": RTT_MS[side] / 2,
-                "loss": self.loss if side == self.side else 0.0,
-                "queue_packets": max(50, round(mbps * 1000 * RTT_MS[side] / FRAME_BITS)),
-            }
-            for side, mbps in zip(RTT_MS, self.mbps, strict=True)
-        ]
-
 
 def goodput(cell: Cell, strategy: str, params: dict[str, float]) -> float:
+    both = paths(cell.side, cell.loss, cell.mbps)
     return fmean(
-        goodput_mbps(cell.paths(), seed, DURATION_S, strategy, params, MULTIPATH) for seed in SEEDS
+        goodput_mbps(both, seed, DURATION_S, strategy, params, MULTIPATH) for seed in SEEDS
     )
 
 

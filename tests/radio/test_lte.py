@@ -85,7 +85,7 @@ def test_backlogged_users_share_by_weight(cell):
 
 @pytest.mark.parametrize(("snr_db", "quality"), [(-20, 1), (0, 2), (22, 13), (30, 15), (60, 15)])
 def test_channel_quality(snr_db, quality):
-    """22 dB: log2(1 + 158.5 / 5.53) = 4.89 bit per symbol: CQI 13 (4.52), not 14 (5.12)."""
+    """At 22 dB a symbol carries log2(1 + 158.5 / 5.53) = 4.89 bit: enough for CQI 13 (4.52), not for 14 (5.12)."""
     assert cqi(snr_db) == quality
 
 

@@ -27,6 +27,10 @@ QUICK_PAIRS: tuple[Pair, ...] = tuple(product(MBPS[::2], MBPS[::2]))
 DURATION_S = 20
 DYNAMIC = "dynamic"
 SUBFLOWS = {"wifi": "ue1-1/1", "lte": "ue1-1/2"}
+ENTRY = (  # of `topology.paths`, in YAML
+    "{{rate_mbps: {rate_mbps}, delay_ms: {delay_ms}, loss: {loss:.5f}, "
+    "queue_packets: {queue_packets}}}"
+)
 PHASES_S = {"before": (10, 30), "lossy": (31, 60), "late": (75, 90)}
 
 
@@ -53,29 +57,45 @@ def cases(pairs: Iterable[Pair] = PAIRS) -> Iterable[Case]:
             if loss or side == "wifi":
                 yield _pair_case(side, loss, pair, strategy)
     for side, loss, mbps in product(RTT_MS, LOSSES, sorted({wifi for wifi, _ in pairs})):
-        settings = (f"topology.paths=[{_path(side, mbps, loss)}]", "sample_interval_s=5")
+        settings = (_setting([_path(side, mbps, loss)]), "sample_interval_s=5")
         name = alone_name(side, loss, mbps)
         yield Case(name, "static_loss", settings, None, PLAIN, DURATION_S)
     for strategy in (PLAIN, AWARE):
         yield Case(f"{DYNAMIC}-{strategy}", "dynamic_loss", (), None, strategy)
 
 
-def _path(side: str, mbps: int, loss: float) -> str:
-    """Return a path as a YAML entry of `topology.paths`. `side` is "wifi" or "lte".
+def _path(side: str, mbps: int, loss: float) -> dict[str, float]:
+    """Return an entry of `topology.paths`. `side` is "wifi" or "lte".
 
     The queue of the path holds one bandwidth-delay product, but at least 50 packets.
     """
     queue = max(50, round(mbps * 1000 * RTT_MS[side] / FRAME_BITS))
-    delay_ms = RTT_MS[side] / 2
-    return f"{{rate_mbps: {mbps}, delay_ms: {delay_ms}, loss: {loss:.5f}, queue_packets: {queue}}}"
+    return {
+        "rate_mbps": mbps,
+        "delay_ms": RTT_MS[side] / 2,
+        "loss": loss,
+        "queue_packets": queue,
+    }
 
 
-def _pair_case(side: str, loss: float, pair: Pair, strategy: str) -> Case:
-    paths = [
+def paths(side: str, loss: float, pair: Pair) -> list[dict[str, float]]:
+    """Return `topology.paths` with the rates `pair`, where the path `side` loses packets.
+
+    `side` is "wifi" or "lte", `loss` a fraction from 0 to 1.
+    """
+    return [
         _path(each, mbps, loss if each == side else 0.0)
         for each, mbps in zip(RTT_MS, pair, strict=True)
     ]
-    settings = [f"topology.paths=[{', '.join(paths)}]", "sample_interval_s=5"]
+
+
+def _setting(entries: Iterable[dict[str, float]]) -> str:
+    """Return the setting that replaces `topology.paths` by these entries."""
+    return f"topology.paths=[{', '.join(ENTRY.format(**each) for each in entries)}]"
+
+
+def _pair_case(side: str, loss: float, pair: Pair, strategy: str) -> Case:
+    settings = [_setting(paths(side, loss, pair)), "sample_interval_s=5"]
     if strategy == AWARE:
         settings.append(f"strategy.params.gamma_wired={GAMMA[side]}")
     named = None if strategy == AWARE else strategy  # parameters need the scenario's own strategy

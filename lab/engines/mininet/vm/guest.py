@@ -46,8 +46,8 @@ KERNEL_OPTIONS = (
     "audit=0",
     "loglevel=5",
 )
-# without KVM: the guest starts its second processor itself (code_patching.sh), and does not test
-# its timer, which fails if the VM's clocks are much slower than real time (see `dilation`)
+# without KVM: the guest starts its second processor itself (code_patching.sh). It does not test its
+# timer: the test fails if the VM's clocks are much slower than real time (see `dilation`)
 EMULATED_KERNEL_OPTIONS = ("maxcpus=1", "noreplace-smp", "no_timer_check")
 # without KVM these are slow: copying byte by byte (erms, fsrm), memory protection (smap, smep),
 # five levels of page tables (la57) and wide registers (avx)
