@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,15 @@ def test_each_host_has_a_capture_with_multipath_tcp(ran):
         assert "join" in text
     early, late = ((run.folder / n).stat().st_size for n in ("early.pcap", "pcap/ue2.pcap"))
     assert 10_000 < early < late
+
+
+def test_captured_packets_have_times_of_day_in_order(ran):
+    run, _ = ran
+    argv = ["tcpdump", "-ttnr", str(run.folder / "early.pcap")]
+    text = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    times_s = [float(line.split()[0]) for line in text.splitlines()]
+    assert len(times_s) > 20
+    assert all(0 <= after - before < 60 for before, after in pairwise(times_s))
 
 
 def test_a_link_that_was_set_down_at_the_prompt_is_a_flip_that_pox_knows(ran):

@@ -1,10 +1,20 @@
-"""Record the packets of every host into files during a run, with tcpdump: `run --pcap`."""
+"""Record the packets of every host into files during a run, with tcpdump: `run --pcap`.
+
+tcpdump writes each packet into a pipe, and the run appends what is in the pipe to a file. tcpdump
+can write a file itself, but then a signal must make it write its buffer. If the signal comes while
+it adds a packet to the buffer, the file is damaged from there on.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import re
 import signal
 import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +25,9 @@ from lab.errors import LabError
 
 SNAPSHOT_BYTES = 128  # of each packet: all headers, with the options of Multipath TCP
 BUFFER_KIB = 16384  # for packets that a busy machine has not written yet
+PIPE_BYTES = 1 << 20  # the most that Linux allows by default; about 7000 packets
 END_TIMEOUT_S = 60  # a busy machine writes for a while what is in the buffer
+PAUSE_S = 0.02  # between two looks whether a tcpdump has ended
 
 
 @dataclass(frozen=True)
@@ -42,30 +54,51 @@ class Captures:
         folder.mkdir()
         self.files = {host: folder / f"{host}.pcap" for host in network.hosts}
         self._programs: dict[str, subprocess.Popen[str]] = {}
+        self._pipes: dict[str, int] = {}
         for host, file in self.files.items():
             argv = ["tcpdump", "-i", "any", "-n", "-s", str(SNAPSHOT_BYTES), "-Z", "root"]
-            argv += ["-B", str(BUFFER_KIB)]
-            program = shell.spawn(
-                network.inside(host, [*argv, "-w", str(file)]),
-                f"capture the packets of {host}",
-                stdin=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-            )
+            argv += ["-B", str(BUFFER_KIB), "--packet-buffered", "-w", "-"]
+            reading, writing = os.pipe()
+            fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            os.set_blocking(reading, False)
+            try:
+                program = shell.spawn(
+                    network.inside(host, argv),
+                    f"capture the packets of {host}",
+                    stdin=subprocess.DEVNULL,
+                    stdout=writing,
+                    stderr=subprocess.PIPE,
+                )
+            finally:
+                os.close(writing)
             ledger.record("process", pid=program.pid)
-            self._programs[host] = program
+            self._programs[host], self._pipes[host] = program, reading
+            file.touch()
         for host, program in self._programs.items():
             _wait_until_listening(host, program)
 
     def flush(self) -> None:
-        """Make every tcpdump write its buffered packets into its file."""
-        for program in self._programs.values():
-            program.send_signal(signal.SIGUSR2)
+        """Append the packets that were captured since the last call to the files."""
+        for host, pipe in self._pipes.items():
+            _append(pipe, self.files[host])
 
     def stop(self) -> dict[str, Captured]:
         """End every tcpdump, and return the number of captured and dropped packets of each host."""
         for program in self._programs.values():
             program.send_signal(signal.SIGINT)
-        return {host: _counts(program) for host, program in self._programs.items()}
+        counts = {}
+        for host, program in self._programs.items():
+            counts[host] = _counts(program, self.flush)
+            _append(self._pipes[host], self.files[host])
+            os.close(self._pipes.pop(host))
+        return counts
+
+
+def _append(pipe: int, file: Path) -> None:
+    """Append what is in a pipe now to a file."""
+    with file.open("ab") as target, contextlib.suppress(BlockingIOError):
+        while data := os.read(pipe, PIPE_BYTES):
+            target.write(data)
 
 
 def _wait_until_listening(host: str, program: subprocess.Popen[str]) -> None:
@@ -78,11 +111,18 @@ def _wait_until_listening(host: str, program: subprocess.Popen[str]) -> None:
     raise LabError(f"capture the packets of {host}: tcpdump ended: {' / '.join(lines)}")
 
 
-def _counts(program: subprocess.Popen[str]) -> Captured:
-    try:
-        text = program.communicate(timeout=END_TIMEOUT_S)[1]
-    except subprocess.TimeoutExpired:
-        program.kill()
-        text = program.communicate()[1]
+def _counts(program: subprocess.Popen[str], empty: Callable[[], None]) -> Captured:
+    """Wait for the end of a tcpdump, and return what it has counted.
+
+    `empty` empties the pipes of all programs; it is called again and again, because a tcpdump with
+    a full pipe does not end.
+    """
+    deadline_s = time.monotonic() + END_TIMEOUT_S
+    while program.poll() is None:
+        empty()
+        if time.monotonic() > deadline_s:
+            program.kill()
+        time.sleep(PAUSE_S)
+    text = program.communicate()[1] or ""
     found = {what: int(count) for count, what in re.findall(r"(\d+) packets? (\w+)", text)}
     return Captured(found.get("captured"), found.get("dropped"))

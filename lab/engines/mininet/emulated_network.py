@@ -21,7 +21,7 @@ from lab.engines.mininet.host_agent_process import HostAgentProcess
 from lab.engines.mininet.kernel.cell_clock import PINS
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
-from lab.engines.mininet.network import real_medium, wifi_cell
+from lab.engines.mininet.network import host_port, real_medium, wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.real_medium import RealMedium
@@ -129,6 +129,9 @@ class EmulatedNetwork:
         self.programs = TrafficProcesses(self.network, self.ledger, hosts)
         self._undo.callback(self.programs.stop)
         self.network.build()
+        radios = self.topology.ids("wifi")
+        wired = [each.port for each in self.wiring.interfaces if each.link not in radios]
+        host_port.copy_packets(wired, self.ledger)
         self.host_agent = self._start_host_agent()  # it loads while links are shaped
         self.recorder.log("shaping: links and cells")
         flows = self.scenario.data_flows

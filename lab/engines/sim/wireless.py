@@ -79,7 +79,7 @@ class Wireless:
         """Move a user's interface from WiFi access point `old` to `new`. The user keeps its
         address.
 
-        Packets that still reach the old access point are lost there.
+        Packets that wait at the old access point, and packets that still arrive there, are lost.
         """
         before = self.network.tables.wiring
         after = self.network.tables.wiring = before.handed_over(user, old, new)

@@ -146,14 +146,40 @@ def test_every_second_timer_counts_for_a_subflow_with_acknowledgements():
 
 
 def test_a_subflow_sends_its_burst_when_the_next_subflow_is_chosen():
-    """So the interval of the reinjection timer is 200 ms: no subflow has a timer yet."""
+    """Only the first subflow has sent when the interval of the reinjection timer is set last, after
+    the last fragment. So the interval ends with the timer of the first subflow."""
     connection = two_subflows(scheduler="linux")
     w, c = connection.w, connection.place
     w.row[c + at.CONN_STATE], w.row[c + at.TOTAL_SEGMENTS] = at.RUNNING, 60
     mptcp.push(w, c, SECOND)
     assert queued(connection) == [46, 14]
     assert [int(w.row[f + at.TRANSMISSIONS]) for f in connection.rows] == [10, 2]
+    timers = [int(w.row[f + at.RTO_TIMER_NS]) - SECOND for f in connection.rows]
+    assert w.row[c + at.REINJECT_INTERVAL_NS] == timers[0]
+    assert w.row[c + at.REINJECT_TIMER_NS] == SECOND + timers[0]
+
+
+def test_the_interval_is_200_ms_when_one_subflow_gets_all_data():
+    """It has not sent anything when the interval is set."""
+    connection = two_subflows(scheduler="linux")
+    w, c = connection.w, connection.place
+    w.row[c + at.CONN_STATE], w.row[c + at.TOTAL_SEGMENTS] = at.RUNNING, 30
+    mptcp.push(w, c, SECOND)
+    assert queued(connection) == [30, 0]
     assert w.row[c + at.REINJECT_INTERVAL_NS] == 200 * MS
+
+
+@pytest.mark.parametrize("stale", [0, 1])
+def test_subflows_are_considered_in_the_order_in_which_they_were_opened(stale):
+    """What is reinjected because the first is stale goes to the second, which is not idle then."""
+    connection = two_subflows(scheduler="linux")
+    assign(connection, stale, 30)
+    w, c, rows = connection.w, connection.place, connection.rows
+    w.row[rows[stale] + at.STALE_COUNT] = linux_scheduler.STALE_AFTER
+    w.row[rows[stale] + at.ACKS_AT_CHECK] = w.row[rows[stale] + at.ACKS_RECEIVED]
+    assert linux_scheduler.idle_subflow(w.row, c) == (rows[0] if stale else at.NOTHING)
+    assert w.row[rows[stale] + at.IS_STALE] == 1
+    assert w.row[c + at.REINJECT_COUNT] == 30
 
 
 def test_the_connections_timer_is_as_long_as_the_longest_rto_when_data_was_scheduled():

@@ -119,6 +119,26 @@ def test_every_packet_comes_out_is_dropped_or_waits(simulated, name, settings):
         assert waiting == {ap: Wireless(network).backlog(ap) for ap in waiting}
 
 
+def test_packets_that_wait_at_the_old_access_point_are_lost_at_a_handover(simulated):
+    simulation = simulated("thirty_users", "rate_scale=0.03", "topology.multipath_percent=0")
+    simulation.run(1)
+    network, cells = simulation.network, simulation.engine.cells
+    ap, user = next(
+        (ap, user)
+        for (ap, user, direction), h in network.tables.stations.items()
+        if direction == DOWN
+        and ap != "lte1"
+        and network.hop(h, at.IN_PACKETS) - network.hop(h, at.OUT_PACKETS) > 5
+    )
+    old = network.tables.stations[ap, user, DOWN]
+    sent = network.hop(old, at.OUT_PACKETS)
+    new = "wifi2" if ap == "wifi1" else "wifi1"
+    cells.hand_over(user, ap, new, cells.stations[ap, user])
+    simulation.run(4)
+    assert network.hop(old, at.OUT_PACKETS) == sent
+    assert network.hop(old, at.DROPS) == network.hop(old, at.IN_PACKETS) - sent > 5
+
+
 def test_contenders_are_few_with_downloads_and_many_with_uploads(simulated):
     """At most the stations and the access point; with downloads two or so (a station's
     acknowledgements seldom wait)."""

@@ -21,7 +21,7 @@ from lab.engines.mininet.ebpf import LAWS, build
 from lab.engines.mininet.kernel import pacing
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.packages import PACKAGES
-from lab.engines.mininet.network import wifi_cell
+from lab.engines.mininet.network import host_port, wifi_cell
 from lab.engines.mininet.vm import launch, snapshot, vm_kernel
 from lab.errors import CommandFailed, LabError, MachineLacks
 
@@ -55,6 +55,7 @@ def steps() -> list[Step]:
         Step("wmediumd's program", build_wmediumd, optional=True),
         Step("bytecode", compile_upstreams),
         Step("WiFi cell", lambda: f"compiled as {wifi_cell.program().name}"),
+        Step("switch ports", lambda: f"compiled as {host_port.program().name}"),
         Step("pacing", lambda: f"compiled as {pacing.program().name}"),
         Step("VM kernel", vm_kernel.install),
         Step("KVM", try_kvm, optional=True),

@@ -143,7 +143,8 @@ static __always_inline int send_at(struct __sk_buff *skb, struct station *statio
 {
 	if (!station->first_ns)
 		station->first_ns = departure_ns;
-	skb->tstamp = departure_ns;
+	// A plain assignment to skb->tstamp would look like a time of day where the packet is captured.
+	bpf_skb_set_tstamp(skb, departure_ns, BPF_SKB_TSTAMP_DELIVERY_MONO);
 	return TC_ACT_OK;
 }
 

@@ -20,8 +20,7 @@ def handle(w: at.World, event: int, now_ns: int) -> int:
     """
     kind, place = event % at.EVENT_KINDS, event // at.EVENT_KINDS
     if kind == at.ARRIVAL:
-        links.leave_air(w.row, place)
-        return place
+        return links.leave_air(w.row, place)
     if kind == at.DELACK_DUE:
         return receiver.on_delayed_ack(w.row, place, now_ns)
     if kind == at.TTI_DUE:

@@ -244,12 +244,20 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 
 @jit
-def leave_air(row: Ints, p: int) -> None:
-    """Update the counters of a WiFi access point when packet `p` has crossed its downlink: the
-    backlog falls by one, and the packet counts as sent. Do nothing if `p` has crossed another kind
-    of hop."""
+def leave_air(row: Ints, p: int) -> int:
+    """Return packet `p`, which arrives now. If it comes from the downlink of a WiFi access point,
+    update the counters of this access point first: its backlog falls by one, and the packet counts
+    as sent. If the station has left the access point meanwhile, drop the packet and return NOTHING
+    (-1).
+    """
     h = row[row[p + at.ROUTE_POSITION] - 1]
-    if h != at.NOTHING and row[h + at.KIND] == at.AIR_DOWN:
-        row[row[h + at.CELL] + at.BACKLOG] -= 1
-        row[h + at.OUT_PACKETS] += 1
-        row[h + at.OUT_BYTES] += row[p + at.SIZE]
+    if h == at.NOTHING or row[h + at.KIND] != at.AIR_DOWN:
+        return p
+    row[row[h + at.CELL] + at.BACKLOG] -= 1
+    if row[h + at.UP] == 0:
+        row[p + at.ROUTE_POSITION] -= 1
+        drop(row, h, p)
+        return at.NOTHING
+    row[h + at.OUT_PACKETS] += 1
+    row[h + at.OUT_BYTES] += row[p + at.SIZE]
+    return p

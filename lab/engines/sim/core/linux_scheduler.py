@@ -147,9 +147,18 @@ def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
 
 
 @jit
+def ends_fragment(row: Ints, c: int, dsn: int) -> bool:
+    """Return True if the segment with data sequence number `dsn` is the last one of a fragment, or
+    of what the application of connection `c` has written."""
+    written = min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+    return (dsn + 1) % FRAGMENT == 0 or dsn + 1 == written
+
+
+@jit
 def set_interval(row: Ints, c: int, now_ns: int) -> None:
-    """Set the interval of the reinjection timer of connection `c` (__mptcp_set_timeout). The
-    scheduler does so each time it has data to send; a running timer is not changed.
+    """Set the interval of the reinjection timer of connection `c` (mptcp_set_timeout). The
+    scheduler does so each time it has data to send, and after each fragment that it has given to a
+    subflow; a running timer is not changed.
 
     The interval is the time until the latest of the subflows' retransmission timers expires. A
     subflow is left out if it is not active, or if expiries of the reinjection timer count against
@@ -214,21 +223,23 @@ def idle_subflow(row: Ints, c: int) -> int:
     NOTHING (-1). A backup is returned only if no other subflow is idle, and every subflow with
     unacknowledged data has received no acknowledgement for two expiries of the reinjection timer.
 
-    Also check each subflow with unacknowledged data: if it becomes stale (`becomes_stale`), queue
-    all unacknowledged data of the connection for reinjection.
+    The subflows are considered in the order in which they were opened. Each subflow with
+    unacknowledged data is checked: if it becomes stale (`becomes_stale`), queue all unacknowledged
+    data of the connection for reinjection. Linux sends that data before it goes on, so a subflow
+    that is idle after a stale one in this order is not idle any more, and is not returned.
     """
-    idle, backup, least = at.NOTHING, at.NOTHING, at.FOREVER
-    for k in range(row[c + at.COUNT] - 1, -1, -1):
-        f = row[c + at.FIRST] + k * at.SUB_FIELDS
+    idle, backup, least, is_queued = at.NOTHING, at.NOTHING, at.FOREVER, False
+    for f in at.subflows(row, c):
         if row[f + at.STATE] != at.ESTABLISHED:
             continue
         if unacknowledged(row, f) > 0:
             if becomes_stale(row, c, f):
                 reinject_everything(row, c)
+                is_queued = True
             least = min(least, row[f + at.STALE_COUNT])
         elif row[f + at.BACKUP] == 1:
-            backup = f
-        else:
+            backup = f if backup == at.NOTHING else backup
+        elif idle == at.NOTHING and not is_queued:
             idle = f
     return backup if idle == at.NOTHING and least > 1 else idle
 

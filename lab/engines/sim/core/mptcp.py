@@ -123,8 +123,9 @@ def take_next_dsn(row: Ints, c: int, f: int) -> int:
 def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
     """Give subflow `f` of connection `c` the segments that it sends next; return their number.
 
-    Linux's scheduler gives segments up to the end of a burst or of the socket's free memory; other
-    schedulers give one. If there is none to give and penalisation is on, call
+    Linux's scheduler gives segments up to the end of a burst or of the socket's free memory, and
+    sets the interval of the reinjection timer after each fragment; other schedulers give one
+    segment. If there is none to give and penalisation is on, call
     `reinjection.retransmit_opportunistically`, which may give the segment the receiver waits for.
     """
     row = w.row
@@ -135,9 +136,10 @@ def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
         given, left = given + 1, left - size
         if row[c + at.SCHEDULER] != at.LINUX:
             return given
-        is_fragment_end = (dsn + 1) % linux_scheduler.FRAGMENT == 0
-        if is_fragment_end and (left < size or not linux_scheduler.has_free_memory(row, f)):
-            return given
+        if linux_scheduler.ends_fragment(row, c, dsn):
+            if left < size or not linux_scheduler.has_free_memory(row, f):
+                return given
+            linux_scheduler.set_interval(row, c, now_ns)
         dsn = take_next_dsn(row, c, f)
     if given == 0 and row[at.PENALISATION] == 1:
         return reinjection.retransmit_opportunistically(w, c, f, now_ns)
@@ -182,18 +184,20 @@ def push_as_linux(w: at.World, c: int, most: int, now_ns: int) -> int:
     sends its burst only when the subflow for the next one has been chosen, so its retransmission
     timer does not count for that choice yet. Return how many segments were sent; with `most` or
     more, there may be more to send."""
-    row, sent, previous = w.row, 0, at.NOTHING
+    row, sent, given, previous = w.row, 0, 0, at.NOTHING
     while sent < most:
         f = linux_scheduler.choose_subflow(w, c, now_ns)  # 2
         if previous not in (at.NOTHING, f):
             sent += sender.send(w, previous, most - sent, now_ns)
         previous = f
-        if f == at.NOTHING or assign(w, c, f, now_ns) == 0:  # 3
+        more = assign(w, c, f, now_ns) if f != at.NOTHING else 0  # 3
+        if more == 0:
             break
-        if row[c + at.REINJECT_TIMER_NS] == 0:
-            linux_scheduler.restart_timer(row, c, now_ns)
+        given += more
     if previous != at.NOTHING:
         sent += sender.send(w, previous, most, now_ns)
+    if given > 0 and row[c + at.REINJECT_TIMER_NS] == 0:
+        linux_scheduler.restart_timer(row, c, now_ns)
     return sent
 
 
