@@ -59,6 +59,8 @@ def airtime_down_ns(network, users, packets, size=1514):
             h = network.tables.stations["wifi1", user, DOWN]
             links.send_down(w.row, h, p, 0)
     return int(w.row[network.tables.cells["wifi1"] + at.DOWNLINK_BUSY_UNTIL_NS])
+
+
 COUNTERS = at.IN_PACKETS, at.OUT_PACKETS, at.DROPS
 
 
