@@ -48,6 +48,18 @@ def test_means_weigh_frames_by_their_interval(load):
     assert got["fairness"] == {"jain": pytest.approx(100 / (2 * 58), abs=1e-6), "sd_mbps": 2.0}
 
 
+def test_measured_intervals_count_instead_of_planned_ones(load):
+    """The first sample comes 0.5 s late: 12 Mbit have arrived by then, and none after that."""
+    late = [
+        replace(frame(1, ue1=12 / 1.5), interval_s=1.5),
+        replace(frame(2, ue1=0), interval_s=0.5),
+    ]
+    got = metrics.result(HEADER, load().network, late, None)
+    assert got["users"]["ue1"]["throughput_mbps"] == 6.0
+    assert [Frame.from_json(each.to_json()) for each in late] == late
+    assert "interval_s" not in frame(1).to_json()
+
+
 def test_a_crash_before_the_first_sample_gives_nulls_not_zeros(load):
     got = metrics.result(replace(HEADER, status="failed"), load().network, [], None)
     assert got["throughput_mbps"] is None

@@ -120,7 +120,8 @@ class Frame:
     """Hold one sample of the network, taken `t` s after the start of the run.
 
     The four mappings hold one sample for each access point (`ap`), link (`link`), user (`user`) and
-    subflow (`sf`), by its ID.
+    subflow (`sf`), by its ID. Rates are means over the interval since the frame before.
+    `interval_s` is the measured length of this interval; None if no sample of the run is late.
     """
 
     t: float
@@ -128,6 +129,7 @@ class Frame:
     link: Mapping[str, LinkSample] = field(default_factory=dict)
     user: Mapping[str, UserSample] = field(default_factory=dict)
     sf: Mapping[str, SubflowSample] = field(default_factory=dict)
+    interval_s: float | None = None
 
     def in_scenario_units(self, rate_scale: float) -> Frame:
         """Return the frame with every rate divided by `rate_scale`. This converts rates on the wire
@@ -144,8 +146,10 @@ class Frame:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object that becomes one line of samples.jsonl (docs/formats.md)."""
+        measured = {} if self.interval_s is None else {"interval_s": self.interval_s}
         return {
             "t": self.t,
+            **measured,
             "ap": {name: vars(each) for name, each in self.ap.items()},
             "link": {name: {"mbps": each.mbps} | vars(each) for name, each in self.link.items()},
             "user": {
@@ -164,6 +168,7 @@ class Frame:
             {name: _known(LinkSample, each) for name, each in line.get("link", {}).items()},
             {name: _known(UserSample, each) for name, each in line.get("user", {}).items()},
             {name: _known(SubflowSample, each) for name, each in line.get("sf", {}).items()},
+            line.get("interval_s"),
         )
 
 

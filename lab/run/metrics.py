@@ -2,8 +2,9 @@
 functions have no side effects.
 
 A frame is one sample of the network. It holds means over the interval that ends at its time `t`, so
-a mean over the run weights each frame with the length of its interval. Rates are goodput at the
-receiver in Mb/s. A figure that was not measured is null, never zero.
+a mean over the run weights each frame with the length of its interval. An emulation measures this
+length, because its samples can be late. Rates are goodput at the receiver in Mb/s. A figure that
+was not measured is null, never zero.
 
 Tier 1 is the traffic over a user's primary access point or link, Tier 2 the traffic over its other
 ones (MP-SDN).
@@ -54,7 +55,10 @@ def result(
     """Return the complete content of result.json. `report` is None if the engine returned no
     report, for example after a crash."""
     known = report or Report()
-    weights = intervals([frame.t for frame in frames])
+    weights = [
+        planned_s if frame.interval_s is None else frame.interval_s
+        for frame, planned_s in zip(frames, intervals([each.t for each in frames]), strict=True)
+    ]
     aps = {ap: _ap(frames, weights, ap, topology) for ap in topology.ids("wifi", "lte")}
     users = {
         user: _user(frames, weights, user, topology, known.connections) for user in topology.users

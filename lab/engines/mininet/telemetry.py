@@ -115,7 +115,8 @@ class Telemetry:
             for cell in self.topology.cells
         }
         users = {user: self._placed(user, each) for user, each in hosts.users.items()}
-        return Frame(round(t, 3), aps, links, users, hosts.subflows), reasons
+        interval_s = round(elapsed_s, 4)
+        return Frame(round(t, 3), aps, links, users, hosts.subflows, interval_s), reasons
 
     def _placed(self, user: str, sample: UserSample) -> UserSample:
         if user not in self.places:

@@ -122,7 +122,9 @@ def test_the_first_interval_begins_when_the_flows_begin(made):
     made.sampler.open(OpenedFlow("ue1-1", "ue1", ("10.1.0.1", 4000), "down", False))
     made.begin(zero_s=10.4)
     made.programs.bytes = 125_000
-    assert frame(made, 0.5, elapsed_s=0.9)[0]["user"] == {"ue1": {"mbps": 2.0}}
+    first, _ = frame(made, 0.5, elapsed_s=0.9)
+    assert first["user"] == {"ue1": {"mbps": 2.0}}
+    assert first["interval_s"] == 0.5
 
 
 def test_an_access_point_shows_the_meter_and_the_tiers_that_pox_decided(made):
