@@ -131,7 +131,7 @@ class EmulatedNetwork:
         self.network.build()
         radios = self.topology.ids("wifi")
         wired = [each.port for each in self.wiring.interfaces if each.link not in radios]
-        host_port.copy_packets(wired, self.ledger)
+        host_port.replace_packets(wired, self.ledger)
         self.host_agent = self._start_host_agent()  # it loads while links are shaped
         self.recorder.log("shaping: links and cells")
         flows = self.scenario.data_flows

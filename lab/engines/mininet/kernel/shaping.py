@@ -81,18 +81,30 @@ def rate_class(device: str, rate_bps: int) -> str:
     )
 
 
+def arriving(port: str, pin: str | None = None) -> list[str]:
+    """Return the `tc` lines that prepare `port` for actions on packets that arrive there.
+
+    `pin` is the path of a pinned eBPF program, which becomes the first action.
+    """
+    lines = [f"qdisc add dev {port} handle ffff: ingress"]
+    if pin:
+        lines.append(f"filter add dev {port} parent ffff: pref 1 bpf da pinned {pin}")
+    return lines
+
+
 def uplink(
     port: str, device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0
 ) -> list[str]:
     """Return the `tc` lines that give a queue, a rate and a delay to packets that arrive at `port`.
 
     The kernel has no queue for arriving packets. So all packets are redirected to `device`, an
-    interface of type ifb. It queues them, and then passes them back to `port`.
+    interface of type ifb. It queues them, and then passes them back to `port`. The lines of
+    `arriving` must have been run for `port`.
     """
+    redirect = f"matchall action mirred egress redirect dev {device}"
     return [
         *rate(device, rate_bps, queue_packets, delay_ns),
-        f"qdisc add dev {port} handle ffff: ingress",
-        f"filter add dev {port} parent ffff: matchall action mirred egress redirect dev {device}",
+        f"filter add dev {port} parent ffff: pref 2 {redirect}",
     ]
 
 

@@ -6,8 +6,8 @@ Linux then takes the segment for one that waits in the queue of the host itself:
 retransmits it after a timeout nor sends it as a tail loss probe (`skb_still_in_host_queue`). A real
 host knows nothing about the queues of its network.
 
-An XDP program at the switch port makes the kernel copy every packet that comes from a host
-(`veth_xdp_rcv_skb`). The copy has no socket.
+An eBPF program at the switch port replaces every packet that comes from a host by a clone, which
+belongs to no socket (`bpf_clone_redirect`).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def program() -> Path:
     return bpf_object.compiled(SOURCE, "the program for switch ports")
 
 
-def copy_packets(ports: Iterable[str], ledger: Ledger) -> None:
-    """Make the kernel copy all packets that arrive at `ports`, which are switch ports.
+def replace_packets(ports: Iterable[str], ledger: Ledger) -> None:
+    """Make the kernel replace all packets that arrive at `ports`, which are switch ports.
 
     Each port is one end of a pair of interfaces (veth); the other end belongs to a host. `ledger`
     records the pinned program for the clean-up. The eBPF file system must be mounted at `PINS`.
     """
     ledger.record("pin", path=str(PIN))
-    argv = ["bpftool", "prog", "load", str(program()), str(PIN), "type", "xdp"]
+    argv = ["bpftool", "prog", "load", str(program()), str(PIN), "type", "classifier"]
     shell.run(argv, "load the program for switch ports")
-    lines = [f"link set dev {port} xdpdrv pinned {PIN}" for port in ports]
+    lines = [line for port in ports for line in shaping.arriving(port, str(PIN))]
     doing = "attach the program to the switch ports"
-    shell.run(["ip", "-batch", "-"], doing, stdin=shaping.batch(lines))
+    shell.run(["tc", "-batch", "-"], doing, stdin=shaping.batch(lines))

@@ -41,8 +41,11 @@ def make(cell: Cell, wiring: Wiring, ledger: Ledger) -> list[str]:
 
 
 def _lines(cell: Cell, wiring: Wiring) -> Iterator[str]:
+    prepared = {each.port for each in wiring.interfaces}  # by host_port.replace_packets
     for station in cell.stations:
         port = wiring.at(station.user, cell.ap).port
+        if port not in prepared:
+            yield from shaping.arriving(port)
         bearer = (station.rate_bps, cell.queue_packets, station.delay_ns)
         yield from shaping.rate(port, *bearer)
         yield from shaping.uplink(port, uplink_device(port), *bearer)
