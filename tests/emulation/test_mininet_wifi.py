@@ -57,7 +57,7 @@ def ran(vm: VmShell) -> tuple[Run, dict[str, str]]:
     run.until(1)
     output = entered(run, block("cli.md", "sh prompt"))
     output += entered(run, "pingall\npy [ap.name for ap in net.aps]\n")
-    output += entered(run, "link s1 lte1 down\nlink s1 lte1 up\nsh ip -o link show type veth\n")
+    output += entered(run, "link s1 lte1 down\nlink s1 lte1 up\nsh bpftool net show\n")
     (run.folder / "early.pcap").write_bytes((run.folder / "pcap" / "ue2.pcap").read_bytes())
     run.until(run.now() + 2)  # the captures are written at every sample
     run.kill()
@@ -87,10 +87,11 @@ def test_every_host_reaches_every_other(ran):
     assert "['wifi1']" in ran[1]["py [ap.name for ap in net.aps]"]
 
 
-def test_each_port_that_leads_to_a_host_copies_packets(ran):
+def test_each_port_that_leads_to_a_host_replaces_packets(ran):
     """Otherwise Linux takes packets in the network's queues for packets in the host's own."""
-    ports = [line for line in ran[1]["sh ip -o link show type veth"].splitlines() if "xdp" in line]
-    assert len(ports) == 4  # srv1, and the LTE interfaces of ue2, ue3 and ue4
+    actions = ran[1]["sh bpftool net show"].splitlines()
+    ports = [line for line in actions if "ingress" in line and "replace" in line]
+    assert len(ports) == 4, actions  # srv1, and the LTE interfaces of ue2, ue3 and ue4
 
 
 def test_each_host_has_a_capture_with_multipath_tcp(ran):
