@@ -5,8 +5,8 @@ import pytest
 from lab.engines.mininet.kernel.cell_clock import Clock
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.machine import shell
+from lab.engines.mininet.network import host_port, wifi_cell
 from lab.engines.mininet.network import links as module
-from lab.engines.mininet.network import wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.radio.cell import Station
 from lab.scenario.changes import SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
@@ -110,12 +110,38 @@ def test_an_lte_users_uplink_has_a_queue_behind_its_switch_port(shaped, load):
         f"class replace dev {device} parent 1: classid 1:1 htb rate {bearer.rate_bps}bit "
         f"burst 23000 cburst 23000 quantum 1514",
         f"qdisc replace dev {device} parent 1:1 handle 10: pfifo limit 200",
-        f"filter add dev {port} parent ffff: matchall action mirred egress redirect dev {device}",
+        f"filter add dev {port} parent ffff: pref 2 matchall action mirred egress redirect "
+        f"dev {device}",
     ]
-    assert links.lines.index(f"qdisc add dev {port} handle ffff: ingress") < links.lines.index(
-        made[-1]
-    )
     assert {"kind": "interface", "name": device} in links.ledger.recorded
+
+
+def test_only_ports_of_hosts_are_prepared_for_arriving_packets_elsewhere(shaped):
+    """A relay is a switch. Its packets come from hosts behind it, whose ports replace them."""
+    links = shaped(rat_setup.build(rat_setup.Params()))
+    prepared = {line.split()[3] for line in links.lines if line.endswith("handle ffff: ingress")}
+    redirected = {line.split()[3] for line in links.lines if "mirred egress redirect" in line}
+    of_users = {links.wiring.at(f"ue{n}", "lte1").port for n in range(1, 6)}
+    assert redirected - prepared == of_users
+    assert len(prepared) == 5
+
+
+def test_each_port_of_a_host_replaces_packets_before_other_actions(monkeypatch):
+    ran = []
+    monkeypatch.setattr(shell, "run", lambda argv, doing, stdin=None: ran.append((argv, stdin)))
+    monkeypatch.setattr(host_port, "program", lambda: "program.o")
+    ledger = Ledger()
+    host_port.replace_packets(["s1-eth1", "lte1-eth4"], ledger)
+    assert ledger.recorded == [{"kind": "pin", "path": str(host_port.PIN)}]
+    assert ran[0][0][:4] == ["bpftool", "prog", "load", "program.o"]
+    assert ran[1][1].splitlines() == [
+        line
+        for port in ("s1-eth1", "lte1-eth4")
+        for line in (
+            f"qdisc add dev {port} handle ffff: ingress",
+            f"filter add dev {port} parent ffff: pref 1 bpf da pinned {host_port.PIN}",
+        )
+    ]
 
 
 def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load):
@@ -125,7 +151,6 @@ def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load):
         ["qdisc", "replace"],
         ["class", "replace"],
         ["qdisc", "replace"],
-        ["qdisc", "add"],
         ["filter", "add"],
     ]
     assert of(links.lines, port)[2].endswith("pfifo limit 200")
@@ -143,7 +168,7 @@ def test_a_wire_without_a_shape_is_left_alone(shaped):
 
 
 def test_the_wire_of_a_relay_has_netem_even_without_a_shape(shaped):
-    """Otherwise packets that wait for the air count as packets in the sender."""
+    """Otherwise the link would have no figures in a sample."""
     links = shaped(rat_setup.build(rat_setup.Params(setup=1)))
     own = " ".join(str(ran) for node, ran in links.network.ran if node == "srv1")
     assert "delay 0us rate 1000000000bit" in own

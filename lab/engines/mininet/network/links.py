@@ -273,10 +273,8 @@ def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
 
     If one end of the link is an access point, the delay of its cell counts as delay of the link.
 
-    A wire of an access point or of a relay (a switch that is a WiFi station) always needs one.
-    netem takes a packet off the account of the sending socket (`skb_orphan_partial`). Without it,
-    packets that wait for the air would count as packets in the sender's own queue, and TCP small
-    queues would keep a subflow to about three of them.
+    A wire of an access point or of a relay (a switch that is a WiFi station) always has one: the
+    figures of a link in a sample are those of its netem qdisc (telemetry.py).
     """
     ends = {link.a, link.b}
     shape = link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))
