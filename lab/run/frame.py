@@ -121,7 +121,8 @@ class Frame:
 
     The four mappings hold one sample for each access point (`ap`), link (`link`), user (`user`) and
     subflow (`sf`), by its ID. Rates are means over the interval since the frame before.
-    `interval_s` is the measured length of this interval; None if no sample of the run is late.
+    `interval_s` is the length of this interval as an emulation measured it; None in a simulation,
+    whose samples are never late.
     """
 
     t: float

@@ -31,7 +31,8 @@ SEEDS = range(1, 6)
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: the path that loses packets, the fraction that it loses, and the rates of both paths in Mb/s."""
+    """Hold the path that loses packets, the fraction that it loses, and the rates of both paths in
+    Mb/s."""
 
     side: str
     loss: float

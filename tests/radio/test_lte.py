@@ -50,7 +50,8 @@ def test_a_user_with_a_backlog_uses_its_whole_rate(waiting_packets, used, backlo
 
 
 def test_a_slow_user_with_a_packet_is_backlogged():
-    """Its rate sends less than a frame between two computations, so its use says nothing."""
+    """At 100 kb/s less than a frame is sent between two computations of the shares. So a user that
+    sent nothing may still need its rate."""
     assert is_backlogged(1, 0, 100_000, 0.1)
 
 
@@ -85,7 +86,8 @@ def test_backlogged_users_share_by_weight(cell):
 
 @pytest.mark.parametrize(("snr_db", "quality"), [(-20, 1), (0, 2), (22, 13), (30, 15), (60, 15)])
 def test_channel_quality(snr_db, quality):
-    """At 22 dB a symbol carries log2(1 + 158.5 / 5.53) = 4.89 bit: enough for CQI 13 (4.52), not for 14 (5.12)."""
+    """At 22 dB a symbol carries log2(1 + 158.5 / 5.53) = 4.89 bit: enough for CQI 13 (4.52), not for
+    14 (5.12)."""
     assert cqi(snr_db) == quality
 
 

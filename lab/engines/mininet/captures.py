@@ -78,7 +78,7 @@ class Captures:
             _wait_until_listening(host, program)
 
     def flush(self) -> None:
-        """Append the packets that were captured since the last call to the files."""
+        """Append the packets that were captured since the last call to the file of each host."""
         for host, pipe in self._pipes.items():
             _append(pipe, self.files[host])
 

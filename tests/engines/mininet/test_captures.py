@@ -1,4 +1,4 @@
-"""One capture per host, on a built network."""
+"""Check the captures of a built network: one file for each host."""
 
 import shutil
 import time

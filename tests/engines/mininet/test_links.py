@@ -168,7 +168,7 @@ def test_a_wire_without_a_shape_is_left_alone(shaped):
 
 
 def test_the_wire_of_a_relay_has_netem_even_without_a_shape(shaped):
-    """Otherwise the link would have no figures in a sample."""
+    """Nothing needs it since switch ports replace packets; it does not change them either."""
     links = shaped(rat_setup.build(rat_setup.Params(setup=1)))
     own = " ".join(str(ran) for node, ran in links.network.ran if node == "srv1")
     assert "delay 0us rate 1000000000bit" in own

@@ -171,7 +171,8 @@ def test_the_interval_is_200_ms_when_one_subflow_gets_all_data():
 
 @pytest.mark.parametrize("stale", [0, 1])
 def test_subflows_are_considered_in_the_order_in_which_they_were_opened(stale):
-    """What is reinjected because the first is stale goes to the second, which is not idle then."""
+    """If the first subflow becomes stale, its data is reinjected over the second, so the second is
+    not idle any more."""
     connection = two_subflows(scheduler="linux")
     assign(connection, stale, 30)
     w, c, rows = connection.w, connection.place, connection.rows

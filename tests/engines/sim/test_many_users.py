@@ -207,7 +207,8 @@ def test_the_demand_of_tier_1_can_be_reduced_and_restored(simulated):
 
 
 def test_tier_2_gets_what_tier_1_leaves_and_returns_it(simulated):
-    """Tier 1 of wifi2 demands 5 of the 10 Mb/s that it gets, and later 10 again (MP-SDN, Figure 13)."""
+    """Tier 1 of wifi2 demands 5 of the 10 Mb/s that it gets, and later 10 again (MP-SDN, Figure
+    13)."""
     simulation = simulated("demand_swap")
     frames = []
     for now in range(45):

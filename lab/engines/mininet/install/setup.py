@@ -192,7 +192,7 @@ def compile_upstreams() -> str:
 
 
 def try_kvm() -> str:
-    """Find out whether KVM works, to save the first run this test; return the result as text."""
+    """Test whether KVM works, so that the first run need not; return the result as text."""
     image = vm_kernel.find()
     if image is None or not shutil.which("qemu-system-x86_64"):
         raise MachineLacks(f"try KVM: the VM's kernel or QEMU is missing, see above. Try: {SETUP}")

@@ -273,8 +273,9 @@ def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
 
     If one end of the link is an access point, the delay of its cell counts as delay of the link.
 
-    A wire of an access point or of a relay (a switch that is a WiFi station) always has one: the
-    figures of a link in a sample are those of its netem qdisc (telemetry.py).
+    A wire of an access point always has one: the figures of this link in a sample are those of its
+    netem qdisc (telemetry.py). A wire of a relay (a switch that is a WiFi station) has one too,
+    although nothing needs it since switch ports replace packets (host_port.py).
     """
     ends = {link.a, link.b}
     shape = link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))

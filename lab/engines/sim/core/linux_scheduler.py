@@ -34,6 +34,12 @@ ACTIVE_BELOW = 3  # a better subflow has a smaller count (mptcp_pm_subflow_chk_s
 
 
 @jit
+def written_segments(row: Ints, c: int) -> int:
+    """Return how many segments the application of connection `c` has written."""
+    return min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+
+
+@jit
 def unacknowledged(row: Ints, f: int) -> int:
     """Return how many segments are in the socket of subflow `f`: those that wait to be sent, and
     those that wait for their acknowledgement."""
@@ -78,7 +84,7 @@ def grow_buffers(w: at.World, c: int) -> None:
     """
     row = w.row
     total = MIN_BUFFER_BYTES
-    written = min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+    written = written_segments(row, c)
     application_waits = written >= row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
     for f in at.subflows(row, c):
         if row[f + at.STATE] == at.ESTABLISHED:
@@ -94,7 +100,7 @@ def grow_buffers(w: at.World, c: int) -> None:
 @jit
 def has_data(row: Ints, c: int) -> bool:
     """Return True if connection `c` has data in its send window that no subflow has got yet."""
-    written = min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+    written = written_segments(row, c)
     window_end = row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
     return row[c + at.DATA_SND_NXT] < min(written, window_end)
 
@@ -150,7 +156,7 @@ def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
 def ends_fragment(row: Ints, c: int, dsn: int) -> bool:
     """Return True if the segment with data sequence number `dsn` is the last one of a fragment, or
     of what the application of connection `c` has written."""
-    written = min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+    written = written_segments(row, c)
     return (dsn + 1) % FRAGMENT == 0 or dsn + 1 == written
 
 

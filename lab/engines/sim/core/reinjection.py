@@ -50,7 +50,7 @@ def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> in
     row = w.row
     dsn = row[c + at.DATA_SND_UNA]
     window_has_room = dsn + row[c + at.RECEIVE_WINDOW] > row[c + at.DATA_SND_NXT]
-    written = min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
+    written = linux_scheduler.written_segments(row, c)
     if window_has_room or row[c + at.DATA_SND_NXT] >= written:
         return 0  # the connection does not wait for the receiver
     helps, srtt_ns = False, row[f + at.SRTT_NS]
