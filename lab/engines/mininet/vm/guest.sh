@@ -10,17 +10,8 @@ say() {
 }
 say "script starts"
 
-start_switches() {
-    ovs=/run/openvswitch
-    modprobe openvswitch
-    mkdir -p $ovs
-    cp "$folder/switches.db" $ovs/conf.db
-    ovsdb-server $ovs/conf.db --remote=punix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovsdb-server.log
-    ovs-vswitchd unix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovs-vswitchd.log
-    say "switches are running"
-}
-
 . "$project/lab/engines/mininet/vm/code_patching.sh"
+. "$project/lab/engines/mininet/vm/open_vswitch.sh"
 prepare_booted() {
     start_second_processor
     # Set the clock from the time stamp that the machine's file system gives a file, to a few tenths
@@ -33,7 +24,7 @@ prepare_booted() {
     ip link set lo up
     # The switches and the radios' module take seconds, and the command starts meanwhile. A command
     # that needs them waits for them: ovs-vsctl --retry, modprobe.
-    { start_switches; modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf cls_matchall act_mirred; modprobe ifb numifbs=0; patch_code_now; modprobe mac80211_hwsim radios=0; say "modules are loaded"; } &
+    { modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf cls_matchall act_mirred; modprobe ifb numifbs=0; patch_code_now; modprobe mac80211_hwsim radios=0; say "modules are loaded"; start_switches "$folder/switches.db"; } &
 }
 [ -d /run/warm ] || prepare_booted # a restored VM has all this (snapshot_init.sh)
 

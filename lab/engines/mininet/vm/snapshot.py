@@ -231,7 +231,8 @@ def _name(kernel: Path, kvm: bool) -> str:
     command = qemu.argv(kernel, files, shared, (0, 1), kvm=kvm, restore=False)
     program = Path(shutil.which("qemu-system-x86_64") or "/").resolve()
     image = snapshot_image
-    scripts = [image.INIT, image.CODE_PATCHING, image.WARM_PYTHON, image.ROOT, Path(image.__file__)]
+    scripts = [image.INIT, image.CODE_PATCHING, image.OPEN_VSWITCH, image.WARM_PYTHON, image.ROOT]
+    scripts.append(Path(image.__file__))
     interpreter = (sys.executable, sys.prefix, sys.base_prefix, str(upstreams.cache()))
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in scripts]
     parts = [command, _stamp(program), _stamp(kernel), str(guest.PROJECT), interpreter, digests]

@@ -25,6 +25,7 @@ from lab.errors import LabError
 
 INIT = guest.HERE / "snapshot_init.sh"
 CODE_PATCHING = guest.HERE / "code_patching.sh"
+OPEN_VSWITCH = guest.HERE / "open_vswitch.sh"
 WARM_PYTHON = guest.HERE / "warm_python.py"
 ROOT = guest.HERE / "restored_root.py"
 FIRST_INIT = """#!/bin/sh
@@ -138,6 +139,7 @@ def collect(image: Image, kernel: Path) -> None:
     for path in (
         upstreams.hwsim_mgmt(),
         CODE_PATCHING,
+        OPEN_VSWITCH,
         WARM_PYTHON,
         ROOT,
         *map(upstreams.folder, SOURCES),

@@ -9,6 +9,7 @@ say() {
 }
 
 . "$PROJECT/lab/engines/mininet/vm/code_patching.sh"
+. "$PROJECT/lab/engines/mininet/vm/open_vswitch.sh"
 mount -t tmpfs run /run
 mkdir -p /dev/pts /dev/shm
 ln -s /proc/self/fd /dev/fd # nothing else makes these; bash and students use them
@@ -29,13 +30,9 @@ patch_code_now
 modprobe mac80211_hwsim radios=0
 say "modules are loaded"
 
-ovs=/run/openvswitch
-mkdir -p $ovs /run/warm/requests
+mkdir -p /run/warm/requests
 mkfifo /run/warm/restored
-cp /switches.db $ovs/conf.db
-ovsdb-server $ovs/conf.db --remote=punix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovsdb-server.log
-ovs-vswitchd unix:$ovs/db.sock --pidfile --detach --no-chdir --log-file=$ovs/ovs-vswitchd.log
-say "switches are running"
+start_switches /switches.db
 
 cd "$PROJECT" || exit 1
 "$PYTHON" "$PROJECT/lab/engines/mininet/vm/warm_python.py" serve "$POX" "$(printf %4096s)" </dev/null >/run/warm/log.txt 2>&1 &
