@@ -29,6 +29,8 @@ MPTCP_PAYLOAD_BYTES = 1420
 TCP_ACK_BYTES = FRAME_BYTES - TCP_PAYLOAD_BYTES
 UDP_PAYLOAD_BYTES = 1472
 MPTCP_ACK_BYTES = TCP_ACK_BYTES + 12  # with a 64-bit data acknowledgement
+# memory of a full frame at the receiver (skb->truesize, in the emulation and on a tun device)
+LINUX_FRAME_MEMORY_BYTES = 2304
 LARGEST_WINDOW = 1 << 16  # segments; a larger receive buffer is cut to it
 HOST_NOISE_NS = 100_000  # a host sends within this time of its decision to send
 SCHEDULERS = {
@@ -190,7 +192,7 @@ class Tables:
             for address in (each.address, *each.further)
         ]
         ends = own if is_multipath else own[:1]
-        window = min(LARGEST_WINDOW, max(2, self.multipath.receive_buffer_kb * 1000 // payload))
+        window = self._receive_window(payload)
         while self.ring_size < 2 * window:
             self.ring_size *= 2
         volume = flow.volume_bytes
@@ -204,6 +206,7 @@ class Tables:
             at.VOLUME_BYTES: at.FOREVER if volume is None else volume,
             at.RECEIVE_WINDOW: window,
             at.SEND_WINDOW: window,
+            at.SENDER_WINDOW_END: window,
             at.DATAGRAMS: int(flow.protocol == "udp"),
             at.SCHEDULER: SCHEDULERS[self.multipath.scheduler],
             at.DEMAND_BPS: at.UNLIMITED if flow.rate_bps is None else flow.rate_bps,
@@ -213,6 +216,17 @@ class Tables:
             self._add_subflow(f"{flow.id}/{n}", place, flow, interface, address)
             for n, (interface, address) in enumerate(ends, 1)
         ]
+
+    def _receive_window(self, payload_bytes: int) -> int:
+        """Return how many segments with `payload_bytes` the receive buffer holds.
+
+        Linux doubles the size that a program asks for, and counts the memory of each packet
+        instead of its payload (socket(7), SO_RCVBUF).
+        """
+        asked = self.multipath.receive_buffer_kb * 1000
+        is_linux = self.multipath.scheduler == "linux"
+        window = 2 * asked // LINUX_FRAME_MEMORY_BYTES if is_linux else asked // payload_bytes
+        return min(LARGEST_WINDOW, max(2, window))
 
     def _sizes(self, flow: Flow) -> tuple[bool, int, int]:
         """Return three values for a flow: whether it is Multipath TCP, the payload of a full frame

@@ -86,7 +86,7 @@ LTE_FIELDS = 9
 ) = range(LTE_FIELDS)  # fmt: skip
 
 # --- a packet in flight
-PACKET_FIELDS = 8
+PACKET_FIELDS = 9
 (
     SUBFLOW, PACKET_TYPE, SIZE,
     ROUTE_POSITION,  # the place in its route that holds its next hop
@@ -94,6 +94,7 @@ PACKET_FIELDS = 8
     DSN,  # data sequence number or data acknowledgement (RFC 8684)
     TRANSMISSION,  # its number in the subflow; of an ACK, the number of its cause
     SEGMENTS_SO_FAR,  # acknowledgement: segments that the receiver has got
+    WINDOW_END,  # acknowledgement: the end of the receive window, see `receiver.window_end`
 ) = range(PACKET_FIELDS)  # fmt: skip
 NEXT_FREE = SUBFLOW  # of a free packet
 SEGMENT, ACK, DATAGRAM = range(3)  # PACKET_TYPE
@@ -141,7 +142,7 @@ OPEN, RECOVERY, TIMED_OUT = range(3)  # MODE
 ) = range(12)  # fmt: skip
 
 # --- a connection, its application, its sender's and its receiver's half
-CONN_FIELDS = 35
+CONN_FIELDS = 37
 (
     CONN_STATE, FIRST, COUNT, SCHEDULER, DATAGRAMS,  # FIRST, COUNT: its subflows
     SEGMENT_BYTES, FRAME_BYTES, ACK_BYTES,  # payload of a segment, and frames on the wire
@@ -150,12 +151,14 @@ CONN_FIELDS = 35
     APP_EVENT_NS, STARTED_NS, DONE_NS,
     # sender, in data sequence numbers (RFC 8684)
     DATA_SND_UNA, DATA_SND_NXT, SEND_WINDOW, PUSH_SCHEDULED,
+    SENDER_WINDOW_END,  # the end of the receive window, as far as the sender knows
     ROUND_ROBIN_NEXT,  # the number of the next subflow, counted from 0
     CONN_RING, REINJECT_HEAD, REINJECT_COUNT, REINJECTED, OPPORTUNISTIC_DSN,
     REINJECT_TIMER_NS, REINJECT_EVENT_NS, REINJECT_INTERVAL_NS,
     # receiver
     DATA_RCV_NXT, RECEIVE_WINDOW, REORDER_BUFFERED, REORDER_BUFFERED_MAX, DATA_OUT_OF_ORDER,
     REORDER_BUFFERED_RECENT,  # the most since the last sample
+    OFFERED_WINDOW_END,  # the end of the receive window that was offered last
 ) = range(CONN_FIELDS)  # fmt: skip
 RUNNING = 1  # CONN_STATE, besides IDLE and CLOSED
 LOWEST_RTT, ROUND_ROBIN, LINUX, REDUNDANT = range(4)  # SCHEDULER

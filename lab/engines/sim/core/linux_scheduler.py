@@ -80,7 +80,7 @@ def grow_buffers(w: at.World, c: int) -> None:
     fill its congestion window while the application waits to write (tcp_should_expand_sndbuf).
 
     Then set the send window of the connection to the memory of all its sockets together, but at
-    most to the receive window.
+    most to what is left of the receive window (`receiver.window_end`).
     """
     row = w.row
     total = MIN_BUFFER_BYTES
@@ -94,7 +94,8 @@ def grow_buffers(w: at.World, c: int) -> None:
                 size = max(size, BUFFER_PER_SEGMENT * max(cwnd, INITIAL_WINDOW))
             row[f + at.SNDBUF_BYTES] = size
             total += size
-    row[c + at.SEND_WINDOW] = min(row[c + at.RECEIVE_WINDOW], total // row[c + at.SEGMENT_BYTES])
+    receive_window = row[c + at.SENDER_WINDOW_END] - row[c + at.DATA_SND_UNA]
+    row[c + at.SEND_WINDOW] = min(receive_window, total // row[c + at.SEGMENT_BYTES])
 
 
 @jit

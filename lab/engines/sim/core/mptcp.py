@@ -265,6 +265,8 @@ def receive(w: at.World, p: int, now_ns: int) -> int:
     if row[p + at.PACKET_TYPE] == at.ACK:
         advanced = row[p + at.DSN] > row[c + at.DATA_SND_UNA]
         row[c + at.DATA_SND_UNA] = max(row[c + at.DATA_SND_UNA], row[p + at.DSN])
+        offered = max(row[c + at.SENDER_WINDOW_END], row[p + at.WINDOW_END])
+        row[c + at.SENDER_WINDOW_END] = offered
         acknowledgements.receive_ack(w, f, p, now_ns)
         links.free_packet(row, p)
         push(w, c, now_ns)

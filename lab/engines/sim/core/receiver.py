@@ -20,6 +20,20 @@ DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 
 
 @jit
+def window_end(row: Ints, c: int) -> int:
+    """Return the data sequence number at which the receive window of connection `c` ends.
+
+    Linux offers the part of the receive buffer that is free. Data that waits for other data takes
+    memory of the buffer, so with much of it the window does not move on; but its end never moves
+    back (__mptcp_space, mptcp_set_rwin).
+    """
+    free = row[c + at.RECEIVE_WINDOW] - row[c + at.REORDER_BUFFERED]
+    end = max(row[c + at.OFFERED_WINDOW_END], row[c + at.DATA_RCV_NXT] + free)
+    row[c + at.OFFERED_WINDOW_END] = end
+    return end
+
+
+@jit
 def send_ack(row: Ints, f: int, now_ns: int) -> int:
     """Send an acknowledgement of what subflow `f` has received.
 
@@ -35,6 +49,7 @@ def send_ack(row: Ints, f: int, now_ns: int) -> int:
     row[p + at.DSN] = row[c + at.DATA_RCV_NXT]
     row[p + at.TRANSMISSION] = row[f + at.LAST_TRANSMISSION]
     row[p + at.SEGMENTS_SO_FAR] = row[f + at.SEGMENTS_RECEIVED]
+    row[p + at.WINDOW_END] = window_end(row, c)
     return links.forward(row, p, now_ns, now_ns)
 
 
