@@ -220,12 +220,14 @@ class Tables:
     def _receive_window(self, payload_bytes: int) -> int:
         """Return how many segments with `payload_bytes` the receive buffer holds.
 
-        Linux doubles the size that a program asks for, and counts the memory of each packet
+        Linux doubles the size that a program requests, and counts the memory of each packet
         instead of its payload (socket(7), SO_RCVBUF).
         """
-        asked = self.multipath.receive_buffer_kb * 1000
-        is_linux = self.multipath.scheduler == "linux"
-        window = 2 * asked // LINUX_FRAME_MEMORY_BYTES if is_linux else asked // payload_bytes
+        requested = self.multipath.receive_buffer_kb * 1000
+        if self.multipath.scheduler == "linux":
+            window = 2 * requested // LINUX_FRAME_MEMORY_BYTES
+        else:
+            window = requested // payload_bytes
         return min(LARGEST_WINDOW, max(2, window))
 
     def _sizes(self, flow: Flow) -> tuple[bool, int, int]:
