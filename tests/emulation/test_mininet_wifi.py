@@ -1,4 +1,4 @@
-"""Mininet-WiFi as its users know it: the prompt, captures, stock scripts, networks of their own.
+"""Check what users of Mininet-WiFi know: the prompt, captures, stock scripts, their own networks.
 
 One VM runs everything, one after the other. Rates are low: nothing here measures speed.
 """

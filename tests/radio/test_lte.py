@@ -10,7 +10,8 @@ MBPS = 1_000_000
 
 
 def test_the_papers_example():
-    """w = (2, 1), r = (30, 12) Mb/s: 20 and 4 (section III)."""
+    """With the weights 2 and 1, users whose rates alone are 30 and 12 Mb/s get 20 and 4 Mb/s (MP-SDN,
+    section III)."""
     got = shares_bps({"a": Bearer(30 * MBPS, 2, True, 0), "b": Bearer(12 * MBPS, 1, True, 0)})
     assert got == {"a": pytest.approx(20 * MBPS), "b": pytest.approx(4 * MBPS)}
 

@@ -168,7 +168,7 @@ def test_a_wire_without_a_shape_is_left_alone(shaped):
 
 
 def test_the_wire_of_a_relay_has_netem_even_without_a_shape(shaped):
-    """Nothing needs it since switch ports replace packets; it does not change them either."""
+    """It has no delay and a rate of 1 Gb/s, so it does not change the traffic."""
     links = shaped(rat_setup.build(rat_setup.Params(setup=1)))
     own = " ".join(str(ran) for node, ran in links.network.ran if node == "srv1")
     assert "delay 0us rate 1000000000bit" in own

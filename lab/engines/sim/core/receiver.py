@@ -21,11 +21,12 @@ DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 
 @jit
 def window_end(row: Ints, c: int) -> int:
-    """Return the data sequence number at which the receive window of connection `c` ends.
+    """Return the data sequence number at which the receive window of connection `c` ends, and
+    record it as offered.
 
-    Linux offers the part of the receive buffer that is free. Data that waits for other data takes
-    memory of the buffer, so with much of it the window does not move on; but its end never moves
-    back (__mptcp_space, mptcp_set_rwin).
+    Linux offers the part of the receive buffer that is free. Data that waits for missing data takes
+    memory of the buffer, so the end of the window stays where it is while much data waits. It never
+    moves back (__mptcp_space, mptcp_set_rwin). Only Linux's scheduler keeps to this end.
     """
     free = row[c + at.RECEIVE_WINDOW] - row[c + at.REORDER_BUFFERED]
     end = max(row[c + at.OFFERED_WINDOW_END], row[c + at.DATA_RCV_NXT] + free)
