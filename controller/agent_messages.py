@@ -161,7 +161,26 @@ class Tier1Flip(_Message):
     value: Tier1Limit
 
 
-InboxMessage = ParamsFlip | StrategyFlip | LinkFlip | Tier1Flip
+class StepsState(_Message):
+    """Say whether the control steps are held: if `held` is True, the controller makes none."""
+
+    held: bool
+
+
+class StepsFlip(_Message):
+    """Hold a message from the runner that holds the control steps, or lets them go on.
+
+    The runner holds them while the first connections open. Otherwise the strategy would decide on
+    some of them before it knows the others, and the result would depend on the order in which they
+    became known.
+    """
+
+    kind: Literal["steps"]
+    seq: Sequence
+    value: StepsState
+
+
+InboxMessage = ParamsFlip | StrategyFlip | LinkFlip | Tier1Flip | StepsFlip
 _INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
     Annotated[InboxMessage, Field(discriminator="kind")]
 )

@@ -17,6 +17,7 @@ from controller.agent_messages import (
     LinkFlip,
     LinkState,
     ParamsFlip,
+    StepsFlip,
     StrategyFlip,
     Tier1Flip,
     read_ap_report,
@@ -113,6 +114,7 @@ class Session:
         self._warned: set[str] = set()
         self._host_check_due_s = 0.0
         self._failed = False  # a strategy raised an exception: no further step is made
+        self._held = False  # the runner holds the control steps
 
     # --- reports and connections
 
@@ -196,12 +198,17 @@ class Session:
             self._poll.start()  # 1
 
     def _may_step(self, late: bool) -> bool:
-        ready = late or self._readiness.complete
-        return ready and not self._failed and self._control.due(time.monotonic_ns())
+        may = (late or self._readiness.complete) and not (self._failed or self._held)
+        return may and self._control.due(time.monotonic_ns())
 
     def _handle_message(self, message: InboxMessage | str) -> None:
         if isinstance(message, str):
             self.warn(message)
+            return
+        if isinstance(message, StepsFlip):
+            self._held = message.value.held
+            self._poll.end()  # a step that has begun is given up
+            self._folder.write({"kind": "steps", "seq": message.seq, "held": self._held})
             return
         try:
             effect = self._apply(message)
@@ -284,17 +291,10 @@ class Session:
                 self._host_commands.expect(key, rate_bps)
 
     def _tables(self, step: Step) -> Tables:
-        control = {
-            "at": time.time(),
-            "strategy": step.strategy,
-            "params": self._control.params.model_dump(),
-        }
-        network = {
+        params = self._control.params.model_dump()
+        return {
+            "control": [{"at": time.time(), "strategy": step.strategy, "params": params}],
             "aps": self._counters.ap_documents(step),
             "links": self._observer.arcs.documents(),
-        }
-        return {
-            "control": [control],
-            **network,
             **self._counters.documents(self._subflows.documents()),
         }

@@ -196,7 +196,7 @@ class MininetEngine(Engine):
             self.scenario, emulated.wiring, emulated.programs, self.telemetry.sampler
         )
         self.supervision = Supervision.of(emulated, self._warn)
-        with self.supervision:
+        with self.supervision, emulated.pox.steps_held():
             reopened = self.workload.prepare()
         emulated.pox.wait_settled()
         if emulated.host_agent:

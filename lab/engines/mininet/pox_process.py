@@ -9,7 +9,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 READY_TIMEOUT_S = 90
 PATIENCE_S = 180  # how long POX waits for the switches, which are built after its start
 SETTLED_WITHIN_S = 10.0
+HELD_WITHIN_S = 5.0  # how long the runner waits until POX holds its control steps
 # actions of decisions that a switch or a host has yet to carry out
 SUBFLOW_ACTIONS = {"route", "expect", "backup", "normal"}
 AP_AGENT_PORT, HOST_AGENT_PORT = 6699, 6698  # where POX receives their reports
@@ -137,6 +139,23 @@ class PoxProcess:
                 )
             time.sleep(0.1)
 
+    @contextmanager
+    def steps_held(self) -> Iterator[None]:
+        """Make POX hold its control steps until the context ends.
+
+        The context begins when POX has confirmed this, or after `HELD_WITHIN_S`.
+        """
+        decisions = Follower(self.folder / "decisions.jsonl")
+        decisions.new()
+        self._send("steps", {"held": True})
+        deadline = time.monotonic() + HELD_WITHIN_S
+        while time.monotonic() < deadline and not _confirmed(decisions.new(), self._sent):
+            time.sleep(0.05)
+        try:
+            yield
+        finally:
+            self._send("steps", {"held": False})
+
     def wait_settled(self) -> None:
         """Wait until POX has made a control step that changes no subflow, at most 10 s.
 
@@ -204,6 +223,11 @@ class PoxProcess:
     def _end_of_log(self) -> str:
         lines = (self.folder / "log.txt").read_text(errors="replace").strip().splitlines()
         return " / ".join(lines[-3:])
+
+
+def _confirmed(lines: Iterable[Mapping[str, Any]], seq: int) -> bool:
+    """Return whether POX has confirmed the `steps` message `seq`, from lines of decisions.jsonl."""
+    return any(line["kind"] == "steps" and line["seq"] == seq for line in lines)
 
 
 def _settled(lines: Iterable[Mapping[str, Any]]) -> bool:
