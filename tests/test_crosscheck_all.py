@@ -11,8 +11,10 @@ from lab.errors import RequestError
 from lab.evaluation import crosscheck_all
 from lab.evaluation.agreement import judged
 from lab.evaluation.crosscheck_all import page
+from lab.evaluation.crosscheck_cases import cases
 from lab.evaluation.run_figures import RunFigures, read_figures, with_new, write_figures
 from lab.evaluation.table_rows import merged, rows_below
+from lab.scenario import loading
 
 
 def run(scenario, strategy, engine, seed, mbps, **more) -> RunFigures:
@@ -73,7 +75,7 @@ def test_only_equal_seeds_are_compared_but_all_say_whether_a_row_is_steady():
 
 
 def test_every_scenario_runs_with_none_and_with_its_own_strategy():
-    found = {(case.scenario, case.strategy) for case in crosscheck_all.cases()}
+    found = {(case.scenario, case.strategy) for case in cases()}
     assert len({scenario for scenario, _ in found}) == 21
     assert {scenario for scenario, strategy in found if strategy == "none"} == {
         scenario for scenario, _ in found
@@ -83,11 +85,23 @@ def test_every_scenario_runs_with_none_and_with_its_own_strategy():
     only_plain = {"rat_setup_1", "rat_setup_2", "rat_setup_3", "shared_pipe", "two_paths"}
     assert {name for name, _ in found} - {n for n, s in found if s != "none"} == only_plain
     with pytest.raises(RequestError, match="scenario 'pool' is unknown"):
-        crosscheck_all.cases(["pool"])
+        cases(["pool"])
+
+
+def test_the_files_of_the_rat_setups_are_larger_than_on_a_slow_machine_and_other_runs_are_not():
+    for case in cases():
+        scenario, settings = loading.load(case.scenario), case.experiment.settings
+        if not case.scenario.startswith("rat_setup"):
+            assert (settings, case.experiment.duration_s) == ((), None)
+            continue
+        name, _, value = settings[0].partition("=")
+        assert (name, len(settings)) == ("rate_scale", 1)
+        assert float(value) == pytest.approx(4 * scenario.slow_machine_rate_scale)
+        assert case.experiment.duration_s == 20
 
 
 def test_a_scenario_that_is_named_twice_is_run_once():
-    assert crosscheck_all.cases(["pooling", "pooling"]) == crosscheck_all.cases(["pooling"])
+    assert cases(["pooling", "pooling"]) == cases(["pooling"])
 
 
 def test_overloaded_runs_are_counted_and_not_used():

@@ -15,9 +15,9 @@ from lab.cli import crosscheck as crosschecking
 from lab.cli.terminal import Terminal
 from lab.cli.trial import Trial
 from lab.errors import RequestError
-from lab.evaluation import crosscheck_all, crosscheck_runs, paired_runs
-from lab.evaluation.crosscheck_all import Case
+from lab.evaluation import crosscheck_runs, paired_runs
 from lab.evaluation.crosscheck_all_runs import CrossCheckAll
+from lab.evaluation.crosscheck_cases import Case, cases
 from lab.evaluation.paired_runs import PairedRuns
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
@@ -178,7 +178,7 @@ def test_the_slow_probe_for_the_virtual_machine_is_made_once(engines, monkeypatc
     probes = []
     monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: probes.append(1) or True)
     runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
-    for case in crosscheck_all.cases(["pooling", "shared_pipe"]):
+    for case in cases(["pooling", "shared_pipe"]):
         assert all(job.vm for job in runs.jobs(case.experiment, "fake"))
     assert len(probes) == 1
 

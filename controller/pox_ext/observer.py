@@ -48,6 +48,8 @@ class Observer:
         self._stations = Stations()
         self.arcs = Arcs(plan, router, counters, self._stations)
         self.tiers: Tiers = {}
+        self._observations = 0
+        self._first_observed: dict[str, int] = {}  # connection: number of its first observation
 
     def add_report(self, report: ApReport) -> list[tuple[str, str]]:
         """Store the report of an access point, and return the users that have come there.
@@ -97,7 +99,7 @@ class Observer:
             access_points=(),
             associations=self._stations.associations(self.plan, self.hosts.associations()),
             multipath=frozenset(self.plan.multipath),
-            subflows=tuple(self.subflow(each) for each in self._tracker.subflows()),
+            subflows=self._subflows(),
             tiers=self.tiers,
             arcs=self.arcs.observed(),
             receive_buffer_bytes=self.plan.receive_buffer_kb * 1000,
@@ -128,6 +130,30 @@ class Observer:
                 path = self._router.path(flow)
                 paths[flow] = PathDelay(path, self.arcs.delay_s(path))
         self._counters.update(paths, now_ns / NS_PER_S)
+
+    def _subflows(self) -> tuple[Subflow, ...]:
+        """Return the tracked subflows by connection, in the order of first observation.
+
+        Connections that are first observed together are sorted by user, in the order of the plan.
+        Some strategies serve connections in turn. The order in which connections of one time have
+        opened depends on how fast the machine is, and must not change what a strategy decides.
+        """
+        found = [self.subflow(each) for each in self._tracker.subflows()]
+        self._observations += 1
+        self._first_observed = {
+            each.connection: self._first_observed.get(each.connection, self._observations)
+            for each in found
+        }
+        users = {user: n for n, user in enumerate(self.plan.hosts)}
+        return tuple(
+            sorted(
+                found,
+                key=lambda each: (
+                    self._first_observed[each.connection],
+                    users.get(each.user, len(users)),
+                ),
+            )
+        )
 
     def subflow(self, joined: Joined) -> Subflow:
         """Convert a tracked subflow to the `Subflow` that strategies observe.

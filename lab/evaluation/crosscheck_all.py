@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import RequestError, unknown
@@ -23,7 +22,7 @@ from lab.evaluation.agreement import (
     judged,
     shown,
 )
-from lab.evaluation.paired_runs import Experiment
+from lab.evaluation.crosscheck_cases import Case, cases
 from lab.evaluation.run_figures import RunFigures
 from lab.evaluation.table_rows import Row
 from lab.results.documents import FinishedRun
@@ -36,22 +35,6 @@ from lab.scenario.yaml_text import read
 
 PAGE = ROOT / "docs" / "crosscheck_all.md"
 REASONS = ROOT / "docs" / "crosscheck_reasons.yaml"
-PLAIN = "none"
-OWN = {  # the strategies of scenarios whose files say `none`; other such scenarios have none
-    "campus": "expected_throughput",
-    "collision_between": "expected_throughput",
-    "collision_within": "expected_throughput",
-    "fat_tree": "expected_throughput",
-    "pooling": "expected_throughput",
-    "testbed_wifi_lte": "meter_throttling",
-    "thirty_users": "meter_throttling",
-}
-# Rate scales of scenarios whose files are too small at their `slow_machine_rate_scale`. There, a file
-# of one connection has 31 segments, of which the initial windows of its two subflows are 20. So the
-# results depend on the first retransmission timeouts, and not on what the scenario compares. 20 s are
-# enough for all files. Without KVM the VM needs clocks that are 4 times slower.
-RATE_SCALES = {"rat_setup_1": 0.2, "rat_setup_2": 0.12, "rat_setup_3": 0.2}
-FILES_S = 20.0
 COMPARISON, RUNS = "## Comparison", "## Runs"
 COMPARED = ("scenario", "strategy", "number", "mininet", "sim", "difference", "result", "reason")
 MADE = (
@@ -65,63 +48,22 @@ Written by `./run_lab.sh crosscheck all`. `mininet` is the real stack: kernel MP
 hostapd and hwsim; the controller runs in POX. `sim` is the embedded simulator. Both ran with the
 same settings, seeds, rate scale and packet scheduler (that of the kernel). Each scenario runs with
 `none` and with its own strategy; five scenarios have no strategy of their own. The RAT setups have
-four times the rate scale of other runs on a slow machine, because their files would be too small;
-the clocks of a VM without KVM must then be 4 times slower (`MULTIPATH_LAB_VM_DILATION=4`). Rates are
-goodput in Mb/s of the scenario; values are means over the seeds, with the smallest and the largest
-value. A
-seed determines where users are, how they walk, which ports they use and when on-off flows pause, so
-only equal seeds are compared: the simulator's values are those of the emulation's seeds. The
-difference is that of the simulator from the emulation. Runs that failed, overloaded the machine or
-lacked a subflow are left out; the second table counts them. A row whose values vary over all seeds
-of the simulator by 20 % or more (standard deviation over mean) is not steady, and not judged. If
-the ranges of all values of both engines overlap, more runs are needed to tell the difference from
-chance. Reasons for rows beyond 10 % are in crosscheck_reasons.yaml. The figures of each run are in
-crosscheck_all.jsonl. [crosscheck.md](crosscheck.md) has two scenarios in detail.
+four times the rate scale of other runs on a slow machine, because their files would be too small.
+The clocks of a VM without KVM must then be 4 times slower (`MULTIPATH_LAB_VM_DILATION=4`). Rates
+are goodput in Mb/s of the scenario; values are means over the seeds, with the smallest and the
+largest value. A seed determines where users are, how they walk, which ports they use and when
+on-off flows pause, so only equal seeds are compared: the simulator's values are those of the
+emulation's seeds. The difference is that of the simulator from the emulation. Runs that failed,
+overloaded the machine or lacked a subflow are left out; the second table counts them. A row whose
+values vary over all seeds of the simulator by 20 % or more (standard deviation over mean) is not
+steady, and not judged. If the ranges of all values of both engines overlap, more runs are needed to
+tell the difference from chance. Reasons for rows beyond 10 % are in crosscheck_reasons.yaml. The
+figures of each run are in crosscheck_all.jsonl. [crosscheck.md](crosscheck.md) has two scenarios in
+detail.
 
 In the second table, "Multipath TCP" counts the valid runs of the emulation in which every
 connection of a multipath user was Multipath TCP with all its subflows, and none fell back to TCP.
 "Idle" is the idle share of the emulating machine's processors, over these runs."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """Describe one scenario with one strategy. `experiment` says how it is run."""
-
-    scenario: str
-    strategy: str
-
-    @property
-    def experiment(self) -> Experiment:
-        """Return the scenario, strategy and settings of this case's runs.
-
-        If the strategy is the one that the scenario file names, it keeps the parameters of the
-        file.
-        """
-        name = f"{self.scenario}/{self.strategy}"
-        if self.scenario not in RATE_SCALES:
-            return Experiment(name, self.scenario, self.strategy)
-        scale = f"rate_scale={RATE_SCALES[self.scenario]}"
-        return Experiment(name, self.scenario, self.strategy, (scale,), duration_s=FILES_S)
-
-
-def cases(scenarios: Sequence[str] = ()) -> list[Case]:
-    """Return the cases of the named scenarios, or of all scenarios of the lab if no name is given.
-
-    A name that is given twice counts once. Raise `RequestError` for an unknown scenario.
-    """
-    known = loading.names()
-    for name in scenarios:
-        if name not in known:
-            raise RequestError(f"crosscheck: scenario {unknown(name, known)}")
-    return [case for name in dict.fromkeys(scenarios or known) for case in _cases_of(name)]
-
-
-def _cases_of(scenario: str) -> Iterator[Case]:
-    yield Case(scenario, PLAIN)
-    own = loading.load(scenario).strategy.name
-    own = OWN.get(scenario, PLAIN) if own == PLAIN else own
-    if own != PLAIN:
-        yield Case(scenario, own)
 
 
 def read_reasons(path: Path = REASONS) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab.errors import RequestError
 from lab.evaluation import crosscheck_all
-from lab.evaluation.crosscheck_all import Case
+from lab.evaluation.crosscheck_cases import Case, cases
 from lab.evaluation.crosscheck_runs import hosts
 from lab.evaluation.page_file import write_page
 from lab.evaluation.paired_runs import PairedRuns
@@ -49,7 +49,7 @@ class CrossCheckAll:
         if not self.runs.make([case.experiment for case in able]):
             return False
         made = [run for case in able for run in self._figures(case)]
-        order = [(case.scenario, case.strategy) for case in crosscheck_all.cases()]
+        order = [(case.scenario, case.strategy) for case in cases()]
         file = page.with_suffix(".jsonl")
         figures = with_new(read_figures(file), made, order)
         write_figures(file, figures)
@@ -63,7 +63,7 @@ class CrossCheckAll:
         The reason is an empty text if the emulation can run the case.
         """
         found = []
-        for case in crosscheck_all.cases(scenarios):
+        for case in cases(scenarios):
             refusal = self.runs.refusal(case.experiment)
             if refusal:
                 self.runs.display.say(f"{case.scenario}, {case.strategy}: refused: {refusal}")

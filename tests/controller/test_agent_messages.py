@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from controller.agent_messages import (
     LinkFlip,
     ParamsFlip,
+    StepsFlip,
     StrategyFlip,
     read_ap_report,
     read_inbox_message,
@@ -43,6 +44,9 @@ def test_the_documented_inbox_messages_are_read():
     assert read_inbox_message(
         '{"seq": 5, "kind": "link", "value": {"link": "wifi", "up": false}}'
     ) == LinkFlip(kind="link", seq=5, value={"link": "wifi", "up": False})
+    assert read_inbox_message('{"seq": 8, "kind": "steps", "value": {"held": true}}') == StepsFlip(
+        kind="steps", seq=8, value={"held": True}
+    )
 
 
 @pytest.mark.parametrize(

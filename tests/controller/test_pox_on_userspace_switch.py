@@ -177,6 +177,25 @@ def test_the_demand_of_tier_1_is_limited_by_a_meter_of_its_own(network):
     assert eventually(lambda: mbps(lte, 1) > 2, "go on at full rate")
 
 
+def test_held_steps_are_made_after_the_runner_lets_them_go_on(network):
+    """A flip that is read while the steps are held shows that POX goes on otherwise."""
+    start(network, "meter_throttling")
+    eventually(lambda: network.lines("observation"), "make control steps")
+    network.tell(1, "steps", {"held": True})
+    eventually(lambda: network.lines("steps"), "hold the steps")
+    before = len(network.lines("observation"))
+    network.tell(2, "params", {"min_rate_mbps": 1})
+    eventually(lambda: network.lines("flip"), "accept the flip")
+    time.sleep(1)
+    assert len(network.lines("observation")) == before
+    network.tell(3, "steps", {"held": False})
+    eventually(lambda: network.meter_kbps("wifi1") == 1000, "carry out the flip")
+    assert [(line["seq"], line["held"]) for line in network.lines("steps")] == [
+        (1, True),
+        (3, False),
+    ]
+
+
 def test_a_command_that_a_switch_refuses_is_a_warning_that_names_it(network):
     """A switch refuses a second meter with the same number, and an entry for a full table."""
     start(network, "none")

@@ -217,3 +217,31 @@ def test_traffic_waits_until_no_subflow_changes(made, monkeypatch):
     assert len(steps) == 1
     monkeypatch.setattr(pox, "SETTLED_WITHIN_S", -1)
     made.wait_settled()
+
+
+def test_steps_are_held_once_pox_has_confirmed_it_and_go_on_afterwards(made, monkeypatch):
+    (made.folder / "inbox").mkdir(parents=True)
+    said = made.folder / "decisions.jsonl"
+    said.write_text(json.dumps({"kind": "steps", "seq": 1, "held": True}) + "\n")  # of before
+    waits = []
+
+    def confirm(_seconds):
+        waits.append(len(list((made.folder / "inbox").iterdir())))
+        line = {"kind": "flip"} if len(waits) == 1 else {"kind": "steps", "seq": 1, "held": True}
+        with said.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def messages():
+        files = sorted((made.folder / "inbox").iterdir())
+        return [
+            (each["kind"], each["value"]) for each in map(json.loads, map(Path.read_text, files))
+        ]
+
+    monkeypatch.setattr(pox.time, "sleep", confirm)
+    with made.steps_held():
+        assert waits == [1, 1]
+        assert messages() == [("steps", {"held": True})]
+    assert messages() == [("steps", {"held": True}), ("steps", {"held": False})]
+    monkeypatch.setattr(pox, "HELD_WITHIN_S", -1)
+    with made.steps_held():  # POX does not answer
+        assert len(messages()) == 3
