@@ -1,0 +1,88 @@
+"""What a strategy observes must not depend on the order in which connections of one time open."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from controller import plan
+from controller.paths import Flow
+from controller.pox_ext.counters import Counters
+from controller.pox_ext.host_reports import HostReports
+from controller.pox_ext.hosts import Hosts
+from controller.pox_ext.observer import Observer
+from controller.pox_ext.router import Router
+from controller.pox_ext.tracker import Joined, Tracker
+from lab.topologies import wireless_set
+from lab.topologies.topology import wire
+from lab.topologies.topology_file import describe
+
+SERVER = "10.0.0.1"
+
+
+class NoMeters:
+    def tier2_bps(self, ap, addresses):
+        return None
+
+    def limit_bps(self, ap):
+        return None
+
+
+class World:
+    """Hold an observer of ten users, and the tracker of their subflows."""
+
+    def __init__(self):
+        topology = wireless_set.build(wireless_set.Params(users=10, multipath_percent=100))
+        self.plan = plan.Plan.model_validate(describe(topology, wire(topology)))
+        hosts, self.tracker = Hosts(self.plan), Tracker()
+        router = Router(self.plan, hosts)
+        self.observer = Observer(
+            self.plan,
+            hosts,
+            router,
+            self.tracker,
+            NoMeters(),
+            Counters(lambda _: {}),
+            HostReports(),
+        )
+
+    def open(self, user, connection, number=1):
+        address = self.plan.hosts[user][number - 1].address
+        port = 5000 + sum(map(ord, connection))
+        flow = Flow(address, SERVER, 6, port, 5001)
+        self.tracker.restore(Joined(connection, number, flow))
+
+    def observed(self):
+        return [
+            (each.user, each.connection, each.number) for each in self.observer.observe(1).subflows
+        ]
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("ue1", "ue2", "ue10"))))
+def test_connections_that_are_observed_first_together_are_sorted_by_user(order, world):
+    for user in order:
+        world.open(user, f"of {user}")
+    for user in reversed(order):
+        world.open(user, f"of {user}", 2)
+    expected = [(user, f"of {user}", n) for user in ("ue1", "ue2", "ue10") for n in (1, 2)]
+    assert world.observed() == expected
+    assert world.observed() == expected
+
+
+def test_connections_that_open_later_follow_and_those_of_one_user_keep_their_order(world):
+    world.open("ue5", "b")
+    world.open("ue5", "a")
+    assert [name for _, name, _ in world.observed()] == ["b", "a"]
+    world.open("ue2", "c")
+    assert [name for _, name, _ in world.observed()] == ["b", "a", "c"]
+    for joined in [each for each in world.tracker.subflows() if each.connection == "b"]:
+        world.tracker.remove(joined)
+    assert [name for _, name, _ in world.observed()] == ["a", "c"]
+    world.open("ue1", "b")  # ended in between: a new connection
+    assert [name for _, name, _ in world.observed()] == ["a", "c", "b"]
