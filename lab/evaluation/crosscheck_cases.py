@@ -23,8 +23,8 @@ OWN = {  # the strategies of scenarios whose files say `none`; other such scenar
     "thirty_users": "meter_throttling",
 }
 # Rate scales of scenarios whose files are too small at their `slow_machine_rate_scale`: a file of
-# one connection would have 31 segments, of which the initial windows of its two subflows are 20.
-# The results would depend on the first retransmission timeouts, and not on what the scenario
+# one connection would have 31 to 105 segments, of which the initial windows of its two subflows are
+# 20. The results would depend on the first retransmission timeouts, and not on what the scenario
 # compares. 20 s are enough for all files. Without KVM the VM needs clocks that are 4 times slower.
 RATE_SCALES = {"rat_setup_1": 0.2, "rat_setup_2": 0.12, "rat_setup_3": 0.2}
 FILES_S = 20.0
