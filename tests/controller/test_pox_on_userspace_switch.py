@@ -178,7 +178,7 @@ def test_the_demand_of_tier_1_is_limited_by_a_meter_of_its_own(network):
 
 
 def test_held_steps_are_made_after_the_runner_lets_them_go_on(network):
-    """A flip that is read while the steps are held shows that POX goes on otherwise."""
+    """A flip that POX accepts while the steps are held shows that it goes on otherwise."""
     start(network, "meter_throttling")
     eventually(lambda: network.lines("observation"), "make control steps")
     network.tell(1, "steps", {"held": True})
@@ -189,7 +189,7 @@ def test_held_steps_are_made_after_the_runner_lets_them_go_on(network):
     time.sleep(1)
     assert len(network.lines("observation")) == before
     network.tell(3, "steps", {"held": False})
-    eventually(lambda: network.meter_kbps("wifi1") == 1000, "carry out the flip")
+    eventually(lambda: len(network.lines("observation")) > before, "make control steps again")
     assert [(line["seq"], line["held"]) for line in network.lines("steps")] == [
         (1, True),
         (3, False),
