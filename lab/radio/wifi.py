@@ -37,6 +37,8 @@ def limit_ns(cell: Cell) -> int:
     """Return the longest time in ns that a packet may wait for the channel of a cell.
 
     It is the airtime of a full queue of full-size frames at the best rate of the cell. A packet
-    that would wait longer is dropped.
+    that would wait longer is dropped. It is 0 for a cell without stations.
     """
+    if not cell.capacity_bps:
+        return 0
     return round(cell.queue_packets * FRAME_BYTES * 8 * 1e9 / cell.capacity_bps)

@@ -257,7 +257,7 @@ class Tables:
 
 def _cell_row(cell: Cell) -> Row:
     return {
-        at.MAX_WAIT_NS: wifi.limit_ns(cell) if cell.capacity_bps else 0,
+        at.MAX_WAIT_NS: wifi.limit_ns(cell),
         at.TRANSMISSIONS_PPM: links.MILLION,
     }
 

@@ -28,6 +28,11 @@ def test_the_queue_counts_full_frames_at_the_best_rate():
     assert limit_ns(cell) == pytest.approx(100e6)
 
 
+def test_a_cell_without_stations_has_no_queue():
+    """The WiFi cells of rat_setup_1 have none if `topology.interfaces` is lte."""
+    assert limit_ns(Cell("wifi1", "wifi", ())) == 0
+
+
 def test_the_layout_matches_the_program():
     assert LAYOUT.size == 64  # a lock, a pad and seven counters
 
