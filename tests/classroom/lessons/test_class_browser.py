@@ -60,7 +60,7 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
         page.wait_for_selector("#code:focus")
         assert serious_faults(page) == ""
         join(page, address, room.folder.settings.code, NAME, "Bo")
-        assert page.inner_text("#people") == f"{NAME} and Bo"
+        until(page, lambda: page.inner_text("#people") == f"{NAME} and Bo")
         open_sheet(page, address, "small")
         rates = page.locator("#steps .text .figures", has_text="Mb/s")  # in the drawing
         assert rates.first.is_visible()
