@@ -1,4 +1,4 @@
-"""The whole controller: real POX, Open vSwitch in user space, kernel Multipath TCP."""
+"""Test the whole controller: real POX, Open vSwitch in user space, the kernel's Multipath TCP."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ same settings, seeds, rate scale and packet scheduler (that of the kernel), so i
 differ from those in [{name}.md]({name}.md), which has full rates, the scheduler of the papers'
 kernels, and the meaning of the verdicts. Runs that failed or overloaded the machine are left out;
 the last table counts them. A claim is restricted to the relations whose cases fit into the
-emulation; the column "relations" says how many these are. Verdicts of few runs are weak, above all
-those on a share of the runs."""
+emulation; the column "relations" says how many these are. With few runs a verdict is
+weak, above all if the claim is about a share of the runs."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The WiFi cell: airtime per byte, length of the queue, layout of the program's map."""
+"""Test the WiFi cell: airtime per byte, length of the queue, layout of the program's map."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_the_queue_counts_full_frames_at_the_best_rate():
 
 
 def test_a_cell_without_stations_has_no_queue():
-    """The WiFi cells of rat_setup_1 have none if `topology.interfaces` is lte."""
+    """In rat_setup_1 no station joins a WiFi cell if `topology.interfaces` is lte."""
     assert limit_ns(Cell("wifi1", "wifi", ())) == 0
 
 
