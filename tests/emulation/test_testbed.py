@@ -58,9 +58,7 @@ def user_mbps(run: Run, user: str, ap: str) -> float:
     return mean(run.samples(), over, SETTLED_S)
 
 
-@pytest.mark.parametrize(
-    ("user", "other", "ap"), [("ue1", "ue2", "wifi1"), ("ue4", "ue3", "lte1")]
-)
+@pytest.mark.parametrize(("user", "other", "ap"), [("ue1", "ue2", "wifi1"), ("ue4", "ue3", "lte1")])
 def test_a_single_path_user_loses_under_plain_mptcp_and_regains_under_meters(
     measured, user, other, ap
 ):
