@@ -6,6 +6,11 @@ caller=$(pwd)
 cd "$here"
 py=.venv/bin/python
 
+# No Python of the lab imports from the caller's folder, or from what the caller's PYTHONPATH names.
+unset PYTHONHOME PYTHONSTARTUP
+PYTHONPATH=$here
+export PYTHONPATH
+
 say() { printf '%s\n' "$*" >&2; }
 
 find_python() {
@@ -132,7 +137,5 @@ lint)
     exec "$py" -m mypy lab controller dashboard
     ;;
 esac
-PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
-export PYTHONPATH
 cd "$caller"
-exec "$here/$py" -m lab "$@"
+exec "$here/$py" -P -m lab "$@"

@@ -10,7 +10,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -25,6 +24,7 @@ from dashboard import code_paths
 from dashboard.errors import Problem
 from lab.batch import request as planning
 from lab.errors import RequestError, unknown
+from lab.isolation import python
 from lab.results.store import Store
 from lab.run.manifest import ROOT
 from lab.run.recorder import new_folder
@@ -98,7 +98,7 @@ class Launcher:
         extension_folders: Iterable[str] = (),
     ) -> None:
         self._store, self._most = store, most
-        self._command = list(command) or [sys.executable, "-m", "lab"]
+        self._command = list(command) or python("-m", "lab")
         self._with = [word for folder in extension_folders for word in ("--with", folder)]
         self._children: dict[str, Child] = {}
         self._mutex = threading.Lock()
@@ -154,13 +154,12 @@ class Launcher:
 
     def _spawn(self, argv: list[str], folder: Path) -> Child:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - `_wait` closes it
-        paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
             start_new_session=True,
         )
         child = Child(process, folder, errors)

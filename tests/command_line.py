@@ -11,7 +11,7 @@ import fake_engine
 import pytest
 from click.testing import CliRunner
 
-from lab.__main__ import cli
+from lab.cli.commands import cli
 from lab.scenario.engine_table import ENGINES
 
 ROOT = Path(__file__).resolve().parents[1]

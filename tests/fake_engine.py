@@ -88,7 +88,7 @@ def register() -> None:
 
 
 if __name__ == "__main__":
-    from lab.__main__ import cli
+    from lab.cli.commands import cli
 
     sys.modules["fake_engine"] = sys.modules["__main__"]
     register()

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from lab.__main__ import cli
+from lab.cli.commands import cli
 from lab.evaluation import bench
 from lab.evaluation.bench import boots, class_browsers, classes, page, strategies, viewers
 

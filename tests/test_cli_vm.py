@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 from command_line import lab
 
-from lab.__main__ import cli
+from lab.cli.commands import cli
 from lab.errors import LabError, MachineLacks
 
 __all__ = ["lab"]

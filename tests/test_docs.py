@@ -17,7 +17,7 @@ import click
 import pytest
 from machine import emulation, needs_emulation
 
-from lab.__main__ import cli
+from lab.cli.commands import cli
 from lab.scenario.schema import (
     Event,
     Mobility,

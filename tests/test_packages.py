@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from packaging.version import Version
 
 from dashboard import exports
-from lab.__main__ import cli
+from lab.cli.commands import cli
 from lab.results import packages
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from lab import sudo
-from lab.__main__ import cli
+from lab.cli.commands import cli
 
 ADA = (1234, 99)
 

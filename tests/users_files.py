@@ -11,7 +11,7 @@ from law_table import laws_kept
 
 from controller import strategies
 from lab import extensions
-from lab.__main__ import cli
+from lab.cli.commands import cli
 from lab.engines import registry
 from lab.engines.mininet import ebpf
 from lab.engines.sim import code_cache

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import click
 
 from lab.errors import LabError, MachineLacks
+from lab.isolation import python
 from lab.results import packages
 
 UNANSWERED = "could not be audited"  # pip-audit says so if the index gives no answer
@@ -56,7 +56,7 @@ def _compare(lock: Path) -> None:
 
 
 def _ask(lock: Path) -> None:
-    argv = [sys.executable, "-m", "pip_audit", "--requirement", str(lock), "--require-hashes"]
+    argv = python("-m", "pip_audit", "--requirement", str(lock), "--require-hashes")
     done = subprocess.run(
         [*argv, "--disable-pip", "--progress-spinner", "off"],
         capture_output=True,

@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from lab.classroom import folder
 from lab.cli.own_files import forwarded_with_option, with_arguments
 from lab.errors import RequestError
+from lab.isolation import python
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -63,7 +64,7 @@ def classroom(
     if ctx.invoked_subcommand is not None:
         return
     options["name"] = options["name"] or f"{date.today():%Y-%m-%d}"
-    argv = [sys.executable, "-m", "dashboard.classroom", *["--vm"] * vm]
+    argv = python("-m", "dashboard.classroom", *["--vm"] * vm)
     argv += with_arguments(extension_folders)
     for name, value in options.items():
         for each in value if isinstance(value, tuple) else [value]:

@@ -10,6 +10,7 @@ import click
 
 from lab.cli.own_files import with_option
 from lab.cli.terminal import Terminal
+from lab.isolation import python
 from lab.run.manifest import ROOT
 from lab.worksheets import loading, trial
 from lab.worksheets.marking import Mark
@@ -113,7 +114,7 @@ def print_(name: str, out: Path | None) -> None:
     answers. NAME is a name of `list worksheets`, or a file.
     """
     to = ["--out", str(out)] if out else []
-    argv = [sys.executable, "-m", "dashboard.print_handout", name, *to]
+    argv = python("-m", "dashboard.print_handout", name, *to)
     sys.stdout.flush()
     os.execv(sys.executable, argv)  # noqa: S606 - it replaces this process
 

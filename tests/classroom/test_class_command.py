@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 from filelock import FileLock
 
-from lab.__main__ import cli
 from lab.classroom import folder
+from lab.cli.commands import cli
 
 SERVE = """
 import sys

@@ -10,8 +10,8 @@ import pytest
 from class_clients import a_run, do
 from click.testing import CliRunner
 
-from lab.__main__ import cli
 from lab.classroom import folder, grade_table, grades, roster
+from lab.cli.commands import cli
 from lab.run.version import present
 
 

@@ -11,9 +11,9 @@ from class_lesson import Student, hold
 from click.testing import CliRunner
 
 from dashboard.classroom import create_app
-from lab.__main__ import cli
 from lab.classroom import folder, grades
 from lab.classroom.room import Room
+from lab.cli.commands import cli
 from lab.worksheets import loading, trial
 from lab.worksheets.schema import Check, Predict, Question, Run
 

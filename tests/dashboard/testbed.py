@@ -205,7 +205,7 @@ def simulated(folder: Path, name: str, *settings: str) -> Outcome:
 
 
 if __name__ == "__main__":
-    from lab.__main__ import cli
+    from lab.cli.commands import cli
 
     register()
     cli(prog_name="lab")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,12 +34,10 @@ def experiments(emulation: None) -> list[dict[str, Any]]:
     register(user_law(SCALABLE))
     vm_kernel.require(LAWS)
     vm_kernel.require(by_window=True)
-    program = [sys.executable, "-m", "emulation.cc_experiments"]
+    path = f"PYTHONPATH={ROOT}:{ROOT / 'tests'}"
+    program = ["env", path, sys.executable, "-m", "emulation.cc_experiments"]
     argv = [sys.executable, "-m", "lab", "vm", "--", *program]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-    done = subprocess.run(
-        argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200, check=False
-    )
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 

@@ -27,11 +27,11 @@ def test_nothing_is_left_behind_and_sudo_works():
     cleaning = shlex.join(["python", "-m", "emulation.native_clean", *rounds])
     finding = "python -m emulation.machine_state"
     scripts = f"python -m emulation.native_sudo && {finding} && {cleaning}"
-    argv = ["./run_lab.sh", "vm", "--", "env", f"REPEATS={repeats}", "sh", "-c", scripts]
+    variables = [f"REPEATS={repeats}", f"PYTHONPATH={ROOT}:{ROOT / 'tests'}"]
+    argv = ["./run_lab.sh", "vm", "--", "env", *variables, "sh", "-c", scripts]
     done = subprocess.run(
         argv,
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,
         text=True,
         timeout=LONG_S + 60 * int(repeats),

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from click.testing import CliRunner
 
-from lab.__main__ import cli
+from lab.cli.commands import cli
 from lab.cli.worksheet import TRIAL_SECRET
 from lab.worksheets import loading, planning
 from lab.worksheets.expressions import Number, parts

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from lab.__main__ import cli
 from lab.batch.request import plan
+from lab.cli.commands import cli
 from lab.cli.worksheet import TRIAL_SECRET
 from lab.errors import RequestError
 from lab.run.reading import read_document

@@ -23,6 +23,7 @@ from pathlib import Path
 from lab.engines.mininet.execute import MACHINE, PROMPT, Request
 from lab.engines.mininet.machine import shell
 from lab.errors import LabError, RequestError, unknown
+from lab.isolation import python
 from lab.run import process
 
 POLL_S = 0.1
@@ -169,7 +170,7 @@ def _open_window(folder: Path, host: str) -> None:
     if not os.environ.get("DISPLAY") or not shutil.which("xterm"):
         sys.stdout.write(f"xterm {host}: no display or no xterm here. Type: {host} bash\r\n")
         return
-    inside = [sys.executable, "-m", "lab", "exec", str(folder.absolute()), host, "--", "bash"]
+    inside = python("-m", "lab", "exec", str(folder.absolute()), host, "--", "bash")
     shell.spawn(["xterm", "-T", host, "-e", *inside], f"open a window on {host}")
 
 

@@ -10,9 +10,9 @@ from class_lesson import POINTS, TEXTS, hold, room_of
 from click.testing import CliRunner
 
 from dashboard.classroom import create_app
-from lab.__main__ import cli
 from lab.classroom import folder
 from lab.classroom.room import Room
+from lab.cli.commands import cli
 
 
 def a_lesson(app, class_folder, count, think_s=0.0):

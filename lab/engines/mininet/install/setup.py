@@ -24,6 +24,7 @@ from lab.engines.mininet.machine.packages import PACKAGES
 from lab.engines.mininet.network import host_port, wifi_cell
 from lab.engines.mininet.vm import launch, snapshot, vm_kernel
 from lab.errors import CommandFailed, LabError, MachineLacks
+from lab.isolation import python
 
 PROJECT = Path(__file__).resolve().parents[4]
 SETUP = "./run_lab.sh setup-emulation"
@@ -132,7 +133,7 @@ def install_python_packages() -> str:
     wanted = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
     if all(_installed(*each.split("==")) for each in wanted if each):
         return "already there"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = python("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     try:
         shell.run([*pip, "--require-hashes", "-r", str(lock)], f"install {lock.name}")
     except CommandFailed as problem:
@@ -184,7 +185,7 @@ def compile_upstreams() -> str:
     if not all(source.is_dir() for source in sources):
         raise MachineLacks(f"compile the upstreams: some are missing, see above. Try: {SETUP}")
     files = [*map(str, sources), str(upstreams.folder("pox") / "pox.py")]
-    argv = [sys.executable, "-m", "compileall", "-q", *files]
+    argv = python("-m", "compileall", "-q", *files)
     with contextlib.suppress(CommandFailed):  # a few files of POX are Python 2; the rest compiles
         shell.run(argv, "compile the upstreams")
     stamp.write_text(commits)

@@ -1,0 +1,246 @@
+"""Define the command line: commands, options and exit codes. The modules of `lab.cli` do the work.
+
+Exit codes: 0 done, 2 the request is wrong, 3 this machine lacks something, 4 the run failed, 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lab import __version__, extensions, sudo
+from lab.batch.request import Request
+from lab.cli import check as checking
+from lab.cli import evidence, lists, machine, worksheet
+from lab.cli import run as running
+from lab.cli.audit import audit
+from lab.cli.classroom import classroom
+from lab.cli.export_script import export_script
+from lab.cli.grade import grade
+from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
+from lab.errors import LabError
+from lab.isolation import python
+from lab.run.outcome import EXIT_INTERRUPTED
+from lab.run.recorder import RUNS
+from lab.scenario.stacks import STACKS
+
+
+class CommandLine(click.Group):
+    """Run the commands, and convert an error of the lab to a message and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. If it raises `LabError`, print the message and exit with the error's code.
+
+        Under sudo, files that root has written into the caller's cache folder then become the
+        caller's.
+        """
+        try:
+            return super().invoke(ctx)
+        except LabError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            ctx.exit(EXIT_INTERRUPTED)
+        finally:
+            sudo.give_cache_away()
+
+
+@click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="lab")
+def cli() -> None:
+    """Emulate and simulate Multipath TCP in software-defined networks.
+
+    `./run_lab.sh` without a command is the same as `./run_lab.sh up`.
+    """
+
+
+@cli.command()
+@click.argument("scenario")
+@click.option(
+    "--engine",
+    default="sim",
+    show_default=True,
+    help="sim: simulate packets. mininet: emulate a network; needs root or --vm.",
+)
+@click.option(
+    "--vm", is_flag=True, help="Run the emulation inside a virtual machine; needs no root."
+)
+@click.option(
+    "--wait", is_flag=True, help="Wait while another emulation is running on this machine."
+)
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="Replace the scenario's strategy. Give it several times to compare strategies.",
+)
+@click.option("--cc", metavar="NAME|FILE", help="Replace the scenario's congestion control.")
+@click.option(
+    "--stack",
+    type=click.Choice(list(STACKS)),
+    help="Multipath TCP of the simulator: that of the papers' kernel, or of today's.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Replace the scenario's seed.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 1000),
+    default=1,
+    help="Runs per strategy. Each run adds 1 to the seed.",
+)
+@click.option(
+    "--duration",
+    "duration_s",
+    type=float,
+    metavar="SECONDS",
+    help="Replace the scenario's duration.",
+)
+@click.option(
+    "--speed",
+    metavar="max|1|10",
+    help="Simulated seconds per real second (sim only). Default: max.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY.PATH=VALUE",
+    help="Change a key of the scenario, such as topology.multipath=[].",
+)
+@click.option("--pcap", is_flag=True, help="Capture packets into files in the run folder.")
+@click.option("--report", is_flag=True, help="Write report.md into the run folder.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the run. Several runs: a folder that contains theirs.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print result.json only. Several runs: a list.",
+)
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+@with_option
+@click.pass_context
+def run(ctx: click.Context, /, report: bool, as_json: bool, quiet: bool, **request: Any) -> None:
+    """Run SCENARIO: a name from `list scenarios`, or a file.
+
+    A strategy or congestion control can be a file of your own: see docs/extend.md.
+
+    Exit codes: 0 done, 2 wrong request, 3 this machine lacks something, 4 the run failed,
+    130 interrupted.
+    """
+    request["strategies"] = tuple(map(extensions.strategy_name, request["strategies"]))
+    request["cc"] = request["cc"] and extensions.cc_name(request["cc"])
+    ctx.exit(running.run(Request(**request), running.Output(report, as_json, quiet)))
+
+
+@cli.command()
+@click.argument("scenario")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY.PATH=VALUE", help="Change a key first."
+)
+@click.option("--strategy", metavar="NAME|FILE", help="Replace the scenario's strategy first.")
+@click.option("--cc", metavar="NAME|FILE", help="Replace the scenario's congestion control first.")
+@with_option
+def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: str | None) -> None:
+    """Check every key and value of SCENARIO. Start nothing.
+
+    Python files of your own that the scenario uses are imported, which executes their code.
+    """
+    checking.check(scenario, settings, strategy, cc)
+
+
+@cli.command()
+@click.argument(
+    "folders", nargs=-1, required=True, metavar="DIR DIR...", type=click.Path(path_type=Path)
+)
+@lists.as_json_option
+@click.option(
+    "--markdown",
+    "as_markdown",
+    is_flag=True,
+    help="Print one table in Markdown, with the verdicts in its cells.",
+)
+def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None:
+    """Compare runs side by side.
+
+    All runs with the same strategy form one group, with a 95 % confidence interval.
+    """
+    from lab.results import compare as comparing
+
+    click.echo(comparing.report(folders, as_json, as_markdown))
+
+
+@cli.command()
+def reindex() -> None:
+    """Rebuild data/index.json from the run folders."""
+    from lab.results.store import Store
+
+    click.echo(f"{Store().reindex()} runs in {RUNS.parent / 'index.json'}")
+
+
+@cli.command()
+@click.option("--only", metavar="NAME", help="Measure this figure only.")
+@click.pass_context
+def bench(ctx: click.Context, only: str | None) -> None:
+    """Measure the lab's speed on this machine.
+
+    Print the figures as JSON. Run nothing else at the same time.
+    """
+    ctx.exit(importlib.import_module("lab.cli.bench").main(only))
+
+
+@cli.command()
+@click.option("--port", type=click.IntRange(1, 65535), help="Default: 8080, or the next free port.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option("--no-demo", is_flag=True, help="Do not start the demo run.")
+@forwarded_with_option
+@click.pass_context
+def up(
+    ctx: click.Context,
+    port: int | None,
+    no_browser: bool,
+    no_demo: bool,
+    extension_folders: tuple[str, ...],
+) -> None:
+    """Start the dashboard and a demo run.
+
+    Print the address of the page. Ctrl-C ends both.
+    """
+    flags = [
+        *(["--port", str(port)] if port else []),
+        *["--no-browser"] * no_browser,
+        *["--no-demo"] * no_demo,
+        *with_arguments(extension_folders),
+    ]
+    argv = python("-m", "dashboard", *flags)
+    sys.stdout.flush()
+    os.execv(sys.executable, argv)  # noqa: S606 - it replaces this process
+
+
+for command in (
+    audit,
+    classroom,
+    evidence.crosscheck,
+    evidence.reproduce,
+    lists.listing,
+    machine.clean,
+    machine.doctor,
+    machine.setup_emulation,
+    machine.vm,
+    machine.execute,
+    machine.cli,
+    export_script,
+    grade,
+    worksheet.worksheet,
+):
+    cli.add_command(command)

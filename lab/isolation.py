@@ -1,0 +1,28 @@
+"""Keep the caller's folder, and PYTHONPATH of the caller, out of what Python imports.
+
+With `python -m`, Python searches the current folder first: a file `click.py` there would run
+instead of the package, under sudo as root. A program of the lab calls `isolate()` before it imports
+anything else, and starts other Python programs with `python()`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def isolate() -> None:
+    """Search the lab's folder first, and no folder that the caller is in or has named, in this
+    process and in all that it starts."""
+    callers = set(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    if not sys.flags.safe_path:
+        callers.add(sys.path[0])  # of `python -m`
+    sys.path[:] = [ROOT, *(each for each in sys.path if each not in {ROOT, "", *callers})]
+    os.environ["PYTHONPATH"] = ROOT
+
+
+def python(*words: str) -> list[str]:
+    """Return the command line of a Python program that does not import from the current folder."""
+    return [sys.executable, "-P", *words]
