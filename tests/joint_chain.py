@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from controller.strategies.subflow_selection.balia import SMALLEST_WINDOW
-from controller.strategies.subflow_selection.chain import Field, Walk, climb, fall
+from controller.strategies.subflow_selection.forecast import Field, Walk, climb, fall
 
 State = tuple[int, int]
 

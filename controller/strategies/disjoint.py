@@ -20,8 +20,7 @@ from controller.graph import ArcPath, Graph, arc_path, build_graph, simple_paths
 from controller.observation import Observation, Subflow
 from controller.paths import digest
 from controller.plan import Plan
-from controller.strategies.base import Strategy, without_subflows
-from controller.strategies.hashed import hashed_paths
+from controller.strategies.base import Strategy, hashed_paths, without_subflows
 
 
 class Disjoint(Strategy):

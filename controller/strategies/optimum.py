@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from controller.strategies.base import param
 from controller.strategies.subflow_selection.forecast import Model, PathQuality
+from controller.strategies.subflow_selection.search import Choice, exhaustive
 from controller.strategies.subflow_selection.selecting import Selecting, SelectingParams
-from controller.strategies.subflow_selection.selection import Choice, exhaustive
 
 
 class OptimumParams(SelectingParams):

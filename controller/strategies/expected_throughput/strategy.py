@@ -1,8 +1,8 @@
 """Choose a path and a pacing rate for every subflow so that connections get equal rates (S-MPTCP).
 
 Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and every `interval_s`:
-0) A new connection whose subflows are not all open yet is left alone, for 1 s at most (module
-   `arrivals`).
+0) A new connection whose subflows are not all open yet is left alone, for 1 s at most
+   (`Arrivals`).
 1) A connection with a new subflow, or with a subflow that has lost its path, gets new paths and
    rates. The oldest connection comes first.
 2) A connection on a link whose load is larger than the link's capacity gets new paths and rates
@@ -17,7 +17,7 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    steps 4 and 5 (module `max_min`).
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
    backup, unless it is the last normal one of its connection. No command overloads a link (module
-   `command_order`).
+   `decisions`).
 A change of steps 3 to 5 is kept only if the sum of the logarithms of all rates grows enough. The
 present paths and rates are those that the hosts confirm, so a restarted controller reads them from
 the observation and changes nothing.
@@ -33,13 +33,10 @@ from typing import Literal
 from controller.command import Decision, Expect, SetBackup, subflow_name
 from controller.graph import Graph, build_graph
 from controller.observation import Observation
-from controller.strategies.base import Strategy, StrategyParams, param
-from controller.strategies.expected_throughput.arrivals import Arrivals
-from controller.strategies.expected_throughput.assignment import SLACK, Assignment
+from controller.strategies.base import Strategy, StrategyParams, hashed_paths, param
+from controller.strategies.expected_throughput.assignment import SLACK, Assignment, observed
 from controller.strategies.expected_throughput.decisions import decisions
-from controller.strategies.expected_throughput.observed import observed
-from controller.strategies.hashed import hashed_paths
-from controller.units import rate_text
+from controller.units import NS_PER_S, rate_text
 
 SLIGHTEST_RAISE = 1e-4  # of a rate: a smaller difference between max-min rates is rounding
 MOST_TRIES = 16  # connections per step, so that a step stays short in a large network
@@ -181,3 +178,55 @@ def _without(observation: Observation, connections: Container[str]) -> Observati
 def _user(draft: Assignment, name: str) -> str:
     subflows = draft.connections[name].subflows
     return subflows[0].user if subflows else name
+
+
+# Why new connections wait until all their subflows are open, for one second at most. S-MPTCP
+# allocates rates per connection, with all its subflows. The subflows of a connection open one
+# after the other, each after a handshake of its own. An allocation that sees only the first of
+# them divides the capacity differently, and the difference stays.
+#
+# A multipath connection opens one subflow per address of its user, because the path manager makes
+# each address an endpoint. So as many subflows are expected as the user has addresses with a link
+# that is up, at most `most_subflows`. A connection is held back while it has fewer subflows and
+# none of them has a pacing rate, until it has been known for `LONGEST_WAIT_NS`. A subflow can be
+# missing for longer, for example because the server refuses it: the connection is then allocated
+# with the subflows that it has.
+
+
+LONGEST_WAIT_NS = NS_PER_S
+
+
+class Arrivals:
+    """Find the connections to hold back, and hold the time at which each connection was first seen.
+
+    `next_ns` is the time in ns at which the earliest wait ends, None if no connection waits.
+    """
+
+    def __init__(self) -> None:
+        self.next_ns: int | None = None
+        self._first_seen_ns: dict[str, int] = {}
+
+    def waiting(self, graph: Graph, observation: Observation, most_subflows: int) -> frozenset[str]:
+        """Return the names of the connections to hold back at this moment.
+
+        `graph` is the network of the observation. At most `most_subflows` subflows of a connection
+        are expected.
+        """
+        connections = observation.connections()
+        self._first_seen_ns = {
+            name: self._first_seen_ns.get(name, observation.now_ns) for name in connections
+        }
+        ends_ns = {
+            name: self._first_seen_ns[name] + LONGEST_WAIT_NS
+            for name, subflows in connections.items()
+            if not any(each.backup or each.expected_bps is not None for each in subflows)
+            and len(subflows)
+            < min(most_subflows, _reachable_addresses(graph, observation, subflows[0].user))
+        }
+        waiting = {name: end for name, end in ends_ns.items() if end > observation.now_ns}
+        self.next_ns = min(waiting.values(), default=None)
+        return frozenset(waiting)
+
+
+def _reachable_addresses(graph: Graph, observation: Observation, user: str) -> int:
+    return sum(each in graph.vertex for each in observation.user_addresses.get(user, ()))

@@ -1,10 +1,10 @@
 """Compute BALIA's window law and its inverses: eqs (1) to (6) and (10) of the paper, corrected.
 
-BALIA is a congestion control for MPTCP. The module `chain` uses the law; the inverse functions only
-serve to check the equations of the paper. For one subflow, w is its congestion window in segments,
-r its round trip in seconds, and Y = w / r in segments per second. Two numbers describe the other
-subflows of the connection: `others`, the sum of their Y (C in the paper), and `best`, the largest
-of their Y. With alpha = max(1, best / Y), the new window after one segment is:
+BALIA is a congestion control for MPTCP. The module `forecast` uses the law; the inverse functions
+only serve to check the equations of the paper. For one subflow, w is its congestion window in
+segments, r its round trip in seconds, and Y = w / r in segments per second. Two numbers describe
+the other subflows of the connection: `others`, the sum of their Y (C in the paper), and `best`, the
+largest of their Y. With alpha = max(1, best / Y), the new window after one segment is:
 
     delivered:  w + Y / (r (others + Y)^2) (1 + alpha)/2 (4 + alpha)/5       (1a)
     lost:       w - w/2 min(alpha, 1.5)                                      (1b)

@@ -6,21 +6,201 @@ subflow s. S is the size of a segment, a the size of an acknowledgement, x = 3 t
 duplicate acknowledgements that signal a loss.
 
 1) The largest window of a path is what the path and its queue can hold.
-2) The module `chain` gives the mean window E[w] of every subflow.
+2) Markov chains give the mean window E[w] of every subflow (`mean_windows`).
 3) A round of subflow s takes
        paper:      G_s = (E[w_s] + x l_s) S/b_s + E[w_s] a/b_s + mu_s          (14)
        pipelined:  G_s = max(mu_s + S/b_s, (E[w_s] + x l_s) S/b_s)      (ACKs return while it sends)
 4) All subflows wait for the slowest: Avg_Th = sum E[w] S / max_s G_s         (13), (15)
 5) Data of the fastest path waits for the slowest: RL = (max mu - min mu) Avg_Th / 8    (17)
+
+`estimate_today` is the other forecast: for the TCP of today.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
+from math import inf, sqrt
 from typing import Literal
 
-from controller.strategies.subflow_selection.chain import Walk, mean_windows, round_trips
+from controller.strategies.subflow_selection.balia import (
+    LARGEST_DECREASE,
+    SMALLEST_WINDOW,
+    after_loss,
+    increase,
+)
+
+# The mean congestion windows of a connection's subflows.
+#
+# Each subflow has its own Markov chain. It takes the other subflows into account only by their
+# mean windows. This replaces the n-dimensional chain of the paper (DTMC selection, section III-B),
+# which has too many states. A step of a chain is one segment; its states are the windows w, from 2
+# segments to the largest that the path holds. pi(w) is the probability of w, mu_k the mean round
+# trip of subflow k.
+# 1) The other subflows enter as C = sum E[w_k] / mu_k, and as the largest of these terms.
+# 2) A delivered segment changes w to w + 1 with probability D(w, r), the growth of the window for
+#    one segment at round trip r, so that the mean growth is right. This is averaged over a few
+#    round trips r that stand for the distribution.
+# 3) A lost segment changes w to after_loss(w, r), divided between the two whole windows around
+#    this value so that the mean is right.
+# 4) In the stationary state, steps from w to w + 1 are as frequent as steps from above w to w or
+#    below. This gives pi(w) from the largest window downwards.
+# 5) A window of w has w steps per round trip, so its share of time is pi(w) / w.
+# 6) One subflow after the other gets its new mean until all change by less than 0.001 segments;
+#    this takes about four rounds.
+
+
+FIRST_WINDOW = 8.0
+SETTLED = 1e-3  # segments
+MOST_ROUNDS = 60
+RARE = 1e-9  # windows with a smaller probability are left out
+NODES = (  # of a five-point Gauss-Hermite rule: standard deviations from the mean, weight
+    (-2.856970013872806, 0.011257411327720693),
+    (-1.355626179974266, 0.22207592200561263),
+    (0.0, 0.5333333333333333),
+    (1.355626179974266, 0.22207592200561263),
+    (2.856970013872806, 0.011257411327720693),
+)
+Weighted = tuple[tuple[float, float], ...]  # (value, probability)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Hold the parameters of the Markov chain of one subflow; its states are congestion windows.
+
+    `largest` is the largest window in segments, and `loss` the probability that a segment is lost.
+    `rtts_s` holds round trips in s with their probabilities, and `mean_rtt_s` is the mean round
+    trip.
+    """
+
+    largest: int
+    loss: float
+    rtts_s: Weighted
+    mean_rtt_s: float
+
+
+@dataclass(frozen=True)
+class Field:
+    """Hold what the Markov chain of one subflow needs to know about the other subflows.
+
+    `others` is the sum over the other subflows of mean window / mean round trip, in segments/s.
+    `best` is the largest term of this sum.
+    """
+
+    others: float = 0.0
+    best: float = 0.0
+
+
+def round_trips(mean_s: float, sd_s: float) -> Weighted:
+    """Return at most five pairs (round trip in s, probability) instead of a normal distribution.
+
+    The distribution has the mean `mean_s` and the standard deviation `sd_s`, and is cut off at 0.
+    """
+    if sd_s == 0:
+        return ((mean_s, 1.0),)
+    points = [(mean_s + sd_s * node, weight) for node, weight in NODES if mean_s + sd_s * node > 0]
+    total = sum(weight for _, weight in points)
+    return tuple((value, weight / total) for value, weight in points)
+
+
+def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
+    """Return the mean congestion window of every subflow of a connection, in segments.
+
+    `walks` holds the parameters of the Markov chain of each subflow.
+    """
+    means = [min(FIRST_WINDOW, float(walk.largest)) for walk in walks]
+    for _ in range(MOST_ROUNDS):
+        before = tuple(means)
+        for n, walk in enumerate(walks):
+            means[n] = mean_window(walk, field(n, means, walks))  # 6
+        if max(abs(new - old) for new, old in zip(means, before, strict=True)) < SETTLED:
+            break
+    return tuple(means)
+
+
+def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
+    """Return what the Markov chain of one subflow needs to know about all other subflows.
+
+    `subflow` is the index of the one subflow. `means` holds the mean window of every subflow in
+    segments.
+    """
+    rates = [
+        mean / walk.mean_rtt_s
+        for n, (mean, walk) in enumerate(zip(means, walks, strict=True))
+        if n != subflow
+    ]  # 1
+    return Field(sum(rates), max(rates, default=0.0))
+
+
+def mean_window(walk: Walk, others: Field) -> float:
+    """Return the mean congestion window of one subflow over time, in segments.
+
+    Without loss it is the largest window.
+    """
+    if walk.loss == 0:
+        return float(walk.largest)
+    shares = stationary(walk, others)
+    rounds = sum(share / w for w, share in shares.items())  # 5
+    return sum(shares.values()) / rounds
+
+
+def stationary(walk: Walk, others: Field) -> dict[int, float]:
+    """Map each congestion window in segments to its stationary probability in the Markov chain.
+
+    The sum of the values is not normalised to 1.
+    """
+    shares: dict[int, float] = {}
+    landed: dict[int, float] = {}
+    down = 0.0  # through the cut below w
+    for w in range(largest_state(walk), int(SMALLEST_WINDOW) - 1, -1):
+        share = shares[w] = down / climb(w, walk, others) if shares else 1.0  # 4
+        for to, probability in fall(w, walk, others).items():
+            landed[to] = landed.get(to, 0.0) + share * probability
+        down += share * walk.loss - landed.pop(w, 0.0)
+    return shares
+
+
+def climb(window: int, walk: Walk, others: Field) -> float:
+    """Return the probability that one segment raises the congestion window by 1 from `window`."""
+    return (1 - walk.loss) * sum(
+        p * increase(window, r, others.others, others.best) for r, p in walk.rtts_s
+    )  # 2
+
+
+def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
+    """Return the possible congestion windows after a lost segment, each with its probability.
+
+    `window` is the window before. The sum of the probabilities is the probability that a segment is
+    lost.
+    """
+    probabilities: dict[int, float] = {}
+    for r, p in walk.rtts_s:
+        left = after_loss(window, r, others.best)
+        whole = int(left)
+        for to, part in ((whole, whole + 1 - left), (whole + 1, left - whole)):  # 3
+            if part:
+                probabilities[to] = probabilities.get(to, 0.0) + walk.loss * p * part
+    return probabilities
+
+
+def largest_state(walk: Walk) -> int:
+    """Return the largest congestion window, in segments, that the Markov chain includes.
+
+    It can be smaller than `walk.largest`: the congestion control BALIA adds at most 1/w per
+    segment, so a large window w is rarely reached without a loss. Windows that are reached with a
+    probability below `RARE` are left out.
+    """
+    probability = 1.0
+    for w in range(int(SMALLEST_WINDOW), walk.largest):
+        probability /= 1 + w * walk.loss / (1 - walk.loss)
+        if probability < RARE:
+            return w
+    return walk.largest
+
+
+# The forecast of the paper, numbered as at the top of this file.
 
 SEGMENT_BITS = 1500 * 8  # S
 ACK_BITS = 40 * 8  # a
@@ -108,3 +288,121 @@ def round_s(path: PathQuality, window: float, model: Model) -> float:
 def _walk(path: PathQuality, model: Model) -> Walk:
     rtts_s = round_trips(path.rtt_s, path.rtt_sd_s)
     return Walk(window_cap(path, model), min(path.loss, LARGEST_LOSS), rtts_s, path.rtt_s)
+
+
+# The other forecast, of the goodput that the TCP of today gets.
+#
+# b, l and mu are bandwidth, loss and round trip of a path, S is the size of a frame. Terms that
+# the paper's forecast does not have:
+# 1) Fast recovery (RFC 6675): the losses of one round trip halve the window once, and no segment
+#    waits for a timeout. A subflow then carries S/mu sqrt(3 (1 - l) / (2 l)) (Mathis et al., CCR
+#    27(3), 1997).
+# 2) A queue that fills: a window above the bandwidth-delay product adds delay and no rate, so a
+#    subflow carries at most b. Each subflow sends at its own pace: rates are added, and no subflow
+#    waits for the slowest one. The chain limits the sum of the windows per slowest round instead.
+# 3) A large receive buffer B: data of a lost segment waits for one more round trip. So the sum is
+#    at most 8 B / (2 max mu), and 8 B / max mu if no path loses packets.
+# 4) Coupled congestion control (BALIA): the windows at which growth and loss are in balance, with
+#    the law of the module `balia`. As they vary less than those of a subflow alone, the factor
+#    that leads from the balance to the mean is the same as in 1.
+# Nobody reports the congestion control in use. Of both forecasts for the set that is in use, the
+# one that is closer to the measured goodput decides (`is_coupled`).
+
+
+FRAME_BITS = 1514 * 8
+BALANCE_TO_MEAN = sqrt(3) / 2  # sqrt(3/2) of the sawtooth, sqrt(2) of the balance of its law
+ROUNDS = 400
+CLOSE_ENOUGH = 1e-4
+MOST_PATHS = 6  # of more paths, not all sets are searched
+
+
+@lru_cache(maxsize=8192)
+def estimate_today(paths: tuple[PathQuality, ...], buffer_bytes: int, coupled: bool) -> Estimate:
+    """Return the forecast for a connection that uses all these paths together.
+
+    `buffer_bytes` is the size of its receive buffer, and `coupled` says whether its congestion
+    control couples the windows of the subflows. `throughput_bps` counts Ethernet frames.
+    """
+    windows = _coupled_windows(paths) if coupled else tuple(map(_window_alone, paths))
+    wanted_bps = sum(
+        window * FRAME_BITS / path.rtt_s for window, path in zip(windows, paths, strict=True)
+    )
+    longest_s = max(path.rtt_s * (2 if path.loss else 1) for path in paths)
+    throughput_bps = min(wanted_bps, 8 * buffer_bytes / longest_s)  # 3
+    return Estimate(throughput_bps, throughput_bps * longest_s / 8, windows)
+
+
+def is_coupled(paths: tuple[PathQuality, ...], buffer_bytes: int, measured_bps: float) -> bool:
+    """Return whether the forecast with coupled windows is closer to the measured goodput."""
+    coupled, alone = (
+        abs(estimate_today(paths, buffer_bytes, each).throughput_bps - measured_bps)
+        for each in (True, False)
+    )
+    return coupled < alone
+
+
+def searched(
+    paths: tuple[PathQuality, ...], buffer_bytes: int, coupled: bool
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Return (forecast in bit/s, indices of paths) of many sets, the largest forecast first.
+
+    Of equal forecasts, the larger set comes first. Up to six paths, these are all sets. Of more
+    paths, one path after the other is left out, always that which is missed least.
+    """
+
+    def forecast(numbers: tuple[int, ...]) -> float:
+        chosen = tuple(paths[n] for n in numbers)
+        return estimate_today(chosen, buffer_bytes, coupled).throughput_bps
+
+    everything = tuple(range(len(paths)))
+    compared = [everything]
+    if len(paths) <= MOST_PATHS:
+        compared = [each for size in everything for each in combinations(everything, size + 1)]
+    while len(compared[-1]) > 1 and len(paths) > MOST_PATHS:
+        compared.append(max(combinations(compared[-1], len(compared[-1]) - 1), key=forecast))
+    return sorted(((forecast(each), each) for each in compared), key=_order)
+
+
+def _order(found: tuple[float, tuple[int, ...]]) -> tuple[float, int, tuple[int, ...]]:
+    return -found[0], -len(found[1]), found[1]
+
+
+def _full(path: PathQuality) -> float:
+    """Return the bandwidth-delay product of a path in frames (2)."""
+    return path.bandwidth_bps * path.rtt_s / FRAME_BITS
+
+
+def _window_alone(path: PathQuality) -> float:
+    loss = min(path.loss, LARGEST_LOSS)
+    balance = sqrt(3 * (1 - loss) / (2 * loss)) if loss else inf
+    return min(balance, _full(path))  # 1
+
+
+def _coupled_windows(paths: Sequence[PathQuality]) -> tuple[float, ...]:
+    """Return the windows in frames at which growth and loss of BALIA are in balance (4).
+
+    For the paths that are not full: growth (1 - l) Y (1 + a)(4 + a) / (10 mu sum(Y)^2) equals
+    decrease l w/2 min(a, 1.5), with Y = w / mu and a = max Y / Y. Each round moves the windows a
+    part of the way.
+    """
+    rtts_s, full = [path.rtt_s for path in paths], [_full(path) for path in paths]
+    losses = [min(path.loss, LARGEST_LOSS) for path in paths]
+    windows = [min(4.0, limit) for limit in full]
+    for _ in range(ROUNDS):
+        rates = [window / rtt_s for window, rtt_s in zip(windows, rtts_s, strict=True)]
+        total, best = sum(rates), max(rates)
+        largest_change = 0.0
+        for n, rate in enumerate(rates):
+            a = best / rate
+            growth = (1 - losses[n]) * (1 + a) * (4 + a) / (10 * (rtts_s[n] * total) ** 2)
+            decrease = losses[n] / 2 * min(a, LARGEST_DECREASE)
+            factor = (growth / decrease) ** 0.25 if decrease else 2.0
+            new = min(max(windows[n] * factor, SMALLEST_WINDOW), full[n])
+            largest_change = max(largest_change, abs(new / windows[n] - 1))
+            windows[n] = new
+        if largest_change < CLOSE_ENOUGH:
+            break
+    return tuple(
+        window if window >= limit else max(window * BALANCE_TO_MEAN, min(SMALLEST_WINDOW, limit))
+        for window, limit in zip(windows, full, strict=True)
+    )

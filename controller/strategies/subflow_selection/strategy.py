@@ -2,16 +2,16 @@
 
 Every `interval_s`, and as soon as a subflow opens or closes, for every connection with more than
 one subflow:
-1) Determine bandwidth, loss and round trip of each subflow's path (module `path_quality`).
+1) Determine bandwidth, loss and round trip of each subflow's path (module `selecting`).
 2) Search the set with the largest expected throughput whose receive buffer is within `rl_max_kb`
-   (module `selection`).
+   (module `search`).
 3) Make the chosen subflows normal and the others backup. No subflow becomes backup before at least
    one chosen subflow is normal.
 4) Log the forecast together with the throughput measured since the last step.
 The forecast uses the rates on the wire. Paper: sections IV and V-A.
 
 Two parameters replace the paper's step 2; both are ours:
-5) `forecast: today` forecasts with the TCP of today (module `forecast_today`). As this forecast is
+5) `forecast: today` forecasts with the TCP of today (`estimate_today`). As this forecast is
    not exact, all subflows are used unless a set promises more by the part `trial_gain`.
 6) `loop: closed` uses all subflows first and measures them. A set that promises more than was
    measured is tried for a bounded time, and kept only if it carries more (module `trial`). While
@@ -27,19 +27,21 @@ from collections.abc import Sequence
 from typing import Literal
 
 from controller.strategies.base import StrategyParams, param
-from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
-from controller.strategies.subflow_selection.forecast_today import (
+from controller.strategies.subflow_selection.forecast import (
     FRAME_BITS,
+    Model,
+    PathQuality,
+    estimate,
     estimate_today,
     is_coupled,
     searched,
 )
+from controller.strategies.subflow_selection.search import Accept, Choice, Starts, greedy
 from controller.strategies.subflow_selection.selecting import (
     Selecting,
     SelectingParams,
     Situation,
 )
-from controller.strategies.subflow_selection.selection import Accept, Choice, Starts, greedy
 from controller.strategies.trial import Numbers, TrialParams, Trials, loss_conditions
 
 MOST_CANDIDATES = 3

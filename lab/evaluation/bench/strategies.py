@@ -16,7 +16,7 @@ from controller.plan import Plan
 from controller.strategies import Strategy, make
 from controller.strategies.expected_throughput import allocation, max_flow
 from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
-from controller.strategies.subflow_selection.selection import greedy
+from controller.strategies.subflow_selection.search import greedy
 from lab.topologies import fat_tree
 from lab.topologies.topology import Topology, Wiring, wire
 from lab.topologies.topology_file import describe

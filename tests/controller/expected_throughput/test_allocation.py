@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from controller.strategies.expected_throughput.allocation import reallocate
-from controller.strategies.expected_throughput.sharing import Sharing
+from controller.strategies.expected_throughput.allocation import Sharing, reallocate
 
 MIDDLE = (2, 5, 10, 15)
 TABLE_2 = {

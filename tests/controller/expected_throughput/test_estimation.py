@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.strategies.expected_throughput.estimation import largest_rates, room_left
+from controller.strategies.expected_throughput.allocation import largest_rates, room_left
 
 uses = st.dictionaries(st.integers(0, 5), st.sampled_from([1.0, 1.0, 2.5]), min_size=1, max_size=4)
 rooms = st.lists(st.one_of(st.floats(0, 10), st.floats(-5, 0)), min_size=6, max_size=6).map(

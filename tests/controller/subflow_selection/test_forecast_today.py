@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.strategies.subflow_selection.forecast import PathQuality
-from controller.strategies.subflow_selection.forecast_today import (
+from controller.strategies.subflow_selection.forecast import (
     FRAME_BITS,
+    PathQuality,
     estimate_today,
     is_coupled,
     searched,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
-from controller.strategies.subflow_selection.selection import exhaustive, greedy, ranked
+from controller.strategies.subflow_selection.search import exhaustive, greedy, ranked
 
 FIFTEEN = tuple(PathQuality(i * 1e6, (i - 1) / 100, i * 0.02, i * 0.002) for i in range(1, 16))
 KB = 1000.0
