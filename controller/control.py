@@ -23,9 +23,9 @@ from controller import strategies, tiers
 from controller.command import Command, Decision, Expect, Route, SetBackup, checked, raised_to_floor
 from controller.errors import CommandRefused
 from controller.observation import Observation, Tiers
-from controller.reach import cut_off
 from controller.strategies import failures
 from controller.strategies.base import StrategyParams, checked_params
+from controller.tiers import cut_off
 from controller.units import ns_from_s
 
 

@@ -17,7 +17,7 @@ from controller import bounded_json, plan
 from controller.control import Control
 from controller.errors import ControllerError, ParamsRefused, PlanRefused
 from controller.pox_ext import statistics
-from controller.pox_ext.host_channel import Address, HostChannel
+from controller.pox_ext.host_agents import Address, HostChannel
 from controller.pox_ext.openflow13_channel import Listener
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.session import TICK_S, Session

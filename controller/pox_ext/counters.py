@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from controller.control import Step
 from controller.observation import Subflow
 from controller.paths import Flow, Path, digest
-from controller.pox_ext.counter_rates import CounterRates
 from controller.pox_ext.openflow13_messages import FlowCount, PortCount
 from controller.pox_ext.tracker import Joined
 from controller.units import scenario_mbps
@@ -235,3 +234,37 @@ class Counters:
 
     def _bps(self, rate_bps: int | None) -> int | None:
         return None if rate_bps is None else round(rate_bps / self._rate_scale)
+
+
+class CounterRates:
+    """Compute rates from readings of byte counters, which switches sometimes reset to zero."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, tuple[int, int]] = {}
+
+    def rate_bps(
+        self, name: Hashable, now_ns: int, total_bytes: int, least_ns: int = 0
+    ) -> int | None:
+        """Store a reading of the counter `name`; return the rate in bit/s since its last reading.
+
+        `total_bytes` is the value of the counter at the time `now_ns`. Return None at the first
+        reading. If the value is smaller than at the last reading, the counter was reset to zero in
+        between. If less than `least_ns` has passed since the last reading, ignore this one and
+        return None.
+        """
+        before = self._last.get(name)
+        if before is not None and 0 <= now_ns - before[0] < least_ns:
+            return None
+        self._last[name] = (now_ns, total_bytes)
+        if before is None or now_ns <= before[0]:
+            return None
+        grown_bytes = total_bytes - before[1] if total_bytes >= before[1] else total_bytes
+        return round(grown_bytes * 8 * 1_000_000_000 / (now_ns - before[0]))
+
+    def restart(self, name: Hashable, now_ns: int, total_bytes: int) -> None:
+        """Store a reading of the counter `name`, from which its next rate is computed."""
+        self._last[name] = (now_ns, total_bytes)
+
+    def forget(self, name: Hashable) -> None:
+        """Forget the counter `name`, so that its next reading counts as the first."""
+        self._last.pop(name, None)

@@ -16,20 +16,22 @@ access points Tier 2. The meter limits the rate of all Tier 2 traffic of an acce
 
 from __future__ import annotations
 
+import struct
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from controller.command import ApCommand, Throttle
 from controller.observation import Tiers
 from controller.plan import Plan
 from controller.pox_ext import openflow13_messages as messages
-from controller.pox_ext import table0
-from controller.pox_ext.counter_rates import CounterRates
+from controller.pox_ext.counters import CounterRates
 from controller.pox_ext.hosts import Hosts
-from controller.pox_ext.openflow13_channel import Channel
-from controller.pox_ext.openflow13_messages import Data
-from controller.pox_ext.table0 import Table0
+from controller.pox_ext.openflow13_messages import Data, FlowEntry, kbps
+
+if TYPE_CHECKING:  # it imports POX, which is missing in unit tests
+    from controller.pox_ext.openflow13_channel import Channel
 
 REPAIR_AFTER_S = 10.0
 MIN_PERIOD_NS = 100_000_000  # over a shorter time, single bursts would dominate the rate
@@ -161,7 +163,7 @@ class Meters:
         """
         if old not in self._desired or new not in self._desired:
             return
-        states = table0.handed_over(self._desired[old], self._desired[new], set(addresses))
+        states = handed_over(self._desired[old], self._desired[new], set(addresses))
         for switch, state in zip((old, new), states, strict=True):
             counted, limited = (
                 frozenset(each) for each in (self._counted(switch), self._limited(switch))
@@ -190,7 +192,7 @@ class Meters:
                         (before.rate_bps, before.tier1_bps), has_meters, strict=True
                     )
                 ]
-                self._repair(switch, before, table0.read(entries, *rates_bps))
+                self._repair(switch, before, table0_of(entries, *rates_bps))
             done()
 
         def with_meter(body: bytes | None) -> None:
@@ -245,7 +247,7 @@ class Meters:
     def _take_over(
         self, switch: str, flows: bytes, rate_bps: int | None, tier1_bps: int | None
     ) -> None:
-        installed = table0.read(messages.flows(flows), rate_bps, tier1_bps)
+        installed = table0_of(messages.flows(flows), rate_bps, tier1_bps)
         self._installed[switch] = installed
         self._tier1_bps.setdefault(switch, tier1_bps)
         counted = frozenset(self._counted(switch))
@@ -261,11 +263,11 @@ class Meters:
         )
         if channel is None or installed is None:
             return  # the switch gets its entries when it connects
-        for message in table0.changes(installed, desired):
-            channel.command(message, table0.described)
+        for message in changes(installed, desired):
+            channel.command(message, described)
         self._installed[switch] = desired
         channel.barrier(lambda _: done())
-        if table0.resets_counters(installed, desired):
+        if resets_counters(installed, desired):
             self._restart_count(switch)
 
     def _restart_count(self, switch: str) -> None:
@@ -277,3 +279,132 @@ class Meters:
                 self._rates.restart(switch, count.age_ns, count.passed_bytes)
 
         self.channels[switch].request(messages.meter_stats_request(), start)
+
+
+# The messages that change table 0 of a switch from its installed to its desired state.
+# Every address of a multipath user has an entry per direction of its data, so that the data is
+# counted under every strategy. The strategy limits Tier 2: entries of Tier 2 addresses send the
+# data through a meter. If Tier 1 is limited too, its data passes a second meter. The messages are
+# ordered so that no entry ever names a missing meter.
+
+
+@dataclass(frozen=True)
+class Table0:
+    """Hold the content of table 0 of a switch and the rates of its meters.
+
+    `Data` is an address and a direction. `counted` have an entry under every strategy. `metered`
+    pass the meter of Tier 2, whose rate is `rate_bps`. `limited` pass the meter of Tier 1, whose
+    rate is `tier1_bps`. A rate is None if there is no such meter. `default` is True if the default
+    entry exists, which sends all other packets to table 1.
+    """
+
+    counted: frozenset[Data] = frozenset()
+    metered: frozenset[Data] = frozenset()
+    rate_bps: int | None = None
+    default: bool = True
+    limited: frozenset[Data] = frozenset()
+    tier1_bps: int | None = None
+
+    @property
+    def entries(self) -> frozenset[Data]:
+        return self.counted | self.metered | self.limited
+
+    def meter(self, data: Data) -> int | None:
+        """Return the number of the meter that `data` passes, None if it passes no meter."""
+        if data in self.metered:
+            return messages.TIER_2_METER
+        return messages.TIER_1_METER if data in self.limited else None
+
+
+def table0_of(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | None = None) -> Table0:
+    """Convert the entries that a switch reports for table 0 to a `Table0`.
+
+    `rate_bps` and `tier1_bps` are the rates of the switch's meters for Tier 2 and Tier 1; a rate is
+    None if there is no such meter.
+    """
+    counted = frozenset(each.data for each in flows if each.data)
+    metered, limited = (
+        frozenset(each.data for each in flows if each.data and each.meter == meter)
+        for meter in (messages.TIER_2_METER, messages.TIER_1_METER)
+    )
+    return Table0(
+        counted,
+        metered,
+        rate_bps,
+        any(each.data is None and each.priority == 0 for each in flows),
+        limited,
+        tier1_bps,
+    )
+
+
+def handed_over(old: Table0, new: Table0, addresses: Container[str]) -> tuple[Table0, Table0]:
+    """Return table 0 of two switches, `old` and `new`, after a station has moved to `new`.
+
+    `addresses` are the addresses of the station. Its data that passed the meter of Tier 2 at `old`
+    pass this meter at `new`, if there is one.
+    """
+    moved = frozenset(data for data in old.metered if data.address in addresses)
+    come = moved if new.rate_bps is not None else frozenset()
+    return replace(old, metered=old.metered - moved), replace(new, metered=new.metered | come)
+
+
+def changes(installed: Table0, desired: Table0) -> list[bytes]:
+    """Return the messages that change table 0 and the meter from `installed` to `desired`.
+
+    The list is empty if nothing needs to change.
+    """
+    wanted = (
+        [messages.send_to_paths(None, meter=None)]
+        if desired.default and not installed.default
+        else []
+    )
+    rates = (
+        (messages.TIER_2_METER, installed.rate_bps, desired.rate_bps),
+        (messages.TIER_1_METER, installed.tier1_bps, desired.tier1_bps),
+    )
+    for meter, installed_bps, desired_bps in rates:
+        if desired_bps is not None:
+            wanted += _meter(meter, installed_bps, desired_bps)
+    for data in sorted(desired.entries):
+        if data not in installed.entries or desired.meter(data) != installed.meter(data):
+            wanted.append(messages.send_to_paths(data, desired.meter(data)))
+    wanted += [messages.delete_entry(data) for data in sorted(installed.entries - desired.entries)]
+    for meter, installed_bps, desired_bps in rates:
+        if desired_bps is None and installed_bps is not None:
+            wanted.append(messages.meter_mod(messages.METER_DELETE, meter=meter))
+    return wanted
+
+
+def _meter(meter: int, installed_bps: int | None, desired_bps: int) -> list[bytes]:
+    if installed_bps is None:
+        return [messages.meter_mod(messages.METER_ADD, desired_bps, meter)]
+    if kbps(installed_bps) != kbps(desired_bps):
+        return [messages.meter_mod(messages.METER_MODIFY, desired_bps, meter)]
+    return []
+
+
+def resets_counters(installed: Table0, desired: Table0) -> bool:
+    """Return whether the messages of `changes(installed, desired)` reset the Tier 2 meter.
+
+    They do if they add, modify or delete this meter. Its counters then begin at 0.
+    """
+    rates = [
+        None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)
+    ]
+    return rates[0] != rates[1]
+
+
+def described(message: bytes) -> str:
+    """Return a text that says what `message`, one of the messages of `changes`, does."""
+    if message[1] == messages.METER_MOD:
+        command, _, meter = struct.unpack_from("!HHL", message, 8)
+        if command == messages.METER_DELETE:
+            return f"delete its meter {meter}"
+        rate_kbps = struct.unpack_from("!L", message, 20)[0]
+        verb = "add" if command == messages.METER_ADD else "modify"
+        return f"{verb} its meter {meter} with {rate_kbps} kb/s"
+    length = struct.unpack_from("!H", message, 50)[0]
+    data = messages.data_of(message[52 : 48 + length])
+    verb = "delete" if message[25] == messages.FLOW_DELETE_STRICT else "write"
+    entry = f"for data {data.direction} of {data.address}" if data else "for all other packets"
+    return f"{verb} the entry of table 0 {entry}"

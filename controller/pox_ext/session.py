@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from controller import decision_log as lines
@@ -26,19 +26,15 @@ from controller.command import Command, Expect, Route, SetBackup, Throttle, Unth
 from controller.control import Control, Step
 from controller.errors import ControllerError, StrategyFailed
 from controller.plan import Plan
-from controller.pox_ext.counter_poll import CounterPoll
+from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import Ip
-from controller.pox_ext.handovers import Handovers
-from controller.pox_ext.host_channel import Address, HostChannel
-from controller.pox_ext.host_commands import HostCommands
-from controller.pox_ext.host_reports import HostReports
+from controller.pox_ext.host_agents import Address, HostChannel, HostCommands, HostReports
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.meters import Meters
-from controller.pox_ext.observer import Observer
+from controller.pox_ext.observer import Handovers, Observer
 from controller.pox_ext.openflow13_channel import Channel
-from controller.pox_ext.readiness import TABLE_0, TABLE_1, Readiness
 from controller.pox_ext.router import Router
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.statistics import Tables
@@ -298,3 +294,116 @@ class Session:
             "links": self._observer.arcs.documents(),
             **self._counters.documents(self._subflows.documents()),
         }
+
+
+TABLE_0, TABLE_1 = "table 0", "table 1"
+
+
+class Readiness:
+    """Record which switches are ready, that is, have both table 0 and table 1 written.
+
+    Table 0 counts and meters traffic and is written with OpenFlow 1.3. Table 1 forwards packets and
+    is written with OpenFlow 1.0.
+    """
+
+    def __init__(self, switches: Iterable[str]) -> None:
+        self._parts: dict[str, set[str]] = {switch: set() for switch in switches}
+
+    @property
+    def complete(self) -> bool:
+        """Return whether both tables of every switch have been written."""
+        return all(len(parts) == 2 for parts in self._parts.values())
+
+    def ready(self, switch: str, part: str) -> bool:
+        """Record that table `part` of `switch` has been written.
+
+        Return True if only this table was missing, so that now both tables of every switch are
+        written.
+        """
+        before = self.complete
+        self._parts[switch].add(part)
+        return self.complete and not before
+
+    def lost(self, switch: str, part: str) -> None:
+        """Record that the connection over which table `part` of `switch` is written has closed."""
+        self._parts[switch].discard(part)
+
+    def complaints(self) -> Iterator[str]:
+        """Yield a warning, with advice, for each switch that is not ready."""
+        for switch, parts in self._parts.items():
+            if TABLE_1 not in parts:
+                yield (
+                    f"switch {switch} has not connected to POX. "
+                    f"Try: ovs-vsctl get-controller {switch}"
+                )
+            elif TABLE_0 not in parts:
+                yield (
+                    f"switch {switch} has no OpenFlow 1.3 channel, so nothing is forwarded there. "
+                    f"Try: ovs-vsctl set bridge {switch} protocols=OpenFlow10,OpenFlow13, "
+                    "and give it a second controller (docs/formats.md)"
+                )
+
+
+REPLY_TIMEOUT_S = 1.0
+
+
+class CounterPoll:
+    """Request the counters of all bridges; call `done()` after the last reply.
+
+    The counters are those of ports, meters and path entries, the flow entries that forward a flow.
+    `aps` are the names of the access points, the switches that can have a meter.
+    """
+
+    def __init__(
+        self, meters: Meters, counters: Counters, aps: Iterable[str], done: Callable[[], None]
+    ) -> None:
+        self._meters, self._counters, self._aps, self._done = meters, counters, list(aps), done
+        self._outstanding = 0
+        self._started_s: float | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether a poll has been started and not yet ended."""
+        return self._started_s is not None
+
+    def is_over(self, now_s: float) -> bool:
+        """Return whether a poll is running and can be ended.
+
+        It can be ended if no reply is outstanding, or if `REPLY_TIMEOUT_S` has passed since its
+        start.
+        """
+        if self._started_s is None:
+            return False
+        return self._outstanding == 0 or now_s - self._started_s > REPLY_TIMEOUT_S
+
+    def start(self) -> None:
+        """Request the counters of meter, ports and path entries from every connected bridge."""
+        self._started_s = time.monotonic()
+        channels = self._meters.channels
+        aps = [switch for switch in self._aps if switch in channels]
+        self._outstanding = len(aps) + 2 * len(channels)
+        for switch in aps:
+            self._meters.read(switch, self._replied)
+        for switch, channel in channels.items():
+            self._request(switch, channel)
+
+    def end(self) -> None:
+        """Stop waiting for replies; a later reply still updates the counters."""
+        self._started_s = None
+
+    def _request(self, switch: str, channel: Channel) -> None:
+        def with_ports(body: bytes | None) -> None:
+            self._counters.take_ports(switch, messages.ports(body or b""))
+            self._replied()
+
+        def with_flows(body: bytes | None) -> None:
+            self._counters.take_flows(switch, messages.flow_counts(body or b""))
+            self._replied()
+
+        channel.request(messages.port_stats_request(), with_ports)
+        channel.request(messages.flow_stats_request(messages.PATHS_TABLE), with_flows)
+
+    def _replied(self) -> None:
+        self._outstanding -= 1
+        if self._outstanding == 0 and self.is_running:
+            self._done()

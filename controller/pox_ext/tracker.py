@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller.paths import Flow, digest
-from controller.pox_ext.frames import ACK, Ip
-from controller.pox_ext.mptcp import Capable, Join, parse
+from controller.pox_ext.frames import ACK, Capable, Ip, Join, mptcp_option
 
 MOST_CONNECTIONS, MOST_REQUESTS = 4096, 1024
 PLAIN = "tcp-"  # begins the name of a connection without MPTCP
@@ -75,7 +74,7 @@ class Tracker:
         """
         if not packet.is_syn:
             return None
-        option = parse(packet.options)
+        option = mptcp_option(packet.options)
         if packet.flags & ACK:
             return self._answered(packet.flow.back(), option)
         _remember(self._requests, packet.flow, option, MOST_REQUESTS)  # 1

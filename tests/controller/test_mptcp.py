@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.paths import Flow
-from controller.pox_ext import frames, mptcp
-from controller.pox_ext.frames import ACK, SYN, Arp, Ip
-from controller.pox_ext.mptcp import Capable, Join, Other, Prio
+from controller.pox_ext import frames
+from controller.pox_ext.frames import ACK, SYN, Arp, Capable, Ip, Join, Other, Prio
 
 KEY, PEER = bytes(range(1, 9)), bytes(range(11, 19))
 TIMESTAMP = b"\x01\x01\x08\x0a" + bytes(8)
@@ -73,11 +72,11 @@ def segment(flags: int, options: bytes, vlan: bool = False, payload: bytes = b""
     ],
 )
 def test_every_option_of_both_versions_is_read(raw, meaning):
-    assert mptcp.parse(TIMESTAMP + raw) == meaning
+    assert frames.mptcp_option(TIMESTAMP + raw) == meaning
 
 
 def test_priority_is_found_behind_data_sequence_signals():
-    assert mptcp.parse(option(2, 0, bytes(17)) + option(5, 1, b"")) == Prio(True)
+    assert frames.mptcp_option(option(2, 0, bytes(17)) + option(5, 1, b"")) == Prio(True)
 
 
 @pytest.mark.parametrize(
@@ -93,17 +92,17 @@ def test_priority_is_found_behind_data_sequence_signals():
     ],
 )
 def test_unknown_options_are_ignored(raw):
-    assert mptcp.parse(raw) is None
+    assert frames.mptcp_option(raw) is None
 
 
 def test_tokens_are_the_first_32_bits_of_the_hash_of_the_key():
-    assert mptcp.token(b"\0" * 8, 1) == "af5570f5"
-    assert mptcp.token(b"\0" * 8, 0) == "05fe405753166f125559e7c9ac558654f107c7e9"[:8]
+    assert frames.token(b"\0" * 8, 1) == "af5570f5"
+    assert frames.token(b"\0" * 8, 0) == "05fe405753166f125559e7c9ac558654f107c7e9"[:8]
 
 
 @given(st.binary(max_size=60))
 def test_no_options_raise(data):
-    mptcp.parse(data)
+    frames.mptcp_option(data)
 
 
 @given(st.binary(max_size=120))
@@ -117,7 +116,7 @@ def test_no_damaged_segment_raises(at, value, length):
     data[at % len(data)] = value
     frame = frames.parse(bytes(data[:length]))
     if frame is not None and isinstance(frame.payload, Ip):
-        mptcp.parse(frame.payload.options)
+        frames.mptcp_option(frame.payload.options)
 
 
 @pytest.mark.parametrize("vlan", [False, True])
@@ -125,7 +124,7 @@ def test_ports_and_options_of_a_version_1_syn_are_read(vlan):
     frame = frames.parse(segment(SYN, option(0, 1, b"\x01"), vlan))
     assert frame.payload.flow == Flow("10.1.0.3", "10.0.0.1", 6, 40112, 5001)
     assert frame.payload.is_syn
-    assert mptcp.parse(frame.payload.options) == Capable(1, 1)
+    assert frames.mptcp_option(frame.payload.options) == Capable(1, 1)
 
 
 def test_payload_is_not_read_as_an_option():

@@ -7,10 +7,10 @@ import struct
 import pytest
 
 from controller.paths import Flow
-from controller.pox_ext import nicira, table0
+from controller.pox_ext import meters, nicira
 from controller.pox_ext import openflow13_messages as messages
-from controller.pox_ext.counter_rates import CounterRates
-from controller.pox_ext.table0 import Table0
+from controller.pox_ext.counters import CounterRates
+from controller.pox_ext.meters import Table0
 
 SECOND = 1_000_000_000
 A, B = messages.Data("10.1.0.1"), messages.Data("10.1.0.2")
@@ -28,18 +28,18 @@ def kinds(sent: list[bytes]) -> list[str]:
 def test_a_meter_is_added_before_and_deleted_after_the_entries_that_name_it():
     counted = Table0(frozenset({A, B}))
     metered = Table0(frozenset({A, B}), frozenset({A}), 100_000)
-    assert kinds(table0.changes(counted, metered)) == ["meter 0", "flow 0"]
-    assert kinds(table0.changes(metered, counted)) == ["flow 0", "meter 2"]
+    assert kinds(meters.changes(counted, metered)) == ["meter 0", "flow 0"]
+    assert kinds(meters.changes(metered, counted)) == ["flow 0", "meter 2"]
 
 
 def test_messages_to_table_0_are_described_in_words():
     metered = Table0(frozenset({A, UP}), frozenset({UP}), 100_000)
     changes = [
-        *table0.changes(Table0(default=False), metered),
-        *table0.changes(metered, Table0(frozenset({A}))),
-        *table0.changes(metered, Table0(metered.counted, metered.metered, 200_000)),
+        *meters.changes(Table0(default=False), metered),
+        *meters.changes(metered, Table0(frozenset({A}))),
+        *meters.changes(metered, Table0(metered.counted, metered.metered, 200_000)),
     ]
-    assert [table0.described(each) for each in changes] == [
+    assert [meters.described(each) for each in changes] == [
         "write the entry of table 0 for all other packets",
         "add its meter 1 with 100 kb/s",
         "write the entry of table 0 for data down of 10.1.0.1",
@@ -55,25 +55,25 @@ def test_tier_1_passes_a_meter_of_its_own_unless_it_passes_that_of_tier_2():
         frozenset({A}), frozenset({A}), 100_000, limited=frozenset({A, B}), tier1_bps=10**6
     )
     assert (both.meter(A), both.meter(B), both.meter(UP)) == (1, 2, None)
-    sent = table0.changes(Table0(frozenset({A})), both)
+    sent = meters.changes(Table0(frozenset({A})), both)
     assert kinds(sent) == ["meter 0", "meter 0", "flow 0", "flow 0"]
-    assert table0.described(sent[1]) == "add its meter 2 with 1000 kb/s"
+    assert meters.described(sent[1]) == "add its meter 2 with 1000 kb/s"
     withdrawn = Table0(frozenset({A}), frozenset({A}), 100_000)
-    assert [table0.described(each) for each in table0.changes(both, withdrawn)] == [
+    assert [meters.described(each) for each in meters.changes(both, withdrawn)] == [
         "delete the entry of table 0 for data down of 10.1.0.2",
         "delete its meter 2",
     ]
-    assert not table0.resets_counters(both, withdrawn)
+    assert not meters.resets_counters(both, withdrawn)
 
 
 def test_only_differences_are_sent():
     metered = Table0(frozenset({A}), frozenset({A}), 100_000)
-    assert table0.changes(metered, metered) == []
-    assert table0.changes(metered, Table0(frozenset({A}), frozenset({A}), 100_400)) == []
-    assert kinds(table0.changes(metered, Table0(frozenset({A}), frozenset({A}), 1_000_000))) == [
+    assert meters.changes(metered, metered) == []
+    assert meters.changes(metered, Table0(frozenset({A}), frozenset({A}), 100_400)) == []
+    assert kinds(meters.changes(metered, Table0(frozenset({A}), frozenset({A}), 1_000_000))) == [
         "meter 1"
     ]
-    assert kinds(table0.changes(Table0(frozenset({A}), default=False), Table0(frozenset({B})))) == [
+    assert kinds(meters.changes(Table0(frozenset({A}), default=False), Table0(frozenset({B})))) == [
         "flow 0",
         "flow 0",
         "flow 4",
@@ -114,7 +114,7 @@ def test_a_flow_mod_is_read_back_from_flow_statistics(data):
         100,
     )
     assert messages.flow_counts(entry) == [messages.FlowCount(7, 3, 4500)]
-    assert table0.read([read], 100_000) == Table0(
+    assert meters.table0_of([read], 100_000) == Table0(
         frozenset({data}), frozenset({data}), 100_000, default=False
     )
 
@@ -122,16 +122,16 @@ def test_a_flow_mod_is_read_back_from_flow_statistics(data):
 def test_a_station_takes_its_meter_along_only_if_the_new_access_point_has_one():
     old = Table0(frozenset({A, B}), frozenset({A, B}), 100_000)
     with_meter, without = Table0(frozenset(), frozenset(), 200_000), Table0()
-    left, come = table0.handed_over(old, with_meter, {A.address})
+    left, come = meters.handed_over(old, with_meter, {A.address})
     assert (left.metered, come.metered) == ({B}, {A})
     assert (left.rate_bps, come.rate_bps) == (100_000, 200_000)
-    left, come = table0.handed_over(old, without, {A.address})
+    left, come = meters.handed_over(old, without, {A.address})
     assert (left.metered, come.metered) == ({B}, frozenset())
 
 
 def test_an_upload_is_matched_by_its_source_and_a_download_by_its_destination():
     both = Table0(frozenset({A, UP}), frozenset({UP}), 100_000)
-    assert kinds(table0.changes(Table0(), both)) == ["meter 0", "flow 0", "flow 0"]
+    assert kinds(meters.changes(Table0(), both)) == ["meter 0", "flow 0", "flow 0"]
     down, up = (messages.send_to_paths(each, None) for each in (A, UP))
     assert bytes.fromhex("80001804 0a010001") in down
     assert bytes.fromhex("80001604 0a010001") in up

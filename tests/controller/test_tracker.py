@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from controller.paths import Flow
-from controller.pox_ext.frames import ACK, SYN, Ip
-from controller.pox_ext.mptcp import token
+from controller.pox_ext.frames import ACK, SYN, Ip, token
 from controller.pox_ext.tracker import Fallback, Joined, Tracker, plain_name
 
 KEY = bytes(range(8))

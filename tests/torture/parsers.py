@@ -13,7 +13,7 @@ import yaml
 
 from controller import agent_messages, datagrams, host_messages
 from controller.errors import ControllerError, MessageRefused
-from controller.pox_ext import frames, mptcp
+from controller.pox_ext import frames
 from controller.pox_ext import openflow13_messages as openflow
 from lab.errors import RequestError
 from lab.run import inbox
@@ -152,11 +152,11 @@ class Mptcp(Campaign):
         ethernet = bytes.fromhex("0200000000010200000000020800")
         for _ in range(BATCH):
             option = inputs.changed(rng, rng.choice(real), real)
-            mptcp.parse(option)
+            frames.mptcp_option(option)
             frame = frames.parse(inputs.changed(rng, ethernet + ip + tcp + option, real))
             payload = frame.payload if frame else None
             if isinstance(payload, frames.Ip) and payload.options:
-                mptcp.parse(payload.options)
+                frames.mptcp_option(payload.options)
         return Counts(2 * BATCH)
 
 
