@@ -28,7 +28,7 @@ class _Message(BaseModel):
 
 
 class StationReport(_Message):
-    """Hold what an AP agent reports about one station of its access point.
+    """What an AP agent reports about one station of its access point.
 
     `rate_mbps` is the rate that the station has when it is alone. `associated` is False once the
     station has left. `mac_occupancy` is reported by LTE base stations only: the MAC occupancy (see
@@ -42,7 +42,7 @@ class StationReport(_Message):
 
 
 class ApReport(_Message):
-    """Hold the report that the AP agent of an access point sends twice a second.
+    """The report that the AP agent of an access point sends twice a second.
 
     `stations` maps the name of a user to the report about that user's station. `backlog_packets` is
     the number of packets that wait in the MAC buffer. `mac_occupancy` is a mean over the time since
@@ -101,7 +101,7 @@ class StrategyFlip(_Message):
 
 
 class LinkState(_Message):
-    """Hold the new settings of a link that has changed; a setting that is None has not changed.
+    """The new settings of a link that has changed; a setting that is None has not changed.
 
     `up` is False if the link is now down, so that it carries no traffic. `delay_ms` is the one-way
     delay. `loss` is the fraction of packets lost from end `a` of the link to end `b`, `loss_back`
@@ -131,7 +131,7 @@ class LinkFlip(_Message):
 
 
 class Tier1Limit(_Message):
-    """Hold a limit of all Tier 1 data of an access point together; Tier 1 is data of primary paths.
+    """A limit of all Tier 1 data of an access point together; Tier 1 is data of primary paths.
 
     `mbps` is the limit in Mb/s on the wire; None means no limit.
     """
@@ -154,7 +154,7 @@ class Tier1Limit(_Message):
 
 
 class Tier1Flip(_Message):
-    """Hold a message from the runner that changes the limit of an access point's Tier 1 data."""
+    """A message from the runner that changes the limit of an access point's Tier 1 data."""
 
     kind: Literal["tier1"]
     seq: Sequence
@@ -168,7 +168,7 @@ class StepsState(_Message):
 
 
 class StepsFlip(_Message):
-    """Hold a message from the runner that holds the control steps, or lets them go on.
+    """A message from the runner that holds the control steps, or lets them go on.
 
     The runner holds them while the first connections open. Otherwise the strategy would decide on
     some of them before it knows the others, and the result would depend on the order in which they

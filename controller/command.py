@@ -82,7 +82,7 @@ ACTIONS = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """Hold the throughput that a strategy forecasts for one connection.
+    """The throughput that a strategy forecasts for one connection.
 
     `throughput_bps` is the forecast for the case that exactly the subflows in `active` carry data.
     `buffer_bytes` is the receive buffer that the connection needs for this throughput.
@@ -99,7 +99,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Decision:
-    """Hold one decision of a strategy and its reason.
+    """One decision of a strategy and its reason.
 
     `subject` is the name of an access point, or of a subflow as `connection/number`; for a decision
     with a forecast it is the name of a connection. A decision without a command changes nothing in

@@ -31,7 +31,7 @@ from controller.units import ns_from_s
 
 @dataclass(frozen=True)
 class Step:
-    """Hold the result of one control step.
+    """The result of one control step.
 
     `observation` is the input of the strategy, with the tier of each association filled in.
     `strategy` is the name of the strategy that decided. `decisions` are the accepted decisions;
@@ -45,7 +45,7 @@ class Step:
 
 
 class Control:
-    """Hold the running strategy, report when a control step is due, and run the step.
+    """The running strategy, and the control steps that it decides in.
 
     In a control step the strategy decides on an observation. A change of parameters or of the
     strategy is validated when it is requested, and takes effect at the next step.

@@ -33,7 +33,7 @@ End = tuple[str, str, str, int]  # link, tail, head and capacity in bit/s of an 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Hold a network as vertices and arcs, which are numbered from 0.
+    """A network as vertices and arcs, which are numbered from 0.
 
     `names` lists the names of the vertices. `vertex` maps the name of a switch, or any address of a
     host, to its vertex number. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`.
@@ -60,7 +60,6 @@ class Graph:
 
     @cached_property
     def residual_edges(self) -> list[list[int]]:
-        """Return for each vertex the residual edges that leave it."""
         return [
             [2 * arc for arc in leaving] + [2 * arc + 1 for arc in entering]
             for leaving, entering in zip(self.leaving, self.entering, strict=True)

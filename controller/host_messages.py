@@ -24,7 +24,7 @@ LARGEST = 2**63
 
 @dataclass(frozen=True)
 class SubflowChange:
-    """Hold the desired settings of a subflow; a setting that is None stays as it is.
+    """The desired settings of a subflow; a setting that is None stays as it is.
 
     `source` and `destination` are `address:port`. The user is at `destination`, as in
     `controller.observation.Subflow`. `expected_mbps` is the rate to which the host limits

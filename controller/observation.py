@@ -120,7 +120,6 @@ class Subflow:
 
     @property
     def key(self) -> SubflowKey:
-        """Return the pair (connection, number) that identifies the subflow."""
         return self.connection, self.number
 
     @property
@@ -139,7 +138,7 @@ class Subflow:
 
 @dataclass(frozen=True)
 class Observation:
-    """Hold all that a strategy knows at the time `now_ns`; a strategy has no other clock.
+    """All that a strategy knows at the time `now_ns`; a strategy has no other clock.
 
     `multipath` names the users that use MPTCP. `tiers` maps (user, access point) to 1 or 2;
     `Control` fills it in before a strategy gets the observation. `receive_buffer_bytes` is the

@@ -77,7 +77,6 @@ class HostPort(Shape):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return all addresses of the interface that the topology file names."""
         return (self.address, *self.further) if self.address else self.further
 
 
@@ -118,7 +117,7 @@ class PlannedAp(_Part):
 
 
 class Plan(_Part):
-    """Hold the content of topology.json. Creating a `Plan` checks every name that occurs in it.
+    """The content of topology.json. Creating a `Plan` checks every name that occurs in it.
 
     `switches`, `hosts` and `aps` are keyed by name. `multipath` names the hosts that use MPTCP. All
     rates are wire rates; a wire rate divided by `rate_scale` is in scenario units.
@@ -171,7 +170,6 @@ class Plan(_Part):
 
     @property
     def names(self) -> dict[int, str]:
-        """Map the datapath id of each switch to its name."""
         return {switch.dpid: name for name, switch in self.switches.items()}
 
     def trunk_ports(self, switch: str) -> dict[str, str]:

@@ -37,7 +37,7 @@ CW_MIN, BACKOFF_STAGES = 16, 6
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold how the primary association of each multipath user is chosen.
+    """How the primary association of each multipath user is chosen.
 
     `selection` names one of the two algorithms of MP-SDN, section IV: priority-based selection or
     connection filtering. `preseed` is for the former: associations of single-path users count from

@@ -48,7 +48,7 @@ class EntryCounter:
 
 @dataclass(frozen=True)
 class PathDelay:
-    """Hold the switches that a flow passes, and the sum of the link delays between them in s.
+    """The switches that a flow passes, and the sum of the link delays between them in s.
 
     Links of hosts and waiting times in queues are not included.
     """
@@ -262,7 +262,6 @@ class CounterRates:
         return round(grown_bytes * 8 * 1_000_000_000 / (now_ns - before[0]))
 
     def restart(self, name: Hashable, now_ns: int, total_bytes: int) -> None:
-        """Store a reading of the counter `name`, from which its next rate is computed."""
         self._last[name] = (now_ns, total_bytes)
 
     def forget(self, name: Hashable) -> None:

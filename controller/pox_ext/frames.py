@@ -22,7 +22,7 @@ _ETH_IP, _ETH_ARP, _VLAN = 0x0800, 0x0806, (0x8100, 0x88A8)
 
 @dataclass(frozen=True)
 class Arp:
-    """Hold the fields of an ARP packet (RFC 826).
+    """The fields of an ARP packet (RFC 826).
 
     `sender` and `target` are IPv4 addresses; `operation` is 1 in a request and 2 in a reply.
     """
@@ -36,7 +36,7 @@ class Arp:
 
 @dataclass(frozen=True)
 class Ip:
-    """Hold what the controller needs of an IPv4 packet: its flow, and the flags and options of TCP.
+    """What the controller needs of an IPv4 packet: its flow, and the flags and options of TCP.
 
     `flags` is 0 and `options` is empty if the packet is not TCP.
     """
@@ -53,7 +53,7 @@ class Ip:
 
 @dataclass(frozen=True)
 class Frame:
-    """Hold an Ethernet frame; `payload` is None if the frame contains neither ARP nor IPv4."""
+    """An Ethernet frame; `payload` is None if the frame contains neither ARP nor IPv4."""
 
     destination_mac: str
     source_mac: str
@@ -166,7 +166,7 @@ _JOIN_LENGTHS = {12: "syn", 16: "syn_ack", 24: "ack"}
 
 @dataclass(frozen=True)
 class Capable:
-    """Hold an MP_CAPABLE option (RFC 8684 and RFC 6824, section 3.1).
+    """An MP_CAPABLE option (RFC 8684 and RFC 6824, section 3.1).
 
     A field is None if the option is too short to contain it.
     """
@@ -187,7 +187,7 @@ class Capable:
 
 @dataclass(frozen=True)
 class Join:
-    """Hold an MP_JOIN option (section 3.2 of RFC 8684 and RFC 6824).
+    """An MP_JOIN option (section 3.2 of RFC 8684 and RFC 6824).
 
     `step` names the packet of the handshake: syn, syn_ack or ack. Only the SYN has a token. The
     third ACK has neither address id nor backup flag; in that case `address_id` is 0 and `backup`
@@ -202,7 +202,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Prio:
-    """Hold an MP_PRIO option, which sets the backup flag (RFC 8684 and RFC 6824, section 3.3.8).
+    """An MP_PRIO option, which sets the backup flag (RFC 8684 and RFC 6824, section 3.3.8).
 
     With an `address_id` (v0 only), the flag applies to all subflows of this address. Without one,
     it applies to the subflow on which the option arrived.
@@ -214,7 +214,7 @@ class Prio:
 
 @dataclass(frozen=True)
 class Other:
-    """Hold the name of an MPTCP option other than MP_CAPABLE, MP_JOIN and MP_PRIO."""
+    """The name of an MPTCP option other than MP_CAPABLE, MP_JOIN and MP_PRIO."""
 
     name: str
 

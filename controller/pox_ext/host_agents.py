@@ -68,7 +68,7 @@ MISSING_AFTER_S, MISSING_AFTER_REPORTS = 5.0, 4
 
 @dataclass(frozen=True)
 class Confirmed:
-    """Hold the settings of a subflow that the reports of its two hosts confirm.
+    """The settings of a subflow that the reports of its two hosts confirm.
 
     A setting is None if it is not confirmed. `backup` comes from the server's report: the user's
     host sends the flag (MP_PRIO), so its report would only show that the flag was sent. The pacing
@@ -138,7 +138,6 @@ class HostReports:
         )
 
     def reports_any(self, hosts: Iterable[str | None]) -> bool:
-        """Return whether at least one of these hosts has sent a report."""
         return any(host in self._latest for host in hosts)
 
     def is_over(self, to_user: Flow, hosts: Iterable[str | None], now_s: float) -> bool:
@@ -205,7 +204,7 @@ Send = Callable[[str, bytes], bool]
 
 @dataclass(frozen=True)
 class Desired:
-    """Hold the settings that strategies have chosen for a subflow; None means not chosen.
+    """The settings that strategies have chosen for a subflow; None means not chosen.
 
     `rate_bps` is the pacing rate; 0 means that the subflow must have no pacing rate.
     """

@@ -12,7 +12,7 @@ from controller.plan import Plan
 
 @dataclass(frozen=True)
 class Place:
-    """Hold the switch and the port that lead to an address, and its MAC address if known."""
+    """The switch and the port that lead to an address, and its MAC address if known."""
 
     switch: str
     port: str
@@ -80,7 +80,6 @@ class Hosts:
         self._places[address] = place
 
     def place(self, address: str) -> Place | None:
-        """Return the switch and port that lead to an address, None if they are unknown."""
         return self._places.get(address)
 
     def owner(self, address: str) -> str | None:

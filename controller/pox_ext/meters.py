@@ -38,7 +38,7 @@ MIN_PERIOD_NS = 100_000_000  # over a shorter time, single bursts would dominate
 
 
 class Meters:
-    """Hold the installed and the desired state of table 0 and of the meter, for every switch.
+    """The installed and the desired state of table 0 and of the meter, for every switch.
 
     At a switch that is no access point, table 0 has a single entry, which sends all packets to
     table 1.
@@ -290,7 +290,7 @@ class Meters:
 
 @dataclass(frozen=True)
 class Table0:
-    """Hold the content of table 0 of a switch and the rates of its meters.
+    """The content of table 0 of a switch and the rates of its meters.
 
     `Data` is an address and a direction. `counted` have an entry under every strategy. `metered`
     pass the meter of Tier 2, whose rate is `rate_bps`. `limited` pass the meter of Tier 1, whose

@@ -282,7 +282,7 @@ Ends = tuple[str, str, str]  # identifies an arc: link, tail, head
 
 
 class Arcs:
-    """Hold the arcs of the plan and the changed link settings, and compute the arcs' traffic."""
+    """The arcs of the plan with their changed link settings, and their traffic."""
 
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
@@ -454,7 +454,7 @@ def _host_ports(plan: Plan) -> Iterator[HostPort]:
 
 @dataclass
 class StationState:
-    """Hold what the AP agent of an access point has reported about one station.
+    """What the AP agent of an access point has reported about one station.
 
     These values replace those of the plan, the content of topology.json. A rate or signal strength
     that is None has not been reported.
@@ -467,7 +467,7 @@ class StationState:
 
 @dataclass
 class Stations:
-    """Hold the latest reported state of every station; the keys are (user, access point)."""
+    """The latest reported state of every station; the keys are (user, access point)."""
 
     states: dict[tuple[str, str], StationState] = field(default_factory=dict)
 

@@ -22,7 +22,7 @@ SELECT_TIMEOUT_S = 1.0
 
 
 class Channel:
-    """Hold the OpenFlow 1.3 connection to one bridge, and its requests that have no reply yet."""
+    """The OpenFlow 1.3 connection to one bridge, and its requests that have no reply yet."""
 
     def __init__(self, connection: socket.socket, listener: Listener) -> None:
         self.socket, self._listener = connection, listener

@@ -141,7 +141,7 @@ def meter_config_request() -> tuple[int, bytes]:
 
 @dataclass(frozen=True)
 class FlowEntry:
-    """Hold a flow entry with its counters.
+    """A flow entry with its counters.
 
     `data` is the address and direction that the entry matches; None if it matches no address.
     `meter` is the meter that matching packets pass, or None. Both are used only in table 0.
@@ -156,7 +156,7 @@ class FlowEntry:
 
 
 class FlowCount(NamedTuple):
-    """Hold the packets and bytes that one flow entry has counted, and its cookie."""
+    """The packets and bytes that one flow entry has counted, and its cookie."""
 
     cookie: int
     packets: int
@@ -165,7 +165,7 @@ class FlowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class MeterCount:
-    """Hold a meter's counters: bytes that reached it, bytes that it dropped, and its age."""
+    """A meter's counters: bytes that reached it, bytes that it dropped, and its age."""
 
     offered_bytes: int
     dropped_bytes: int
@@ -173,13 +173,12 @@ class MeterCount:
 
     @property
     def passed_bytes(self) -> int:
-        """Return the number of bytes that the meter let pass."""
         return self.offered_bytes - self.dropped_bytes
 
 
 @dataclass(frozen=True)
 class PortCount:
-    """Hold the counters of a port; a counter that the switch does not support is 0."""
+    """The counters of a port; a counter that the switch does not support is 0."""
 
     port: int
     rx_bytes: int

@@ -25,7 +25,7 @@ MOST_ROUTES = 8192
 
 @dataclass(frozen=True)
 class Hop:
-    """Hold a switch on a route, and the port by which the flow leaves this switch.
+    """A switch on a route, and the port by which the flow leaves this switch.
 
     At the last switch, `mac` is the destination MAC address to write into the frames.
     """

@@ -18,7 +18,7 @@ BARRIER_TIMEOUT_S = 2.0  # the longest wait for a reply
 
 
 class Switches:
-    """Hold the port numbers of the connected bridges, and the barriers that have no reply yet.
+    """The port numbers of the connected bridges, and the barriers that have no reply yet.
 
     Switches are identified by name. A bridge that is not connected has no ports.
     """
@@ -71,7 +71,6 @@ class Switches:
             connection.send(self._sent.numbered(message, doing))
 
     def refusal(self, switch: str, xid: int, error: int, code: int) -> str:
-        """Return a warning that says what a switch has refused (see `SentMessages.refusal`)."""
         return self._sent.refusal(switch, xid, error, code)
 
     def after(self, switch: str, done: Callable[[], None]) -> None:

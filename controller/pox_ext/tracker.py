@@ -29,7 +29,7 @@ PLAIN = "tcp-"  # begins the name of a connection without MPTCP
 
 @dataclass(frozen=True)
 class Joined:
-    """Hold a tracked subflow: its handshake is complete.
+    """A tracked subflow: its handshake is complete.
 
     `connection` is the MPTCP token of its connection, or the name of a connection without MPTCP
     (`plain_name`). `number` counts the subflows of the connection from 1, and `flow` is the 5-tuple
@@ -44,7 +44,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Fallback:
-    """Hold the only subflow of a connection that requested MPTCP and fell back to plain TCP."""
+    """The only subflow of a connection that requested MPTCP and fell back to plain TCP."""
 
     joined: Joined
 
@@ -94,11 +94,9 @@ class Tracker:
         return self._add(Joined(name, self._numbers.get(name, 0) + 1, flow))
 
     def subflows(self) -> list[Joined]:
-        """Return all open subflows of all connections."""
         return [subflow for subflows in self._subflows.values() for subflow in subflows]
 
     def find(self, connection: str, number: int) -> Joined | None:
-        """Return the subflow of `connection` with this number, or None if it is not open."""
         return next(
             (each for each in self._subflows.get(connection, ()) if each.number == number), None
         )

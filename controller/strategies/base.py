@@ -23,7 +23,7 @@ def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
 
 
 class StrategyParams(BaseModel):
-    """Hold the parameters that all strategies have. A strategy derives a class with its own fields.
+    """The parameters that all strategies have. A strategy derives a class with its own fields.
 
     A field whose unit is "Mb/s" holds the rate as in the scenario file. The method `rate_bps`
     returns this rate in bit/s on the wire: multiplied by the network's rate scale.

@@ -40,7 +40,7 @@ from controller.units import ns_from_s
 
 @dataclass
 class Window:
-    """Hold the loss measurement of one subflow, and the mode that was last commanded for it.
+    """The loss measurement of one subflow, and the mode that was last commanded for it.
 
     The mode is normal or backup: `backup` is True for backup, and `since_ns` is the time of the
     command. `sent` and `lost` are the packets of the present measurement window. `counted` holds
@@ -55,7 +55,6 @@ class Window:
     lost: float = 0.0
 
     def restart(self) -> None:
-        """Begin a new measurement window with both counts at 0."""
         self.sent, self.lost = 0, 0.0
 
     def set_mode(self, backup: bool, now_ns: int) -> None:
@@ -66,7 +65,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Hold the packet counts of a subflow whose loss has reached the threshold `gamma`.
+    """The packet counts of a subflow whose loss has reached the threshold `gamma`.
 
     `sent` and `lost` are counted over the present measurement window.
     """
@@ -78,11 +77,9 @@ class Verdict:
 
     @property
     def loss(self) -> float:
-        """Return the fraction of packets that were lost, from 0 to 1."""
         return self.lost / self.sent
 
     def text(self) -> str:
-        """Return the measured loss and the threshold gamma as text for the log."""
         return f"loss {self.loss:.3%} of {self.sent} packets >= {self.gamma:.3%}"
 
 
@@ -91,9 +88,7 @@ ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
 
 
 class LossAwareParams(TrialParams):
-    """Hold the parameters of MPTCP-LA.
-
-    The thresholds gamma are those of the paper's section 4.3.1. The paper gives no value for the
+    """The thresholds gamma are those of the paper's section 4.3.1. The paper gives no value for the
     window length N, so the default of `window_packets` is ours.
     """
 

@@ -47,7 +47,7 @@ UNUSED_FRACTION = 0.5
 
 
 class MeterThrottlingParams(StrategyParams):
-    """Hold the parameters of MP-SDN, with the names and defaults of the paper's section VI.
+    """The parameters of MP-SDN, with the names and defaults of the paper's section VI.
 
     The paper does not have `m_floor`, `windup_guard`, `preseed`, `at_floor`, `floor_steps` and
     `room_factor`.
@@ -338,7 +338,6 @@ def _lifted(ap: AccessPoint, observation: Observation) -> Decision:
 
 
 def tier2_subflows(ap: str, observation: Observation) -> list[Subflow]:
-    """Return the subflows of Tier 2 users at access point `ap`."""
     return [
         each
         for each in observation.subflows
@@ -347,7 +346,6 @@ def tier2_subflows(ap: str, observation: Observation) -> list[Subflow]:
 
 
 def is_backed_up(ap: str, observation: Observation) -> bool:
-    """Return whether a Tier 2 subflow at access point `ap` is backup."""
     return any(each.backup for each in tier2_subflows(ap, observation))
 
 

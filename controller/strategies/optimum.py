@@ -16,7 +16,7 @@ from controller.strategies.subflow_selection.selecting import Selecting, Selecti
 
 
 class OptimumParams(SelectingParams):
-    """Hold the parameters of every subflow selection, and `most_paths` to limit the search."""
+    """The parameters of every subflow selection, and `most_paths` to limit the search."""
 
     most_paths: int = param(
         6,

@@ -47,7 +47,7 @@ LATEST = 6  # samples of the challenger that count, because its windows may stil
 
 @dataclass
 class Goodput:
-    """Hold the latest samples of the goodput of one set of subflows, in packets per second."""
+    """The latest samples of the goodput of one set of subflows, in packets per second."""
 
     samples: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
@@ -60,7 +60,6 @@ class Goodput:
         return fmean(self.samples) if self.samples else 0.0
 
     def latest(self) -> Goodput:
-        """Return a copy with the latest samples only."""
         return Goodput(deque(list(self.samples)[-LATEST:], maxlen=RECENT))
 
 
@@ -97,8 +96,6 @@ Numbers = frozenset[int]  # numbers of subflows of one connection
 
 
 class TrialParams(StrategyParams):
-    """Hold the parameters of trials."""
-
     trial_s: float = param(
         10.0, "s", "Longest trial of a set of subflows (closed loop only)", ge=3, le=600
     )
@@ -120,7 +117,7 @@ class TrialParams(StrategyParams):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Hold the subflows that shall be in use now, and the reason if this set is new, else ""."""
+    """The subflows that shall be in use now, and the reason if this set is new, else ""."""
 
     active: Numbers
     reason: str = ""
@@ -171,7 +168,6 @@ class Trials:
 
     @property
     def active(self) -> Numbers:
-        """Return the numbers of the subflows that shall be in use."""
         return self.incumbent if self.challenger is None else self.challenger
 
     def measured(self) -> float | None:

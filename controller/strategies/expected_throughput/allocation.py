@@ -38,7 +38,7 @@ Paths = Mapping[str, Sequence[ArcUse]]  # by connection, in the order in which t
 
 
 class Sharing:
-    """Hold which connections use each arc, and compute neighbours when they are needed.
+    """Which connections use each arc, and which are neighbours.
 
     `users` maps the number of each arc to the names of the connections that use it.
     """
@@ -53,7 +53,6 @@ class Sharing:
                     self.users.setdefault(arc, set()).add(name)
 
     def near(self, name: str) -> set[str]:
-        """Return the neighbours of the connection `name`."""
         if name not in self._near:
             arcs = {arc for path in self._paths[name] for arc in path}
             self._near[name] = set[str]().union(*(self.users[arc] for arc in arcs)) - {name}

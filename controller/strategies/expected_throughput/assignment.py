@@ -39,7 +39,7 @@ WORTH = 0.05  # of a connection's rate: the least gain of a change that no conne
 
 @dataclass(frozen=True)
 class Connection:
-    """Hold the subflows of one connection, and for each subflow its ends, its path and its rate.
+    """The subflows of one connection, and for each subflow its ends, its path and its rate.
 
     Entry n of all four tuples belongs to the same subflow. `pairs` holds the vertices of source and
     destination. A subflow without a path has None in `paths`. `rates` are in bit/s.
@@ -52,13 +52,12 @@ class Connection:
 
     @property
     def with_path(self) -> list[int]:
-        """Return the indices of the subflows that have a path."""
         return [n for n, each in enumerate(self.paths) if each is not None]
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """Hold the paths and rates of all connections, by the name of the connection.
+    """The paths and rates of all connections, by the name of the connection.
 
     `unassigned` names the connections that still need paths; they add no load to the arcs of the
     graph. At most `most_subflows` subflows of a connection get a path. A connection with at least
@@ -95,7 +94,6 @@ class Assignment:
 
     @cached_property
     def sharing(self) -> Sharing:
-        """Return which assigned connections share arcs."""
         return Sharing(self.paths_and_rates[0])
 
     def utility(self) -> float:

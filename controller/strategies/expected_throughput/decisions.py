@@ -52,7 +52,7 @@ def decisions(
 
 @dataclass(frozen=True)
 class _Target:
-    """Hold what one subflow shall have after the step: its path, its pacing rate, its backup flag.
+    """What one subflow shall have after the step: its path, its pacing rate, its backup flag.
 
     `change` compares the load of its path before and after the step.
     """
@@ -257,7 +257,7 @@ NOWHERE: ArcUse = {}
 
 @dataclass(frozen=True)
 class Load:
-    """Hold what a subflow loads: for each arc of its path the part of its rate, and its rate.
+    """What a subflow loads: for each arc of its path the part of its rate, and its rate.
 
     `rate_bps` is 0 for a backup subflow and for a subflow without a pacing rate.
     """
@@ -267,13 +267,12 @@ class Load:
     backup: bool
 
     def on_arcs(self, rate_bps: float) -> Iterable[tuple[int, float]]:
-        """Yield each arc with its load in bit/s if the subflow had this rate."""
         return ((arc, part * rate_bps) for arc, part in self.use.items())
 
 
 @dataclass(frozen=True)
 class Change:
-    """Hold the load of one subflow before and after the commands of a step.
+    """The load of one subflow before and after the commands of a step.
 
     `alone` is True if no subflow of the connection is normal both before and after the step.
     """
@@ -308,7 +307,6 @@ class Change:
 
     @property
     def staying_bps(self) -> float:
-        """Return the smaller one of the rates before and after, in bit/s."""
         return min(self.before.rate_bps, self.after.rate_bps)
 
 

@@ -39,7 +39,7 @@ SAME = 1e-6  # of the total rate: two candidates with a smaller difference are e
 
 @dataclass(frozen=True)
 class PathRequest:
-    """Hold source and destination of a subflow that needs a path, and its present path or None."""
+    """Source and destination of a subflow that needs a path, and its present path or None."""
 
     pair: Pair
     present: ArcPath | None = None
@@ -131,7 +131,7 @@ def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
 
 
 class _Competition:
-    """Hold the rates of the other connections with which a candidate path would share arcs.
+    """The rates of the other connections with which a candidate path would share arcs.
 
     `mean` is the mean rate in bit/s over these connections and all that share arcs with them,
     directly or through others.

@@ -32,14 +32,14 @@ LEFT_OVER = 0.01  # of the flow: a smaller rest gets no path
 
 @dataclass(frozen=True)
 class Flow:
-    """Hold a flow through the graph: its total rate in bit/s, and its rate on each used arc."""
+    """A flow through the graph: its total rate in bit/s, and its rate on each used arc."""
 
     rate_bps: float
     on_arc: Mapping[int, float]
 
 
 class _Residual:
-    """Hold the residual graph: how much more, or less, flow each arc can carry.
+    """The residual graph: how much more, or less, flow each arc can carry.
 
     Edge 2n has the capacity of arc n that is still free. Edge 2n + 1 leads in the opposite
     direction; its capacity is the flow on arc n, which can be sent back.

@@ -43,9 +43,7 @@ MOST_TRIES = 16  # connections per step, so that a step stays short in a large n
 
 
 class ExpectedThroughputParams(StrategyParams):
-    """Hold the parameters of S-MPTCP.
-
-    `fairness` is from the paper. `max_subflows` limits how many subflows of a connection get a
+    """`fairness` is from the paper. `max_subflows` limits how many subflows of a connection get a
     path; the subflows beyond it become backup.
     """
 
@@ -170,7 +168,6 @@ class ExpectedThroughput(Strategy):
 
 
 def _without(observation: Observation, connections: Container[str]) -> Observation:
-    """Return the observation without the subflows of these connections."""
     left = tuple(each for each in observation.subflows if each.connection not in connections)
     return replace(observation, subflows=left)
 

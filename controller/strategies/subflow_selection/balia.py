@@ -107,7 +107,6 @@ def probability_of_largest(
 
 
 def _beyond(value: float, mean: float, sd: float) -> float:
-    """Return the probability that a normally distributed variable is larger than `value`."""
     return erfc((value - mean) / (sd * sqrt(2))) / 2
 
 

@@ -68,7 +68,7 @@ Weighted = tuple[tuple[float, float], ...]  # (value, probability)
 
 @dataclass(frozen=True)
 class Walk:
-    """Hold the parameters of the Markov chain of one subflow; its states are congestion windows.
+    """The parameters of the Markov chain of one subflow; its states are congestion windows.
 
     `largest` is the largest window in segments, and `loss` the probability that a segment is lost.
     `rtts_s` holds round trips in s with their probabilities, and `mean_rtt_s` is the mean round
@@ -83,7 +83,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Field:
-    """Hold what the Markov chain of one subflow needs to know about the other subflows.
+    """What the Markov chain of one subflow needs to know about the other subflows.
 
     `others` is the sum over the other subflows of mean window / mean round trip, in segments/s.
     `best` is the largest term of this sum.
@@ -121,7 +121,7 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
 
 
 def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
-    """Return what the Markov chain of one subflow needs to know about all other subflows.
+    """Return the sum and the largest of the rates of all other subflows (1).
 
     `subflow` is the index of the one subflow. `means` holds the mean window of every subflow in
     segments.
@@ -211,7 +211,7 @@ LARGEST_LOSS = 0.99  # the chain needs some segments that arrive
 
 @dataclass(frozen=True)
 class PathQuality:
-    """Hold the quality of a path, in DTMC selection called Q_i = (b, l, mu, sigma).
+    """The quality of a path, in DTMC selection called Q_i = (b, l, mu, sigma).
 
     These are the bandwidth b in bit/s, the probability l that a segment is lost, and the mean mu
     and standard deviation sigma of the round trip in seconds.
@@ -225,12 +225,10 @@ class PathQuality:
 
 @dataclass(frozen=True)
 class Model:
-    """Hold the settings of the forecast.
-
-    `round` chooses the formula for the duration of a round: eq (14) of the paper, or one for ACKs
-    that return while the sender still sends. `largest_window` is an upper limit of every window in
-    segments. `queue_bdp` is the size of a path's queue, as a multiple of the path's bandwidth-delay
-    product.
+    """`round` chooses the formula for the duration of a round: eq (14) of the paper, or one for
+    ACKs that return while the sender still sends. `largest_window` is an upper limit of every
+    window in segments. `queue_bdp` is the size of a path's queue, as a multiple of the path's
+    bandwidth-delay product.
     """
 
     round: Literal["paper", "pipelined"] = "paper"
@@ -240,7 +238,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Hold the forecast for a set of paths that one connection uses together.
+    """A forecast for paths that one connection uses together.
 
     `buffer_bytes` is the receive buffer that the connection needs. `windows` holds the mean
     congestion window of each path in segments.

@@ -47,7 +47,7 @@ Starts = Literal["first", "all"]
 
 @dataclass(frozen=True)
 class Choice:
-    """Hold the indices of the chosen paths in ascending order, and the forecast for this set."""
+    """The indices of the chosen paths in ascending order, and the forecast for this set."""
 
     chosen: tuple[int, ...]
     estimate: Estimate

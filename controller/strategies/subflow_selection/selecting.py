@@ -27,7 +27,7 @@ LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
 
 
 class SelectingParams(StrategyParams):
-    """Hold the parameters that the strategies `subflow_selection` and `optimum` have in common.
+    """The parameters that the strategies `subflow_selection` and `optimum` have in common.
 
     The paper gives no values: the defaults are ours.
     """
@@ -71,7 +71,7 @@ class SelectingParams(StrategyParams):
 
 @dataclass(frozen=True)
 class Situation:
-    """Hold what the choice for one connection depends on.
+    """What the choice for one connection depends on.
 
     `subflows` are the subflows of the connection and `paths` the quality of the path of each.
     `model` holds the settings of the paper's forecast, and `rl_max_bytes` is its limit of the
@@ -90,12 +90,10 @@ class Situation:
 
     @property
     def connection(self) -> str:
-        """Return the name of the connection."""
         return self.subflows[0].connection
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Return the numbers of the subflows in the connection."""
         return tuple(each.number for each in self.subflows)
 
 

@@ -51,7 +51,7 @@ ALIKE = 0.03  # the forecast does not tell sets apart that differ by less
 
 
 class SubflowSelectionParams(SelectingParams, TrialParams):
-    """Hold the parameters of the greedy search, of the other forecast and of the closed loop.
+    """The parameters of the greedy search, of the other forecast and of the closed loop.
 
     The paper's Algorithm 1 can be read in several ways; `accept` and `starts` choose one.
     """
