@@ -1,4 +1,4 @@
-"""Hold what a strategy observes about the network, as frozen data.
+"""What a strategy observes about the network, as frozen data.
 
 The simulator and the emulation both use these classes.
 """
@@ -159,7 +159,6 @@ class Observation:
     user_addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def subflow(self, key: SubflowKey) -> Subflow | None:
-        """Return the subflow with this key, or None if no open subflow has it."""
         return next((each for each in self.subflows if each.key == key), None)
 
     def connections(self) -> dict[str, tuple[Subflow, ...]]:

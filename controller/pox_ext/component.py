@@ -148,7 +148,6 @@ class DatagramSocket(Task):  # type: ignore[misc]
             self._socket.sendto(data, address)
 
     def run(self) -> Iterator[Any]:
-        """Receive datagrams as a task in POX's cooperative loop, until POX stops."""
         while core.running:
             yield Select([self._socket], [], [], 1.0)
             for data, sender in self._waiting():

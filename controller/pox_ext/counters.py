@@ -104,7 +104,6 @@ class Counters:
         self._rates = CounterRates()
 
     def take_ports(self, switch: str, counts: Iterable[PortCount]) -> None:
-        """Store a reading of the port counters of a switch, and compute the rate of each port."""
         names = {number: name for name, number in self._port_numbers(switch).items()}
         now_ns = time.monotonic_ns()
         for count in counts:
@@ -206,7 +205,6 @@ class Counters:
 
     @staticmethod
     def joined(document: Document) -> Joined:
-        """Convert a row of the table `subflows` back to a tracked subflow."""
         return Joined(
             document["connection"],
             document["number"],

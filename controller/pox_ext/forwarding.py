@@ -309,8 +309,6 @@ Move = tuple[Flow, Route, Route]  # flow, old route, new route
 
 
 class PathEntries:
-    """Write, move and delete the path entries of flows on the bridges."""
-
     def __init__(self, switches: Switches, hosts: Hosts) -> None:
         self._switches, self._hosts = switches, hosts
         self._stale: list[tuple[float, str, Flow]] = []

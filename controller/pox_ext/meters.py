@@ -152,7 +152,6 @@ class Meters:
                 yield Data(address, direction)
 
     def _data(self, switch: str, addresses: Iterable[str]) -> Iterator[Data]:
-        """Yield an item for each address of `addresses` and each direction of its user's data."""
         wanted = set(addresses)
         return (data for data in self._counted(switch) if data.address in wanted)
 

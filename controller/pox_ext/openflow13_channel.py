@@ -205,7 +205,6 @@ class Listener(Task):  # type: ignore[misc]
         self._up(channel)
 
     def run(self) -> Generator[Any, Any, None]:
-        """Accept connections and serve them, as a task in POX's cooperative loop."""
         from pox.core import core
 
         while core.running:

@@ -135,7 +135,6 @@ class Session:
             self._meters.connected(switch, channel)
 
     def channel_down(self, channel: Channel) -> None:
-        """Handle the end of a bridge's OpenFlow 1.3 connection."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.lost(switch, channel)
@@ -311,7 +310,6 @@ class Readiness:
 
     @property
     def complete(self) -> bool:
-        """Return whether both tables of every switch have been written."""
         return all(len(parts) == 2 for parts in self._parts.values())
 
     def ready(self, switch: str, part: str) -> bool:
@@ -325,7 +323,6 @@ class Readiness:
         return self.complete and not before
 
     def lost(self, switch: str, part: str) -> None:
-        """Record that the connection over which table `part` of `switch` is written has closed."""
         self._parts[switch].discard(part)
 
     def complaints(self) -> Iterator[str]:
@@ -363,7 +360,6 @@ class CounterPoll:
 
     @property
     def is_running(self) -> bool:
-        """Return whether a poll has been started and not yet ended."""
         return self._started_s is not None
 
     def is_over(self, now_s: float) -> bool:
@@ -377,7 +373,6 @@ class CounterPoll:
         return self._outstanding == 0 or now_s - self._started_s > REPLY_TIMEOUT_S
 
     def start(self) -> None:
-        """Request the counters of meter, ports and path entries from every connected bridge."""
         self._started_s = time.monotonic()
         channels = self._meters.channels
         aps = [switch for switch in self._aps if switch in channels]

@@ -92,7 +92,6 @@ class Switches:
             self._waiting.pop(xid)[1]()
 
     def expire(self, now_s: float) -> None:
-        """Call the callbacks of all barriers that have waited for `BARRIER_TIMEOUT_S`."""
         for xid in [xid for xid, (_, _, until_s) in self._waiting.items() if until_s <= now_s]:
             self.answered(xid)
 

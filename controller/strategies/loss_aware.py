@@ -303,7 +303,6 @@ class LossAware(Strategy):
         return now_ns - self._windows[subflow.key].since_ns >= ns_from_s(self.params.stay_s)
 
     def _gamma(self, subflow: Subflow, observation: Observation) -> float:
-        """Return the loss threshold for the subflow's interface: WiFi, LTE or cable."""
         kinds = {ap.id: ap.kind for ap in observation.access_points}
         by_kind = {"wifi": self.params.gamma_wifi, "lte": self.params.gamma_lte}
         return by_kind.get(kinds.get(subflow.ap, ""), self.params.gamma_wired)

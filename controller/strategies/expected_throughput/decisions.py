@@ -215,7 +215,6 @@ def _backups(rates: Sequence[float]) -> list[bool]:
 
 
 def _pacing(connection: Connection, smallest_raise: float) -> list[int | None]:
-    """Return the pacing rate that each subflow of the connection shall have, None for no pacing."""
     return [
         None if backup or rate < 1 else _pacing_rate(each.expected_bps, rate, smallest_raise)
         for each, rate, backup in zip(

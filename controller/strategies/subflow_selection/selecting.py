@@ -270,7 +270,6 @@ def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) ->
 
 
 def capacity_bps(path: Sequence[Arc]) -> float:
-    """Return the capacity of the path in bit/s: the smallest capacity of its arcs."""
     return min(arc.capacity_bps for arc in path)
 
 
