@@ -1,4 +1,8 @@
-"""List all strategies in the table `STRATEGIES`, and create a strategy object from its name."""
+"""List all strategies in the table `STRATEGIES`, and create a strategy object from its name.
+
+Each strategy has a file or a folder of its own. The first line of the file's docstring is the help
+text of the strategy.
+"""
 
 from __future__ import annotations
 
