@@ -64,6 +64,7 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/evaluation/bench/classes.py": "HTTP",
     "lab/classroom/": "lines of the journal, and what HTTP answers",
     "controller/bounded_json.py": "JSON",
+    "controller/agent_messages.py": "datagrams",
     "controller/datagrams.py": "datagrams",
     "lab/run/frame.py": "lines of samples.jsonl",
     "lab/run/report.py": "result.json",
@@ -82,9 +83,8 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/results/store.py": "TinyDB",
     "lab/engines/mininet/programs/traffic.py": "messages of a traffic program",
     "lab/topologies/topology_file.py": "topology.json",
-    "controller/agent_messages.py": "datagrams",
     "controller/decision_log.py": "decisions.jsonl",
-    "controller/pox_ext/statistics.py": "TinyDB",
+    "controller/pox_ext/run_folder.py": "TinyDB",
     "lab/engines/mininet/pox_process.py": "messages to POX",
     "lab/engines/mininet/traffic_processes.py": "messages to the traffic programs",
 }

@@ -66,8 +66,7 @@ POX = (
 CONTROLLER = (
     "controller.plan",
     "controller.control",
-    "controller.pox_ext.statistics",
-    "controller.pox_ext.host_channel",
+    "controller.pox_ext.host_agents",
     "controller.pox_ext.openflow13_channel",
     "controller.pox_ext.run_folder",
     "controller.pox_ext.session",
