@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lab.classroom import events as of
-from lab.classroom.events import Answered, Checked, Flipped, Requested
+from lab.classroom import journal as of
+from lab.classroom.journal import Answered, Checked, Flipped, Requested
 from lab.classroom.lesson import Lesson, Place
 from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
 from lab.classroom.state import ClassRun

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lab.batch.repeat import repeat
-from lab.classroom import folder, grade_table, grades
+from lab.classroom import folder, grades
 from lab.classroom.folder import ClassFolder
 from lab.classroom.grades import Submission
 from lab.classroom.state import ClassRun, ClassState
@@ -38,8 +38,8 @@ from lab.scenario import engine_table
 )
 @click.option(
     "--columns",
-    type=click.Choice(grade_table.COLUMNS),
-    default=grade_table.COLUMNS[0],
+    type=click.Choice(grades.COLUMNS),
+    default=grades.COLUMNS[0],
     show_default=True,
     help="The columns of the table.",
 )
@@ -134,7 +134,7 @@ def _csv(
     columns: str, found: ClassFolder, handed_in: Sequence[Submission], state: ClassState
 ) -> str:
     people = {seat.id: seat.names for seat in state.seats.values()}
-    return grade_table.text(columns, found.worksheets, handed_in, people, found.roster)
+    return grades.text(columns, found.worksheets, handed_in, people, found.roster)
 
 
 def _write(path: Path, text: str) -> None:
