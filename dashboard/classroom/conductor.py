@@ -22,7 +22,7 @@ from lab.classroom.state import ClassRun
 from lab.errors import LabError, MachineLacks
 from lab.plain_file import remove
 from lab.run import inbox
-from lab.run.digest import run_digest
+from lab.run.reading import run_digest
 from lab.scenario import engine_table
 
 POLL_S = 0.1

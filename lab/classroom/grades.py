@@ -20,7 +20,7 @@ from lab.classroom.folder import ClassFolder
 from lab.classroom.roster import Roster, folded
 from lab.classroom.state import ClassRun, ClassState, SeatState, StepWork
 from lab.errors import LabError
-from lab.run.digest import run_digest
+from lab.run.reading import run_digest
 from lab.worksheets.evaluation import RunFiles
 from lab.worksheets.marking import mark_task
 from lab.worksheets.schema import Answer, Check, Question, Run, Task, Worksheet

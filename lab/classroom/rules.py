@@ -16,7 +16,7 @@ from lab.classroom.lesson import Lesson, Place
 from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show, unknown
-from lab.run.version import present
+from lab.run.manifest import present
 from lab.worksheets import planning
 from lab.worksheets.consistency import check_answer
 from lab.worksheets.evaluation import RunFiles

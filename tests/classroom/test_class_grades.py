@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from lab.classroom import folder, grades, roster
 from lab.cli.commands import cli
-from lab.run.version import present
+from lab.run.manifest import present
 
 
 @pytest.fixture
