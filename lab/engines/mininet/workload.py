@@ -12,8 +12,7 @@ from lab.engines.mininet.flow_batches import at_most, lead_s, one_each, starting
 from lab.engines.mininet.sampler import SERVER_PORT, Connection, OpenedFlow, Sampler
 from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.run.report import MptcpCheck
-from lab.scenario.demands import Demands, Rates
-from lab.scenario.flows import PAUSED_BPS, Act, Flow, plan
+from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, plan
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import Interface, Wiring

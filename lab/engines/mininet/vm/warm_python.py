@@ -37,10 +37,10 @@ FOLDER = Path("/run/warm")
 OWN = ("lab", "controller")  # packages of this project
 RUNNER = (
     "lab.cli.run",
-    "lab.cli.check",
+    "lab.cli.run",
     "lab.cli.lists",
     "lab.cli.machine",
-    "lab.cli.view",
+    "lab.cli.terminal",
     "lab.batch.single",
     "lab.run.runner",
     "lab.engines.mininet.engine",
