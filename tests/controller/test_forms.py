@@ -1,9 +1,11 @@
 """The improved form of a strategy: its name, its presets, and what a user's parameters do to them."""
 
+import sys
+
 import pytest
 
 from controller.errors import ParamsRefused, UnknownStrategy
-from controller.strategies import STRATEGIES, make
+from controller.strategies import BUILT_IN, STRATEGIES, make
 from controller.strategies.base import Strategy, StrategyParams, param
 from controller.strategies.forms import named_forms
 from controller.strategy_names import base_name
@@ -79,3 +81,14 @@ def test_a_derived_strategy_does_not_inherit_presets():
 def test_an_unknown_form_is_refused(name, says):
     with pytest.raises(UnknownStrategy, match=says):
         make(name, {})
+
+
+def test_each_strategy_has_a_help_text_of_its_own():
+    """`list` shows the first line of the docstring of the strategy's module."""
+    lines = {
+        name: (sys.modules[STRATEGIES[name].__module__].__doc__ or "").partition("\n")[0]
+        for name in BUILT_IN
+        if "/" not in name
+    }
+    assert all(lines.values())
+    assert len(set(lines.values())) == len(lines)
