@@ -8,13 +8,12 @@ import pytest
 from command_line import lab  # noqa: F401 - a fixture
 
 from lab.errors import RequestError
-from lab.evaluation import crosscheck_all
-from lab.evaluation.agreement import judged
-from lab.evaluation.crosscheck_all import page
-from lab.evaluation.crosscheck_cases import cases
-from lab.evaluation.run_figures import RunFigures, read_figures, with_new, write_figures
-from lab.evaluation.table_rows import merged, rows_below
 from lab.scenario import loading
+from papers import crosscheck_all
+from papers.agreement import judged
+from papers.crosscheck_all import cases, page
+from papers.page_file import merged, rows_below
+from papers.run_figures import RunFigures, read_figures, with_new, write_figures
 
 
 def run(scenario, strategy, engine, seed, mbps, **more) -> RunFigures:
