@@ -13,7 +13,7 @@ from lab.cli.terminal import Terminal
 from lab.errors import RequestError
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
-from papers import crosscheck
+from papers import crosscheck, emulated_claims
 from papers.base import Case, Claim, Paper, cases_of
 from papers.emulated_claims import (
     CLAIMS,
@@ -25,7 +25,7 @@ from papers.emulated_claims import (
     restricted,
 )
 from papers.emulated_runs import reproduce_in_emulation
-from papers.list import PAPERS, emulated_claims
+from papers.list import PAPERS
 from papers.paired_runs import PairedRuns
 from papers.relations import Constant, Relation, Value
 

@@ -13,8 +13,9 @@ from lab.results.documents import FinishedRun
 from lab.run.frame import ApSample, Frame
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
-from papers import PAPERS, dtmc, mp_sdn_runs, mptcp_la_benefit, mptcp_la_runs, s_mptcp
+from papers import dtmc, mp_sdn_runs, mptcp_la_benefit, mptcp_la_runs, s_mptcp
 from papers.base import Case, Claim
+from papers.list import PAPERS
 from papers.relations import Constant, Every, Relation, Value
 
 LOW, HIGH, NEAR, WIDE = (

@@ -12,7 +12,6 @@ from command_line import lab  # noqa: F401 - a fixture
 from lab.cli.terminal import Terminal
 from lab.scenario.engine_table import STACKS
 from papers import (
-    PAPERS,
     dtmc,
     mp_sdn,
     mptcp_la,
@@ -22,6 +21,7 @@ from papers import (
 )
 from papers.bar_chart import Bars, svg
 from papers.base import Case, Paper
+from papers.list import PAPERS
 from papers.page import CAUSES, NOT_JUDGED, OPENINGS, UNDECIDED, Origin, figure, is_of_more
 from papers.page import page as page_of
 from papers.relations import Relation, Value

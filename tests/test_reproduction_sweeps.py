@@ -16,8 +16,9 @@ from lab.results.documents import FinishedRun
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
 from lab.topologies.wireless_set import Params, build
+from papers import rat_study_runs
 from papers.base import Case, Claim, Paper, cases_of
-from papers.list import PAPERS, rat_study_runs
+from papers.list import PAPERS
 from papers.mp_sdn import by_equations
 from papers.page import STACK_TITLES, UNDECIDED, Origin, cause
 from papers.page import figure as figure_of
