@@ -134,7 +134,7 @@ lint)
     install locked_dev locks/dev.txt
     "$py" -m ruff format --check .
     "$py" -m ruff check .
-    exec "$py" -m mypy lab controller dashboard
+    exec "$py" -m mypy lab controller dashboard papers bench
     ;;
 esac
 cd "$caller"

@@ -6,5 +6,5 @@ clocks, files or sockets: `controller.pox_ext`, which connects the strategies to
 and `controller.user_file`, which imports Python files that users wrote.
 
 MP-SDN, S-MPTCP, MPTCP-LA and DTMC selection are the papers from which the strategies come;
-docs/reproduction compares their results with ours.
+docs/notebook/reproduction compares their results with ours.
 """

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from built_network import LOCK
 
+from bench.browser import browsers
 from lab.errors import MachineLacks
-from lab.evaluation.bench.browser import browsers
 
 
 @contextmanager

@@ -7,9 +7,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from bench import classes, emulation, page, strategies
+from bench import figures as bench
 from lab.cli.commands import cli
-from lab.evaluation import bench
-from lab.evaluation.bench import boots, class_browsers, classes, page, strategies, viewers
 
 FIXED = [
     "dumbbell_packets_per_s",
@@ -91,8 +91,8 @@ def test_a_selection_is_computed_each_time_it_is_measured():
 
 @pytest.mark.whole
 def test_every_viewer_gets_every_sample(monkeypatch):
-    monkeypatch.setattr(viewers, "FRAMES", 5)
-    late_ms, share = viewers.viewers()
+    monkeypatch.setattr(page, "FRAMES", 5)
+    late_ms, share = page.viewers()
     assert late_ms > 0
     assert 0 < share < 4
 
@@ -104,9 +104,9 @@ def test_a_small_class_loses_nothing(monkeypatch, browsers):
     monkeypatch.setattr(classes, "MEASURED_S", 6)
     monkeypatch.setattr(classes, "EACH_ANSWERS_S", 1)
     monkeypatch.setattr(classes, "SEATS", 2)
-    monkeypatch.setattr(class_browsers, "CLIENTS", 1)
-    monkeypatch.setattr(class_browsers, "BROWSERS", browsers)
-    measure = class_browsers.class_with_browsers if browsers else classes.class_of_30
+    monkeypatch.setattr(classes, "CLIENTS", 1)
+    monkeypatch.setattr(classes, "BROWSERS", browsers)
+    measure = classes.class_with_browsers if browsers else classes.class_of_30
     page_ms, answer_ms, lost, pss_mib, all_run_s = measure()
     assert lost == 0
     assert min(page_ms, answer_ms, pss_mib, all_run_s) > 0
@@ -120,10 +120,10 @@ def test_an_unknown_figure_is_refused():
 
 def test_boots_are_summed_over_sittings(tmp_path, monkeypatch):
     consoles = iter([[], ["double fault\nKernel panic"], *[[]] * 18])
-    monkeypatch.setattr(boots, "SITTINGS", tmp_path / "sittings.jsonl")
-    monkeypatch.setattr(boots, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(boots.launch, "boot_once", lambda shared: next(consoles))
-    assert boots.boots_without_panic() == (9, 1)
-    assert boots.boots_without_panic() == (19, 1)
+    monkeypatch.setattr(emulation, "SITTINGS", tmp_path / "sittings.jsonl")
+    monkeypatch.setattr(emulation, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(emulation.launch, "boot_once", lambda shared: next(consoles))
+    assert emulation.boots_without_panic() == (9, 1)
+    assert emulation.boots_without_panic() == (19, 1)
     first = json.loads((tmp_path / "sittings.jsonl").read_text().splitlines()[0])
     assert first["panics"] == ["double fault\nKernel panic"]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from bench import emulation, runs
 from lab.errors import LabError
-from lab.evaluation.bench import builders, runs
 from lab.scenario import loading
 
 
@@ -51,38 +51,38 @@ def guest(monkeypatch, tmp_path):
         (command.shared / "vm" / "output.txt").write_text(found["output"])
 
     monkeypatch.setattr(runs, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(builders.launch, "run_in_vm", run_in_vm)
+    monkeypatch.setattr(emulation.launch, "run_in_vm", run_in_vm)
     return found
 
 
 @pytest.fixture
 def mn(guest, monkeypatch, tmp_path):
     """Return what `mn` would read from mn_network.txt, in a folder with the file of the network."""
-    builders.mn_up_s()
+    emulation.mn_up_s()
     (tmp_path / "topology.json").write_text(guest["topology.json"])
     monkeypatch.chdir(tmp_path)
     module = ModuleType("mininet.topo")
     module.Topo = Topo  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mininet", ModuleType("mininet"))
     monkeypatch.setitem(sys.modules, "mininet.topo", module)
-    return runpy.run_path(str(builders.MN_NETWORK))
+    return runpy.run_path(str(emulation.MN_NETWORK))
 
 
 def test_the_duration_is_read_from_the_output(guest):
-    assert builders.mn_up_s() == (80.43,)
-    assert builders.stock_up_s() == (80.43,)
+    assert emulation.mn_up_s() == (80.43,)
+    assert emulation.stock_up_s() == (80.43,)
 
 
 def test_an_output_without_a_duration_is_shown(guest):
     guest["output"] = "Error connecting to ovs-db\n"
     with pytest.raises(LabError, match=r"was not built.*Error connecting to ovs-db"):
-        builders.mn_up_s()
+        emulation.mn_up_s()
 
 
 def test_the_commands_are_complete(guest):
     for measured, program in (
-        (builders.mn_up_s, "--custom /"),
-        (builders.stock_up_s, "/script.py"),
+        (emulation.mn_up_s, "--custom /"),
+        (emulation.stock_up_s, "/script.py"),
     ):
         measured()
         assert program in guest["build.sh"]
@@ -92,12 +92,12 @@ def test_the_commands_are_complete(guest):
 
 
 def test_links_of_mn_can_be_plain(guest):
-    builders.mn_up_s("default")
+    emulation.mn_up_s("default")
     assert "--link default " in guest["build.sh"]
 
 
 def test_mn_builds_the_switches_hosts_and_links_of_the_fat_tree(mn):
-    network = loading.load(builders.TREE).network
+    network = loading.load(emulation.TREE).network
     built = mn["topos"]["lab"]()
     assert set(built.switches) == set(network.ids("switch"))
     assert set(built.hosts) == set(network.ids("user", "server"))
@@ -114,7 +114,7 @@ def test_mn_ends_its_measurement_when_pox_is_ready(mn, capsys, tmp_path):
     mn["topos"]["lab"]()
     (tmp_path / "decisions.jsonl").write_text(json.dumps({"kind": "ready"}) + "\n")
     mn["CLI"](None)
-    assert 0 <= builders.up_s(capsys.readouterr().out) < 60
+    assert 0 <= emulation.up_s(capsys.readouterr().out) < 60
 
 
 def test_mn_does_not_wait_for_pox_for_ever(mn):
@@ -129,4 +129,4 @@ def test_the_duration_of_the_lab_is_that_of_the_manifest(guest, monkeypatch):
         (folder / "manifest.json").write_text(json.dumps({"scenario": name, "network_up_s": 12.5}))
 
     monkeypatch.setattr(runs, "run_in_vm", run_in_vm)
-    assert builders.own_up_s("fat_tree") == (12.5,)
+    assert emulation.own_up_s("fat_tree") == (12.5,)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.evaluation.benefit import benefit
+from papers.benefit import benefit
 
 
 @pytest.mark.parametrize(

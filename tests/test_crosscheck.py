@@ -6,9 +6,9 @@ import pytest
 from command_line import lab  # noqa: F401 - a fixture
 
 from lab.errors import RequestError
-from lab.evaluation import crosscheck, studies
-from lab.evaluation.studies import Case, Measured, Metric, Study
 from lab.scenario.overrides import Overrides
+from papers import crosscheck, studies
+from papers.studies import Case, Measured, Metric, Study
 
 STUDY = Study(
     "testbed_wifi_lte",

@@ -8,13 +8,12 @@ import pytest
 from command_line import lab  # noqa: F401 - a fixture
 
 from lab.errors import RequestError
-from lab.evaluation import crosscheck_all
-from lab.evaluation.agreement import judged
-from lab.evaluation.crosscheck_all import page
-from lab.evaluation.crosscheck_cases import cases
-from lab.evaluation.run_figures import RunFigures, read_figures, with_new, write_figures
-from lab.evaluation.table_rows import merged, rows_below
 from lab.scenario import loading
+from papers import crosscheck_all
+from papers.agreement import judged
+from papers.crosscheck_all import cases, page_text
+from papers.page_file import merged, rows_below
+from papers.run_figures import RunFigures, read_figures, with_new, write_figures
 
 
 def run(scenario, strategy, engine, seed, mbps, **more) -> RunFigures:
@@ -106,7 +105,7 @@ def test_a_scenario_that_is_named_twice_is_run_once():
 
 def test_overloaded_runs_are_counted_and_not_used():
     found = compared("pooling", "none", [], [30], ["overloaded: the processors were busy"] * 2)
-    text = page(found, {})
+    text = page_text(found, {})
     assert cells(text, "| pooling | none | total")[3:] == [
         *("-", "30.00", "-", "not judged"),
         "no valid run of the emulation",
@@ -121,7 +120,7 @@ def test_the_second_table_shows_verified_runs_and_the_idle_processors():
         run("pooling", "none", "mininet", seed, 30, verified=ok, idle_mean=m, idle_min=least)
         for seed, ok, m, least in ((1, True, 0.5, 0.1), (2, False, 0.7, 0.2))
     ]
-    assert cells(page(found, {}), "| pooling | none | 60 ")[6:8] == ["1 of 2", "60, 10"]
+    assert cells(page_text(found, {}), "| pooling | none | 60 ")[6:8] == ["1 of 2", "60, 10"]
 
 
 def test_the_share_of_steady_rows_within_ten_percent_is_stated():
@@ -130,13 +129,13 @@ def test_the_share_of_steady_rows_within_ten_percent_is_stated():
         *compared("campus", "none", [10], [20]),
         *compared("two_paths", "none", [10, 10], [5, 15]),
     ]
-    text = page(found, {})
+    text = page_text(found, {})
     assert "4 within 5 %, 0 within 10 %, 1 beyond, 1 not steady, 0 not judged" in text
     assert "Of 5 steady rows, 80 % are within 10 %." in text
 
 
 def test_a_refused_scenario_is_listed_with_the_reason():
-    text = page([], {}, {("rat_setup_1", "none"): "topology 'rat_setup': no radios"})
+    text = page_text([], {}, {("rat_setup_1", "none"): "topology 'rat_setup': no radios"})
     assert (
         "| rat_setup_1 | none | - | - | refused: topology 'rat_setup': no radios | - | - | - | - |"
         in text
@@ -163,12 +162,12 @@ def test_a_time_is_compared_only_if_every_file_arrived():
 def test_reasons_belong_to_rows_beyond_ten_percent():
     rows = compared("pooling", "none", [10] * 3, [20] * 3)
     rows += compared("campus", "none", [10] * 3, [10] * 3)
-    text = page(rows, {"pooling/none": "for a start", "campus": "never shown"})
+    text = page_text(rows, {"pooling/none": "for a start", "campus": "never shown"})
     assert cells(text, "| pooling | none | total")[-2:] == ["beyond", "for a start"]
     assert cells(text, "| campus | none | total")[-2:] == ["within 5 %", "-"]
-    text = page(rows, {"pooling/none": "for a start", "pooling/none/total": "found now"})
+    text = page_text(rows, {"pooling/none": "for a start", "pooling/none/total": "found now"})
     assert cells(text, "| pooling | none | total")[-1] == "found now"
-    assert cells(page(rows, {}), "| pooling | none | total")[-1] == "not found yet"
+    assert cells(page_text(rows, {}), "| pooling | none | total")[-1] == "not found yet"
 
 
 def test_a_run_made_later_replaces_its_own_figures_and_leaves_the_others(tmp_path):
@@ -178,7 +177,7 @@ def test_a_run_made_later_replaces_its_own_figures_and_leaves_the_others(tmp_pat
     write_figures(file, with_new([], first, order))
     made = [run("pooling", "none", "sim", seed, 10.8) for seed in (1, 2, 3)]
     second = with_new(read_figures(file), made, order)
-    text = page(second, {})
+    text = page_text(second, {})
     assert "| campus | none | total | 1.00 | 1.00 | +0 % | within 5 % | - |" in text
     assert "(10.80 to 10.80) | +8 % | within 10 % | - |" in text
     assert [each.case for each in second] == [order[0]] * 2 + [order[1]] * 6
@@ -229,4 +228,4 @@ def test_a_reason_for_an_unknown_row_is_refused(tmp_path):
 def test_the_reasons_and_the_page_of_the_lab_are_valid():
     figures = read_figures(crosscheck_all.PAGE.with_suffix(".jsonl"))
     text = crosscheck_all.PAGE.read_text(encoding="utf-8")
-    assert page(figures, crosscheck_all.read_reasons()) == text
+    assert page_text(figures, crosscheck_all.read_reasons()) == text

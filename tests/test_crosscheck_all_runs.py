@@ -11,16 +11,14 @@ from test_crosscheck_all import cells
 
 from lab.batch import jobs
 from lab.batch.request import placed
-from lab.cli import crosscheck as crosschecking
 from lab.cli.terminal import Terminal
-from lab.cli.trial import Trial
 from lab.errors import RequestError
-from lab.evaluation import crosscheck_runs, paired_runs
-from lab.evaluation.crosscheck_all_runs import CrossCheckAll
-from lab.evaluation.crosscheck_cases import Case, cases
-from lab.evaluation.paired_runs import PairedRuns
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
+from papers import crosscheck, paired_runs
+from papers import crosscheck_command as crosschecking
+from papers.crosscheck_all import Case, CrossCheckAll, cases
+from papers.paired_runs import PairedRuns, Trial
 
 PAIR = ("fake", "slow")  # they stand for the emulation and the simulator
 
@@ -31,7 +29,7 @@ def engines(lab, monkeypatch):  # noqa: F811
     for name in PAIR:
         entry = replace(engine_table.ENGINES[name], schedulers=("linux",), real_time=name == "fake")
         monkeypatch.setitem(engine_table.ENGINES, name, entry)
-    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
+    monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
 
 
 @pytest.fixture
@@ -176,7 +174,7 @@ def test_without_tries_the_page_shows_the_runs_that_exist(engines, tmp_path):
 
 def test_the_slow_probe_for_the_virtual_machine_is_made_once(engines, monkeypatch, tmp_path):
     probes = []
-    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: probes.append(1) or True)
+    monkeypatch.setattr(crosscheck, "needs_vm", lambda: probes.append(1) or True)
     runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
     for case in cases(["pooling", "shared_pipe"]):
         assert all(job.vm for job in runs.jobs(case.experiment, "fake"))

@@ -10,15 +10,15 @@ from command_line import lab  # noqa: F401 - a fixture
 from test_crosscheck import STUDY
 
 from lab.batch import jobs, virtual_machine
-from lab.cli import crosscheck as crosschecking
 from lab.engines import registry
 from lab.engines.mininet.vm import launch as vm
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import RequestError
-from lab.evaluation import crosscheck, crosscheck_runs
-from lab.evaluation.studies import Case, Metric, Study
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.scenario import engine_table
+from papers import crosscheck
+from papers import crosscheck_command as crosschecking
+from papers.studies import Case, Metric, Study
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def command(lab, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setattr(
         crosscheck, "STUDIES", [replace(each, engines=("fake", "slow")) for each in (STUDY, other)]
     )
-    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
+    monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
     return lambda *names, only=None: crosschecking.main(
         names, 2, only, tmp_path / "runs", tmp_path / "crosscheck.md"
     )
@@ -79,7 +79,7 @@ def test_an_engine_that_is_not_compared_is_refused(command):
 
 
 def test_overloaded_runs_are_repeated_after_all_others(command, in_vm, monkeypatch):
-    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
+    monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
     made, run_all = [], jobs.run_all
 
     def first_overloaded(requested, display):
@@ -114,13 +114,13 @@ def in_vm(command, monkeypatch):
     """The real-time engine needs the VM, except inside it."""
 
     def inside() -> None:
-        monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
+        monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
         monkeypatch.setenv(vm_kernel.SLOW_MACHINE, "1")
         command("testbed_wifi_lte", only="slow")
         monkeypatch.delenv(vm_kernel.SLOW_MACHINE)
-        monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
+        monkeypatch.setattr(crosscheck, "needs_vm", lambda: True)
 
-    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: True)
+    monkeypatch.setattr(crosscheck, "needs_vm", lambda: True)
     monkeypatch.setitem(
         engine_table.ENGINES, "slow", replace(engine_table.ENGINES["slow"], real_time=True)
     )

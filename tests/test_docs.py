@@ -37,6 +37,7 @@ PAGES = [
 ]
 FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 DOOR = re.compile(r"(?:\./run_lab\.sh|python -m lab)(?P<rest>[^`\n|]*)")
+CONTEXT = click.Context(cli)
 SHELL_VERBS = {"test", "lint", "torture", "fast"}  # of run_lab.sh itself
 FOLDERS = ("lab/", "controller/", "dashboard/", "docs/", "scenarios/", "templates/", "tests/")
 EMULATION_S = 900
@@ -149,13 +150,14 @@ def test_verbs_and_their_options_exist(page):
         while (
             words
             and isinstance(command, click.Group)
-            and words[0].strip(".,:;)") in command.commands
+            and (found := command.get_command(CONTEXT, words[0].strip(".,:;)")))
         ):
-            command = command.commands[words.pop(0).strip(".,:;)")]
+            command = found
+            words.pop(0)
         if isinstance(command, click.Group):
             spoken = not words or words[0].startswith(("-", "#")) or words[0][0] in ".,:;)"
             assert spoken or command is not cli, f"'{match[0]}': {words[0]} is no command"
-            known = options(cli.commands["up"]) if command is cli else options(command)
+            known = options(cli.get_command(CONTEXT, "up")) if command is cli else options(command)
         else:
             known = options(command)
         for word in words:

@@ -11,11 +11,11 @@ from command_line import lab  # noqa: F401 - a fixture
 from lab.batch import jobs
 from lab.cli.terminal import Terminal
 from lab.errors import RequestError
-from lab.evaluation import crosscheck_runs
-from lab.evaluation.paired_runs import PairedRuns
-from lab.evaluation.reproduction import PAPERS, emulated_claims
-from lab.evaluation.reproduction.base import Case, Claim, Paper, cases_of
-from lab.evaluation.reproduction.emulated_claims import (
+from lab.run.outcome import EXIT_INTERRUPTED, Outcome
+from lab.scenario import engine_table
+from papers import crosscheck, emulated_claims
+from papers.base import Case, Claim, Paper, cases_of
+from papers.emulated_claims import (
     CLAIMS,
     EMULATION,
     Emulation,
@@ -24,10 +24,10 @@ from lab.evaluation.reproduction.emulated_claims import (
     not_chosen,
     restricted,
 )
-from lab.evaluation.reproduction.emulated_runs import reproduce_in_emulation
-from lab.evaluation.reproduction.relations import Constant, Relation, Value
-from lab.run.outcome import EXIT_INTERRUPTED, Outcome
-from lab.scenario import engine_table
+from papers.emulated_runs import reproduce_in_emulation
+from papers.list import PAPERS
+from papers.paired_runs import PairedRuns
+from papers.relations import Constant, Relation, Value
 
 PAIR = ("fake", "slow")  # they stand for the emulation and the simulator
 
@@ -113,7 +113,7 @@ def tiny(lab, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setitem(PAPERS, "tiny", paper)
     monkeypatch.setitem(CLAIMS, "tiny", claims)
     monkeypatch.setitem(EMULATION, "tiny", Emulation(("1", "2")))
-    monkeypatch.setattr(crosscheck_runs, "needs_vm", lambda: False)
+    monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
     monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
     for name in PAIR:
         entry = replace(engine_table.ENGINES[name], schedulers=("linux",), real_time=name == "fake")

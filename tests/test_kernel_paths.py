@@ -12,11 +12,11 @@ import pytest
 from emulation import kernel_witness
 from emulation.kernel_paths import Direction, changes, frame
 
-from lab.evaluation import crosscheck
-from lab.evaluation.studies import TWO_PATHS, Measured
 from lab.run.manifest import ROOT
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
+from papers import crosscheck
+from papers.studies import TWO_PATHS, Measured
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Imports point one way: controller <- lab <- dashboard."""
+"""Imports point one way: controller <- lab <- dashboard; papers and bench lie beside them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ MAY_IMPORT = {
     "controller": {"controller"},
     "lab": {"lab", "controller"},
     "dashboard": {"dashboard", "lab", "controller"},
+    "bench": {"bench", "dashboard", "lab", "controller"},  # beside the product, which imports
+    "papers": {"papers", "dashboard", "lab", "controller"},  # neither of the two
 }
 NEVER = {  # folder: modules it must not touch, wherever else they may be used
     "controller": {

@@ -9,21 +9,14 @@ from pathlib import Path
 import pytest
 from command_line import lab  # noqa: F401 - a fixture
 
-from lab.evaluation.reproduction import (
-    PAPERS,
-    dtmc,
-    mp_sdn_runs,
-    mptcp_la_benefit,
-    mptcp_la_runs,
-    s_mptcp,
-    s_mptcp_runs,
-)
-from lab.evaluation.reproduction.base import Case, Claim
-from lab.evaluation.reproduction.relations import Constant, Every, Relation, Value
 from lab.results.documents import FinishedRun
 from lab.run.frame import ApSample, Frame
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
+from papers import dtmc, mp_sdn_runs, mptcp_la_benefit, mptcp_la_runs, s_mptcp
+from papers.base import Case, Claim
+from papers.list import PAPERS
+from papers.relations import Constant, Every, Relation, Value
 
 LOW, HIGH, NEAR, WIDE = (
     [9.9, 10, 10.1, 10, 10],
@@ -113,12 +106,12 @@ def test_total_sd_and_settling_time_of_several_connections(tmp_path):
     folder = written(
         tmp_path, "samples.jsonl", [{"t": n / 2, "user": users(n / 2)} for n in range(1, 121)]
     )
-    assert s_mptcp_runs.measure(Case("pooling-lia", ""), FinishedRun({}, folder)) == {
+    assert s_mptcp.measure(Case("pooling-lia", ""), FinishedRun({}, folder)) == {
         "total": 18.0,
         "sd": 3.0,
         "settles": 0.0,
     }
-    assert s_mptcp_runs.measure(Case("within-none", ""), FinishedRun({}, folder)) == {"total": 18.0}
+    assert s_mptcp.measure(Case("within-none", ""), FinishedRun({}, folder)) == {"total": 18.0}
 
 
 def subflow(mbps):
@@ -204,12 +197,12 @@ def connections(*settled_at_s):
 
 def test_connections_have_settled_when_the_last_one_has():
     assert (
-        s_mptcp_runs.settles_s(connections(2, 2, 11)) == 1.0
+        s_mptcp.settles_s(connections(2, 2, 11)) == 1.0
     )  # the second from 11 to 12 s is the first one that is right
-    assert s_mptcp_runs.settles_s(connections(2, 16, 11)) == 6.0
-    assert s_mptcp_runs.settles_s(connections(2, 2, 46)) == s_mptcp_runs.MOST_S
+    assert s_mptcp.settles_s(connections(2, 16, 11)) == 6.0
+    assert s_mptcp.settles_s(connections(2, 2, 46)) == s_mptcp.MOST_S
     restless = [[(t, 10.0 if int(t) % 2 else 5.0) for t, _ in each] for each in connections(0)]
-    assert s_mptcp_runs.settles_s(restless) == s_mptcp_runs.MOST_S
+    assert s_mptcp.settles_s(restless) == s_mptcp.MOST_S
 
 
 def test_half_of_a_rate_is_a_collision():

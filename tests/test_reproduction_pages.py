@@ -10,9 +10,8 @@ import yaml
 from command_line import lab  # noqa: F401 - a fixture
 
 from lab.cli.terminal import Terminal
-from lab.evaluation.bar_chart import Bars, svg
-from lab.evaluation.reproduction import (
-    PAPERS,
+from lab.scenario.engine_table import STACKS
+from papers import (
     dtmc,
     mp_sdn,
     mptcp_la,
@@ -20,15 +19,13 @@ from lab.evaluation.reproduction import (
     rat_study_runs,
     s_mptcp,
 )
-from lab.evaluation.reproduction.base import Case, Paper
-from lab.evaluation.reproduction.causes import CAUSES, UNDECIDED
-from lab.evaluation.reproduction.not_judged import NOT_JUDGED
-from lab.evaluation.reproduction.openings import OPENINGS
-from lab.evaluation.reproduction.page import Origin, figure, is_of_more
-from lab.evaluation.reproduction.page import page as page_of
-from lab.evaluation.reproduction.relations import Relation, Value
-from lab.evaluation.reproduction.runs import PAGES, Folders, reproduce
-from lab.scenario.engine_table import STACKS
+from papers.bar_chart import Bars, svg
+from papers.base import Case, Paper
+from papers.list import PAPERS
+from papers.page import CAUSES, NOT_JUDGED, OPENINGS, UNDECIDED, Origin, figure, is_of_more
+from papers.page import page as page_of
+from papers.relations import Relation, Value
+from papers.runs import PAGES, Folders, reproduce
 
 NUMBERS = {  # the numbers that each `measure` returns
     "mp_sdn": "T sp mp un un+ ac used t1_before t2_before t2_low t1_after T_wifi1 "

@@ -11,23 +11,23 @@ from test_cli import lab  # noqa: F401 - a fixture
 
 from controller.units import mbps_from_bps
 from lab.cli.terminal import Terminal
-from lab.evaluation.reproduction import PAPERS, rat_study_runs
-from lab.evaluation.reproduction.base import Case, Claim, Paper, cases_of
-from lab.evaluation.reproduction.causes import UNDECIDED, cause
-from lab.evaluation.reproduction.mp_sdn_equations import by_equations
-from lab.evaluation.reproduction.page import STACK_TITLES, Origin
-from lab.evaluation.reproduction.page import figure as figure_of
-from lab.evaluation.reproduction.page import page as page_of
-from lab.evaluation.reproduction.relations import Constant, Quotient, Relation, Value
-from lab.evaluation.reproduction.runs import Folders, reproduce, vary
-from lab.evaluation.reproduction.sweep_page import figure, sweep_page
-from lab.evaluation.reproduction.sweep_table import SWEEPS
-from lab.evaluation.reproduction.sweeps import Point, Sweep, point, with_cases
 from lab.radio.contention import transmissions
 from lab.results.documents import FinishedRun
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
 from lab.topologies.wireless_set import Params, build
+from papers import rat_study_runs
+from papers.base import Case, Claim, Paper, cases_of
+from papers.list import PAPERS
+from papers.mp_sdn import by_equations
+from papers.page import STACK_TITLES, UNDECIDED, Origin, cause
+from papers.page import figure as figure_of
+from papers.page import page as page_of
+from papers.relations import Constant, Quotient, Relation, Value
+from papers.runs import Folders, reproduce, vary
+from papers.sweep_page import figure, sweep_page
+from papers.sweep_table import SWEEPS
+from papers.sweeps import Point, Sweep, point, with_cases
 
 PHASES = (
     *("wifi_before", "lte_before", "wifi_lossy", "lte_lossy", "wifi_late", "lte_late"),
@@ -105,8 +105,8 @@ def test_the_usual_value_uses_the_runs_of_the_page(tmp_path):
     )
     by_name = dict(SWEEPS) | {"tiny": (series, same)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lab.evaluation.reproduction.runs.SWEEPS", by_name)
-        patch.setattr("lab.evaluation.reproduction.page.OPENINGS", {})
+        patch.setattr("papers.runs.SWEEPS", by_name)
+        patch.setattr("papers.page.OPENINGS", {})
         try:
             assert reproduce("tiny", 2, Terminal(), folders, ("paper",))
             page = vary("tiny", 2, Terminal(), folders)

@@ -98,7 +98,7 @@ def test_every_campaign_has_a_name_and_says_what_it_does():
 
 
 def test_the_table_of_emulations_agrees_with_the_record():
-    """docs/reliability.md counts what docs/reliability_emulations.jsonl has, one line per run."""
+    """docs/notebook/reliability.md counts what docs/notebook/reliability_emulations.jsonl has, one line per run."""
     found = {}
     for line in (DOCS / "reliability_emulations.jsonl").read_text().splitlines():
         run = json.loads(line)

@@ -16,7 +16,7 @@ import click
 
 from lab import __version__, extensions, sudo
 from lab.batch.request import Request
-from lab.cli import evidence, lists, machine, worksheet
+from lab.cli import lists, machine, worksheet
 from lab.cli import run as checking
 from lab.cli import run as running
 from lab.cli.classroom import classroom, grade
@@ -28,9 +28,24 @@ from lab.run.outcome import EXIT_INTERRUPTED
 from lab.run.recorder import RUNS
 from lab.scenario.engine_table import STACKS
 
+BESIDE = {  # commands of packages that use the lab: they are imported when their command is typed
+    "bench": "bench.command",
+    "crosscheck": "papers.commands",
+    "reproduce": "papers.commands",
+}
+
 
 class CommandLine(click.Group):
     """Run the commands, and convert an error of the lab to a message and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *BESIDE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in BESIDE:
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = getattr(importlib.import_module(BESIDE[cmd_name]), cmd_name)
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. If it raises `LabError`, print the message and exit with the error's code.
@@ -187,17 +202,6 @@ def reindex() -> None:
 
 
 @cli.command()
-@click.option("--only", metavar="NAME", help="Measure this figure only.")
-@click.pass_context
-def bench(ctx: click.Context, only: str | None) -> None:
-    """Measure the lab's speed on this machine.
-
-    Print the figures as JSON. Run nothing else at the same time.
-    """
-    ctx.exit(importlib.import_module("lab.cli.bench").main(only))
-
-
-@cli.command()
 @click.option("--port", type=click.IntRange(1, 65535), help="Default: 8080, or the next free port.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--no-demo", is_flag=True, help="Do not start the demo run.")
@@ -228,8 +232,6 @@ def up(
 for command in (
     audit,
     classroom,
-    evidence.crosscheck,
-    evidence.reproduce,
     lists.listing,
     machine.clean,
     machine.doctor,

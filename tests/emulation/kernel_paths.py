@@ -35,10 +35,10 @@ from emulation.small_network import NoLedger
 
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.traffic_processes import TrafficProcesses
-from lab.evaluation.studies import TWO_PATHS
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
 from lab.scenario.schema import Scenario
+from papers.studies import TWO_PATHS
 
 SERVER = "10.0.0.1"
 TUNSETIFF, IFF_TUN_NO_PI = 0x400454CA, 0x1001  # linux/if_tun.h

@@ -3,7 +3,7 @@
     PYTHONPATH=.:tests python -m emulation.kernel_witness [SEEDS]
 
 Every case of `two_paths` runs in `kernel_paths.py`, a few at once, and in the simulator by
-`crosscheck two_paths`. Both make the section of docs/crosscheck.md. Finished runs are kept; runs
+`crosscheck two_paths`. Both make the section of docs/notebook/crosscheck.md. Finished runs are kept; runs
 for which the machine was too slow are left out.
 """
 
@@ -20,10 +20,10 @@ from typing import Any
 
 import lab
 from lab.cli.terminal import Terminal
-from lab.evaluation import crosscheck
-from lab.evaluation.crosscheck_runs import RUNS, CrossCheck, read
-from lab.evaluation.studies import TWO_PATHS, Measured
 from lab.run.manifest import ROOT, commit
+from papers import crosscheck
+from papers.crosscheck import RUNS, CrossCheck, read
+from papers.studies import TWO_PATHS, Measured
 
 AT_ONCE = 4
 REMARKS = """\

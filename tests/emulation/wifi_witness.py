@@ -5,7 +5,7 @@
 1) in the VM, `real_air.py`: two stations under wmediumd download alone and together
 2) in the simulator: find the rate at which each station alone carries what it carried under
    wmediumd; then run both together
-3) write the section of docs/crosscheck.md
+3) write the section of docs/notebook/crosscheck.md
 The throughput of a station alone is an input of the simulator and proves nothing. The throughput
 of both together is shared by neither side and is compared.
 """
@@ -25,11 +25,11 @@ from lab.cli.terminal import Terminal
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.vm import launch as vm
 from lab.engines.mininet.vm import vm_kernel as kernel
-from lab.evaluation import crosscheck
-from lab.evaluation.crosscheck_runs import RUNS
-from lab.evaluation.studies import STEADY, Case, Measured, Metric, Study
 from lab.run.manifest import ROOT, commit
 from lab.scenario import loading as scenario
+from papers import crosscheck
+from papers.crosscheck import RUNS
+from papers.studies import STEADY, Case, Measured, Metric, Study
 
 SCENARIO = Path(__file__).with_name("slow_station.yaml")
 STATIONS = ("strong", "weak")

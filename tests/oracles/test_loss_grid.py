@@ -15,7 +15,7 @@ from statistics import fmean, median
 import pytest
 from oracles.parallel_runs import goodput_mbps
 
-from lab.evaluation.reproduction.mptcp_la_runs import (
+from papers.mptcp_la_runs import (
     DURATION_S,
     GAMMA,
     LOSSES,

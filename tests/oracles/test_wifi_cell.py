@@ -26,7 +26,7 @@ TABLE = Path(__file__).with_name("ns3_wifi.jsonl")
 ACK_BYTES = 66  # an Ethernet frame with a TCP acknowledgement; one for two segments
 FRAME = 0.02  # the cell does not round a frame up to whole symbols of 4 us
 NEAR = (0.97, 1.03)
-# What is accepted instead where the goal is known to be missed; docs/truth.md says why.
+# What is accepted instead where the goal is known to be missed; docs/notebook/truth.md says why.
 KNOWN = {
     "uploads": (0.75, 1.03),
     "both directions": (0.66, 1.05),

@@ -1,0 +1,36 @@
+"""The command `bench`, which measures the speed of the lab on this machine.
+
+Each figure is one measurement. It is printed when it is measured; at the end, all are printed as
+one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command()
+@click.option("--only", metavar="NAME", help="Measure this figure only.")
+def bench(only: str | None) -> None:
+    """Measure the lab's speed on this machine.
+
+    Print the figures as JSON. Run nothing else at the same time. Figures of the emulation are left
+    out if it cannot run here.
+    """
+    from bench import figures
+    from lab.engines.mininet.install import capabilities
+
+    table = capabilities.verdicts(capabilities.facts())
+    emulation = any(each.possible for each in table if each.mode == capabilities.VM_MODE)
+    if not emulation and only is None:
+        click.echo(
+            "the emulation cannot run here: its figures are left out. Try: ./run_lab.sh doctor",
+            err=True,
+        )
+    found = {}
+    for name, value in figures.measure(only, emulation):
+        click.echo(f"{name}: {value:.4g}", err=True)
+        found[name] = float(f"{value:.4g}")
+    click.echo(json.dumps(found, indent=1))

@@ -1,0 +1,1 @@
+"""The five papers: their experiments, judged claim by claim, and both engines compared."""

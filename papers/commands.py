@@ -1,0 +1,171 @@
+"""Define the commands `crosscheck` and `reproduce`: their arguments, options and help texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lab.scenario.engine_table import STACKS
+from papers.paired_runs import Trial
+
+ENGINES = ("sim", "mininet")
+duration_option = click.option(
+    "--duration",
+    "duration_s",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="Replace the duration of all runs, for a trial (only `all`, or --engine mininet).",
+)
+tries_option = click.option(
+    "--tries",
+    type=click.IntRange(0, 10),
+    default=3,
+    show_default=True,
+    help="Runs of the emulation that fail or overload the machine are made so often. 0: make no "
+    "run, and write the page from those that exist (only `all`, or --engine mininet).",
+)
+
+
+@click.command()
+@click.argument("studies", nargs=-1, metavar="[STUDY]... | all [SCENARIO]...")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    help="Runs per case and engine.",
+)
+@click.option("--engine", "only", metavar="NAME", help="Run this engine only; write no page.")
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the runs. Default: data/crosscheck.",
+)
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File to write. Default: docs/notebook/crosscheck.md; with `all`, crosscheck_all.md.",
+)
+@duration_option
+@tries_option
+@click.pass_context
+def crosscheck(
+    ctx: click.Context,
+    studies: tuple[str, ...],
+    repeat: int,
+    only: str | None,
+    runs: Path | None,
+    page: Path | None,
+    duration_s: float | None,
+    tries: int,
+) -> None:
+    """Compare the engines on the same cases.
+
+    `all` runs every scenario, or the named ones, with `none` and with its own strategy, and writes
+    crosscheck_all.md into docs/notebook. A STUDY looks at one scenario in detail and writes
+    crosscheck.md there.
+
+    Runs that exist already are kept: an interrupted command continues.
+    """
+    from papers import crosscheck_command as crosschecking
+
+    ctx.exit(crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries)))
+
+
+@click.command()
+@click.argument("paper")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Use three seeds instead of ten, and of a paper with very many cases only some.",
+)
+@click.option(
+    "--sensitivity",
+    is_flag=True,
+    help="Vary settings that the paper does not state, and judge claims with each value. Writes "
+    "docs/notebook/reproduction/PAPER_sensitivity.md.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 100),
+    help="Runs per case. Default: 10, with --quick 3, with --sensitivity 5. With 1, no difference "
+    "can be told from chance.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default=ENGINES[0],
+    show_default=True,
+    help="mininet: check the claims that fit into the emulation, beside the simulator.",
+)
+@click.option(
+    "--claim",
+    "claims",
+    multiple=True,
+    metavar="ID",
+    help="Check this claim only (mininet). Give it several times for several claims.",
+)
+@click.option(
+    "--stack",
+    type=click.Choice(list(STACKS)),
+    help="Multipath TCP of the papers' kernel or of today's. Default: both, side by side.",
+)
+@duration_option
+@tries_option
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the runs. Default: data/reproduction.",
+)
+@click.option(
+    "--pages",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the page. Default: docs/notebook/reproduction.",
+)
+@click.pass_context
+def reproduce(
+    ctx: click.Context,
+    paper: str,
+    quick: bool,
+    sensitivity: bool,
+    repeat: int | None,
+    engine: str,
+    claims: tuple[str, ...],
+    stack: str | None,
+    duration_s: float | None,
+    tries: int,
+    runs: Path | None,
+    pages: Path | None,
+) -> None:
+    """Repeat the experiments of PAPER.
+
+    Run them in the simulator, with the Multipath TCP of the papers' kernel and with today's, and
+    write PAPER.md into docs/notebook/reproduction, unless that page is of more seeds. With
+    `--engine mininet`, check the claims that fit into the emulation in both engines, with the same
+    settings, and write PAPER_mininet.md there.
+
+    Runs that exist already are kept: an interrupted command continues.
+    """
+    from papers import reproduce_command as reproducing
+    from papers.runs import DEFAULT_REPEAT, PAGES, RUNS, Folders
+
+    folders = Folders(runs or RUNS, pages or PAGES)
+    if engine == ENGINES[0]:
+        if claims or duration_s:
+            raise click.UsageError("--claim and --duration belong to --engine mininet")
+        if sensitivity and quick:
+            raise click.UsageError("--quick and --sensitivity exclude each other")
+        if sensitivity:
+            ctx.exit(reproducing.sensitivity(paper, repeat, folders, stack))
+        ctx.exit(reproducing.main(paper, repeat, folders, stack, quick))
+    if sensitivity:
+        raise click.UsageError("--sensitivity belongs to --engine sim")
+    if stack == "paper":
+        raise click.UsageError("--stack paper belongs to --engine sim: the emulation has a kernel")
+    repeat = repeat or (reproducing.QUICK if quick else DEFAULT_REPEAT)
+    ctx.exit(reproducing.emulated(paper, repeat, claims, Trial(duration_s, tries), runs, pages))

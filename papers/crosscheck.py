@@ -1,0 +1,407 @@
+"""Make the page crosscheck.md, which compares the simulator with the emulation for the same
+cases and random seeds. A case is a scenario with a strategy and changed settings.
+
+The page has one section per study (`papers.studies`). A section says how its runs were
+made, and holds:
+
+1) for each case and metric: the mean and range over the seeds in each engine, the difference of
+   the simulator in percent, and whether this difference meets the goal
+2) if a paper gives values: the ratio of each case's value to that of the first,
+   in both engines and the paper
+
+A table row is `independent` if the two engines share no code or data that determines its number.
+It is `shared model` if both use the same radio model: agreement then only shows that both apply
+the model correctly.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import lab
+from lab import sudo
+from lab.batch import jobs, virtual_machine
+from lab.batch.jobs import Display, Job
+from lab.batch.request import Request, placed, plan
+from lab.engines import registry
+from lab.engines.mininet.vm import vm_kernel
+from lab.errors import LabError, MachineLacks, RequestError, unknown
+from lab.results.statistics import mean
+from lab.results.tables import markdown_table
+from lab.run.manifest import ROOT
+from lab.run.outcome import EXIT_INTERRUPTED, is_whole
+from lab.run.reading import read_document, read_samples
+from lab.scenario import engine_table
+from papers import agreement
+from papers.page_file import read_page, write_page
+from papers.studies import STUDIES, Case, Measured, Metric, Study
+
+# Make runs, and repeat those that cannot be used as evidence.
+
+
+TRIES = 3
+
+
+def make_runs(planned: Sequence[Job], tries: int, display: Display) -> bool:
+    """Make the `planned` runs. Return False if the user interrupted.
+
+    A run that is incomplete or overloaded the machine is repeated after all others, because another
+    program may have kept the machine busy. There are at most `tries` rounds. Runs that can be used
+    are not made again.
+    """
+    for round_ in range(tries):
+        if round_:
+            display.say("runs that failed or overloaded the machine are repeated")
+        ended = jobs.run_all(planned, display)
+        interrupted = any(each.exit_code == EXIT_INTERRUPTED for each in ended)
+        if interrupted or len(ended) < len(planned):
+            return False
+        if all(is_whole(each.result) for each in ended):
+            break
+    return True
+
+
+# Make the runs of the studies in both engines, and write the sections of
+# docs/notebook/crosscheck.md.
+#
+# If the emulation needs the virtual machine (VM), the VM is started once for all missing runs of a
+# study. Inside the VM, the command `crosscheck STUDY --engine mininet` makes the runs.
+
+
+RUNS = ROOT / "data" / "crosscheck"
+Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """Make the runs of studies, and write docs/notebook/crosscheck.md from them.
+
+    A study is one scenario, run as several cases (experiments) in both engines (`studies.py`). Each
+    case is run with the seeds 1 to `repeat`; `runs`/ENGINE/SCENARIO/CASE has a folder per seed.
+    """
+
+    repeat: int
+    runs: Path
+    display: Display
+
+    def make(self, names: Sequence[str], engine: str) -> bool:
+        """Make the runs of the studies `names` in one engine, except those that exist already.
+        Return False if the user interrupted."""
+        studies = chosen(names)
+        for study in studies:
+            if engine not in study.engines:
+                raise RequestError(
+                    f"--engine: '{engine}' is not compared here: "
+                    f"choose from {', '.join(study.engines)}"
+                )
+        return all(self._make(study, engine) for study in studies)
+
+    def write(self, names: Sequence[str], page: Path) -> bool:
+        """Make the missing runs of the studies `names` in both engines, and write their sections of
+        `page`.
+
+        Return False if the user interrupted. The page is then unchanged; runs that have ended are
+        kept.
+        """
+        sections = {}
+        for study in chosen(names):
+            if not all(self._make(study, engine) for engine in study.engines):
+                return False
+            folders = {
+                (engine, case.name): self._folders(study, case, engine)
+                for engine in study.engines
+                for case in study.cases
+            }
+            found = {key: [read(folder) for folder in each] for key, each in folders.items()}
+            made_by = self._made_by(study, folders)
+            sections[study.scenario] = section(study, found, made_by)
+        write_page(page, composed(read_page(page), sections))
+        return True
+
+    def _make(self, study: Study, engine: str) -> bool:
+        requests = [self._request(study, case, engine) for case in study.cases]
+        real_time = engine_table.entry(engine).real_time
+        if real_time and needs_vm() and any(map(_missing, requests)):
+            return self._make_in_vm(study, engine)
+        planned = [job for request in requests for job in placed(request)]
+        return make_runs(planned, TRIES if real_time else 1, self.display)
+
+    def _make_in_vm(self, study: Study, engine: str) -> bool:
+        """Make the runs of a study in one engine inside the virtual machine. Return False if the
+        user interrupted.
+
+        The command `crosscheck` runs inside the machine. It writes into the folder of the study,
+        which is shared with the host.
+        """
+        shared = self._folder(study, engine)
+        shared.mkdir(parents=True, exist_ok=True)
+        slow = ["env", f"{vm_kernel.SLOW_MACHINE}=1"] if registry.is_slow(engine, True) else []
+        argv = [*slow, sys.executable, "-m", "lab", "crosscheck", study.scenario]
+        argv += ["--repeat", str(self.repeat), "--engine", engine]
+        argv += ["--runs", str(self.runs.absolute())]
+        launch = virtual_machine.launcher()
+        code: int = launch.run_in_vm(launch.GuestCommand(argv, shared, show=True), wait=True)
+        sudo.give_away(shared)
+        if code not in (0, EXIT_INTERRUPTED):
+            raise LabError(
+                f"crosscheck {study.scenario} in the virtual machine: it ended with status "
+                f"{code}. See {shared / 'vm'}"
+            )
+        return code == 0
+
+    def _request(self, study: Study, case: Case, engine: str) -> Request:
+        """Return the request for all runs of a case in one engine: scenario, settings, seeds and
+        folder.
+
+        Both engines run with the same rate scale: the one that the first engine of the study uses
+        on this machine.
+        """
+        request = self._unscaled_request(study, case, engine)
+        first = study.engines[0]
+        if engine == first:
+            return request
+        reference = self._unscaled_request(study, case, first)
+        rate_scale = plan(replace(reference, repeat=1))[0].rate_scale
+        return replace(request, settings=(*request.settings, f"rate_scale={rate_scale:g}"))
+
+    def _unscaled_request(self, study: Study, case: Case, engine: str) -> Request:
+        real_time = engine_table.entry(engine).real_time
+        return Request(
+            study.scenario,
+            engine,
+            (case.strategy,),
+            seed=1,
+            repeat=self.repeat,
+            duration_s=case.duration_s or study.duration_s,
+            settings=case.settings,
+            out=self._folder(study, engine) / case.name,
+            vm=real_time and needs_vm(),
+            wait=real_time,
+        )
+
+    def _folder(self, study: Study, engine: str) -> Path:
+        return self.runs / engine / study.scenario
+
+    def _folders(self, study: Study, case: Case, engine: str) -> list[Path]:
+        """Return those run folders of a case that hold a result.json, including incomplete runs and
+        runs that overloaded the machine."""
+        folders = [job.out for job in placed(self._request(study, case, engine))]
+        return [each for each in folders if each is not None and (each / "result.json").is_file()]
+
+    def _made_by(self, study: Study, folders: Folders) -> str:
+        """Return a sentence that says how the runs were made. It names the command and the version
+        of the lab, and for each engine the kernel, the processor and the git commit."""
+        made_on = hosts(
+            (engine, folder) for (engine, _), several in folders.items() for folder in several
+        )
+        return (
+            f"Made by `./run_lab.sh crosscheck {study.scenario} --repeat {self.repeat}` "
+            f"with version {lab.__version__} of the lab; {'; '.join(made_on)}."
+        )
+
+
+def needs_vm() -> bool:
+    """Return True if this machine can run the emulation only inside the virtual machine."""
+    from lab.engines.mininet.install import capabilities
+
+    try:
+        capabilities.require_native()
+    except MachineLacks:
+        return True
+    return False
+
+
+def _missing(request: Request) -> bool:
+    return any(jobs.kept(job) is None for job in placed(request))
+
+
+def read(folder: Path) -> Measured:
+    """Return the result and the samples of the run in `folder`."""
+    return Measured(read_document(folder, "result.json"), read_samples(folder))
+
+
+def hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
+    """Return one phrase for each combination of engine, kernel, processor and git commit that made
+    some of the runs. `folders` holds pairs (engine, run folder)."""
+    found = set()
+    for engine, folder in folders:
+        manifest = read_document(folder, "manifest.json")
+        host, commit = manifest["host"], manifest["versions"]["commit"]
+        slower = (
+            f", clocks {host['time_dilation']:g} times slower" if "time_dilation" in host else ""
+        )
+        found.add(f"{engine} on Linux {host['kernel']}, {host['cpu']}{slower}, commit {commit}")
+    return sorted(found)
+
+
+Found = Mapping[tuple[str, str], Sequence[Measured]]  # (engine, case) -> one run per seed
+PAGE = ROOT / "docs" / "notebook" / "crosscheck.md"
+INTRODUCTION = """\
+# Simulator and emulation compared
+
+`mininet` is the real stack: kernel MPTCP, Open vSwitch, hostapd and hwsim; the controller runs in
+POX. `sim` is the embedded simulator. Values are means over the seeds, with the smallest and the
+largest value. A row is *independent* if the engines share nothing that decides its number. It is a
+*shared model* if both use the same model of the air: agreement then shows only that both apply it
+correctly. Nothing was tuned to a number. Each section is written by the command that it names.
+"""
+SECTION = re.compile(r"^(?=## )", re.MULTILINE)
+
+
+def chosen(names: Sequence[str]) -> tuple[Study, ...]:
+    """Return the studies of the scenarios `names`, or all studies if `names` is empty.
+
+    Raise `RequestError` if there is no study of a named scenario.
+    """
+    known = {study.scenario: study for study in STUDIES}
+    for name in names:
+        if name not in known:
+            raise RequestError(f"crosscheck: study {unknown(name, known)}")
+    return tuple(study for study in STUDIES if not names or study.scenario in names)
+
+
+def sections(text: str) -> dict[str, str]:
+    """Split the Markdown text of a page at its `## ` headings. Return the sections by title. The
+    text before the first heading is left out."""
+    parts = SECTION.split(text)[1:]
+    return {part.partition("\n")[0].removeprefix("## "): part.strip() for part in parts}
+
+
+def composed(before: str, made: Mapping[str, str]) -> str:
+    """Return the text of the page: the sections of the old text `before`, with those in `made`
+    added or replaced.
+
+    Sections are in the order of the studies. A section that belongs to no study comes last.
+    """
+    parts = sections(before) | dict(made)
+    order = [study.scenario for study in STUDIES if study.scenario in parts]
+    order += [title for title in parts if title not in order]
+    return "\n\n".join([INTRODUCTION.strip(), *(parts[title] for title in order)]) + "\n"
+
+
+def section(study: Study, found: Found, made_by: str) -> str:
+    """Return the section of a study as Markdown. `found` holds the runs by engine and case.
+    `made_by` is a sentence that says how and where the runs were made."""
+    parts = [f"## {study.scenario}", f"{made_by}\n{_about(study, found)}", _table(study, found)]
+    if any(metric.goal_percent for metric in study.metrics):
+        parts.append(_goals_met(study, found))
+    if any(metric.paper for metric in study.metrics):
+        first = study.cases[0].name
+        parts.append(f"Ratios to `{first}`; the paper's values are from {study.source}.")
+        parts.append(_ratios(study, found))
+    return "\n\n".join([*parts, study.remarks] if study.remarks else parts)
+
+
+def evidence(runs: Sequence[Measured]) -> list[Measured]:
+    """Return the runs that can be used: those that are complete, on a machine that was not
+    overloaded."""
+    return [each for each in runs if each.is_evidence]
+
+
+def _about(study: Study, found: Found) -> str:
+    durations = {case.duration_s or study.duration_s for case in study.cases}
+    counts = ", ".join(
+        f"{engine} "
+        + "/".join(str(len(evidence(found[engine, case.name]))) for case in study.cases)
+        for engine in study.engines
+    )
+    runs = [each for several in found.values() for each in several]
+    seeds = ", ".join(map(str, sorted({each.result["seed"] for each in runs})))
+    lengths = " or ".join(f"{each:g}" for each in sorted(durations, reverse=True))
+    text = f"Runs of {lengths} s, seeds {seeds}; runs per case: {counts}.{_scales(runs)}"
+    left_out = len(runs) - len(evidence(runs))
+    return f"{text} Left out (overloaded or incomplete): {left_out}." if left_out else text
+
+
+def _scales(runs: Sequence[Measured]) -> str:
+    scales = sorted({each.result["rate_scale"] for each in runs if "rate_scale" in each.result})
+    return f" Rate scale {', '.join(f'{each:g}' for each in scales)}." if scales else ""
+
+
+def _table(study: Study, found: Found) -> str:
+    has_goals = any(metric.goal_percent for metric in study.metrics)
+    rows = []
+    for case, metric in _rows(study):
+        cells = [_values(found, engine, case, metric) for engine in study.engines]
+        difference = _difference(*cells)
+        goal = [_verdict(metric, difference)] if has_goals else []
+        shown = [*map(agreement.shown, cells), _signed(difference), *goal]
+        rows.append([case.name, metric.title, *shown, metric.witness])
+    compared = " against ".join(reversed(study.engines))
+    goal = ["goal"] if has_goals else []
+    head = ("case", "Mb/s at the receiver", *study.engines, compared, *goal, "witness")
+    return markdown_table(head, rows)
+
+
+def _rows(study: Study) -> list[tuple[Case, Metric]]:
+    return [
+        (case, metric)
+        for case in study.cases
+        for metric in study.metrics
+        if metric.belongs_to(case)
+    ]
+
+
+def _goals_met(study: Study, found: Found) -> str:
+    """Return a sentence that says how many table rows meet their goal.
+
+    Rows without a goal, or without a value in one of the engines, are not counted.
+    """
+    verdicts = [
+        _verdict(
+            metric, _difference(*(_values(found, engine, case, metric) for engine in study.engines))
+        )
+        for case, metric in _rows(study)
+    ]
+    judged = [verdict for verdict in verdicts if verdict.endswith("met")]
+    met = sum("not" not in verdict for verdict in judged)
+    return f"{met} of {len(judged)} rows meet their goal."
+
+
+def _ratios(study: Study, found: Found) -> str:
+    base = study.cases[0]
+    rows = []
+    for metric in (each for each in study.metrics if each.paper):
+        for case in study.cases[1:]:
+            measured = [
+                _ratio(_values(found, engine, case, metric), _values(found, engine, base, metric))
+                for engine in study.engines
+            ]
+            paper = metric.paper[case.name] / metric.paper[base.name]
+            rows.append([metric.title, case.name, *measured, f"{paper:.2f}"])
+    return markdown_table(("", "case", *study.engines, "paper"), rows)
+
+
+def _values(found: Found, engine: str, case: Case, metric: Metric) -> list[float]:
+    values = (metric.of(each) for each in evidence(found[engine, case.name]))
+    return [value for value in values if value is not None]
+
+
+def _difference(emulated: Sequence[float], simulated: Sequence[float]) -> float | None:
+    """Return the difference of the simulator's mean from the emulation's mean, as a fraction of the
+    emulation's mean.
+
+    Return None if an engine has no value, or if the emulation's mean is 0.
+    """
+    if not emulated or not simulated or not mean(emulated):
+        return None
+    return mean(simulated) / mean(emulated) - 1
+
+
+def _signed(difference: float | None) -> str:
+    return "-" if difference is None else f"{100 * difference:+.0f} %"
+
+
+def _verdict(metric: Metric, difference: float | None) -> str:
+    if metric.goal_percent is None or difference is None:
+        return "-"
+    met = 100 * abs(difference) <= metric.goal_percent
+    return f"{metric.goal_percent} %: {'met' if met else 'not met'}"
+
+
+def _ratio(values: Sequence[float], base: Sequence[float]) -> str:
+    return f"{mean(values) / mean(base):.2f}" if values and base and mean(base) else "-"

@@ -1,0 +1,379 @@
+"""Make the page docs/notebook/crosscheck_all.md, which compares the engines on every scenario.
+
+Each scenario is run with the strategy `none` and with its own strategy. The page has two tables.
+The first compares numbers of result.json: one row for each scenario, strategy and number. The
+second says how many runs of each scenario and strategy were made, and why some were left out. The
+page is written from the figures of all runs (`run_figures`), so a command can make some of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import RequestError, unknown
+from lab.results.documents import FinishedRun
+from lab.results.statistics import mean
+from lab.results.tables import markdown_table
+from lab.run.manifest import ROOT
+from lab.run.outcome import Result
+from lab.scenario import engine_table, loading
+from lab.scenario.yaml_text import read
+from papers.agreement import (
+    BEYOND,
+    NOT_JUDGED,
+    NOT_STEADY,
+    WITHIN_FAR,
+    WITHIN_NEAR,
+    judged,
+    shown,
+)
+from papers.crosscheck import hosts
+from papers.page_file import Row, write_page
+from papers.paired_runs import Experiment, PairedRuns
+from papers.run_figures import RunFigures, read_figures, with_new, write_figures
+
+# List the cases that `./run_lab.sh crosscheck all` runs: scenarios, each with its strategies.
+#
+# Each scenario is run with the strategy `none` and with its own strategy.
+
+
+PLAIN = "none"
+OWN = {  # the strategies of scenarios whose files say `none`; other such scenarios have none
+    "campus": "expected_throughput",
+    "collision_between": "expected_throughput",
+    "collision_within": "expected_throughput",
+    "fat_tree": "expected_throughput",
+    "pooling": "expected_throughput",
+    "testbed_wifi_lte": "meter_throttling",
+    "thirty_users": "meter_throttling",
+}
+# Rate scales of scenarios whose files are too small at their `slow_machine_rate_scale`: a file of
+# one connection would have 31 to 105 segments, of which the initial windows of its two subflows are
+# 20. The results would depend on the first retransmission timeouts, and not on what the scenario
+# compares. 20 s are enough for all files. Without KVM the VM needs clocks that are 4 times slower.
+RATE_SCALES = {"rat_setup_1": 0.2, "rat_setup_2": 0.12, "rat_setup_3": 0.2}
+FILES_S = 20.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """Describe one scenario with one strategy. `experiment` says how it is run."""
+
+    scenario: str
+    strategy: str
+
+    @property
+    def experiment(self) -> Experiment:
+        """Return the scenario, strategy and settings of this case's runs.
+
+        If the strategy is the one that the scenario file names, it keeps the parameters of the
+        file.
+        """
+        name = f"{self.scenario}/{self.strategy}"
+        if self.scenario not in RATE_SCALES:
+            return Experiment(name, self.scenario, self.strategy)
+        scale = f"rate_scale={RATE_SCALES[self.scenario]}"
+        return Experiment(name, self.scenario, self.strategy, (scale,), duration_s=FILES_S)
+
+
+def cases(scenarios: Sequence[str] = ()) -> list[Case]:
+    """Return the cases of the named scenarios, or of all scenarios of the lab if no name is given.
+
+    A name that is given twice counts once. Raise `RequestError` for an unknown scenario.
+    """
+    known = loading.names()
+    for name in scenarios:
+        if name not in known:
+            raise RequestError(f"crosscheck: scenario {unknown(name, known)}")
+    return [case for name in dict.fromkeys(scenarios or known) for case in _cases_of(name)]
+
+
+def _cases_of(scenario: str) -> Iterator[Case]:
+    yield Case(scenario, PLAIN)
+    own = loading.load(scenario).strategy.name
+    own = OWN.get(scenario, PLAIN) if own == PLAIN else own
+    if own != PLAIN:
+        yield Case(scenario, own)
+
+
+PAGE = ROOT / "docs" / "notebook" / "crosscheck_all.md"
+REASONS = ROOT / "docs" / "notebook" / "crosscheck_reasons.yaml"
+COMPARISON, RUNS = "## Comparison", "## Runs"
+COMPARED = ("scenario", "strategy", "number", "mininet", "sim", "difference", "result", "reason")
+MADE = (
+    *("scenario", "strategy", "seconds", "rate scale", "valid runs: mininet", "sim"),
+    *("Multipath TCP", "idle %: mean, least", "made on"),
+)
+INTRODUCTION = """\
+# Every scenario in both engines
+
+Written by `./run_lab.sh crosscheck all`. `mininet` is the real stack: kernel MPTCP, Open vSwitch,
+hostapd and hwsim; the controller runs in POX. `sim` is the embedded simulator. Both ran with the
+same settings, seeds, rate scale and packet scheduler (that of the kernel). Each scenario runs with
+`none` and with its own strategy; five scenarios have no strategy of their own. The RAT setups have
+four times the rate scale of other runs on a slow machine, because their files would be too small.
+The clocks of a VM without KVM must then be 4 times slower (`MULTIPATH_LAB_VM_DILATION=4`). Rates
+are goodput in Mb/s of the scenario; values are means over the seeds, with the smallest and the
+largest value. A seed determines where users are, how they walk, which ports they use and when
+on-off flows pause, so only equal seeds are compared: the simulator's values are those of the
+emulation's seeds. The difference is that of the simulator from the emulation. Runs that failed,
+overloaded the machine or lacked a subflow are left out; the second table counts them. A row whose
+values vary over all seeds of the simulator by 20 % or more (standard deviation over mean) is not
+steady, and not judged. If the ranges of all values of both engines overlap, more runs are needed to
+tell the difference from chance. Reasons for rows beyond 10 % are in crosscheck_reasons.yaml. The
+figures of each run are in crosscheck_all.jsonl. [crosscheck.md](crosscheck.md) has two scenarios in
+detail.
+
+In the second table, "Multipath TCP" counts the valid runs of the emulation in which every
+connection of a multipath user was Multipath TCP with all its subflows, and none fell back to TCP.
+"Idle" is the idle share of the emulating machine's processors, over these runs."""
+
+
+def read_reasons(path: Path = REASONS) -> dict[str, str]:
+    """Return the known reasons for differences between the engines, by the row of the page.
+
+    A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO. People write the reasons into
+    the file `path`, below the key `reasons`. Raise `RequestError` if a key names no scenario or no
+    strategy of the table.
+    """
+    found = read(path)["reasons"] if path.exists() else {}
+    known = {f"{case.scenario}/{case.strategy}" for case in cases()} | set(loading.names())
+    for key in found:
+        case = "/".join(key.split("/")[:2])
+        if case not in known:
+            raise RequestError(f"{path.name}: {unknown(case, sorted(known))}")
+    return {key: " ".join(str(text).split()).replace("|", "/") for key, text in found.items()}
+
+
+def page_text(
+    runs: Sequence[RunFigures],
+    reasons: Mapping[str, str],
+    refusals: Mapping[tuple[str, str], str] | None = None,
+) -> str:
+    """Return the Markdown text of the page with all `runs`, which are sorted by case.
+
+    `refusals` says by scenario and strategy why the emulation cannot run a case; a case that has
+    runs is not refused.
+    """
+    by_case: dict[tuple[str, str], list[RunFigures]] = {}
+    for run in runs:
+        by_case.setdefault(run.case, []).append(run)
+    rows = [row for case, found in by_case.items() for row in _rows(case, found)]
+    rows = [_with_reason(row, reasons) for row in rows]
+    made = [_made(case, found) for case, found in by_case.items()]
+    made += [
+        (*case, "-", "-", f"refused: {why}", *("-",) * 4)
+        for case, why in (refusals or {}).items()
+        if case not in by_case
+    ]
+    parts = [
+        INTRODUCTION,
+        COMPARISON,
+        _counts(rows, made),
+        markdown_table(COMPARED, rows),
+        RUNS,
+        markdown_table(MADE, made),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _counts(rows: Sequence[Row], made: Sequence[Row]) -> str:
+    results = Counter(row[6].partition(",")[0] for row in rows)
+    refused = sum(row[4].startswith("refused") for row in made)
+    classes = (WITHIN_NEAR, WITHIN_FAR, BEYOND, NOT_STEADY, NOT_JUDGED)
+    parts = [f"{results[each]} {each}" for each in classes]
+    near = results[WITHIN_NEAR] + results[WITHIN_FAR]
+    steady = near + results[BEYOND]
+    share = ""
+    if steady:
+        share = f" Of {steady} steady rows, {100 * near / steady:.0f} % are within 10 %."
+    return (
+        f"{len(made)} cases ({refused} of them refused by the emulation), {len(rows)} rows: "
+        f"{', '.join(parts)}.{share}"
+    )
+
+
+def _with_reason(row: Row, reasons: Mapping[str, str]) -> Row:
+    if not row[6].startswith(BEYOND):
+        return (*row[:7], row[7] if row[6] == NOT_JUDGED else "-")
+    keys = ["/".join(row[:n]) for n in (3, 2, 1)]
+    return (*row[:7], next((reasons[key] for key in keys if key in reasons), "not found yet"))
+
+
+def _made(case: tuple[str, str], runs: Sequence[RunFigures]) -> Row:
+    emulated, simulated = (
+        [run for run in runs if _is_emulated(run) is side] for side in (True, False)
+    )
+    valid = [run for run in emulated if not run.left_out]
+    return (
+        *case,
+        f"{runs[0].duration_s:g}",
+        f"{runs[0].rate_scale:g}",
+        _account(emulated),
+        _account(simulated),
+        _verified(valid),
+        _idle(valid),
+        "; ".join(sorted({run.made_on for run in runs if not run.left_out})) or "-",
+    )
+
+
+def _is_emulated(run: RunFigures) -> bool:
+    return engine_table.entry(run.engine).real_time
+
+
+def _account(runs: Sequence[RunFigures]) -> str:
+    """Return how many runs are valid, and the reasons of the others."""
+    reasons = Counter(run.left_out for run in runs if run.left_out)
+    parts = [f"{count} {why}" if count > 1 else why for why, count in reasons.items()]
+    return "; ".join([f"{len(runs) - reasons.total()} of {len(runs)}", *parts])
+
+
+def _verified(runs: Sequence[RunFigures]) -> str:
+    """Return in how many runs Multipath TCP was verified; "-" if no run had multipath users."""
+    checked = [run.verified for run in runs if run.verified is not None]
+    return f"{sum(checked)} of {len(checked)}" if checked else "-"
+
+
+def _idle(runs: Sequence[RunFigures]) -> str:
+    """Return the idle share of the processors in percent: mean of all runs, least of all samples.
+
+    It is "-" if no run has measured it.
+    """
+    means = [run.idle_mean for run in runs if run.idle_mean is not None]
+    least = [run.idle_min for run in runs if run.idle_min is not None]
+    return f"{100 * mean(means):.0f}, {100 * min(least):.0f}" if means and least else "-"
+
+
+def _rows(case: tuple[str, str], runs: Sequence[RunFigures]) -> Iterator[Row]:
+    """Yield one row for each number that the valid runs of a case have, without known reasons."""
+    valid = [run for run in runs if not run.left_out]
+    for title in dict.fromkeys(title for run in valid for title in run.numbers):
+        emulated, simulated = (
+            {
+                run.seed: run.numbers[title]
+                for run in valid
+                if title in run.numbers and _is_emulated(run) is emulation
+            }
+            for emulation in (True, False)
+        )
+        difference, result = judged(emulated, simulated)
+        same = [value for seed, value in simulated.items() if seed in emulated or not emulated]
+        lacking = "" if emulated else "no valid run of the emulation"
+        values = (shown(list(emulated.values())), shown(same))
+        yield (*case, title, *values, difference, result, lacking or "-")
+
+
+def figures(
+    case: Case, run: FinishedRun, left_out: str, made_on: str, length_s: float
+) -> RunFigures:
+    """Return what the page needs of a run of a case.
+
+    `left_out` is empty if the run is valid. `made_on` names the machine, and `length_s` is the
+    duration in s.
+    """
+    result = run.result
+    overload = result.get("overload") or {}
+    return RunFigures(
+        case.scenario,
+        case.strategy,
+        engine=result["engine"],
+        seed=result["seed"],
+        rate_scale=result["rate_scale"],
+        duration_s=length_s,
+        numbers={} if left_out else _known(numbers(result)),
+        left_out=left_out.replace("|", "/"),
+        verified=result.get("mptcp", {}).get("verified"),
+        idle_mean=overload.get("idle_share_mean"),
+        idle_min=overload.get("idle_share_min"),
+        made_on=made_on.replace("|", "/"),
+    )
+
+
+def _known(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:
+    return {title: round(value, 4) for title, value in values if value is not None}
+
+
+def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
+    """Yield the name and the value of each number of a result.json that the page compares.
+
+    These are throughputs in Mb/s, Jain's fairness index, and the mean time in s until a file has
+    arrived. Tier 2 is yielded only for networks with access points, and the index only for several
+    users. The time is yielded only if all connections of the run sent a file and completed it.
+    """
+    yield "total", result["throughput_mbps"]
+    for ap, figures in sorted(result["aps"].items()):
+        yield ap, figures["throughput_mbps"]
+    if result["aps"]:
+        yield "Tier 2", result["tiers"]["2"]
+    if len(result["users"]) > 1:
+        yield "Jain's index", result["fairness"]["jain"]
+    times = [each["completion_s"] for each in result["connections"]]
+    if times and None not in times:
+        yield "time to complete [s]", mean(times)
+
+
+@dataclass(frozen=True)
+class CrossCheckAll:
+    """Make the runs of scenarios in both engines, and write their page.
+
+    `runs` makes and reads the runs. `reasons` is the file with the reasons for differences.
+    """
+
+    runs: PairedRuns
+    reasons: Path = REASONS
+
+    def make(self, scenarios: Sequence[str], engine: str) -> bool:
+        """Make the missing runs of the named scenarios in one engine; without names, of all.
+
+        Return False if the user interrupted.
+        """
+        if engine not in self.runs.engines:
+            known = ", ".join(self.runs.engines)
+            raise RequestError(f"--engine: '{engine}' is not compared here: choose from {known}")
+        able = [case for case, refusal in self._admitted(scenarios) if not refusal]
+        return self.runs.make([case.experiment for case in able], (engine,))
+
+    def write(self, scenarios: Sequence[str], page: Path) -> bool:
+        """Make the missing runs of the named scenarios in both engines, and update the page `page`.
+
+        Without names, all scenarios are run. The figures of all runs are kept in a file beside the
+        page, from which the page is written. Return False if the user interrupted. The page is then
+        unchanged, and runs that have ended are kept.
+        """
+        reasons = read_reasons(self.reasons)
+        admitted = self._admitted(scenarios)
+        able = [case for case, refusal in admitted if not refusal]
+        if not self.runs.make([case.experiment for case in able]):
+            return False
+        made = [run for case in able for run in self._figures(case)]
+        order = [(case.scenario, case.strategy) for case in cases()]
+        file = page.with_suffix(".jsonl")
+        figures = with_new(read_figures(file), made, order)
+        write_figures(file, figures)
+        refusals = {(case.scenario, case.strategy): why for case, why in admitted if why}
+        write_page(page, page_text(figures, reasons, refusals))
+        return True
+
+    def _admitted(self, scenarios: Sequence[str]) -> list[tuple[Case, str]]:
+        """Return each case of the scenarios, with the reason why the emulation refuses it.
+
+        The reason is an empty text if the emulation can run the case.
+        """
+        found = []
+        for case in cases(scenarios):
+            refusal = self.runs.refusal(case.experiment)
+            if refusal:
+                self.runs.display.say(f"{case.scenario}, {case.strategy}: refused: {refusal}")
+            found.append((case, refusal))
+        return found
+
+    def _figures(self, case: Case) -> Iterator[RunFigures]:
+        """Yield the figures of the runs of a case in both engines."""
+        length_s = self.runs.length_s(case.experiment)
+        for engine in self.runs.engines:
+            for run, why in self.runs.finished(case.experiment, engine):
+                (made_on,) = hosts([(engine, run.folder)])
+                yield figures(case, run, why, made_on, length_s)

@@ -1,0 +1,63 @@
+"""Implement the command `crosscheck`, which compares the results of the two engines.
+
+Both engines run the same scenarios, and the results are written to a page. A study looks at one
+scenario in detail; `all` stands for every scenario.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from lab.cli.terminal import Terminal
+from lab.errors import RequestError
+from lab.run.outcome import EXIT_INTERRUPTED
+from lab.scenario import loading
+from papers import crosscheck as study_page
+from papers import crosscheck_all
+from papers.crosscheck import RUNS, CrossCheck
+from papers.crosscheck_all import CrossCheckAll
+from papers.paired_runs import PairedRuns, Trial
+
+ALL = "all"
+TRIAL = Trial()
+
+
+def main(
+    names: Sequence[str],
+    repeat: int,
+    only: str | None = None,
+    runs: Path | None = None,
+    page: Path | None = None,
+    trial: Trial = TRIAL,
+) -> int:
+    """Run studies or scenarios in both engines, and write their page. Return the exit code.
+
+    `names` are studies, or scenarios, or `all`, which stands for all scenarios. They are scenarios
+    if `all` is among them, or if one of them is a scenario without a study.
+
+    Each case is run `repeat` times per engine. Runs that exist in the folder `runs` are not
+    repeated. If `only` names an engine, only the runs of this engine are made, and no page is
+    written. After an interruption the page is unchanged, and the runs that have ended are kept.
+    `trial` holds options for scenarios: their duration and the number of attempts.
+    """
+    known = {study.scenario for study in study_page.chosen(())}
+    scenarios = [name for name in names if name != ALL]
+    crosscheck: CrossCheck | CrossCheckAll
+    if ALL in names or any(name not in known and name in loading.names() for name in names):
+        paired = PairedRuns(
+            repeat, (runs or RUNS) / ALL, Terminal(), trial.duration_s, tries=trial.tries
+        )
+        crosscheck, page = CrossCheckAll(paired), page or crosscheck_all.PAGE
+    elif trial.duration_s is not None:
+        raise RequestError("--duration: a study has durations of its own. Write: crosscheck all")
+    else:
+        crosscheck, page = CrossCheck(repeat, runs or RUNS, Terminal()), page or study_page.PAGE
+    if only is not None:
+        return 0 if crosscheck.make(scenarios, only) else EXIT_INTERRUPTED
+    if not crosscheck.write(scenarios, page):
+        return EXIT_INTERRUPTED
+    click.echo(f"written: {page}")
+    return 0

@@ -1,0 +1,161 @@
+"""List the claims of each paper that are checked in the emulation.
+
+Runs in the emulation take real time. So only some claims are checked there, and of these only the
+relations whose cases (experiments) fit. The claims were chosen before the runs were made; none was
+left out because of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from controller.command import LOWEST_LIMIT_BPS
+from controller.units import mbps_from_bps
+from lab.errors import RequestError, unknown
+from lab.scenario import loading
+from papers import dtmc, mp_sdn, mptcp_la, rat_study_claims, s_mptcp
+from papers.base import Case, Claim, Paper, cases_of
+from papers.list import PAPERS
+from papers.relations import Constant, Judged, Relation
+
+START_S = 30  # about the time that the emulation needs before and after a run
+SHARES = ("0", "40", "80")  # percent of multipath users in thirty_users
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """Hold the names of the claims of a paper that are checked in the emulation.
+
+    `fits` gets the name of a case (an experiment) and returns whether it is run there.
+    """
+
+    claims: tuple[str, ...]
+    fits: Callable[[str], bool] = lambda _case: True
+
+
+@dataclass(frozen=True)
+class Restricted:
+    """Hold a claim, and the part of it that is checked in the emulation.
+
+    `part` has only those relations of `claim` whose cases fit. `refused` says why the emulation
+    refuses some cases of `claim`; it is empty if it refuses none.
+    """
+
+    claim: Claim
+    part: Claim
+    refused: str = ""
+
+    @property
+    def cases(self) -> frozenset[str]:
+        """Return the names of the cases that must be run to judge `self.part`."""
+        return cases_of([self.part])
+
+
+def _mp_sdn_fits(case: str) -> bool:
+    kind, *parts = case.split("-")
+    return kind == "testbed" or (kind == "down" and parts[0] in SHARES)
+
+
+CLAIMS: dict[str, tuple[Claim, ...]] = {
+    "mp_sdn": mp_sdn.CLAIMS,
+    "s_mptcp": s_mptcp.CLAIMS,
+    "mptcp_la": mptcp_la.CLAIMS,
+    "dtmc": dtmc.CLAIMS,
+    "rat_study": rat_study_claims.CLAIMS,
+}
+EMULATION = {
+    "mp_sdn": Emulation(("1", "2", "3", "4", "5"), _mp_sdn_fits),
+    "s_mptcp": Emulation(
+        tuple(each.name for each in s_mptcp.CLAIMS if each.name.startswith(("T7", "T9", "T10")))
+    ),
+    "mptcp_la": Emulation(
+        tuple(each.name for each in mptcp_la.CLAIMS if each.name.startswith(("5", "6")))
+    ),
+    "dtmc": Emulation(("5, chosen",)),
+    "rat_study": Emulation(("S4", "S5", "H1")),
+}
+
+
+def chosen(paper: str, names: Sequence[str]) -> list[Claim]:
+    """Return the named claims of a paper; without names, all that are checked in the emulation.
+
+    Raise `RequestError` for an unknown name, or for a claim that is not checked there.
+    """
+    claims = {each.name: each for each in CLAIMS[paper]}
+    for name in names:
+        if name not in claims:
+            raise RequestError(f"--claim: claim {unknown(name, claims)}")
+        if name not in EMULATION[paper].claims:
+            raise RequestError(
+                f"--claim: '{name}' is not checked in the emulation: "
+                f"{reason_against(paper, claims[name])}. "
+                f"Choose from {', '.join(map(repr, EMULATION[paper].claims))}"
+            )
+    return [each for each in CLAIMS[paper] if each.name in (names or EMULATION[paper].claims)]
+
+
+def not_chosen(paper: str) -> list[tuple[Claim, str]]:
+    """Return the claims of a paper that are not checked in the emulation, each with the reason."""
+    able = EMULATION[paper].claims
+    return [(each, reason_against(paper, each)) for each in CLAIMS[paper] if each.name not in able]
+
+
+def reason_against(paper: str, claim: Claim) -> str:
+    """Return why a claim is not checked in the emulation, as text.
+
+    The text gives the number of the claim's cases, and the real time that they would take.
+    """
+    needed = cases_of([claim])
+    cases = [case for case in PAPERS[paper].cases if case.name in needed]
+    hours = sum(_length_s(case) + START_S for case in cases) / 3600
+    return f"outside the chosen set; its {len(cases)} cases take {hours:.1f} h for each seed"
+
+
+def restricted(
+    paper: str, claim: Claim, refusals: Mapping[str, str], scales: Mapping[str, float]
+) -> Restricted:
+    """Return a claim with only those relations whose cases the emulation can run.
+
+    A relation is left out if one of its cases does not fit (see `Emulation`) or is refused.
+    `refusals` maps each refused case to the reason, `scales` each other case to its rate scale.
+    """
+    fits = EMULATION[paper].fits
+    fitting = [each for each in claim.relations if all(map(fits, each.cases()))]
+    kept = [each for each in fitting if not each.cases() & refusals.keys()]
+    why = {refusals[case] for each in fitting for case in each.cases() if case in refusals}
+    scaled = tuple(_with_effective_floor(each, scales) for each in kept)
+    return Restricted(claim, replace(claim, relations=scaled), "; ".join(sorted(why)))
+
+
+def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judged:
+    """Replace MP-SDN's floor of Tier 2 in a relation by the floor that the rate scale allows.
+
+    A meter has a lowest rate on the wire, so at a small scale the effective floor is higher. Other
+    relations are returned unchanged.
+    """
+    if not isinstance(relation, Relation) or relation.right is not mp_sdn.FLOOR:
+        return relation
+    lowest_mbps = max(
+        mbps_from_bps(LOWEST_LIMIT_BPS) / scales.get(case, 1.0) for case in relation.cases()
+    )
+    floor = Constant(max(mp_sdn.FLOOR.value, lowest_mbps), "the floor at this scale")
+    return replace(relation, right=floor)
+
+
+def fitting_cases(paper: Paper, claims: Sequence[Claim]) -> list[Case]:
+    """Return those cases of the claims that fit into the emulation, in the paper's order."""
+    fits = EMULATION[paper.name].fits
+    relations = (relation.cases() for claim in claims for relation in claim.relations)
+    needed = frozenset[str]().union(*(each for each in relations if all(map(fits, each))))
+    return [case for case in paper.cases if case.name in needed]
+
+
+def _length_s(case: Case) -> float:
+    return case.duration_s or _scenario_length_s(case.scenario)
+
+
+@cache
+def _scenario_length_s(scenario: str) -> float:
+    return loading.load(scenario).duration_s

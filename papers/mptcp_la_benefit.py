@@ -1,0 +1,202 @@
+"""Make statements about Ben, the benefit of a second path, over all pairs of bandwidths.
+
+Ben is defined by eq (1) of MPTCP-LA (`papers.benefit`): 0 if Multipath TCP carries as much
+as the better path alone, 1 if it carries the sum of both. A pair of bandwidths is the rate of the
+WiFi path and of the LTE path. For each pair, Ben is the mean over the seeds. The throughput of one
+path alone is the largest value over the seeds, as in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from lab.results.statistics import mean
+from papers.base import PAYLOAD
+from papers.benefit import benefit
+from papers.mptcp_la_runs import (
+    LOSSES,
+    PAIRS,
+    PLAIN,
+    RTT_MS,
+    Pair,
+    alone_name,
+    pair_name,
+)
+from papers.relations import Found, Verdict
+
+TITLES = {"wifi": "WiFi", "lte": "LTE"}
+TCP_PAYLOAD = 1448 / 1514  # the share of a frame that is data of plain TCP
+NOISE = 0.02  # by which a median may rise although it should fall
+
+
+def percent(loss: float) -> str:
+    """Return a loss, given as a fraction, as text in percent: 0.01 becomes `1 %`."""
+    return f"{100 * loss:g} %"
+
+
+def pairs_of(found: Found) -> tuple[Pair, ...]:
+    """Return the pairs of bandwidths of which there are runs."""
+    return tuple(pair for pair in PAIRS if pair_name("wifi", LOSSES[0], pair, PLAIN) in found)
+
+
+@dataclass(frozen=True)
+class Benefit:
+    """Compute Ben for each of `pairs` of bandwidths. The path `side` ("wifi" or "lte") loses the
+    fraction `loss` of its packets, the other path none."""
+
+    side: str
+    loss: float
+    strategy: str = PLAIN
+    pairs: tuple[Pair, ...] = PAIRS
+
+    def cases(self) -> frozenset[str]:
+        """Return the names of the cases from which Ben is computed.
+
+        These are the runs of each pair of paths, and the runs of each path alone.
+        """
+        pairs = {pair_name(self.side, self.loss, pair, self.strategy) for pair in self.pairs}
+        alone = {
+            alone_name(side, self.loss if side == self.side else 0.0, mbps)
+            for pair in self.pairs
+            for side, mbps in zip(RTT_MS, pair, strict=True)
+        }
+        return frozenset(pairs | alone)
+
+    def of(self, found: Found) -> list[float]:
+        """Return one value of Ben for each pair of bandwidths. `found` holds the numbers of all
+        runs by case.
+
+        A pair is left out if neither of its paths carries anything alone.
+        """
+        values = []
+        for pair in self.pairs:
+            single = [
+                self._alone_mbps(found, side, mbps) for side, mbps in zip(RTT_MS, pair, strict=True)
+            ]
+            runs = found[pair_name(self.side, self.loss, pair, self.strategy)]
+            defined = [each for run in runs if (each := benefit(run["T"], single)) is not None]
+            if defined:
+                values.append(mean(defined))
+        return values
+
+    def _alone_mbps(self, found: Found, side: str, mbps: int) -> float:
+        """Return the throughput of plain TCP over one path alone, in Mb/s, multiplied by the ratio
+        of the payload sizes of Multipath TCP and TCP.
+
+        Without this factor, plain TCP would have an advantage: it carries slightly more payload in
+        each frame.
+        """
+        loss = self.loss if side == self.side else 0.0
+        most = max(each["T"] for each in found[alone_name(side, loss, mbps)])
+        return most * PAYLOAD / TCP_PAYLOAD
+
+    def median(self, found: Found) -> float:
+        """Return the median of Ben over the pairs of bandwidths."""
+        return median(self.of(found))
+
+    @property
+    def title(self) -> str:
+        """Return the name of this benefit in texts and tables, such as `Ben(WiFi loses 1 %)`."""
+        strategy = "" if self.strategy == PLAIN else f", {self.strategy}"
+        return f"Ben({TITLES[self.side]} loses {percent(self.loss)}{strategy})"
+
+
+def _by_loss(side: str, pairs: tuple[Pair, ...]) -> list[Benefit]:
+    """Return the benefit at each of `LOSSES` on the path `side`."""
+    return [Benefit(side, loss, pairs=pairs) for loss in LOSSES]
+
+
+def _cases_of_all_losses(side: str, pairs: tuple[Pair, ...]) -> frozenset[str]:
+    return frozenset[str]().union(*(each.cases() for each in _by_loss(side, pairs)))
+
+
+@dataclass(frozen=True)
+class Falls:
+    """State that the median of Ben does not rise when the loss of the path `side` grows.
+
+    From one loss to the next larger one, a rise of at most `NOISE` is allowed.
+    """
+
+    side: str
+    pairs: tuple[Pair, ...] = PAIRS
+
+    def cases(self) -> frozenset[str]:
+        """Return the names of the cases from which Ben is computed at all tested losses."""
+        return _cases_of_all_losses(self.side, self.pairs)
+
+    def verdict(self, found: Found) -> Verdict:
+        """Return "holds" or "fails". `found` holds the numbers of all runs by case."""
+        medians = [each.median(found) for each in _by_loss(self.side, self.pairs)]
+        falls = all(after <= before + NOISE for before, after in pairwise(medians))
+        return "holds" if falls else "fails"
+
+    def shown(self, found: Found) -> str:
+        """Return a text that lists all losses and the median of Ben for each of them."""
+        medians = (f"{each.median(found):.2f}" for each in _by_loss(self.side, self.pairs))
+        losses = ", ".join(f"{100 * loss:g}" for loss in LOSSES)
+        return f"{TITLES[self.side]} loses {losses} %: {', '.join(medians)}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """State that the median of `benefit` is above `limit` or, if `above` is False, that it is at
+    most `limit`."""
+
+    benefit: Benefit
+    above: bool
+    limit: float
+
+    def cases(self) -> frozenset[str]:
+        """Return the names of the cases from which Ben is computed."""
+        return self.benefit.cases()
+
+    def verdict(self, found: Found) -> Verdict:
+        """Return "holds" or "fails". `found` holds the numbers of all runs by case."""
+        value = self.benefit.median(found)
+        return "holds" if (value > self.limit) == self.above else "fails"
+
+    def shown(self, found: Found) -> str:
+        """Return a text with the median of Ben and the limit."""
+        operator = ">" if self.above else "<="
+        value = self.benefit.median(found)
+        return f"median {self.benefit.title} {value:.2f} {operator} {self.limit:g}"
+
+
+@dataclass(frozen=True)
+class ThresholdsApart:
+    """State that LTE can lose ten times as much as WiFi before the second path has no benefit: the
+    threshold of LTE is at least ten times that of WiFi.
+
+    The threshold of a path is the smallest tested loss at which the median of Ben is at most 0.
+    """
+
+    pairs: tuple[Pair, ...] = PAIRS
+
+    def cases(self) -> frozenset[str]:
+        """Return the names of the cases with which Ben is computed at all losses of each path."""
+        return _cases_of_all_losses("wifi", self.pairs) | _cases_of_all_losses("lte", self.pairs)
+
+    def _threshold(self, found: Found, side: str) -> float | None:
+        """Return the threshold of the path `side` (see the class), or None if Ben is positive at
+        all tested losses."""
+        by_loss = _by_loss(side, self.pairs)
+        return next((each.loss for each in by_loss if each.median(found) <= 0), None)
+
+    def verdict(self, found: Found) -> Verdict:
+        """Return "holds" or "fails". Return "open" if the tested losses are not enough to
+        decide."""
+        wifi, lte = (self._threshold(found, side) for side in ("wifi", "lte"))
+        if wifi is None or wifi == 0 or (lte is None and 10 * wifi > LOSSES[-1]):
+            return "open"
+        return "holds" if lte is None or lte >= 9.99 * wifi else "fails"
+
+    def shown(self, found: Found) -> str:
+        """Return a text with the thresholds of WiFi and of LTE."""
+        losses = {title: self._threshold(found, side) for side, title in TITLES.items()}
+        words = (
+            f"{title} {'at no loss tried' if loss is None else f'from {percent(loss)}'}"
+            for title, loss in losses.items()
+        )
+        return "median Ben <= 0: " + ", ".join(words)

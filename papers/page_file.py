@@ -1,0 +1,60 @@
+"""Read and write a page of the documentation. A crash never leaves a half-written page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lab.errors import LabError
+
+# Read the rows of a Markdown table on a page, and merge them with new rows.
+#
+# So a command that repeats only some runs can replace the rows of these runs and keep the others.
+
+
+Row = tuple[str, ...]  # the cells of a row of a table
+Key = Callable[[Row], tuple[str, ...]]
+
+
+def rows_below(text: str, heading: str) -> list[Row]:
+    """Return the rows of the first table below a heading, without the titles of the columns.
+
+    `text` is the page, and `heading` a line such as `## Runs`. Return an empty list if the page has
+    no such heading or table.
+    """
+    _, _, rest = text.partition(f"{heading}\n")
+    lines = rest.partition("\n## ")[0].splitlines()
+    table = [line for line in lines if line.startswith("| ")]
+    return [tuple(cell.strip() for cell in line[2:-2].split(" | ")) for line in table[1:]]
+
+
+def merged(old: Sequence[Row], new: Sequence[Row], key: Key, order: Sequence[str]) -> list[Row]:
+    """Return the rows `new`, and those rows of `old` that no new row replaces.
+
+    A new row replaces the old row with the same `key(row)`. The result is sorted by the position of
+    the first part of the key in `order`. Rows with the same first part keep their order; those that
+    `order` does not name come last.
+    """
+    made = {key(row) for row in new}
+    rows = [*(row for row in old if key(row) not in made), *new]
+    place = {name: n for n, name in enumerate(order)}
+    return sorted(rows, key=lambda row: place.get(key(row)[0], len(place)))
+
+
+def read_page(path: Path) -> str:
+    """Return the text of a page. Return an empty text if the page does not exist."""
+    try:
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+    except OSError as error:
+        raise LabError(f"read {path}: {error.strerror}") from error
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page: write a temporary file in the same folder, then rename it to `path`."""
+    draft = path.with_suffix(".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise LabError(f"write {path}: {error.strerror}") from error

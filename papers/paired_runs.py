@@ -1,0 +1,232 @@
+"""Run the same experiments in the emulation and in the simulator, to compare both.
+
+Both engines use the same settings, seeds, rate scale and packet scheduler. The runs can be
+interrupted: runs that have ended are kept, and the next call makes the others. A run that failed or
+overloaded the machine is repeated after all others. If the last attempt fails or overloads the
+machine too, the folder of the run is kept, and `Account` says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from lab.batch import jobs
+from lab.batch.jobs import Display, Job
+from lab.batch.request import Request, placed, plan
+from lab.errors import MachineLacks, RequestError
+from lab.results.documents import FinishedRun
+from lab.run.reading import read_document
+from lab.scenario import engine_table
+from papers import crosscheck
+from papers.crosscheck import TRIES, make_runs
+from papers.studies import AS_LINUX, is_evidence
+
+# Hold options of `crosscheck` and `reproduce` that change how long and how often runs are made.
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Hold how long each run is, and how often it is repeated if it cannot be used.
+
+    `duration_s` replaces the duration of every run; None keeps the durations. `tries` is how often
+    a run of the emulation is made at most, if it fails or overloads the machine.
+    """
+
+    duration_s: float | None = None
+    tries: int = 3
+
+
+TIME = re.compile(r"^at [\d.]+ s ")  # at the start of a reason for overload
+ENGINES = ("mininet", "sim")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Describe one experiment: a scenario, and values that replace those of the scenario file.
+
+    `name` is the path of the experiment's folder inside the folder of an engine. Each of `settings`
+    is written as `key.path=value`. A field that is None keeps the value of the scenario file.
+    """
+
+    name: str
+    scenario: str
+    strategy: str | None = None
+    settings: tuple[str, ...] = ()
+    cc: str | None = None
+    duration_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """Hold the valid runs of one experiment in one engine, and why the others cannot be used.
+
+    A run is valid if it is evidence (`studies.is_evidence`). `left_out` holds one reason for each
+    other run, such as "overloaded: the processors were busy". `planned` is the number of
+    runs that the experiment needs.
+    """
+
+    valid: tuple[FinishedRun, ...]
+    left_out: tuple[str, ...]
+    planned: int
+
+    @property
+    def text(self) -> str:
+        """Return the number of valid runs and the reasons as text.
+
+        An example is `2 of 3; overloaded: the processors were busy`.
+        """
+        reasons = Counter(self.left_out)
+        reasons["not run"] += self.planned - len(self.valid) - len(self.left_out)
+        parts = [
+            f"{count} {reason}" if count > 1 else reason
+            for reason, count in reasons.items()
+            if count
+        ]
+        return "; ".join([f"{len(self.valid)} of {self.planned}", *parts]).replace("|", "/")
+
+
+@dataclass(frozen=True)
+class PairedRuns:
+    """Make and read the runs of experiments in both engines, with the seeds 1 to `repeat`.
+
+    The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` replaces the duration of all
+    experiments, for trials. `engines` names the emulation first. `tries` is how often a run of the
+    emulation is made at most, if it fails or overloads the machine; with 0, no run is made in any
+    engine.
+    """
+
+    repeat: int
+    runs: Path
+    display: Display
+    duration_s: float | None = None
+    engines: tuple[str, str] = ENGINES
+    tries: int = TRIES
+
+    def refusal(self, experiment: Experiment) -> str:
+        """Return why the emulation cannot run the experiment; an empty text if it can.
+
+        Raise `RequestError` if the simulator cannot run it either, for example because of a wrong
+        setting.
+        """
+        emulation, simulator = self.engines
+        self.jobs(experiment, simulator)
+        try:
+            self.jobs(experiment, emulation)
+        except (RequestError, MachineLacks) as error:
+            return str(error).replace("|", "/").replace("\n", " ")
+        return ""
+
+    def make(self, experiments: Sequence[Experiment], engines: Sequence[str] = ()) -> bool:
+        """Make the missing runs of all experiments, in the simulator first, then in the emulation.
+
+        Return False if the user interrupted.
+        """
+        for engine in (engines or self.engines[::-1]) if self.tries else ():
+            planned = [job for each in experiments for job in self.jobs(each, engine)]
+            _refuse_other_runs(planned)
+            self.display.say(f"{engine}: {len(experiments)} experiments, {len(planned)} runs")
+            real_time = engine_table.entry(engine).real_time
+            tries = self.tries if real_time else min(1, self.tries)
+            if not make_runs(planned, tries, self.display):
+                return False
+        return True
+
+    def jobs(self, experiment: Experiment, engine: str) -> list[Job]:
+        """Return one job (a run to make) for each seed of an experiment in one engine.
+
+        Raise `LabError` if the engine cannot run the experiment.
+        """
+        return placed(self._request(experiment, engine))
+
+    def finished(self, experiment: Experiment, engine: str) -> list[tuple[FinishedRun, str]]:
+        """Read the run folders of an experiment in one engine, and return each run with a reason.
+
+        The reason says why the run cannot be used; it is empty for a valid run. Folders without a
+        result are skipped.
+        """
+        found = []
+        for folder in (job.out for job in self.jobs(experiment, engine)):
+            if folder is not None and (folder / "result.json").is_file():
+                run = FinishedRun(read_document(folder, "result.json"), folder)
+                found.append((run, "" if is_evidence(run.result) else _why_left_out(run)))
+        return found
+
+    def account(self, experiment: Experiment, engine: str) -> Account:
+        """Return which runs of an experiment in one engine are valid."""
+        found = self.finished(experiment, engine)
+        valid = tuple(run for run, why in found if not why)
+        left_out = tuple(why for _, why in found if why)
+        return Account(valid, left_out, len(self.jobs(experiment, engine)))
+
+    def scale(self, experiment: Experiment) -> float:
+        """Return the rate scale that the emulation uses for an experiment on this machine.
+
+        The simulator uses the same one.
+        """
+        request = self._unscaled_request(experiment, self.engines[0])
+        return plan(replace(request, repeat=1))[0].rate_scale
+
+    def length_s(self, experiment: Experiment) -> float:
+        """Return the duration of an experiment in s."""
+        request = self._unscaled_request(experiment, self.engines[0])
+        return plan(replace(request, repeat=1))[0].duration_s
+
+    @cached_property
+    def _needs_vm(self) -> bool:
+        """Return whether the emulation needs the virtual machine here.
+
+        The answer is stored, because examining the machine takes seconds.
+        """
+        return crosscheck.needs_vm()
+
+    def _request(self, experiment: Experiment, engine: str) -> Request:
+        request = self._unscaled_request(experiment, engine)
+        fixed = f"rate_scale={self.scale(experiment):g}"
+        return replace(request, settings=(*request.settings, fixed))
+
+    def _unscaled_request(self, experiment: Experiment, engine: str) -> Request:
+        real_time = engine_table.entry(engine).real_time
+        trial = f"-{self.duration_s:g}s" if self.duration_s else ""
+        return Request(
+            experiment.scenario,
+            engine,
+            (experiment.strategy,) if experiment.strategy else (),
+            cc=experiment.cc,
+            seed=1,
+            repeat=self.repeat,
+            duration_s=self.duration_s or experiment.duration_s,
+            settings=(*experiment.settings, AS_LINUX),
+            out=self.runs / engine / f"{experiment.name}{trial}",
+            vm=real_time and self._needs_vm,
+            wait=real_time,
+        )
+
+
+def _refuse_other_runs(planned: Sequence[Job]) -> None:
+    """Raise `RequestError` if the folder of a planned run holds a run of another experiment.
+
+    This can happen because the scenario file has changed since.
+    """
+    others = [str(job.out) for job in planned if jobs.is_occupied(job)]
+    if others:
+        raise RequestError(
+            f"{len(others)} run folders hold runs of another experiment, such as {others[0]}. "
+            "Remove them, or choose another folder with --runs"
+        )
+
+
+def _why_left_out(run: FinishedRun) -> str:
+    result = run.result
+    if result["status"] != "complete":
+        error = f": {result['error']}" if result.get("error") else ""
+        return f"{result['status']}{error}".replace("\n", " ")
+    if not result["overloaded"]:
+        return f"not Multipath TCP: {result['mptcp']['why']}"
+    reasons = result.get("overload", {}).get("reasons", ())
+    causes = ", ".join(TIME.sub("", each) for each in reasons)
+    return f"overloaded: {causes}" if causes else "overloaded"

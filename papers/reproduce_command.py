@@ -1,0 +1,84 @@
+"""Implement the command `reproduce`: run a paper's experiments and write a page about them.
+
+The page, in docs/notebook/reproduction, is PAPER.md for the simulator and PAPER_mininet.md for the
+emulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from lab.cli.terminal import Terminal
+from lab.run.outcome import EXIT_INTERRUPTED
+from lab.scenario.engine_table import STACKS
+from papers.emulated_runs import reproduce_in_emulation
+from papers.paired_runs import ENGINES, PairedRuns, Trial
+from papers.runs import (
+    DEFAULT_REPEAT,
+    FOLDERS,
+    PAGES,
+    RUNS,
+    SWEEP_REPEAT,
+    Folders,
+    reproduce,
+    vary,
+)
+
+QUICK = 3  # seeds
+TRIAL = Trial()
+
+
+def main(
+    name: str,
+    repeat: int | None = None,
+    folders: Folders = FOLDERS,
+    stack: str | None = None,
+    quick: bool = False,
+) -> int:
+    """Run a paper's experiments in the simulator, and write its page. Return the exit code.
+
+    `name` is the paper. Each case (experiment) is run `repeat` times, by default 10 and with
+    `quick` 3 times, with the Multipath TCP `stack`, by default with each. Runs that exist already
+    are not repeated. An interruption leaves the page unchanged.
+    """
+    stacks = (stack,) if stack else tuple(STACKS)
+    repeat = repeat or (QUICK if quick else DEFAULT_REPEAT)
+    return _end(reproduce(name, repeat, Terminal(), folders, stacks, quick))
+
+
+def sensitivity(
+    name: str, repeat: int | None = None, folders: Folders = FOLDERS, stack: str | None = None
+) -> int:
+    """Vary the settings that the paper `name` does not state, in the simulator, and write a page
+    about it. Return the exit code. `repeat` and `stack` are as in `main`; by default, each case is
+    run 5 times, with the stack of the papers' kernel."""
+    stacks = (stack or "paper",)
+    return _end(vary(name, repeat or SWEEP_REPEAT, Terminal(), folders, stacks))
+
+
+def emulated(
+    name: str,
+    repeat: int,
+    claims: Sequence[str] = (),
+    trial: Trial = TRIAL,
+    runs: Path | None = None,
+    pages: Path | None = None,
+) -> int:
+    """Check claims of a paper in both engines, and write the page. Return the exit code.
+
+    `name` is the paper. `claims` names the claims; if it is empty, all that fit into the emulation
+    are checked. `trial` holds options for all runs: their duration and the number of attempts.
+    """
+    folder = (runs or RUNS) / ENGINES[0]
+    paired = PairedRuns(repeat, folder, Terminal(), trial.duration_s, tries=trial.tries)
+    return _end(reproduce_in_emulation(name, claims, paired, pages or PAGES))
+
+
+def _end(page: Path | None) -> int:
+    if page is None:
+        return EXIT_INTERRUPTED
+    click.echo(f"written: {page}")
+    return 0

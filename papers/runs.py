@@ -1,0 +1,228 @@
+"""Make the runs of a paper's experiments, and write docs/notebook/reproduction/PAPER.md from their
+results."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.batch import jobs
+from lab.batch.jobs import Display
+from lab.batch.request import Request, placed
+from lab.errors import RequestError, unknown
+from lab.results.documents import FinishedRun
+from lab.run.manifest import ROOT
+from lab.run.outcome import Outcome
+from lab.run.reading import read_document
+from lab.scenario.engine_table import STACKS
+from papers.base import Case, Paper
+from papers.list import PAPERS
+from papers.page import QUICK, Origin, figure, is_of_more, page
+from papers.page_file import read_page, write_page
+from papers.relations import Numbers
+from papers.sweep_page import figure as sweep_figure
+from papers.sweep_page import figure_name, sweep_page
+from papers.sweep_table import SWEEPS
+from papers.sweeps import Measure, Point, Sweep
+
+PAGES = ROOT / "docs" / "notebook" / "reproduction"
+RUNS = ROOT / "data" / "reproduction"
+DEFAULT_REPEAT, SWEEP_REPEAT = 10, 5
+WALL_TIME = "seconds.txt"  # beside the runs
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Name the folder of all runs and the folder of all pages."""
+
+    runs: Path = RUNS
+    pages: Path = PAGES
+
+
+FOLDERS = Folders()
+
+
+def reproduce(
+    name: str,
+    repeat: int,
+    display: Display,
+    folders: Folders = FOLDERS,
+    stacks: Sequence[str] = tuple(STACKS),
+    quick: bool = False,
+) -> Path | None:
+    """Make those runs of the paper `name` that do not exist yet, write its page, and return the
+    path of the page.
+
+    Each case (experiment) is run with each of `stacks` and the seeds 1 to `repeat`. `quick` leaves
+    out some cases of a paper with very many. A page of more seeds, further stacks or more cases is
+    kept: the new page then goes to the folder of the runs. Return None if the user interrupted: the
+    page is then unchanged, and runs that have ended are kept. Raise `RequestError` for an unknown
+    paper.
+    """
+    paper, folder = _paper(name), folders.runs / name
+    paper = (paper.quick or paper) if quick else paper
+    pairs = [(stack, case) for stack in stacks for case in paper.cases]
+    with _timed(folder / WALL_TIME) as seconds:
+        outcomes = _outcomes(
+            [_request(case, repeat, folder / stack, stack) for stack, case in pairs], display
+        )
+    if any(len(each) < repeat for each in outcomes):
+        return None
+    found: dict[str, dict[str, list[Numbers]]] = {stack: {} for stack in stacks}
+    for (stack, case), each in zip(pairs, outcomes, strict=True):
+        found[stack][case.name] = _measured(paper.measure, case, each)
+    path = folders.pages / f"{name}.md"
+    if is_of_more(read_page(path), repeat, found, quick):
+        path = folder / f"{name}.md"
+    if chart := figure(paper, found):
+        write_page(path.with_suffix(".svg"), chart)
+    options = _options(repeat, DEFAULT_REPEAT, stacks, tuple(STACKS), quick)
+    write_page(path, page(paper, found, _origin(repeat, outcomes, seconds(), options)))
+    return path
+
+
+def vary(
+    name: str,
+    repeat: int,
+    display: Display,
+    folders: Folders = FOLDERS,
+    stacks: Sequence[str] = ("paper",),
+) -> Path | None:
+    """Make the runs of all series over settings that the paper `name` does not state, write their
+    page, and return its path; None if the user interrupted.
+
+    Runs with the values of the paper's page are those of `reproduce`. Raise `RequestError` for an
+    unknown paper or one without such series.
+    """
+    paper, folder = _paper(name), folders.runs / name
+    if name not in SWEEPS:
+        raise RequestError(f"reproduce {name} --sensitivity: choose from {', '.join(SWEEPS)}")
+    steps = [
+        (stack, sweep, point, case)
+        for stack in stacks
+        for sweep in SWEEPS[name]
+        for point in sweep.points
+        for case in sweep.cases(paper, point)
+    ]
+    requests = [
+        _request(case, repeat, _point_folder(folder / stack, sweep, point), stack)
+        for stack, sweep, point, case in steps
+    ]
+    unique = {each.out: each for each in requests}  # series share the runs with the page's values
+    with _timed(folder / f"sensitivity_{WALL_TIME}") as seconds:
+        ended = dict(zip(unique, _outcomes(list(unique.values()), display), strict=True))
+    if any(len(each) < repeat for each in ended.values()):
+        return None
+    by_point: dict[tuple[str, str, str], dict[str, list[Numbers]]] = {}
+    for (stack, sweep, point, case), request in zip(steps, requests, strict=True):
+        numbers = by_point.setdefault((stack, sweep.name, point.label), {})
+        measure = point.measure or paper.measure
+        numbers[case.name] = _measured(measure, case, ended[request.out])
+    found = {
+        stack: {
+            sweep.name: [by_point[stack, sweep.name, point.label] for point in sweep.points]
+            for sweep in SWEEPS[name]
+        }
+        for stack in stacks
+    }
+    path = folders.pages / f"{name}_sensitivity.md"
+    if is_of_more(read_page(path), repeat, {}):
+        path = folder / path.name
+    for sweep in SWEEPS[name]:
+        write_page(path.with_name(figure_name(paper, sweep)), sweep_figure(sweep, found))
+    options = _options(repeat, SWEEP_REPEAT, stacks, ("paper",))
+    origin = _origin(repeat, list(ended.values()), seconds(), options)
+    write_page(path, sweep_page(paper, SWEEPS[name], found, origin))
+    return path
+
+
+def _paper(name: str) -> Paper:
+    if name not in PAPERS:
+        raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
+    return PAPERS[name]
+
+
+def _point_folder(folder: Path, sweep: Sweep, point: Point) -> Path:
+    """Return the folder of the runs with one value of a setting. With the value of the paper's
+    page, it is `folder`, that of the page's runs."""
+    return folder / "varied" / sweep.name / point.folder if point.settings else folder
+
+
+def _measured(measure: Measure, case: Case, outcomes: Sequence[Outcome]) -> list[Numbers]:
+    return [measure(case, FinishedRun(each.result, each.folder)) for each in outcomes]
+
+
+@contextmanager
+def _timed(file: Path) -> Iterator[Callable[[], float]]:
+    """Add the wall time of the `with` block, in s, to the number in `file`. Return a function that
+    returns the number. An interrupted command thus counts too."""
+
+    def before() -> float:
+        return float(read_page(file) or 0)
+
+    began = time.monotonic()
+    try:
+        yield before
+    finally:
+        write_page(file, f"{before() + time.monotonic() - began:.1f}\n")
+
+
+def _outcomes(requests: Sequence[Request], display: Display) -> list[list[Outcome]]:
+    """Make the runs of all requests, several at a time. Return one list of outcomes per request.
+    After an interruption, lists are incomplete."""
+    groups = [placed(request) for request in requests]
+    ended = jobs.run_all([job for group in groups for job in group], display)
+    by_folder = {outcome.folder: outcome for outcome in ended}
+    return [[by_folder[job.out] for job in group if job.out in by_folder] for group in groups]
+
+
+def _request(case: Case, repeat: int, runs: Path, stack: str) -> Request:
+    return Request(
+        case.scenario,
+        "sim",
+        (case.strategy,) if case.strategy else (),
+        cc=case.cc,
+        seed=1,
+        repeat=repeat,
+        duration_s=case.duration_s,
+        settings=case.settings,
+        out=runs / case.name,
+        stack=stack,
+    )
+
+
+def _options(
+    repeat: int,
+    default: int,
+    stacks: Sequence[str],
+    default_stacks: Sequence[str],
+    quick: bool = False,
+) -> str:
+    """Return the options of the command line that differ from the defaults, each with a leading
+    space."""
+    options = QUICK if quick else ""
+    options += "" if repeat == default else f" --repeat {repeat}"
+    if tuple(stacks) != tuple(default_stacks):
+        options += "".join(f" --stack {stack}" for stack in stacks)
+    return options
+
+
+def _origin(
+    repeat: int, outcomes: Sequence[Sequence[Outcome]], seconds: float, options: str
+) -> Origin:
+    folders = {outcome.folder for each in outcomes for outcome in each}
+    commits = sorted(
+        {str(read_document(folder, "manifest.json")["versions"]["commit"]) for folder in folders}
+    )
+    return Origin(
+        repeat,
+        len(folders),
+        f"commit {', '.join(commits)}",
+        seconds / 60,
+        os.cpu_count() or 1,
+        options,
+    )

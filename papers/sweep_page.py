@@ -1,0 +1,96 @@
+"""Write the page with the series over settings that a paper does not state, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import lab
+from lab.results.tables import markdown_table
+from papers.bar_chart import Bars, svg
+from papers.base import Claim, Paper, joined
+from papers.page import STACK_TITLES, Origin
+from papers.relations import Found
+from papers.sweeps import Sweep
+
+INTRODUCTION = """# {title}: settings that the paper does not state
+
+Some claims do not agree on [the page of the paper]({name}.md). Here one setting at a time, which
+the paper does not state, takes several plausible values, and the claims are judged with each of
+them. A claim that agrees with some values depends on the setting. The value with "(page)" is that
+of the page. Charts show how many of a claim's relations hold.
+
+Made by `./run_lab.sh reproduce {name} --sensitivity{options}` with version {version} of the lab
+({commits}), in the simulator, seeds 1 to {seeds}, {stacks}, {runs} runs, which took {minutes:.0f}
+minutes on {processors} processors. Claims with many cases are judged with some of their relations.
+"""
+ByPoint = Sequence[Found]  # the numbers of all runs, for each value of the setting
+
+
+def sweep_page(
+    paper: Paper,
+    sweeps: Sequence[Sweep],
+    found: Mapping[str, Mapping[str, ByPoint]],
+    origin: Origin,
+) -> str:
+    """Return the text of the page. `found` holds, for each stack and each sweep by name, the
+    numbers of all runs for each value."""
+    stacks = " and ".join(f"Multipath TCP of {STACK_TITLES[each]}" for each in found)
+    introduction = INTRODUCTION.format(
+        title=paper.title,
+        name=paper.name,
+        version=lab.__version__,
+        stacks=stacks,
+        **vars(origin),
+    )
+    parts = [
+        part
+        for sweep in sweeps
+        for part in (
+            f"## {sweep.title}",
+            sweep.about,
+            f"![{sweep.title}: relations that hold]({figure_name(paper, sweep)})",
+            *(
+                f"With the stack of {STACK_TITLES[stack]}:\n\n{_table(sweep, each[sweep.name])}"
+                for stack, each in found.items()
+            ),
+        )
+    ]
+    return f"{introduction}\n{joined(*parts)}\n"
+
+
+def figure_name(paper: Paper, sweep: Sweep) -> str:
+    """Return the file name of the chart of a sweep."""
+    return f"{paper.name}_{sweep.name}.svg"
+
+
+def figure(sweep: Sweep, found: Mapping[str, Mapping[str, ByPoint]]) -> str:
+    """Return one chart for each stack as SVG: the share of each claim's relations that hold, by the
+    value of the setting. If some claims are judged, it shows these only."""
+    claims = [each for each in sweep.claims if each.judged] or sweep.claims
+    return svg(
+        [
+            Bars(
+                f"{sweep.title}: relations that hold with {STACK_TITLES[stack]}",
+                "%",
+                tuple(point.title for point in sweep.points),
+                {
+                    claim.name: tuple(_held(claim, each) for each in by_sweep[sweep.name])
+                    for claim in claims
+                },
+            )
+            for stack, by_sweep in found.items()
+        ]
+    )
+
+
+def _held(claim: Claim, found: Found) -> float:
+    verdicts = [each.verdict(found) for each in claim.relations]
+    return 100 * verdicts.count("holds") / len(verdicts)
+
+
+def _table(sweep: Sweep, by_point: ByPoint) -> str:
+    rows = [
+        [claim.name, *(f"{claim.verdict(each)}: {claim.evidence(each)}" for each in by_point)]
+        for claim in sweep.claims
+    ]
+    return markdown_table(("claim", *(point.title for point in sweep.points)), rows)

@@ -1,0 +1,88 @@
+"""Define how claims are judged once more while a setting that the paper does not state varies.
+
+Each value of the setting is added to the cases (experiments) that the claims need. The value
+without settings is that of the paper's page: its runs are those of the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from lab.results.documents import FinishedRun
+from papers.base import Case, Claim, Paper, cases_of
+from papers.relations import Numbers
+
+Settings = Callable[[Case], tuple[str, ...]]
+Measure = Callable[[Case, FinishedRun], Numbers]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Hold one value of the setting. `label` shows it in tables. `settings` returns what a case
+    needs for this value, each written as `key.path=value`; None means the value of the page.
+    `measure` measures the runs instead of the paper's own function, if it is not None. `runs` names
+    the folder of the runs, which points with the same settings share; if empty, the label does."""
+
+    label: str
+    settings: Settings | None = None
+    measure: Measure | None = None
+    runs: str = ""
+
+    @property
+    def is_page(self) -> bool:
+        """Return whether this is the value of the paper's page."""
+        return self.settings is None and self.measure is None
+
+    @property
+    def title(self) -> str:
+        """Return the label, marked if it is the value of the paper's page."""
+        return f"{self.label} (page)" if self.is_page else self.label
+
+    @property
+    def folder(self) -> str:
+        """Return the name of the folder of the runs."""
+        return re.sub(r"[^a-z0-9.]+", "_", (self.runs or self.label).lower()).strip("_")
+
+    def varied(self, case: Case) -> Case:
+        """Return the case with this value of the setting."""
+        added = self.settings(case) if self.settings else ()
+        return replace(case, settings=(*case.settings, *added))
+
+
+def point(label: str, *settings: str, measure: Measure | None = None, runs: str = "") -> Point:
+    """Return a value of the setting with the same settings for every case."""
+    return Point(label, lambda _case: settings, measure, runs)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Judge `claims` with each value of one setting. `about` says what the paper states and why the
+    values are plausible; `name` is part of folders and file names."""
+
+    name: str
+    title: str
+    about: str
+    claims: tuple[Claim, ...]
+    points: tuple[Point, ...]
+
+    def cases(self, paper: Paper, point: Point) -> tuple[Case, ...]:
+        """Return the cases of the paper that the claims need, with the settings of `point`."""
+        needed = cases_of(self.claims)
+        return tuple(point.varied(case) for case in paper.cases if case.name in needed)
+
+
+def with_cases(
+    claims: Iterable[Claim], names: Iterable[str], fits: Callable[[str], bool]
+) -> tuple[Claim, ...]:
+    """Return the claims called `names`, each with only those relations all of whose cases fit.
+    `fits` gets the name of a case."""
+    wanted = set(names)
+    return tuple(
+        replace(
+            claim, relations=tuple(each for each in claim.relations if all(map(fits, each.cases())))
+        )
+        for claim in claims
+        if claim.name in wanted
+    )
