@@ -22,8 +22,8 @@ from laws import SCALABLE
 
 from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name, register, user_law
 from lab.engines.mininet.ebpf.load import Laws
-from lab.engines.mininet.kernel.cell_clock import PINS
-from lab.engines.mininet.kernel.expected_rates import ExpectedRates
+from lab.engines.mininet.kernel.cell_maps import PINS
+from lab.engines.mininet.kernel.subflow_rates import ExpectedRates
 from lab.engines.mininet.network import wifi_cell
 
 PROJECT = Path(__file__).resolve().parents[2]

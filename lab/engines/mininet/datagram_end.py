@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller import paths
-from lab.engines.mininet.kernel.pacing import UNLIMITED
+from lab.engines.mininet.kernel.subflow_rates import UNLIMITED
 from lab.topologies.topology import Interface, Wiring
 
 UDP = 17

@@ -18,7 +18,7 @@ from typing import Any
 from lab.engines.mininet import host_agent_process, probes
 from lab.engines.mininet.ebpf.load import Laws
 from lab.engines.mininet.host_agent_process import HostAgentProcess
-from lab.engines.mininet.kernel.cell_clock import PINS
+from lab.engines.mininet.kernel.cell_maps import PINS
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network import host_port, real_medium, wifi_cell

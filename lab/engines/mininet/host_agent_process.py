@@ -18,7 +18,7 @@ from controller import paths
 from lab.engines.mininet import agent_program
 from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.kernel import shaping
-from lab.engines.mininet.kernel.cell_clock import PINS
+from lab.engines.mininet.kernel.cell_maps import PINS
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network.links import has_shape

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.engines.mininet.datagram_end import ends
-from lab.engines.mininet.kernel.pacing import pacing_rate_bps
+from lab.engines.mininet.kernel.subflow_rates import pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.subflow_figures import (
     ExpectedBps,

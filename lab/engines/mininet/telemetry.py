@@ -17,9 +17,8 @@ from lab.engines.mininet import datagram_end
 from lab.engines.mininet.ap_agent_process import ApAgentProcess
 from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.kernel import netlink, tcp_sockets
-from lab.engines.mininet.kernel.expected_rates import ExpectedRates
-from lab.engines.mininet.kernel.pacing import pacing_rate_bps
 from lab.engines.mininet.kernel.shaping import FQ, NETEM
+from lab.engines.mininet.kernel.subflow_rates import ExpectedRates, pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
 from lab.engines.mininet.sampler import Sampler

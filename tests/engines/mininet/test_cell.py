@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.engines.mininet.kernel.cell_clock import LAYOUT
+from lab.engines.mininet.kernel.cell_maps import LAYOUT
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import wifi_cell as module

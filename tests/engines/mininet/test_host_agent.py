@@ -7,8 +7,8 @@ import pytest
 
 from controller.errors import MessageRefused
 from controller.host_messages import NO_TOKEN, HostCommand, SubflowChange, encode
-from lab.engines.mininet.kernel import netlink, pacing, tcp_sockets
-from lab.engines.mininet.kernel.pacing import payload_rate
+from lab.engines.mininet.kernel import netlink, subflow_rates, tcp_sockets
+from lab.engines.mininet.kernel.subflow_rates import payload_rate
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.programs import controlled_host, host_agent
@@ -67,7 +67,7 @@ class Manager:
         return None
 
 
-class Pacing(pacing.Pacing):
+class Pacing(subflow_rates.Pacing):
     def __init__(self, _pins=None):
         self.held = []
 

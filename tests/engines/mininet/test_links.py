@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.engines.mininet.kernel.cell_clock import Clock
+from lab.engines.mininet.kernel.cell_maps import Clock
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import host_port, wifi_cell

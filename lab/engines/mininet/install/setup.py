@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from lab.engines.mininet.ebpf import LAWS, build
-from lab.engines.mininet.kernel import pacing
+from lab.engines.mininet.kernel import subflow_rates
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.packages import PACKAGES
 from lab.engines.mininet.network import host_port, wifi_cell
@@ -57,7 +57,7 @@ def steps() -> list[Step]:
         Step("bytecode", compile_upstreams),
         Step("WiFi cell", lambda: f"compiled as {wifi_cell.program().name}"),
         Step("switch ports", lambda: f"compiled as {host_port.program().name}"),
-        Step("pacing", lambda: f"compiled as {pacing.program().name}"),
+        Step("pacing", lambda: f"compiled as {subflow_rates.pacing_program().name}"),
         Step("VM kernel", vm_kernel.install),
         Step("KVM", try_kvm, optional=True),
         Step("VM kernel's types", read_types, optional=True),

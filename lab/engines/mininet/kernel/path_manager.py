@@ -7,8 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lab.engines.mininet.kernel.generic_netlink import Family, Listener
-from lab.engines.mininet.kernel.netlink import attribute
+from lab.engines.mininet.kernel.netlink import Family, Listener, attribute
 
 ADD_ADDRESS, SET_LIMITS, SET_FLAGS, CREATE_SUBFLOW = 1, 5, 7, 10
 ADDRESS, ADD_ADDRESSES, SUBFLOWS, TOKEN, REMOTE = 1, 2, 3, 4, 6

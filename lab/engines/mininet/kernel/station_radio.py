@@ -6,8 +6,7 @@ import contextlib
 import struct
 from dataclasses import dataclass
 
-from lab.engines.mininet.kernel.generic_netlink import Family
-from lab.engines.mininet.kernel.netlink import Scheduler, attribute
+from lab.engines.mininet.kernel.netlink import Family, Scheduler, attribute
 from lab.errors import LabError
 
 CONNECT, DISCONNECT = 46, 48

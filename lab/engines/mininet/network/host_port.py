@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from lab.engines.mininet.kernel import bpf_object, shaping
-from lab.engines.mininet.kernel.cell_clock import PINS
+from lab.engines.mininet.kernel import bpf, shaping
+from lab.engines.mininet.kernel.cell_maps import PINS
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 
@@ -26,7 +26,7 @@ PIN = PINS / "host_port"
 
 def program() -> Path:
     """Compile host_port.bpf.c if needed, and return the path of the eBPF object file."""
-    return bpf_object.compiled(SOURCE, "the program for switch ports")
+    return bpf.compiled(SOURCE, "the program for switch ports")
 
 
 def replace_packets(ports: Iterable[str], ledger: Ledger) -> None:

@@ -16,8 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.kernel.generic_netlink import Family
-from lab.engines.mininet.kernel.netlink import attribute
+from lab.engines.mininet.kernel.netlink import Family, attribute
 from lab.engines.mininet.machine import shell, upstreams
 from lab.errors import LabError
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.engines.mininet.kernel import bpf_object
-from lab.engines.mininet.kernel.cell_clock import PINS, CellClock, Clock
-from lab.engines.mininet.kernel.cell_members import CellMembers
+from lab.engines.mininet.kernel import bpf
+from lab.engines.mininet.kernel.cell_maps import PINS, CellClock, CellMembers, Clock
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.radio.cell import Cell, Station
@@ -21,7 +20,7 @@ SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
 
 def program() -> Path:
     """Compile wifi_cell.bpf.c if needed, and return the path of the eBPF object file."""
-    return bpf_object.compiled(SOURCE, "the cell's program")
+    return bpf.compiled(SOURCE, "the cell's program")
 
 
 def mount_pins(ledger: Ledger) -> None:

@@ -20,8 +20,7 @@ from typing import Any, Protocol
 
 from controller.datagrams import seal
 from controller.units import mbps_from_bps
-from lab.engines.mininet.kernel.cell_clock import CellClock
-from lab.engines.mininet.kernel.cell_members import CellMembers
+from lab.engines.mininet.kernel.cell_maps import CellClock, CellMembers
 from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
 from lab.engines.mininet.kernel.shaping import FQ
 from lab.engines.mininet.programs.access_points import (

@@ -20,9 +20,8 @@ from controller.host_messages import (
 )
 from controller.units import bps_from_mbps, mbps_from_bps
 from lab.engines.mininet.kernel import netlink, shaping, tcp_sockets
-from lab.engines.mininet.kernel.expected_rates import ExpectedRates
-from lab.engines.mininet.kernel.pacing import Endpoint, Pacing
 from lab.engines.mininet.kernel.path_manager import PathManager
+from lab.engines.mininet.kernel.subflow_rates import Endpoint, ExpectedRates, Pacing
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.programs.userspace_path_manager import UserspacePathManager

@@ -32,8 +32,7 @@ from typing import Any
 from controller.errors import MessageRefused
 from controller.host_messages import HostCommand, HostReport, encode, read_command
 from lab.engines.mininet.kernel import netlink, shaping
-from lab.engines.mininet.kernel.expected_rates import ExpectedRates
-from lab.engines.mininet.kernel.pacing import Endpoint, Pacing
+from lab.engines.mininet.kernel.subflow_rates import Endpoint, ExpectedRates, Pacing
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.programs.controlled_host import ControlledHost, HostSettings
 from lab.engines.mininet.programs.userspace_path_manager import UserspacePathManager

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lab.engines.mininet.kernel import pacing
+from lab.engines.mininet.kernel import subflow_rates
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
@@ -80,7 +80,7 @@ def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
     (folder / "start.sh").write_text(_start_script(argv, folder))
     wifi_cell.program()  # compiling is slow in the guest
     host_port.program()
-    pacing.program()
+    subflow_rates.pacing_program()
     for part in ("lab", "controller"):
         compileall.compile_dir(PROJECT / part, quiet=2)
     return folder
