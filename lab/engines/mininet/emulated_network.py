@@ -21,7 +21,7 @@ from lab.engines.mininet.host_agent_process import HostAgentProcess
 from lab.engines.mininet.kernel.cell_maps import PINS
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
-from lab.engines.mininet.network import host_port, real_medium, wifi_cell
+from lab.engines.mininet.network import packet_programs, real_medium
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.real_medium import RealMedium
@@ -117,7 +117,7 @@ class EmulatedNetwork:
         scratch.mkdir(parents=True, exist_ok=True)
         self.ledger.record("folder", path=str(scratch))
         # hosts see only what was mounted before they were created
-        wifi_cell.mount_pins(self.ledger)
+        packet_programs.mount_pins(self.ledger)
         self.network = Network(self.topology, self.wiring, self.ledger, scratch)
         self._undo.callback(self.network.stop)
         if real_medium.is_used(self.topology.cells):
@@ -131,7 +131,7 @@ class EmulatedNetwork:
         self.network.build()
         radios = self.topology.ids("wifi")
         wired = [each.port for each in self.wiring.interfaces if each.link not in radios]
-        host_port.replace_packets(wired, self.ledger)
+        packet_programs.replace_packets(wired, self.ledger)
         self.host_agent = self._start_host_agent()  # it loads while links are shaped
         self.recorder.log("shaping: links and cells")
         flows = self.scenario.data_flows

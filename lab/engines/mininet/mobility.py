@@ -14,8 +14,8 @@ from queue import SimpleQueue
 
 from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.kernel.station_radio import StationRadio
 from lab.engines.mininet.machine import shell
+from lab.engines.mininet.network.wifi import StationRadio
 from lab.engines.mininet.roaming import Outcome, Roaming
 from lab.errors import LabError
 from lab.radio.mobility import Place

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab.engines.mininet.kernel.station_radio import StationRadio, Target
+from lab.engines.mininet.network.wifi import StationRadio, Target
 from lab.errors import LabError
 
 RETRY_S = 0.3  # between two attempts to associate

@@ -72,7 +72,7 @@ def test_a_script_runs_the_commands_of_mininet(run):
 
 
 def test_positions_and_associations_follow_the_run(tmp_path):
-    from lab.engines.mininet.network import nodes, prompt, release
+    from lab.engines.mininet.network import network, nodes, prompt
 
     net = nodes.empty(tmp_path)
     for ap in ("wifi1", "wifi2"):
@@ -85,7 +85,7 @@ def test_positions_and_associations_follow_the_run(tmp_path):
         radio = type("Radio", (), {"associatedTo": None})()
         radio.setConnected = lambda air: setattr(radio, "associatedTo", air)
         station.wintfs[0] = radio
-        release.associate(net, "ue1", "wifi1")
+        network.record_in_objects(net, "ue1", "wifi1")
         updates = prompt.Updates(net, tmp_path)
         updates.apply()
         assert station.position == [1.0, 2.0, 0.0]

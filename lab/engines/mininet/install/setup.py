@@ -21,7 +21,7 @@ from lab.engines.mininet.ebpf import LAWS, build
 from lab.engines.mininet.kernel import subflow_rates
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.packages import PACKAGES
-from lab.engines.mininet.network import host_port, wifi_cell
+from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.vm import launch, snapshot, vm_kernel
 from lab.errors import CommandFailed, LabError, MachineLacks
 from lab.isolation import python
@@ -55,8 +55,8 @@ def steps() -> list[Step]:
         Step("hwsim_mgmt", build_hwsim_mgmt),
         Step("wmediumd's program", build_wmediumd, optional=True),
         Step("bytecode", compile_upstreams),
-        Step("WiFi cell", lambda: f"compiled as {wifi_cell.program().name}"),
-        Step("switch ports", lambda: f"compiled as {host_port.program().name}"),
+        Step("WiFi cell", lambda: f"compiled as {packet_programs.cell_program().name}"),
+        Step("switch ports", lambda: f"compiled as {packet_programs.port_program().name}"),
         Step("pacing", lambda: f"compiled as {subflow_rates.pacing_program().name}"),
         Step("VM kernel", vm_kernel.install),
         Step("KVM", try_kvm, optional=True),

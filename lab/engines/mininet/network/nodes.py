@@ -6,7 +6,7 @@ process holds, and a switch is only a Python object. While the network is built,
 quiet: they discard the commands that Mininet would run. network.py configures all nodes together
 instead. hostapd is started with the configuration that Mininet-WiFi writes.
 
-When the network is built, release.py makes the nodes ordinary Mininet-WiFi nodes: `cmd`, `popen`
+When the network is built, network.py makes the nodes ordinary Mininet-WiFi nodes: `cmd`, `popen`
 and everything that uses them run real commands. The shell of a node starts at its first command.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.upstreams import folder
-from lab.engines.mininet.network import hostapd, upstream_imports
+from lab.engines.mininet.network import upstream_imports, wifi
 
 upstream_imports.prepare(folder())
 
@@ -159,7 +159,7 @@ class Wire(Link):  # type: ignore[misc]
 
 
 class _NoRadios:
-    """Replace Mininet-WiFi's class that makes radios (Mac80211Hwsim); radios.py makes them."""
+    """Replace Mininet-WiFi's class that makes radios (Mac80211Hwsim); wifi.py makes them."""
 
     hwsim_ids: tuple[str, ...] = ()
 
@@ -205,7 +205,7 @@ def _start_hostapd(folder: Path, text: str, radio: Any) -> None:
 
     `text` is the shell command by which Mininet-WiFi would write a file; it begins with `echo`.
     """
-    hostapd.start(folder, radio.name, text.removeprefix("echo '"))
+    wifi.start_hostapd(folder, radio.name, text.removeprefix("echo '"))
 
 
 def _nothing(*_args: Any, **_keywords: Any) -> None:
