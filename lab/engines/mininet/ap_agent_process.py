@@ -23,7 +23,7 @@ from lab.engines.mininet import pox_process as pox
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network.links import uplink_device
-from lab.engines.mininet.programs.access_points import AccessPoint, Station, apply_change
+from lab.engines.mininet.programs.ap_agent import AccessPoint, Station, apply_change
 from lab.errors import LabError
 from lab.radio import cell as radio_cell
 from lab.radio.cell import Cell

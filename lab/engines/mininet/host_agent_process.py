@@ -24,8 +24,7 @@ from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network.links import has_shape
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.programs import userspace_path_manager
-from lab.engines.mininet.programs.controlled_host import HostSettings
-from lab.engines.mininet.programs.host_agent import Settings
+from lab.engines.mininet.programs.host_agent import HostSettings, Settings
 from lab.errors import LabError
 from lab.topologies.topology import Interface, Topology, Trunk, Wiring
 

@@ -19,7 +19,7 @@ from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network import real_medium
 from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.programs import ap_agent
-from lab.engines.mininet.programs.access_points import AccessPoint, Station
+from lab.engines.mininet.programs.ap_agent import AccessPoint, Station
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.radio import wmediumd
 from lab.run.engine import Options
