@@ -28,7 +28,7 @@ from emulation.small_network import NoLedger
 from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network import real_medium, wifi
-from lab.engines.mininet.traffic_processes import TrafficProcesses
+from lab.engines.mininet.traffic.processes import TrafficProcesses
 
 RADIOS = ("ap", "strong", "weak")
 # signal above the noise, in dB: places 119 and 238 m from the access point in the log-distance

@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet import host_agent_process, probes
+from lab.engines.mininet import agents, probes
+from lab.engines.mininet.agents import HostAgentProcess
 from lab.engines.mininet.ebpf.load import Laws
-from lab.engines.mininet.host_agent_process import HostAgentProcess
 from lab.engines.mininet.kernel.cell_maps import PINS
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
@@ -27,7 +27,7 @@ from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.pox_process import PoxProcess, RunningStrategy
 from lab.engines.mininet.stations import Stations
-from lab.engines.mininet.traffic_processes import TrafficProcesses
+from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.errors import LabError
 from lab.run.recorder import Recorder
 from lab.scenario.schema import Scenario
@@ -147,7 +147,7 @@ class EmulatedNetwork:
         self.recorder.describe(wmediumd=medium.to_json())
 
     def _start_host_agent(self) -> HostAgentProcess:
-        settings = host_agent_process.settings_of(
+        settings = agents.settings_of(
             self.topology,
             self.wiring,
             self.network,

@@ -17,8 +17,7 @@ from typing import Any
 
 from lab import congestion
 from lab.engines.mininet import ebpf, execute, probes
-from lab.engines.mininet.ap_agent_process import ApAgentProcess
-from lab.engines.mininet.captures import Captures
+from lab.engines.mininet.agents import ApAgentProcess
 from lab.engines.mininet.command_script import HEADER, CommandScript
 from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
@@ -28,7 +27,8 @@ from lab.engines.mininet.mobility import Mobility
 from lab.engines.mininet.pox_process import RunningStrategy
 from lab.engines.mininet.supervision import Supervision
 from lab.engines.mininet.telemetry import Telemetry
-from lab.engines.mininet.workload import Workload
+from lab.engines.mininet.traffic.captures import Captures
+from lab.engines.mininet.traffic.workload import Workload
 from lab.errors import LabError
 from lab.run.engine import Engine
 from lab.run.frame import Frame

@@ -14,7 +14,7 @@ from lab.radio.cell import Station
 from lab.topologies.topology import Interface, Topology, Wiring
 
 if TYPE_CHECKING:
-    from lab.engines.mininet.ap_agent_process import ApAgentProcess
+    from lab.engines.mininet.agents import ApAgentProcess
 
 
 class Stations:

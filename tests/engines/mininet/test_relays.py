@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lab.engines.mininet import host_agent_process
+from lab.engines.mininet import agents
 from lab.engines.mininet.network import wifi
 from lab.errors import RequestError
 from lab.topologies import rat_setup
@@ -28,7 +28,7 @@ def test_a_relay_with_two_hosts_is_refused_because_its_radio_has_one_mac_address
 
 def test_neither_radio_of_a_host_gets_a_qdisc_for_pacing():
     topology = rat_setup.build(rat_setup.Params(setup=2, pairs=1))
-    assert host_agent_process.paced(topology, wire(topology).of("ue1")) == []
+    assert agents.pacing_lines(topology, wire(topology).of("ue1")) == []
     topology = rat_setup.build(rat_setup.Params(setup=1, pairs=1))
-    (line,) = host_agent_process.paced(topology, wire(topology).of("ue1"))
+    (line,) = agents.pacing_lines(topology, wire(topology).of("ue1"))
     assert "dev ue1-lte0 root" in line

@@ -20,7 +20,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 PROGRAM = "lab.engines.mininet.programs.traffic"  # one host's
 STARTER = "lab.engines.mininet.programs.traffic_forks"
 MESSAGE_BYTES = 32
