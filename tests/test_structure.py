@@ -38,6 +38,7 @@ LAYERS = (  # from low to high: a file imports from its own layer and from layer
     "lab/engines/mininet/programs",
     "lab/engines/mininet/network",
     "lab/engines/mininet/traffic",
+    "lab/engines/mininet/commands",
     "lab/engines/mininet/vm",
     "lab/engines/mininet/install",
     "lab/engines/mininet",

@@ -10,7 +10,7 @@ import json
 
 import click
 
-from lab.engines.mininet.install import capabilities
+from lab.engines.mininet.install import doctor
 from lab.evaluation import bench
 
 
@@ -19,8 +19,8 @@ def main(only: str | None) -> int:
 
     If the emulation cannot run here, print a message and leave out its figures.
     """
-    table = capabilities.verdicts(capabilities.facts())
-    emulation = any(each.possible for each in table if each.mode == capabilities.VM_MODE)
+    table = doctor.verdicts(doctor.facts())
+    emulation = any(each.possible for each in table if each.mode == doctor.VM_MODE)
     if not emulation and only is None:
         click.echo(
             "the emulation cannot run here: its figures are left out. Try: ./run_lab.sh doctor",

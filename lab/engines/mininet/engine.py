@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from lab import congestion
-from lab.engines.mininet import ebpf, execute, probes
+from lab.engines.mininet import ebpf, probes
 from lab.engines.mininet.agents import ApAgentProcess
-from lab.engines.mininet.command_script import HEADER, CommandScript
+from lab.engines.mininet.commands import execute as execute
+from lab.engines.mininet.commands.command_script import HEADER, CommandScript
 from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
-from lab.engines.mininet.install import capabilities
+from lab.engines.mininet.install import doctor
 from lab.engines.mininet.machine import lock, shell
 from lab.engines.mininet.mobility import Mobility
 from lab.engines.mininet.pox_process import RunningStrategy
@@ -54,7 +55,7 @@ class MininetEngine(Engine):
         Inside a VM nothing is checked: the host was checked before it booted the VM.
         """
         if not os.environ.get("MULTIPATH_LAB_VM"):
-            capabilities.require_native()
+            doctor.require_native()
             build.require(scenario.congestion_controls, by_window=scenario.multipath.by_window)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
@@ -242,7 +243,7 @@ class MininetEngine(Engine):
 
     def _run_prompt(self, windows: Path, script: Sequence[str] | None) -> None:
         """Run Mininet-WiFi's prompt (`prompt.run`); the executor calls this in a forked process."""
-        from lab.engines.mininet.network import prompt
+        from lab.engines.mininet.commands import prompt
 
         prompt.run(self.emulated.network.net, self.recorder.folder, windows, script)
 

@@ -13,7 +13,7 @@ import pytest
 from controller.agent_messages import ApReport
 from lab.engines import registry
 from lab.engines.mininet import probes
-from lab.engines.mininet.command_script import CommandScript
+from lab.engines.mininet.commands.command_script import CommandScript
 from lab.engines.mininet.kernel.netlink import Scheduler
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network import real_medium

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from lab.engines.mininet.execute import MACHINE, PROMPT, Request
+from lab.engines.mininet.commands.execute import MACHINE, PROMPT, Request
 from lab.engines.mininet.machine import shell
 from lab.errors import LabError, RequestError, unknown
 from lab.isolation import python
