@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from lab import congestion
-from lab.engines.mininet import ebpf, probes
+from lab.engines.mininet import ebpf
 from lab.engines.mininet.agents import ApAgentProcess
-from lab.engines.mininet.commands import execute as execute
+from lab.engines.mininet.commands import execute
 from lab.engines.mininet.commands.command_script import HEADER, CommandScript
 from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
@@ -28,6 +28,7 @@ from lab.engines.mininet.mobility import Mobility
 from lab.engines.mininet.pox_process import RunningStrategy
 from lab.engines.mininet.supervision import Supervision
 from lab.engines.mininet.telemetry import Telemetry
+from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.traffic.captures import Captures
 from lab.engines.mininet.traffic.workload import Workload
 from lab.errors import LabError

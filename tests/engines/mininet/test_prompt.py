@@ -15,8 +15,7 @@ import pytest
 from built_network import built, needs_nodes
 from runner_manifest import write_manifest
 
-from lab.engines.mininet.commands import exec_caller as exec_caller
-from lab.engines.mininet.commands import execute as execute
+from lab.engines.mininet.commands import exec_caller, execute
 from lab.run import inbox
 from lab.topologies.topology_file import describe
 

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from userspace_bridges import eventually
 
-from lab.engines.mininet import probes
 from lab.engines.mininet.kernel import tcp_sockets
 from lab.engines.mininet.programs import path_probe
 from lab.engines.mininet.programs.flow import FlowRequest
-from lab.engines.mininet.traffic import processes
+from lab.engines.mininet.traffic import probes, processes
 
 REQUEST = FlowRequest("f", "127.0.0.1", "127.0.0.2", mptcp=True, direction="down", cc="reno")
 

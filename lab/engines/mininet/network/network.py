@@ -23,8 +23,8 @@ from typing import Any
 from lab.engines.mininet.kernel import netlink, shaping
 from lab.engines.mininet.machine import open_vswitch, shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import host_setup, namespaces, wifi
-from lab.engines.mininet.network.namespaces import KeptNamespaces
+from lab.engines.mininet.network import host_setup, wifi
+from lab.engines.mininet.network.host_setup import KeptNamespaces
 from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.network.wifi import Target
 from lab.engines.mininet.programs import userspace_path_manager
@@ -316,7 +316,7 @@ def release_nodes(net: Any, wiring: Wiring, scratch: Path) -> None:
     names = scratch / "hosts"
     names.write_text(host_names(wiring))
     hosts = dict.fromkeys(each.node for each in wiring.interfaces)
-    namespaces.bind([net[host].pid for host in hosts], names, NAMES)
+    host_setup.bind_file([net[host].pid for host in hosts], names, NAMES)
     for each in wiring.interfaces:
         node = net[each.node]
         for interface in (*node.intfs.values(), *getattr(node, "wintfs", {}).values()):
