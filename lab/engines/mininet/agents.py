@@ -77,7 +77,7 @@ def last_line(log: Path) -> str:
 
 
 class ApAgentProcess:
-    """Hold the process of the AP agent, which measures all access points of a network.
+    """The process of the AP agent, which measures all access points of a network.
 
     The agent sends its reports to POX and to this process.
     """
@@ -113,7 +113,6 @@ class ApAgentProcess:
             raise
 
     def _launch(self) -> None:
-        """Start the AP agent with the present stations."""
         ports = [pox.AP_AGENT_PORT, self._reports.getsockname()[1]]
         aps = {name: asdict(ap) for name, ap in self._aps.items()}
         configuration = {"aps": aps, "ports": ports, "key": self._key}
@@ -182,7 +181,6 @@ class ApAgentProcess:
         return {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
 
     def set_station(self, ap: str, station: radio_cell.Station) -> None:
-        """Send the AP agent the new rate, weight and signal strength of a station at `ap`."""
         fields = {"rate_bps": station.rate_bps, "weight": station.weight}
         self._send(ap=ap, user=station.user, rssi_dbm=station.rssi_dbm, **fields)
 
@@ -252,7 +250,7 @@ def _access_point(
 
 
 class HostAgentProcess:
-    """Hold the process of the host agent: one process for all hosts that use Multipath TCP."""
+    """The process of the host agent: one process for all hosts that use Multipath TCP."""
 
     def __init__(self, configuration: Path, settings: Settings, ledger: Ledger, log: Path) -> None:
         """Write the settings into the file `configuration`, and start the host agent with it.

@@ -43,7 +43,7 @@ RecordEvent = Callable[..., None]  # kind, then fields
 
 
 class EmulatedNetwork:
-    """Hold the network of a run, the controller POX, and the programs in the hosts.
+    """The network of a run, the controller POX, and the programs in the hosts.
 
     The callbacks that end these are pushed onto the exit stack `undo` of the caller. `host_agent`
     is None until it has been started.
@@ -278,12 +278,10 @@ class Stations:
         self._lock = RLock()
 
     def count(self, ap: str) -> int:
-        """Return how many stations are at an access point now."""
         with self._lock:
             return sum(where == ap for where, _user in self.stations)
 
     def interface(self, user: str, ap: str) -> Interface:
-        """Return the interface by which a user is connected to an access point now."""
         return self.wiring.at(user, ap)
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:

@@ -39,7 +39,7 @@ GAP_S = 20.0  # a station without a packet for so long has no traffic
 
 @dataclass
 class Handover:
-    """Hold one handover in progress; times are in s of the monotonic clock.
+    """One handover in progress; times are in s of the monotonic clock.
 
     `associated_s` is None until the station has associated with the new access point. `attempt_s`
     is the time of the latest attempt to associate; None before the first attempt.
@@ -57,7 +57,7 @@ class Handover:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Hold a finished handover; the fields after `at_s` are those of the event `handover`.
+    """A finished handover; the fields after `at_s` are those of the event `handover`.
 
     `at_s` is when the station left its access point, in s of the monotonic clock. `association_ms`
     is None if the station did not associate, `gap_ms` if no packet crossed the new cell.
@@ -187,14 +187,14 @@ def _ms(seconds: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Command:
-    """Hold a shell command equivalent to one step of a handover; `at_s` is in s since 1970."""
+    """A shell command equivalent to one step of a handover; `at_s` is in s since 1970."""
 
     at_s: float
     argv: list[str]
 
 
 class Mobility:
-    """Hold the positions of the users, and the thread that moves them.
+    """The positions of the users, and the thread that moves them.
 
     The thread puts handovers and errors into a queue; `take` reads the queue in the thread of the
     run.
@@ -255,7 +255,6 @@ class Mobility:
         return moved, ended
 
     def stop(self) -> None:
-        """End the thread and the handovers in progress; close the netlink sockets."""
         self._stop.set()
         if self._thread:
             self._thread.join()

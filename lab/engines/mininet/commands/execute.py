@@ -51,7 +51,7 @@ they come from the terminal.
 
 @dataclass(frozen=True)
 class Request:
-    """Describe a command to run in a host; the fields are the keys of a request's JSON file.
+    """A command to run in a host; the fields are the keys of a request's JSON file.
 
     `terminal` is the type of the terminal that the command gets, such as "xterm"; "" means none. If
     `host` is `PROMPT`, Mininet-WiFi's prompt is opened. The prompt then reads its commands from the
@@ -151,15 +151,13 @@ class Process(Protocol):
 
     pid: int
 
-    def poll(self) -> int | None:
-        """Return the exit status, or None while the process runs."""
+    def poll(self) -> int | None: ...
 
-    def wait(self) -> int:
-        """Wait for the end of the process and return its exit status."""
+    def wait(self) -> int: ...
 
 
 class Fork:
-    """Hold a forked copy of this process, which runs one function and then ends."""
+    """A forked copy of this process, which runs one function and then ends."""
 
     def __init__(self, function: Callable[[], None], stdin: int, stdout: int) -> None:
         """Start a forked copy of this process, and call `function` in the child.
@@ -176,14 +174,12 @@ class Fork:
             _run_and_exit(function, stdin, stdout)
 
     def poll(self) -> int | None:
-        """Return the exit status of the child, or None while it runs."""
         if self._status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self._status = os.waitstatus_to_exitcode(status) if pid else None
         return self._status
 
     def wait(self) -> int:
-        """Wait for the end of the child and return its exit status."""
         if self._status is None:
             self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self._status
@@ -273,7 +269,6 @@ class Terminal:
         return None if self._thread.is_alive() else self._process.poll()
 
     def wait(self) -> int:
-        """Wait for the end of the process and return its exit status."""
         status = self._process.wait()
         self._thread.join()
         return status

@@ -134,7 +134,6 @@ class Flips:
 
 
 def _answer(event: Line) -> str:
-    """Return what a `flip` event says, as a sentence."""
     if not event["ok"]:
         return f"refused: {event['error']}"
     return f"{event['target']} = {str(event['value']).lower()}, recorded at {event['t']:g} s"

@@ -47,7 +47,7 @@ VM_MODE = "emulation in the VM"
 
 @dataclass(frozen=True)
 class Fact:
-    """Describe one thing that the emulation needs, and whether this machine has it.
+    """One thing that the emulation needs, and whether this machine has it.
 
     `reason` says what the thing is needed for, and `fix` what to type if it is missing.
     `needed_for` is NATIVE (emulation on this machine), VM (emulation in the VM), BOTH or OPTIONAL.
@@ -215,7 +215,7 @@ BPF_PASS = "1,6 0 0 4294967295"  # one classic BPF instruction: accept the packe
 
 @dataclass(frozen=True)
 class Module:
-    """Describe a kernel module: what the emulation needs it for, and a command that tests it.
+    """A kernel module: what the emulation needs it for, and a command that tests it.
 
     The command succeeds only if the kernel has the module. It runs in a new network namespace,
     which is removed when the command ends. For a module that no command can test, the command is
@@ -322,7 +322,7 @@ def _laws_in_vm_lack() -> list[str]:
 
 @dataclass(frozen=True)
 class Probe:
-    """Hold one function per question about a machine; the default functions examine this machine.
+    """One function per question about a machine; the default functions examine this machine.
 
     `kvm` returns None if KVM has not been tried. `laws_lack` lists what the machine's kernel lacks
     for coupled congestion control as eBPF; `laws_in_vm_lack` does so for the kernel of the VM.

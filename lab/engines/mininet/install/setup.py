@@ -32,7 +32,7 @@ SETUP = "./run_lab.sh setup-emulation"
 
 @dataclass(frozen=True)
 class Step:
-    """Describe one step of the set-up.
+    """One step of the set-up.
 
     `run` performs the step and returns a text that says what was done; it raises `LabError` on
     failure. If `optional` is True, the emulation can run without this step.
@@ -44,7 +44,6 @@ class Step:
 
 
 def steps() -> list[Step]:
-    """Return all steps of the set-up, in the order in which they run."""
     return [
         Step("packages", install_packages),
         Step("Python packages", install_python_packages),
@@ -110,7 +109,6 @@ def install_packages() -> str:
 
 
 def missing_packages() -> list[str]:
-    """Return the names of the needed Debian packages that dpkg does not list as installed."""
     names = [package.name for package in PACKAGES]
     argv = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n"]
     try:

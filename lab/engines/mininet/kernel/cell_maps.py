@@ -23,7 +23,7 @@ ZERO = struct.pack("=I", 0)  # the only key of the map
 
 @dataclass(frozen=True)
 class Clock:
-    """Hold the state of a cell's clock at one moment; times are in ns of CLOCK_MONOTONIC.
+    """The state of a cell's clock at one moment; times are in ns of CLOCK_MONOTONIC.
 
     The next downlink packet can start at `next_free_ns`, the next uplink packet at
     `uplink_free_ns`. Three counters begin with the start of the clock: `busy_ns` is the airtime of
@@ -59,7 +59,6 @@ class CellClock:
         return self._map.update_command(ZERO, LAYOUT.pack(0, 0, 0, limit_ns, 0, 0, 0, 0))
 
     def read(self) -> Clock:
-        """Return the current state of the clock."""
         raw = self._map.read(ZERO, locked=True)
         _lock, next_free_ns, uplink_free_ns, _limit, _airtime, *counters = LAYOUT.unpack(raw)
         return Clock(next_free_ns, uplink_free_ns, *counters)
@@ -72,7 +71,7 @@ MAX_STATIONS = 256  # entries of the map
 
 @dataclass(frozen=True)
 class Activity:
-    """Hold two times that the cell's program has recorded for a station [ns of CLOCK_MONOTONIC].
+    """Two times that the cell's program has recorded for a station [ns of CLOCK_MONOTONIC].
 
     `busy_until_ns` is the end of the station's latest uplink packet. `first_ns` is the end of the
     first packet in either direction since the station came into the cell; it is 0 until then.

@@ -60,7 +60,7 @@ def _set_namespace(fd: int) -> None:
 
 @dataclass(frozen=True)
 class Queue:
-    """Hold the counters of a qdisc: packets in the queue now; drops and sent traffic so far."""
+    """The counters of a qdisc: packets in the queue now; drops and sent traffic so far."""
 
     backlog_packets: int
     drops: int
@@ -243,7 +243,6 @@ def change_each(netlink: socket.socket, kind: int, bodies: Sequence[bytes]) -> N
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Decode netlink attributes: yield the number and the body of each."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)

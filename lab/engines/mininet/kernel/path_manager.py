@@ -23,7 +23,7 @@ Endpoint = tuple[str, int]
 
 @dataclass(frozen=True)
 class Established:
-    """Describe an MPTCP connection that has just been established.
+    """An MPTCP connection that has just been established.
 
     `token` is the token that this host chose for the connection, `server` the address and the port
     of the server.

@@ -31,7 +31,6 @@ def database_runs() -> bool:
 
 
 def daemon_runs() -> bool:
-    """Return whether the daemon ovs-vswitchd is running."""
     try:
         return start_time(int(PID_FILE.read_text())) is not None
     except (OSError, ValueError):

@@ -39,8 +39,6 @@ SOCKET_TABLE, SOCKET_TABLE_ENTRIES = "net.ipv4.tcp_child_ehash_entries", "1024"
 
 
 class Network:
-    """Build and stop the network of a topology, and run commands inside its hosts."""
-
     def __init__(self, topology: Topology, wiring: Wiring, ledger: Ledger, scratch: Path) -> None:
         """Prepare the network; `create` makes the nodes, `build` connects and configures them.
 
@@ -120,7 +118,6 @@ class Network:
         return ["mnexec", "-a", str(self.pid(node)), *argv] if node in self.hosts else argv
 
     def connect_controller(self) -> None:
-        """Connect the bridges of all switches and access points to the controller POX."""
         open_vswitch.connect_controller(self.wiring.dpid)
 
     def move(self, user: str, x_m: float, y_m: float) -> None:
@@ -131,7 +128,6 @@ class Network:
         self._net[user].position = [x_m, y_m, 0.0]
 
     def record_association(self, station: str, ap: str) -> None:
-        """Record in Mininet-WiFi's objects that a station is associated with an access point."""
         record_in_objects(self._net, station, ap)
 
     def stop(self) -> None:
@@ -202,7 +198,6 @@ class Network:
         return f"mn{os.getpid():05d}p"
 
     def _make_interfaces(self) -> None:
-        """Make all radios, and all wired links as pairs of interfaces (veth)."""
         self._moved_radios = wifi.make_radios(self._wanted_radios())
         lines = [
             f"link add {each.a_port} type veth peer name {each.b_port}" for each in self._trunks

@@ -100,7 +100,6 @@ class _Quiet:
         return super()._popen(cmd, **params)  # type: ignore[misc]
 
     def sendCmd(self, *args: Any, **keywords: Any) -> None:
-        """Send a command to the node's shell; start the shell if needed."""
         self.open_shell()
         super().sendCmd(*args, **keywords)  # type: ignore[misc]
 
@@ -132,26 +131,26 @@ class _Quiet:
 
 
 class QuietHost(_Quiet, Host):  # type: ignore[misc]
-    """Represent a host without a radio; it runs no commands while the network is built."""
+    """A host without a radio; it runs no commands while the network is built."""
 
 
 class QuietStation(_Quiet, Station):  # type: ignore[misc]
-    """Represent a host with a radio; it runs no commands while the network is built."""
+    """A host with a radio; it runs no commands while the network is built."""
 
     def update_graph(self) -> None:
         """Do nothing when the station moves; Mininet-WiFi would redraw a plot of the stations."""
 
 
 class QuietSwitch(_Quiet, OVSSwitch):  # type: ignore[misc]
-    """Represent a switch for Mininet-WiFi; network.py makes its Open vSwitch bridge."""
+    """A switch for Mininet-WiFi; network.py makes its Open vSwitch bridge."""
 
 
 class QuietAccessPoint(_Quiet, OVSKernelAP):  # type: ignore[misc]
-    """Represent an access point for Mininet-WiFi: an Open vSwitch bridge with a hostapd radio."""
+    """An access point for Mininet-WiFi: an Open vSwitch bridge with a hostapd radio."""
 
 
 class Wire(Link):  # type: ignore[misc]
-    """Represent a wired link for Mininet-WiFi; network.py has made its two interfaces already."""
+    """A wired link for Mininet-WiFi; network.py has made its two interfaces already."""
 
     @classmethod
     def makeIntfPair(cls, *_args: Any, **_keywords: Any) -> None:

@@ -47,8 +47,6 @@ def mount_pins(ledger: Ledger) -> None:
 
 
 class RunningCell:
-    """Load and control the eBPF program of one WiFi cell."""
-
     def __init__(self, cell: Cell, ledger: Ledger) -> None:
         """Load the program of `cell`, and start the clock of the cell.
 
@@ -79,7 +77,6 @@ class RunningCell:
             shell.journal_command(command)
 
     def remove_station(self, address: str) -> None:
-        """Remove the station with this IPv4 address from the cell."""
         self._members.remove(address)
 
     def first_packet_ns(self, address: str) -> int | None:
@@ -92,7 +89,6 @@ class RunningCell:
         return member.first_ns or None if member else None
 
     def read(self) -> Clock:
-        """Return the current state of the cell's clock, with its counters."""
         return self._clock.read()
 
 

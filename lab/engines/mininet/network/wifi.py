@@ -34,7 +34,7 @@ NETWORK_MANAGER = Path("/run/NetworkManager")
 
 @dataclass(frozen=True)
 class Radio:
-    """Describe a radio to make.
+    """A radio to make.
 
     `name` is the name of the radio, `interface` the name that its network interface will get. `pid`
     is the process that holds the network namespace of the host that gets the radio. It is None for
@@ -48,7 +48,7 @@ class Radio:
 
 @dataclass(frozen=True)
 class Moved:
-    """Describe a radio that is in a host: its number, and a process (`pid`) in that namespace."""
+    """A radio that is in a host: its number, and a process (`pid`) in that namespace."""
 
     index: int
     pid: int
@@ -141,7 +141,6 @@ SOCKETS = Path("/var/run/hostapd")  # for hostapd_cli
 
 
 def start_hostapd(folder: Path, interface: str, configuration: str) -> None:
-    """Start hostapd on a radio interface. Its files are in `folder`."""
     file = _hostapd_file(folder, interface, "apconf")
     file.write_text(configuration)
     shell.journal_command(["mkdir", "-p", str(folder)])
@@ -218,7 +217,7 @@ IFINDEX, MAC, FREQUENCY, SSID, STATUS = 3, 6, 38, 52, 72
 
 @dataclass(frozen=True)
 class Target:
-    """Describe the access point with which a station associates.
+    """The access point with which a station associates.
 
     `ap` is its name in the topology, `ssid` the name of its WiFi network, `mhz` the frequency of
     its channel, `mac` the MAC address of its radio.

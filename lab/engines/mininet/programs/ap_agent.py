@@ -31,7 +31,7 @@ from lab.radio.occupancy import PERIOD_S, bearer_occupancy, waiting_uploads, wif
 
 @dataclass(frozen=True)
 class Station:
-    """Describe a user, or a relay, at an access point.
+    """A user, or a relay, at an access point.
 
     `rate_bps` is its rate when no other station sends, `weight` its weight in the proportional-fair
     division of an LTE cell. `device` and `uplink_device` are the interfaces with its LTE queues for
@@ -52,7 +52,7 @@ Stations = dict[str, Station]
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """Describe an access point; `device` is its radio interface if it is a WiFi access point.
+    """An access point; `device` is its radio interface if it is a WiFi access point.
 
     `kind` is "wifi", "lte", or "wmediumd" for a WiFi cell whose medium is wmediumd.
 
@@ -94,7 +94,7 @@ def apply_change(aps: Mapping[str, AccessPoint], line: str | bytes) -> str:
 
 @dataclass(frozen=True)
 class StationReport:
-    """Describe one station in a report on its access point.
+    """One station in a report on its access point.
 
     `rate_mbps` is its rate when no other station sends. `mac_occupancy` is the occupancy of its LTE
     queues, min(1, packets / 16); it is None at a WiFi access point.
@@ -108,7 +108,7 @@ class StationReport:
 
 @dataclass(frozen=True)
 class Report:
-    """Describe the state of one access point: its queue and its stations by name.
+    """The state of one access point: its queue and its stations by name.
 
     `mac_occupancy` is the occupancy of the access point's queue, from 0 to 1. It is None, and
     `backlog_packets` is 0, if nothing measures the queue.
@@ -323,7 +323,6 @@ class MediumCell:
 
 
 def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
-    """Return the cell that reports on the access point `ap` with this name, by its kind."""
     if ap.kind == "lte":
         return LteCell(ap, scheduler)
     if ap.kind == "wmediumd":

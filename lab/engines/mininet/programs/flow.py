@@ -234,7 +234,7 @@ ZEROS = bytes(CHUNK_BYTES)
 
 
 class FlowRequest(NamedTuple):
-    """Describe a flow to open.
+    """A flow to open.
 
     `server` and `bind` are the addresses of the server and of the user; `direction` is "down" or
     "up". `protocol` is "tcp" (also for MPTCP) or "udp". `cc` is the kernel's name of the congestion
@@ -285,7 +285,6 @@ class Flow:
         threading.Thread(target=self._run, args=(at_s,), daemon=True).start()
 
     def stop(self) -> None:
-        """End the flow by shutting its connection down in both directions."""
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def report_rate(self, at_s: float = 0.0) -> None:
@@ -435,7 +434,6 @@ def next_wait_s(wait_s: float, received: int) -> float:
 
 
 def open_socket(mptcp: bool) -> socket.socket:
-    """Return a new stream socket: MPTCP with `mptcp`, otherwise plain TCP."""
     return socket.socket(
         socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else socket.IPPROTO_TCP
     )

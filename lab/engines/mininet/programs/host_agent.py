@@ -52,7 +52,7 @@ from lab.errors import LabError
 
 @dataclass(frozen=True)
 class HostSettings:
-    """Describe a host; `pid` is a process in the host's namespaces.
+    """A host; `pid` is a process in the host's namespaces.
 
     `endpoints` is True if the host may change the backup flag of its own addresses: it is a
     multipath user. `loss` maps each address of the user to the interfaces that send the data along
@@ -227,7 +227,7 @@ DATAGRAM_BYTES = 65536
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold the configuration of the agent.
+    """The configuration of the agent.
 
     `key` authenticates messages. `period_s` is the time between two polls after the first command.
     `pins` is the folder where the pacing program is pinned. `expected` is the path of the pinned
@@ -243,21 +243,17 @@ class Settings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
-        """Return the settings, given the contents of the configuration file."""
         hosts = {name: HostSettings(**each) for name, each in data["hosts"].items()}
         address, port = data["controller"]
         pins, expected = Path(data["pins"]), data["expected"] and Path(data["expected"])
         return cls((address, port), data["key"], data["period_s"], pins, hosts, expected)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the contents of the configuration file that `from_json` reads."""
         expected = self.expected and str(self.expected)
         return asdict(self) | {"pins": str(self.pins), "expected": expected}
 
 
 class HostAgent:
-    """Report the state of all hosts to the controller, and carry out the controller's commands."""
-
     def __init__(self, settings: Settings) -> None:
         self._controller, self._key = settings.controller, settings.key
         self.period_s, self._period_after_command_s = FULL_REPORT_S, settings.period_s
@@ -283,7 +279,6 @@ class HostAgent:
 
     @property
     def path_managers(self) -> list[UserspacePathManager]:
-        """Return the user-space path managers of those hosts that have one."""
         managers = (host.userspace_manager for host in self._hosts.values())
         return [each for each in managers if each is not None]
 
@@ -371,7 +366,6 @@ def serve(agent: HostAgent) -> None:
 
 
 def log(problem: Exception | str) -> None:
-    """Write a problem to standard error, which is the agent's log."""
     print(problem, file=sys.stderr, flush=True)
 
 

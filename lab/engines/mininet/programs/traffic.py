@@ -162,7 +162,6 @@ class TrafficProgram:
         return {}
 
     def set_cc(self, cc: str) -> Answer:
-        """Change the congestion control of all open connections at this end."""
         for flow in list(self.flows.values()):
             flow.set_cc(cc)
         return {}

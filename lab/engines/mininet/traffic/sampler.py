@@ -27,7 +27,7 @@ UDP = 17
 
 @dataclass(frozen=True)
 class OpenedFlow:
-    """Describe a flow of a user, for which a connection is open.
+    """A flow of a user, for which a connection is open.
 
     `endpoint` is the user's address and port. `direction` is the direction of the data, "down" or
     "up", and `receiver` the host that gets the data. `path` has the switches from the server to the
@@ -46,7 +46,7 @@ class OpenedFlow:
 
 @dataclass
 class Connection:
-    """Hold the connection of a flow, and its subflows by the user's address and port.
+    """The connection of a flow, and its subflows by the user's address and port.
 
     `token` is the server's MPTCP token of the connection. It is None until it is known, and always
     for plain TCP.
@@ -62,7 +62,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class HostSamples:
-    """Hold one sample of all hosts: users by name, subflows by ID.
+    """One sample of all hosts: users by name, subflows by ID.
 
     `tier_mbps[link][tier]` is the throughput [Mb/s] of a tier at an access point or on a link. A
     subflow over a relay (a switch that is a station of a cell) counts at each access point on its
@@ -117,7 +117,6 @@ class Sampler:
                 subflow.interface = self.interface[address]
 
     def take(self, server: Iterable[TcpSocket], users: Iterable[TcpSocket]) -> None:
-        """Assign the current sockets of all servers and users to connections and subflows."""
         at_user = {each.source: each for each in users if each.destination[1] == SERVER_PORT}
         at_server = [each for each in server if each.source[1] == SERVER_PORT]
         by_endpoint = {
@@ -256,7 +255,7 @@ ExpectedBps = Callable[[TcpSocket], int | None]  # rate limit of a sending socke
 
 @dataclass
 class Subflow:
-    """Hold the latest sockets at both ends of a subflow, and the counters of the last sample."""
+    """The latest sockets at both ends of a subflow, and the counters of the last sample."""
 
     number: int
     interface: Interface
@@ -351,7 +350,7 @@ def subflow_report(connection: str, subflow: Subflow, duration_s: float) -> Subf
 
 @dataclass(frozen=True)
 class DatagramEnd:
-    """Describe one end of a UDP flow like a TCP socket; each datagram counts as a segment.
+    """One end of a UDP flow, with the fields of a TCP socket; each datagram is a segment.
 
     The fields that UDP does not have are None or keep their defaults: UDP has no congestion window,
     measures no round-trip time, retransmits nothing and has no congestion control.

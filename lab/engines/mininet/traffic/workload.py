@@ -72,7 +72,6 @@ class Workload:
         self._carry_out(due, 0.0)
 
     def now_s(self) -> float:
-        """Return the time of the run in s."""
         return time.monotonic() - self.zero_s
 
     def until(self, t: float) -> None:
@@ -147,13 +146,11 @@ class Workload:
         time.sleep(max(0.0, self.zero_s + t - time.monotonic()))
 
     def _take_due(self) -> list[Act]:
-        """Remove the acts of the earliest time from the plan, and return them."""
         due = [act for act in self._acts if act.at_s <= self._acts[0].at_s]
         self._acts = self._acts[len(due) :]
         return due
 
     def _carry_out(self, due: list[Act], at_s: float) -> None:
-        """Carry out the acts that are due at time `at_s` of the run."""
         starting = starting_flows(due)
         self._started_s |= {flow.id: at_s for flow in starting}
         self._start(starting, at_s)
@@ -293,7 +290,6 @@ def one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
 
 
 def starting_flows(acts: Iterable[Act]) -> list[Flow]:
-    """Return the flows that start with these acts."""
     return [act.flow for act in acts if act.verb == "start"]
 
 
@@ -307,7 +303,6 @@ def lead_s(starting: list[Flow]) -> float:
 
 
 def at_most(most: int, batches: list[list[Flow]]) -> list[list[Flow]]:
-    """Divide each batch into batches of at most `most` flows."""
     return [
         batch[start : start + most] for batch in batches for start in range(0, len(batch), most)
     ]

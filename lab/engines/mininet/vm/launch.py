@@ -50,7 +50,7 @@ GRACE_S = 30  # from interrupting the command to switching the VM off
 
 @dataclass(frozen=True)
 class GuestCommand:
-    """Describe a command for the VM, and how this process reacts while the command runs.
+    """A command for the VM, and how this process reacts while the command runs.
 
     The command runs in the project's folder. Only the files that it writes into the folder `shared`
     are kept. `on_poll` is called about five times a second. The first Ctrl-C or SIGTERM calls
@@ -315,13 +315,10 @@ def interrupts() -> Iterator[list[int]]:
 
 
 class Follower:
-    """Copy a growing text file to an output stream."""
-
     def __init__(self, path: Path, to: IO[str]) -> None:
         self._path, self._to, self._at = path, to, 0
 
     def copy(self) -> None:
-        """Write to the output what was appended to the file since the last call."""
         with self._path.open("rb") as source:
             source.seek(self._at)
             new = source.read()
