@@ -23,9 +23,9 @@ from controller import strategies, tiers
 from controller.command import Command, Decision, Expect, Route, SetBackup, checked, raised_to_floor
 from controller.errors import CommandRefused
 from controller.observation import Observation, Tiers
-from controller.reach import cut_off
-from controller.strategies import failures
+from controller.strategies import base
 from controller.strategies.base import StrategyParams, checked_params
+from controller.tiers import cut_off
 from controller.units import ns_from_s
 
 
@@ -83,7 +83,7 @@ class Control:
             doing,
             self.rate_scale,
         )
-        with failures.failures_of(type(self._next), "__init__"):
+        with base.failures_of(type(self._next), "__init__"):
             self._next = type(self._next)(params)
 
     def switch(self, name: str, params: dict[str, Any] | None = None) -> None:
@@ -114,18 +114,18 @@ class Control:
         observation = replace(observation, tiers=self._current_tiers(observation))  # 2
         decisions: list[Decision] = []
         if leaving.name != self.strategy.name:
-            decisions += failures.decisions(leaving, "withdraw", observation)
+            decisions += base.decisions(leaving, "withdraw", observation)
             observation = _withdrawn(observation, decisions)
-        decisions += failures.decisions(self.strategy, "decide", observation)  # 3
+        decisions += base.decisions(self.strategy, "decide", observation)  # 3
         self._due_ns = self._next_due_ns(observation.now_ns)
-        with failures.failures_of(type(self.strategy), "decide"):
+        with base.failures_of(type(self.strategy), "decide"):
             return _checked_step(observation, self.strategy.name, decisions)
 
     def _next_due_ns(self, now_ns: int) -> int:
         interval_ns = ns_from_s(self.strategy.params.interval_s)
         due_ns = (now_ns if self._due_ns is None else self._due_ns) + interval_ns
         due_ns = due_ns if due_ns > now_ns else now_ns + interval_ns
-        with failures.failures_of(type(self.strategy), "wake_at_ns"):
+        with base.failures_of(type(self.strategy), "wake_at_ns"):
             wake_ns = self.strategy.wake_at_ns()
         return due_ns if wake_ns is None else min(due_ns, max(wake_ns, now_ns + 1))
 
@@ -135,7 +135,7 @@ class Control:
         before, self._cut_off = self._cut_off, cut_off(observation)
         is_changed = present != set(self._tiers) or before != self._cut_off
         if observation.now_ns >= self._tiers_due_ns or is_changed:
-            with failures.failures_of(type(self.strategy), "tier_settings"):
+            with base.failures_of(type(self.strategy), "tier_settings"):
                 settings = self.strategy.tier_settings()
                 interval_ns = ns_from_s(self.strategy.categorisation_interval_s())
             self._tiers = tiers.categorise(observation, settings)

@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dashboard.errors import Problem
 from dashboard.runs import Launcher, StartRequest, checked
 from lab.errors import LabError
-from lab.results.index_document import UNFINISHED
-from lab.results.store import Store
+from lab.results.store import UNFINISHED, Store
 from lab.run import inbox
 from lab.scenario import catalogue, loading
 

@@ -13,7 +13,7 @@ from dashboard import events, figures, group_charts
 from dashboard.errors import Problem
 from dashboard.view import with_rates
 from lab.errors import RequestError
-from lab.results.rate_scale import label as scale_label
+from lab.results.labels import scale_label as scale_label
 from lab.results.store import Store
 from lab.run.reading import readable_events, readable_samples
 

@@ -9,7 +9,7 @@ from typing import Any
 from dashboard import flips, lessons, stretches, transfers
 from dashboard.headline import headline
 from lab.errors import RequestError
-from lab.results import groups
+from lab.results import compare
 from lab.results.documents import tolerant_document
 from lab.results.effects import number_text
 from lab.results.statistics import Estimate, estimate
@@ -56,7 +56,7 @@ def summary(store: Store, folder: Path) -> Doc:
     if not result.get("users"):
         return found
     try:
-        run = groups.read_run(folder)
+        run = compare.read_run(folder)
     except (RequestError, KeyError, TypeError):
         return found
     same = repeats(store, doc, run, others)
@@ -116,7 +116,7 @@ def baseline(doc: Doc, others: Sequence[Doc]) -> Doc | None:
     return {"id": base["id"], "strategy": base["strategy"], "change_percent": change}
 
 
-def repeats(store: Store, doc: Doc, run: groups.Run, others: Sequence[Doc]) -> list[groups.Run]:
+def repeats(store: Store, doc: Doc, run: compare.Run, others: Sequence[Doc]) -> list[compare.Run]:
     """Return a run and the complete runs that differ from it in nothing but the seed, one per seed
     in the simulator. Runs with flips have no repeats."""
     found = {run.seed if run.engine == "sim" else run.run_id: run}
@@ -127,7 +127,7 @@ def repeats(store: Store, doc: Doc, run: groups.Run, others: Sequence[Doc]) -> l
         if not alike or each["status"] != "complete" or len(found) >= MOST_REPEATS:
             continue
         try:
-            other = groups.read_run(store.folder(each["id"]))
+            other = compare.read_run(store.folder(each["id"]))
         except (RequestError, KeyError, TypeError):
             continue
         if other.settings == run.settings and not other.overloaded:

@@ -1,6 +1,6 @@
 """Compare groups of runs: one line per group, the mean over its runs, with a band.
 
-The runs of a group differ in nothing but the seed (`lab.results.groups`). Runs without a result
+The runs of a group differ in nothing but the seed (`lab.results.compare`). Runs without a result
 have no group.
 """
 
@@ -19,8 +19,8 @@ from dashboard.charts import Frame, Key, Line
 from dashboard.figures import Figure
 from dashboard.palette import USERS
 from lab.errors import RequestError
-from lab.results import groups
-from lab.results.metric_labels import heading
+from lab.results import compare
+from lab.results.labels import heading
 from lab.results.store import Store
 
 Doc = dict[str, Any]  # JSON: a run in lists
@@ -46,7 +46,7 @@ def shown(store: Store, docs: Sequence[Doc]) -> list[Shown]:
     runs cannot be grouped."""
     found = {doc["id"]: doc for doc in docs if has_result(doc)}
     try:
-        several = groups.grouped([store.folder(run_id) for run_id in found])
+        several = compare.grouped([store.folder(run_id) for run_id in found])
     except RequestError:
         return []
     mixed = len({group.rate_scale for group in several}) > 1
@@ -60,8 +60,8 @@ def shown(store: Store, docs: Sequence[Doc]) -> list[Shown]:
     return rows if any(len(each.docs) > 1 for each in rows) else []
 
 
-def _label(group: groups.Group, mixed: bool) -> str:
-    scale = groups.scale_text(group.rate_scale)
+def _label(group: compare.Group, mixed: bool) -> str:
+    scale = compare.scale_text(group.rate_scale)
     label = heading(group.label, group.settings)
     return f"{label}, {scale}" if mixed and scale not in label else label
 

@@ -11,8 +11,8 @@ from typing import Any
 from dashboard import flips
 from lab import plain_file
 from lab.results.documents import tolerant_document
-from lab.results.verdict import counted
-from lab.results.verdict import describe as describe_mptcp
+from lab.results.labels import counted
+from lab.results.labels import describe as describe_mptcp
 from lab.run import process, reading
 
 LAST_BYTES = 65_536  # of samples.jsonl: enough for its last line

@@ -16,7 +16,7 @@ from dashboard.stream import EVENTS
 from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.results import flips as changes
-from lab.results import rate_scale
+from lab.results import labels
 from lab.results.store import Store
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario import catalogue, strategy_table
@@ -44,7 +44,7 @@ def run(store: Store, folder: Path) -> Doc:
     doc |= {
         "state": now.to_json(),
         "controls": controls(doc["engine"]),
-        "rate_note": rate_scale.note(doc["rate_scale"], doc["wire_rates"]),
+        "rate_note": labels.note(doc["rate_scale"], doc["wire_rates"]),
         "title": doc["scenario"],
         "strategy_words": doc["strategy"],
         "cc_words": doc["cc"] or "…",
@@ -95,7 +95,7 @@ def with_rates(doc: Doc) -> Doc:
     `changed` names the changes that were made by hand during the run; it is empty without any.
     """
     return doc | {
-        "rates": rate_scale.label(doc["rate_scale"], doc["wire_rates"]),
+        "rates": labels.scale_label(doc["rate_scale"], doc["wire_rates"]),
         "changed": changes.label(doc["flips"]),
     }
 

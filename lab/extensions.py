@@ -29,7 +29,7 @@ from controller.user_file import described as described_in
 from controller.user_file import line_of
 from lab import congestion, user_file
 from lab.errors import RequestError
-from lab.user_file_kind import PYTHON, YAML, C, Kind, defined_in
+from lab.user_file import PYTHON, YAML, C, Kind, defined_in
 
 PATH = "MULTIPATH_LAB_PATH"  # folders, separated by colons
 COPIES = "extensions"  # the folder of a run that keeps copies; nothing is loaded from there

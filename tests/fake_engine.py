@@ -12,9 +12,9 @@ from lab.run.engine import Engine
 from lab.run.frame import ApSample, Frame, UserSample
 from lab.run.recorder import Recorder
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
-from lab.scenario.changes import Change, SetDemand, SetLinkUp
 from lab.scenario.engine_table import ENGINES, Entry
 from lab.scenario.schema import Scenario
+from lab.scenario.targets import Change, SetDemand, SetLinkUp
 
 REPORT = Report(
     (

@@ -12,8 +12,13 @@ from itertools import product
 
 import numpy as np
 
-from controller.strategies.subflow_selection.balia import SMALLEST_WINDOW
-from controller.strategies.subflow_selection.chain import Field, Walk, climb, fall
+from controller.strategies.subflow_selection.forecast import (
+    SMALLEST_WINDOW,
+    Field,
+    Walk,
+    climb,
+    fall,
+)
 
 State = tuple[int, int]
 

@@ -21,9 +21,9 @@ from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import flows as traffic
 from lab.scenario import loading, targets
-from lab.scenario.changes import SetLinkDelay
 from lab.scenario.overrides import Overrides
 from lab.scenario.schema import Scenario
+from lab.scenario.targets import SetLinkDelay
 from lab.topologies.topology import wire
 
 LOSSES = {  # by scenario: a link, and the ends between which its data travels

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.scenario.demands import Demands
-from lab.scenario.flows import Flow
+from lab.scenario.flows import Demands, Flow
 
 
 def flow(number, user="ue1", rate_bps=None, protocol="tcp"):

@@ -14,7 +14,7 @@ import pytest
 from lab.engines.mininet.machine import lock
 from lab.engines.sim import code_cache
 from lab.errors import MachineLacks
-from lab.results.storage import AtomicStorage
+from lab.results.store import AtomicStorage
 from lab.run import inbox, recorder
 from lab.run.reading import Follower, read_events, read_samples
 

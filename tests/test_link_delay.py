@@ -9,8 +9,7 @@ from lab.engines.sim.tables import Tables
 from lab.radio.cell import Cell, Station
 from lab.scenario.schema import Multipath
 from lab.topologies import rat_setup
-from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Link, Node, Topology, wire
+from lab.topologies.topology import Link, Node, Topology, link_delay_ns, wire
 from lab.topologies.topology_file import describe
 
 MS = 1_000_000

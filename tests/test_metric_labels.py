@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.results.groups import numbers
-from lab.results.metric_labels import heading, label, setting_text
+from lab.results.compare import numbers
+from lab.results.labels import heading, label, setting_text
 from lab.run import metrics
 from lab.run.frame import ApSample, Frame, UserSample
 

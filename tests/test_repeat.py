@@ -10,9 +10,8 @@ from lab.batch import repeat
 from lab.engines import registry
 from lab.errors import RequestError
 from lab.run import inbox, runner
-from lab.run.digest import MEASURED, run_digest
 from lab.run.engine import Options
-from lab.run.reading import read_events
+from lab.run.reading import MEASURED, read_events, run_digest
 from lab.run.recorder import Recorder
 from lab.scenario import loading
 from lab.scenario.overrides import Overrides

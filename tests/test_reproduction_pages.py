@@ -28,7 +28,7 @@ from lab.evaluation.reproduction.page import Origin, figure, is_of_more
 from lab.evaluation.reproduction.page import page as page_of
 from lab.evaluation.reproduction.relations import Relation, Value
 from lab.evaluation.reproduction.runs import PAGES, Folders, reproduce
-from lab.scenario.stacks import STACKS
+from lab.scenario.engine_table import STACKS
 
 NUMBERS = {  # the numbers that each `measure` returns
     "mp_sdn": "T sp mp un un+ ac used t1_before t2_before t2_low t1_after T_wifi1 "

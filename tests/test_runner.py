@@ -13,7 +13,7 @@ from lab.errors import LabError, MachineLacks
 from lab.run import inbox
 from lab.run.reading import read_events, read_samples
 from lab.run.runner import run
-from lab.scenario.changes import SetDemand, SetLinkUp, SetStrategyParameter
+from lab.scenario.targets import SetDemand, SetLinkUp, SetStrategyParameter
 
 
 def flips(outcome):

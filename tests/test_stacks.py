@@ -11,8 +11,8 @@ from lab.engines import registry
 from lab.errors import RequestError
 from lab.run.engine import Options
 from lab.scenario import loading
+from lab.scenario.engine_table import STACKS, named
 from lab.scenario.overrides import Overrides
-from lab.scenario.stacks import STACKS, named
 
 
 @pytest.mark.parametrize("stack", STACKS)

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import LabError, RequestError
-from lab.results.storage import AtomicStorage
-from lab.results.store import Store
+from lab.results.store import AtomicStorage, Store
 from lab.run import process
 
 ROOT = Path(__file__).resolve().parents[1]

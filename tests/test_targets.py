@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.errors import RequestError
-from lab.scenario import changes, targets
+from lab.scenario import targets
 
 
 def test_targets_of_the_testbed_name_unit_bounds_and_start(load):
@@ -75,17 +75,17 @@ def test_a_change_has_wire_rates_and_unscaled_parameters(load):
     def change(target, value):
         return targets.change(scenario, target, value)
 
-    assert change("cell.wifi1.ue1.rate_mbps", 20.0) == changes.SetStationRate(
+    assert change("cell.wifi1.ue1.rate_mbps", 20.0) == targets.SetStationRate(
         "wifi1", "ue1", 5_000_000
     )
-    assert change("link.wifi.rate_mbps", 20.0) == changes.SetLinkRate("wifi", 5_000_000)
-    assert change("link.wifi.delay_ms", 3.0) == changes.SetLinkDelay("wifi", 3_000_000)
-    assert change("link.wifi.loss", 0.05) == changes.SetLinkLoss("wifi", 50_000)
-    assert change("link.wifi.up", False) == changes.SetLinkUp("wifi", False)
-    assert change("user.ue1.demand_mbps", 8.0) == changes.SetDemand("ue1", 2_000_000)
-    assert change("user.ue1.demand_mbps", None) == changes.SetDemand("ue1", None)
-    assert change("cc", "lia") == changes.SetCongestionControl("lia")
-    assert change("strategy.min_rate_mbps", 0.2) == changes.SetStrategyParameter(
+    assert change("link.wifi.rate_mbps", 20.0) == targets.SetLinkRate("wifi", 5_000_000)
+    assert change("link.wifi.delay_ms", 3.0) == targets.SetLinkDelay("wifi", 3_000_000)
+    assert change("link.wifi.loss", 0.05) == targets.SetLinkLoss("wifi", 50_000)
+    assert change("link.wifi.up", False) == targets.SetLinkUp("wifi", False)
+    assert change("user.ue1.demand_mbps", 8.0) == targets.SetDemand("ue1", 2_000_000)
+    assert change("user.ue1.demand_mbps", None) == targets.SetDemand("ue1", None)
+    assert change("cc", "lia") == targets.SetCongestionControl("lia")
+    assert change("strategy.min_rate_mbps", 0.2) == targets.SetStrategyParameter(
         "min_rate_mbps", 0.2
     )
 

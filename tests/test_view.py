@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.results import rate_scale, verdict
+from lab.results import labels
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ from lab.results import rate_scale, verdict
     ],
 )
 def test_the_multipath_verdict_in_words(mptcp, text):
-    assert verdict.describe(mptcp) == text
+    assert labels.describe(mptcp) == text
 
 
 def test_a_scaled_run_says_what_is_scaled_and_what_is_not():
-    assert rate_scale.note(1) == rate_scale.note(None) == rate_scale.label(1) == ""
-    text = rate_scale.note(0.25)
+    assert labels.note(1) == labels.note(None) == labels.scale_label(1) == ""
+    text = labels.note(0.25)
     assert "Rates on the wire are scaled by 0.25" in text
     assert "queueing delay is 4 times as long" in text
-    assert rate_scale.label(0.25) == "rate scale 0.25"
-    assert rate_scale.label(None, wire_rates=True) == "wire rates"
-    assert "cannot be compared" in rate_scale.note(None, wire_rates=True)
+    assert labels.scale_label(0.25) == "rate scale 0.25"
+    assert labels.scale_label(None, wire_rates=True) == "wire rates"
+    assert "cannot be compared" in labels.note(None, wire_rates=True)

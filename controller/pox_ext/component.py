@@ -16,8 +16,8 @@ from pox.lib.recoco import Select, Task, Timer
 from controller import bounded_json, plan
 from controller.control import Control
 from controller.errors import ControllerError, ParamsRefused, PlanRefused
-from controller.pox_ext import statistics
-from controller.pox_ext.host_channel import Address, HostChannel
+from controller.pox_ext import run_folder
+from controller.pox_ext.host_agents import Address, HostChannel
 from controller.pox_ext.openflow13_channel import Listener
 from controller.pox_ext.run_folder import RunFolder
 from controller.pox_ext.session import TICK_S, Session
@@ -56,7 +56,7 @@ def start(
         logging.shutdown()
         os._exit(2)  # POX would continue without this component
     folder = RunFolder(Path(run) if run else Path(str(topology)).resolve().parent)
-    writer = statistics.Writer(folder.statistics)
+    writer = run_folder.Writer(folder.statistics)
 
     hosts = (
         DatagramSocket(hosts_port, lambda data, sender: session.host_datagram(data, sender))
@@ -65,7 +65,7 @@ def start(
     )
     channel = HostChannel(key, hosts.send) if hosts else None
     session = Session(network, control, folder, core.openflow, writer.put, patience_s, channel)
-    session.restore(statistics.read(folder.statistics))
+    session.restore(run_folder.read(folder.statistics))
     Listener(
         of13_address, of13_port, session.channel_up, session.channel_down, session.warn
     ).start()

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from controller import decision_log as lines
@@ -31,20 +31,75 @@ from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.frames import Ip
 from controller.pox_ext.handovers import Handovers
-from controller.pox_ext.host_channel import Address, HostChannel
-from controller.pox_ext.host_commands import HostCommands
-from controller.pox_ext.host_reports import HostReports
+from controller.pox_ext.host_agents import Address, HostChannel, HostCommands, HostReports
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.meters import Meters
 from controller.pox_ext.observer import Observer
 from controller.pox_ext.openflow13_channel import Channel
-from controller.pox_ext.readiness import TABLE_0, TABLE_1, Readiness
 from controller.pox_ext.router import Router
-from controller.pox_ext.run_folder import RunFolder
-from controller.pox_ext.statistics import Tables
+from controller.pox_ext.run_folder import RunFolder, Tables
 from controller.pox_ext.subflow_lifecycle import SubflowLifecycle
 from controller.pox_ext.tracker import Tracker
 from controller.strategies import from_file
+
+# Record which switches are ready, that is, have both table 0 and table 1 written.
+#
+# Table 0 counts and meters traffic and is written with OpenFlow 1.3. Table 1 forwards packets and
+# is written with OpenFlow 1.0.
+
+
+TABLE_0, TABLE_1 = "table 0", "table 1"
+
+
+class Readiness:
+    """Hold which of the two tables of each switch have been written."""
+
+    def __init__(self, switches: Iterable[str]) -> None:
+        self._parts: dict[str, set[str]] = {switch: set() for switch in switches}
+
+    @property
+    def complete(self) -> bool:
+        """Return whether both tables of every switch have been written."""
+        return all(len(parts) == 2 for parts in self._parts.values())
+
+    def ready(self, switch: str, part: str) -> bool:
+        """Record that table `part` of `switch` has been written.
+
+        Return True if only this table was missing, so that now both tables of every switch are
+        written.
+        """
+        before = self.complete
+        self._parts[switch].add(part)
+        return self.complete and not before
+
+    def lost(self, switch: str, part: str) -> None:
+        """Record that the connection over which table `part` of `switch` is written has closed."""
+        self._parts[switch].discard(part)
+
+    def complaints(self) -> Iterator[str]:
+        """Yield a warning, with advice, for each switch that is not ready."""
+        for switch, parts in self._parts.items():
+            if TABLE_1 not in parts:
+                yield (
+                    f"switch {switch} has not connected to POX. "
+                    f"Try: ovs-vsctl get-controller {switch}"
+                )
+            elif TABLE_0 not in parts:
+                yield (
+                    f"switch {switch} has no OpenFlow 1.3 channel, so nothing is forwarded there. "
+                    f"Try: ovs-vsctl set bridge {switch} protocols=OpenFlow10,OpenFlow13, "
+                    "and give it a second controller (docs/formats.md)"
+                )
+
+
+# Follow stations from one access point to another, as AP agents report them.
+#
+# 1) The addresses of the station are now located at the new access point, and its flows are moved
+#    to paths that lead there.
+# 2) The station keeps its tier. If its traffic passed the meter of the old access point, it passes
+#    the meter of the new one, if there is a meter. The next control step may change both.
+# 3) The number of flows that have moved is written into the decision log.
+
 
 TICK_S = 0.25
 HOST_CHECK_S = 1.0  # between two checks of what hosts confirm, if no step is made

@@ -19,7 +19,7 @@ from controller.observation import Subflow, SubflowKey
 from controller.paths import Flow, digest
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.frames import Ip
-from controller.pox_ext.host_reports import HostReports
+from controller.pox_ext.host_agents import HostReports
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.observer import Observer
 from controller.pox_ext.router import Router

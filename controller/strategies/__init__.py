@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from controller.errors import UnknownStrategy
-from controller.strategies.base import Strategy, StrategyParams, checked_params
-from controller.strategies.disjoint import Disjoint
+from controller.strategies.base import Strategy, StrategyParams, checked_params, failures_of
+from controller.strategies.baselines import Disjoint, NoStrategy, Optimum
 from controller.strategies.expected_throughput import ExpectedThroughput
-from controller.strategies.failures import failures_of
 from controller.strategies.forms import explain_unknown, named_forms
 from controller.strategies.loss_aware import LossAware
 from controller.strategies.meter_throttling import MeterThrottling
-from controller.strategies.none import NoStrategy
-from controller.strategies.optimum import Optimum
 from controller.strategies.subflow_selection.strategy import SubflowSelection
 
 STRATEGIES: dict[str, type[Strategy]] = {

@@ -2,19 +2,75 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from controller import tiers
-from controller.command import Decision
-from controller.errors import ParamsRefused
+from controller import paths, tiers
+from controller.command import Decision, Route, subflow_name
+from controller.errors import ControllerError, ParamsRefused, StrategyFailed
 from controller.observation import Observation
 from controller.plan import Plan
 from controller.units import wire_bps
+from controller.user_file import described, line_of
+
+# Turn exceptions of a strategy into `StrategyFailed`, which names the strategy's file and line.
+
+
+@contextmanager
+def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
+    """Run the code of the `with` block, and turn an exception in it into `StrategyFailed`.
+
+    The block must call the method `method` of the strategy. The error names the innermost line of
+    the strategy's file in the traceback, or the first line of `method` if there is none. A
+    `ControllerError` is passed on unchanged.
+    """
+    try:
+        yield
+    except ControllerError:
+        raise
+    except Exception as error:
+        file = source_file(strategy)
+        line = line_of(error, file) or _line(getattr(strategy, method))
+        text = f"strategy '{strategy.name}' failed in {method}: {described(error, file, line)}"
+        raise StrategyFailed(text, file, line) from error
+
+
+def decisions(strategy: Strategy, method: str, observation: Observation) -> list[Decision]:
+    """Call `strategy.decide` or `strategy.withdraw`, named by `method`, and return its decisions.
+
+    Raise `StrategyFailed` if the method raises an exception, or if its result is not a list of
+    decisions.
+    """
+    with failures_of(type(strategy), method):
+        found = list(getattr(strategy, method)(observation))
+        wrong = next((each for each in found if not isinstance(each, Decision)), None)
+        if wrong is not None:
+            raise TypeError(f"it returned {wrong!r}, which is no Decision")
+        return found
+
+
+def source_file(strategy: type[Strategy]) -> str:
+    """Return the path of the file that defines a strategy, as tracebacks name it.
+
+    If the file is not known, return the name of its module.
+    """
+    try:
+        return inspect.getfile(strategy)
+    except (OSError, TypeError):
+        return strategy.__module__
+
+
+def _line(method: object) -> int:
+    try:
+        return inspect.getsourcelines(method)[1]  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return 0
 
 
 def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
@@ -160,3 +216,24 @@ def _first_problem(schema: type[StrategyParams], error: ValidationError) -> str:
     return f"parameter '{key}' is unknown" + (
         f" (did you mean '{near[0]}'?)" if near else f": choose from {', '.join(known)}"
     )
+
+
+def hashed_paths(observation: Observation) -> list[Decision]:
+    """Return a route command for each subflow that is not on its hashed path.
+
+    The hashed path is the one that the network uses without a strategy: one of the shortest paths,
+    chosen by a hash of the subflow's addresses and ports. Paths over links that are down do not
+    count. A subflow without any path to its destination gets no command. Strategies that choose
+    paths call this function in `withdraw`.
+    """
+    near: dict[str, set[str]] = {}
+    for arc in observation.arcs:  # hosts and the air are dead ends, so no path leads through them
+        near.setdefault(arc.tail, set()).add(arc.head)
+    decisions = []
+    for each in observation.subflows:
+        found = paths.between(near, each.path[0], each.path[-1]) if each.path else []
+        path = paths.choose(found, each.flow) if found else each.path
+        if path != each.path:
+            text = f"strategy withdrawn: the hash of the subflow chooses path {' '.join(path)}"
+            decisions.append(Decision(subflow_name(each.key), text, Route(each.key, path)))
+    return decisions

@@ -12,7 +12,7 @@ from typing import Any
 
 from controller.errors import ParamsRefused, UserFileRefused
 from controller.strategies import BUILT_IN, STRATEGIES, Strategy
-from controller.strategies.failures import source_file
+from controller.strategies.base import source_file
 from controller.strategies.forms import named_forms
 from controller.strategy_names import base_name
 from controller.user_file import import_file, stem

@@ -17,8 +17,7 @@ from dashboard.classroom.conductor import Conductor
 from dashboard.classroom.slots import Slots
 from dashboard.runs import Launcher
 from dashboard.stream import Streams
-from lab.classroom.news import NO_SEAT
-from lab.classroom.room import Room
+from lab.classroom.room import NO_SEAT, Room
 from lab.results.store import Store
 
 BLUEPRINTS = (

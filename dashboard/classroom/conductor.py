@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from dashboard import state
 from dashboard.runs import Child, Launcher, remove_unused
-from lab.classroom import starting
-from lab.classroom.load import LoadMeter
+from lab.classroom import queue
+from lab.classroom.queue import LoadMeter
 from lab.classroom.room import Room
 from lab.classroom.state import ClassRun
 from lab.errors import LabError, MachineLacks
 from lab.plain_file import remove
 from lab.run import inbox
-from lab.run.digest import run_digest
+from lab.run.reading import run_digest
 from lab.scenario import engine_table
 
 POLL_S = 0.1
@@ -58,13 +58,13 @@ class Conductor(threading.Thread):
 
     def check(self, run: ClassRun) -> None:
         """Raise `LabError` if a run cannot be made on this machine."""
-        request = starting.planned(self._room.lesson, run, self.speed, self.vm)
+        request = queue.planned(self._room.lesson, run, self.speed, self.vm)
         if engine_table.entry(request.engine).real_time and not self.vm and os.geteuid() != 0:
             raise MachineLacks(
                 f"start run '{run.step}': the emulation needs root, which this server has not. "
                 "Start the class with --vm, or with sudo"
             )
-        starting.check(request)
+        queue.check(request)
 
     def run(self) -> None:
         """Start and end runs until `stop` is called."""
@@ -104,13 +104,13 @@ class Conductor(threading.Thread):
     def _start(self, run: ClassRun) -> None:
         folder = self._room.run_folder(run.id)
         try:
-            request = starting.planned(self._room.lesson, run, self.speed, self.vm)
+            request = queue.planned(self._room.lesson, run, self.speed, self.vm)
             remove_unused(folder)
-            child = self._launcher.launch(starting.arguments(request, folder), folder)
+            child = self._launcher.launch(queue.arguments(request, folder), folder)
         except (LabError, OSError) as error:
             self._room.ended(run, "failed", "", f"start the run: {error}")
             return
-        ends_at = time.monotonic() + starting.longest_s(request, self.speed)
+        ends_at = time.monotonic() + queue.longest_s(request, self.speed)
         self._running[run.id] = Running(run, child, ends_at)
 
     def _has_ended(self, running: Running) -> bool:

@@ -27,7 +27,7 @@ from dashboard.guard import (
     with_headers,
 )
 from lab.classroom import secrets
-from lab.classroom.attempts import Attempts
+from lab.classroom.door import Attempts
 from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
 
 OPEN = ("/", "/healthz", "/api/class", "/api/class/join", "/api/class/return")

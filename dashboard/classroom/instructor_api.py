@@ -25,9 +25,9 @@ from dashboard.classroom.slots import Slots
 from dashboard.classroom.streams import Source, stream
 from dashboard.classroom.student_api import queued
 from dashboard.http import body
-from lab.classroom import folder, grid, student_view
+from lab.classroom import folder, views
 from lab.classroom.lesson import Place
-from lab.classroom.load import LoadMeter
+from lab.classroom.queue import LoadMeter
 from lab.classroom.room import Room
 from lab.errors import RequestError
 
@@ -39,7 +39,7 @@ OF_TIME = ("busy", "quiet_min")  # these change by themselves
 @instructor.get("/instructor/class")
 def about() -> Any:
     sheets = room().folder.worksheets
-    rows = [{"name": name} | student_view.shown_worksheet(each) for name, each in sheets.items()]
+    rows = [{"name": name} | views.shown_worksheet(each) for name, each in sheets.items()]
     with room().mutex:
         now = _grid(room(), slots(), conductor().load)
     return _about(room(), _link()) | {
@@ -61,7 +61,7 @@ def grid_stream() -> Any:
 def point_at() -> Any:
     shown = body(LookBody)
     room().point_at(shown.run, shown.worksheet, shown.step)
-    return {"look": student_view.pointed_at(room().lesson)}
+    return {"look": views.pointed_at(room().lesson)}
 
 
 @instructor.post("/instructor/freeze")
@@ -94,13 +94,13 @@ def readmit(seat: str) -> Any:
 def worksheet_of(seat: str, name: str) -> Any:
     of = room()
     with of.mutex:
-        return student_view.worksheet(of.lesson, of.queue, seat, name, of.clock())
+        return views.worksheet(of.lesson, of.queue, seat, name, of.clock())
 
 
 @instructor.get("/instructor/texts")
 def texts() -> Any:
     with room().mutex:
-        return grid.texts(room().lesson)
+        return views.texts(room().lesson)
 
 
 @instructor.post("/instructor/grades")
@@ -166,12 +166,12 @@ def _about(of: Room, link: str) -> dict[str, Any]:
 
 
 def _projected(of: Room, link: str) -> dict[str, Any]:
-    shown = student_view.pointed_at(of.lesson)
+    shown = views.pointed_at(of.lesson)
     return _about(of, link) | {"look": shown, "seats": len(of.state.seats)}
 
 
 def _grid(of: Room, open_pages: Slots, load: LoadMeter) -> dict[str, Any]:
-    return grid.grid(of.lesson, of.queue, open_pages.open(), load.last, of.clock())
+    return views.grid(of.lesson, of.queue, open_pages.open(), load.last, of.clock())
 
 
 def _plain(doc: dict[str, Any]) -> Any:

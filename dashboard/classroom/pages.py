@@ -20,7 +20,7 @@ from dashboard.classroom.run_api import seen, shown
 from dashboard.errors import Problem
 from dashboard.pages import plotly as plotly_file
 from dashboard.pages import with_code
-from lab.classroom import grade_table, grades
+from lab.classroom import grades
 from lab.errors import unknown
 from lab.scenario.loading import load
 from lab.worksheets.schema import Run, Step, Worksheet
@@ -93,14 +93,14 @@ def printed(name: str) -> str:
 
 @pages.get("/instructor/grades.csv")
 def grades_file() -> Response:
-    columns = request.args.get("columns", grade_table.COLUMNS[0])
-    if columns not in grade_table.COLUMNS:
-        raise Problem(422, f"grades: columns {unknown(columns, grade_table.COLUMNS)}")
+    columns = request.args.get("columns", grades.COLUMNS[0])
+    if columns not in grades.COLUMNS:
+        raise Problem(422, f"grades: columns {unknown(columns, grades.COLUMNS)}")
     of = room()
     with of.mutex:
         people = {each.id: each.names for each in of.state.seats.values()}
         handed_in = grades.submissions(of.folder, of.state)
-    text = grade_table.text(columns, of.folder.worksheets, handed_in, people, of.folder.roster)
+    text = grades.text(columns, of.folder.worksheets, handed_in, people, of.folder.roster)
     headers = {"Content-Disposition": f'attachment; filename="{of.folder.name}-{columns}.csv"'}
     return Response(text, mimetype="text/csv", headers=headers)
 

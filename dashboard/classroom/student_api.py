@@ -18,7 +18,7 @@ from dashboard.classroom.requests import (
 )
 from dashboard.classroom.streams import Source, stream
 from dashboard.http import body
-from lab.classroom import student_view
+from lab.classroom import views
 from lab.classroom.lesson import Place
 from lab.classroom.room import Room
 from lab.classroom.state import ClassRun
@@ -91,23 +91,23 @@ def download() -> Response:
 def queued(run: ClassRun) -> Any:
     """Return the answer to a request for a run."""
     with room().mutex:
-        return {"run": student_view.run(room().queue, run)}
+        return {"run": views.run(room().queue, run)}
 
 
 def _seat(of: Room, own: str) -> dict[str, Any]:
-    return student_view.seat(of.lesson, of.queue, own, of.clock())
+    return views.seat(of.lesson, of.queue, own, of.clock())
 
 
 def _worksheet(of: str, name: str) -> dict[str, Any]:
-    return student_view.worksheet(room().lesson, room().queue, of, name, room().clock())
+    return views.worksheet(room().lesson, room().queue, of, name, room().clock())
 
 
 def _saved(at: Place) -> Any:
     with room().mutex:
-        shown = student_view.task(room().lesson, room().queue, at, room().clock())
+        shown = views.task(room().lesson, room().queue, at, room().clock())
     return {"saved": True, "step": shown}
 
 
 def _without_times(doc: dict[str, Any]) -> Any:
-    rows = [student_view.without_times(each) for each in doc["worksheets"]]
+    rows = [views.without_times(each) for each in doc["worksheets"]]
     return doc | {"worksheets": rows}

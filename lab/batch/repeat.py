@@ -13,12 +13,11 @@ from pathlib import Path
 from lab.engines import registry
 from lab.errors import RequestError
 from lab.run import runner
-from lab.run.digest import differing_files
 from lab.run.engine import Options
-from lab.run.reading import read_document, read_events
+from lab.run.manifest import made_by, present
+from lab.run.reading import differing_files, read_document, read_events
 from lab.run.recorder import Recorder
 from lab.run.replay import Replay
-from lab.run.version import made_by, present
 from lab.scenario import engine_table
 from lab.scenario.loading import experiment, load
 from lab.scenario.schema import Scenario
@@ -27,7 +26,7 @@ from lab.scenario.schema import Scenario
 def repeat(folder: Path) -> tuple[str, ...]:
     """Repeat the simulated run in `folder`, and return the names of the files that then differ.
 
-    The files of `lab.run.digest.MEASURED` are compared; an empty tuple says that all are the same
+    The files of `lab.run.reading.MEASURED` are compared; an empty tuple says that all are the same
     bytes. The repeated run is made in a temporary folder, which is removed. Raise `RequestError` if
     the run cannot be repeated: it is no simulation, another version made it, it was ended by a
     signal, or a file of one's own that it used is missing or was changed.

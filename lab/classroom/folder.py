@@ -24,8 +24,8 @@ from lab.errors import LabError, RequestError, show, unknown
 from lab.run.manifest import ROOT
 from lab.scenario import checking
 from lab.worksheets import loading
+from lab.worksheets.planning import Seat
 from lab.worksheets.schema import Worksheet
-from lab.worksheets.variants import Seat
 
 CLASSES = ROOT / "data" / "classes"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}", re.ASCII)

@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lab.classroom import events as of
-from lab.classroom.events import Answered, Checked, Flipped, Requested
+from lab.classroom import journal as of
+from lab.classroom.journal import Answered, Checked, Flipped, Requested
 from lab.classroom.lesson import Lesson, Place
 from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show, unknown
-from lab.run.version import present
+from lab.run.manifest import present
 from lab.worksheets import planning
 from lab.worksheets.consistency import check_answer
 from lab.worksheets.evaluation import RunFiles

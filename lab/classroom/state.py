@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab.classroom import events as of
-from lab.classroom.events import Event, Person
+from lab.classroom import journal as of
+from lab.classroom.journal import Event, Person
 from lab.classroom.roster import folded
 from lab.worksheets.schema import Answer
 

@@ -2,18 +2,181 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import click
 from filelock import FileLock, Timeout
 
-from lab.classroom import folder
-from lab.cli.own_files import forwarded_with_option, with_arguments
-from lab.errors import RequestError
+from lab.batch.repeat import repeat
+from lab.classroom import folder, grades
+from lab.classroom.folder import ClassFolder
+from lab.classroom.grades import Submission
+from lab.classroom.state import ClassRun, ClassState
+from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
+from lab.errors import LabError, RequestError
 from lab.isolation import python
+from lab.results.tables import text_table
+from lab.run.manifest import present
+from lab.scenario import engine_table
+
+# Define the command `grade`.
+
+
+@click.command()
+@click.argument("name", metavar="CLASS")
+@click.option("--again", is_flag=True, help="Mark all answers and runs again; list differences.")
+@click.option(
+    "--repeat-runs",
+    is_flag=True,
+    help="Repeat the simulated runs that were marked; list those with other bytes.",
+)
+@click.option(
+    "--csv",
+    "table",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the grades as a table for a learning management system.",
+)
+@click.option(
+    "--columns",
+    type=click.Choice(grades.COLUMNS),
+    default=grades.COLUMNS[0],
+    show_default=True,
+    help="The columns of the table.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the submissions as JSON.")
+@with_option
+@click.pass_context
+def grade(
+    ctx: click.Context,
+    name: str,
+    again: bool,
+    repeat_runs: bool,
+    table: Path | None,
+    columns: str,
+    as_json: bool,
+) -> None:
+    """Print the grades of a class, from its files.
+
+    With --again, everything is marked again from the answers and the runs' files; nothing is
+    started. Exit code 4: a step gets other points, or a run has changed.
+    """
+    found = folder.find(name, folder.CLASSES)
+    state = grades.read_state(found)
+    handed_in = grades.submissions(found, state)
+    if table is not None:
+        _write(table, _csv(columns, found, handed_in, state))
+    if as_json:
+        click.echo(json.dumps([_document(each) for each in handed_in], indent=1))
+    elif table is None:
+        _print(found, handed_in)
+    lines = list(_differences(found, handed_in)) if again else []
+    lines += list(_repeated(found, state, handed_in)) if repeat_runs else []
+    for line in lines:
+        click.echo(line, err=as_json)
+    ctx.exit(4 if lines else 0)
+
+
+def _print(found: ClassFolder, handed_in: Sequence[Submission]) -> None:
+    head = ("seat", "people", "worksheet", "points", "of")
+    rows = [
+        (each.seat, " and ".join(each.people), each.worksheet, each.points, each.of)
+        for each in handed_in
+    ]
+    if not rows:
+        click.echo(f"class '{found.name}': nobody has opened a worksheet")
+        return
+    click.echo(text_table(head, rows))
+
+
+def _differences(found: ClassFolder, handed_in: Sequence[Submission]) -> Iterator[str]:
+    """Yield one line for each difference, after saying which versions marked first and again."""
+    before = sorted({step.checker for each in handed_in for step in each.steps if step.checker})
+    for version in before:
+        if version != present():
+            click.echo(f"marked by version {version}, and again by {present()}", err=True)
+    count = 0
+    for each in handed_in:
+        for difference in grades.again(found, each):
+            count += 1
+            who = " and ".join(each.people)
+            yield f"{each.seat} {who}, {each.worksheet}, {difference.step}: {difference.text}"
+    steps = sum(step.passed is not None for each in handed_in for step in each.steps)
+    click.echo(f"again: {steps} marked steps, {count} differences", err=True)
+
+
+def _repeated(
+    found: ClassFolder, state: ClassState, handed_in: Sequence[Submission]
+) -> Iterator[str]:
+    """Repeat each simulated run by which something was marked; yield a line for each with other
+    bytes, and for each that cannot be repeated."""
+    used = {run.id: run for each in handed_in for run in grades.runs_used(state, each)}
+    simulated = [each for each in used.values() if not engine_table.entry(each.engine).real_time]
+    same = 0
+    for run in simulated:
+        if line := _repeat(found, run):
+            yield line
+        else:
+            same += 1
+    left_out = len(used) - len(simulated)
+    note = f"; {left_out} of the emulation left out" if left_out else ""
+    click.echo(f"repeated: {same} of {len(simulated)} runs have the same bytes{note}", err=True)
+
+
+def _repeat(found: ClassFolder, run: ClassRun) -> str:
+    try:
+        differing = repeat(found.runs / run.id)
+    except LabError as error:
+        return str(error)
+    return f"repeat run {run.id}: other bytes in {', '.join(differing)}" if differing else ""
+
+
+def _csv(
+    columns: str, found: ClassFolder, handed_in: Sequence[Submission], state: ClassState
+) -> str:
+    people = {seat.id: seat.names for seat in state.seats.values()}
+    return grades.text(columns, found.worksheets, handed_in, people, found.roster)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"write {path}: {error.strerror}") from error
+    click.echo(f"{path} is written", err=True)
+
+
+def _document(handed_in: Submission) -> dict[str, Any]:
+    return {
+        "seat": handed_in.seat,
+        "people": list(handed_in.people),
+        "worksheet": handed_in.worksheet,
+        "points": handed_in.points,
+        "of": handed_in.of,
+        "steps": [
+            {
+                "step": each.step,
+                "answer": each.answer,
+                "passed": each.passed,
+                "points": each.points,
+                "of": each.of,
+                "by_hand": each.by_hand,
+                "checker": each.checker,
+                "runs": {
+                    step: {"run": run, "digest": handed_in.digests[run]}
+                    for step, run in each.runs.items()
+                },
+            }
+            for each in handed_in.steps
+        ],
+    }
+
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

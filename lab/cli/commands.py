@@ -16,19 +16,17 @@ import click
 
 from lab import __version__, extensions, sudo
 from lab.batch.request import Request
-from lab.cli import check as checking
 from lab.cli import evidence, lists, machine, worksheet
+from lab.cli import run as checking
 from lab.cli import run as running
-from lab.cli.audit import audit
-from lab.cli.classroom import classroom
-from lab.cli.export_script import export_script
-from lab.cli.grade import grade
+from lab.cli.classroom import classroom, grade
+from lab.cli.machine import audit, export_script
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
 from lab.errors import LabError
 from lab.isolation import python
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.run.recorder import RUNS
-from lab.scenario.stacks import STACKS
+from lab.scenario.engine_table import STACKS
 
 
 class CommandLine(click.Group):

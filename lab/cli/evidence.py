@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lab.cli.trial import Trial
-from lab.scenario.stacks import STACKS
+from lab.scenario.engine_table import STACKS
 
 ENGINES = ("sim", "mininet")
 duration_option = click.option(

@@ -25,7 +25,7 @@ from lab.evaluation.reproduction.runs import (
     vary,
 )
 from lab.run.outcome import EXIT_INTERRUPTED
-from lab.scenario.stacks import STACKS
+from lab.scenario.engine_table import STACKS
 
 QUICK = 3  # seeds
 TRIAL = Trial()

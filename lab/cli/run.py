@@ -8,12 +8,41 @@ from dataclasses import dataclass
 
 import click
 
+from lab import extensions, user_file
 from lab.batch import jobs
 from lab.batch.request import Request, checked
-from lab.cli import view
+from lab.cli import terminal as view
 from lab.cli.terminal import Terminal
+from lab.engines import registry
 from lab.results import compare
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
+from lab.scenario import engine_table
+from lab.scenario.loading import load
+from lab.scenario.overrides import Overrides
+
+# Implement the command `check`: load a scenario and the user's own files, but start no run.
+
+
+def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:
+    """Load a scenario. Print that it is valid, and which of the user's own files were imported.
+
+    `strategy` and `cc` are names or files; they and the `settings` (KEY=VALUE) replace values of
+    the scenario. Raise `LabError` if the scenario is not valid.
+    """
+    strategy = strategy and extensions.strategy_name(strategy)
+    cc = cc and extensions.cc_name(cc)
+    loaded = load(scenario, Overrides(strategy, cc, settings=tuple(settings)))
+    for engine in engine_table.ENGINES:
+        registry.load_laws(engine)
+    for each in extensions.registered():
+        if each.path.suffix == user_file.PYTHON:
+            click.echo(f"imported {each.path}: {each.kind} '{each.name}'")
+    click.echo(f"{loaded.name}: valid. {loaded.title}")
+    if late := [f"{event.at_s:g}" for event in loaded.events if event.at_s > loaded.duration_s]:
+        click.echo(
+            f"warning: the run ends at {loaded.duration_s:g} s, "
+            f"before its events at {', '.join(late)} s"
+        )
 
 
 @dataclass(frozen=True)

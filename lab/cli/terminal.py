@@ -2,16 +2,172 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import click
 
 from lab.batch.jobs import Job
 from lab.batch.single import run_job
-from lab.cli import view
 from lab.errors import LabError
-from lab.run.outcome import Outcome
+from lab.results import labels
+from lab.results.tables import cell_text, text_table
+from lab.run.manifest import DILATION
+from lab.run.outcome import Outcome, Progress
 from lab.scenario import engine_table
+from lab.scenario.schema import Scenario
+
+# Convert the progress and the results of runs to text for the terminal.
+
+
+PLAIN_EVERY_S = 10.0
+
+
+def progress_line(progress: Progress) -> str:
+    """Return the progress of a run as one line of text.
+
+    An example is `running 12.5 / 60 s, 47 s left   wifi1 7.10 + 0.40 Mb/s (Tier 1 + Tier 2)`.
+    """
+    if progress.phase != "running":
+        return progress.phase
+    text = f"running {progress.t:g} / {progress.duration_s:g} s"
+    if progress.eta_s is not None:
+        text += f", {progress.eta_s:.0f} s left"
+    if progress.frame is None:
+        return text
+    if progress.frame.ap:
+        shares = "   ".join(
+            f"{ap} {_rate(each.tier1_mbps)} + {_rate(each.tier2_mbps)}"
+            for ap, each in progress.frame.ap.items()
+        )
+        return f"{text}   {shares} Mb/s (Tier 1 + Tier 2)"
+    users = progress.frame.user.items()
+    return text + "".join(f"   {user} {_rate(each.mbps)} Mb/s" for user, each in users)
+
+
+class Live:
+    """Print the progress of a run to standard error, in a line that is overwritten at each call.
+
+    If standard error is no terminal, print a new line for every 10 s of the run instead.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet, self._terminal, self._printed_t, self._width = (
+            quiet,
+            sys.stderr.isatty(),
+            -PLAIN_EVERY_S,
+            0,
+        )
+
+    def __call__(self, progress: Progress) -> None:
+        if self.quiet:
+            return
+        text = progress_line(progress)
+        if self._terminal:
+            sys.stderr.write("\r" + text.ljust(self._width))
+            self._width = len(text)
+        elif progress.phase != "running":
+            sys.stderr.write(text + "\n")
+        elif progress.t - self._printed_t >= PLAIN_EVERY_S:
+            sys.stderr.write(text + "\n")
+            self._printed_t = progress.t
+        sys.stderr.flush()
+
+    def done(self) -> None:
+        """Clear the progress line at the end of the run."""
+        if self._terminal and self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            self._width = 0
+
+
+def summary(result: dict[str, Any], folder: Path) -> str:
+    """Return the results of a run as text: access points, users, totals, and the MPTCP verdict."""
+    parts = [_head(result)]
+    if scaled := labels.note(result.get("rate_scale")):
+        parts.append(scaled)
+    if result["overloaded"]:
+        reasons = result["overload"].get("reasons", [])
+        why = "; ".join(str(reason) for reason in reasons) or str(result["overload"])
+        parts.append(
+            f"*** OVERLOADED: this machine could not keep up, do not trust the numbers: {why} ***"
+        )
+        if engine_table.entry(result["engine"]).real_time:
+            parts.append(
+                f"In a VM, {DILATION}=2 before the command gives the machine twice the time "
+                "(docs/install.md)."
+            )
+    if result["aps"]:
+        parts.append(_ap_table(result["aps"]))
+    parts.append(_user_table(result["users"]))
+    parts.append(_totals(result))
+    parts.append(verdict_text(result))
+    parts.append(f"run folder: {folder}")
+    return "\n\n".join(parts)
+
+
+def verdict_text(result: dict[str, Any]) -> str:
+    """Return a sentence that says whether the connections of multipath users really used MPTCP."""
+    if not any(user["kind"] == "multipath" for user in result["users"].values()):
+        return "Multipath TCP: no multipath user in this scenario"
+    return labels.describe(result["mptcp"])
+
+
+def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
+    """Return a Markdown page about one run: its scenario and a summary of its results."""
+    about = [
+        f"# {scenario.title}",
+        scenario.paper,
+        f"**Question.** {scenario.question}" if scenario.question else "",
+        f"**Expected.** {scenario.expect}" if scenario.expect else "",
+    ]
+    text = [part for part in about if part]
+    return "\n\n".join([*text, "## Measured", f"```\n{summary(result, folder)}\n```", ""])
+
+
+def _head(result: dict[str, Any]) -> str:
+    return (
+        f"{result['scenario']}  strategy {result['strategy']}  "
+        f"cc {result['cc'] or 'not read back'}  engine {result['engine']}  "
+        f"seed {result['seed']}  {result['duration_s']:g} s  {result['status']}"
+    )
+
+
+def _ap_table(aps: dict[str, Any]) -> str:
+    keys = ("kind", "throughput_mbps", "tier1_mbps", "tier2_mbps", "mac_occupancy_mean")
+    rows = [(ap, *(each[key] for key in keys)) for ap, each in aps.items()]
+    return text_table(("access point", "kind", "Mb/s", "Tier 1", "Tier 2", "MAC occupancy"), rows)
+
+
+def _user_table(users: dict[str, Any]) -> str:
+    rows = [
+        (
+            user,
+            each["kind"].replace("_", " "),
+            each["throughput_mbps"],
+            "  ".join(f"{ap} {_rate(rate)}" for ap, rate in each["by_ap"].items()),
+        )
+        for user, each in users.items()
+    ]
+    return text_table(("user", "kind", "Mb/s", "by access point"), rows)
+
+
+def _totals(result: dict[str, Any]) -> str:
+    tiers, jain = result["tiers"], result["fairness"]["jain"]
+    return (
+        f"total {_rate(result['throughput_mbps'])} Mb/s   "
+        f"Tier 1 {_rate(tiers['1'])}   Tier 2 {_rate(tiers['2'])}   "
+        f"fairness (Jain) {cell_text(jain)}   converged {_seconds(result['convergence_s'])}"
+    )
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _seconds(value: float | None) -> str:
+    return "not within the run" if value is None else f"after {value:g} s"
 
 
 @dataclass(frozen=True)
@@ -30,7 +186,7 @@ class Terminal:
     def run(self, job: Job) -> Outcome:
         """Run one job, show its progress and its error if it has one, and return its outcome."""
         shown = self.progress and (self.simulations or engine_table.entry(job.engine).real_time)
-        live = view.Live(quiet=not shown)
+        live = Live(quiet=not shown)
         outcome = run_job(job, live)
         live.done()
         if self.report:
@@ -48,6 +204,6 @@ class Terminal:
 def _write_report(job: Job, outcome: Outcome) -> None:
     path = outcome.folder / "report.md"
     try:
-        path.write_text(view.report(job.scenario, outcome.result, outcome.folder), "utf-8")
+        path.write_text(report(job.scenario, outcome.result, outcome.folder), "utf-8")
     except OSError as error:
         raise LabError(f"write {path}: {error.strerror}") from error

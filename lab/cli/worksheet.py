@@ -14,8 +14,8 @@ from lab.isolation import python
 from lab.run.manifest import ROOT
 from lab.worksheets import loading, trial
 from lab.worksheets.marking import Mark
+from lab.worksheets.planning import Seat
 from lab.worksheets.trial import Making, Tried
-from lab.worksheets.variants import Seat
 
 RUNS = ROOT / "data" / "worksheets"
 WORDS = {True: "passed", False: "failed", None: "open"}

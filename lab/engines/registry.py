@@ -10,7 +10,7 @@ import importlib
 import os
 from pathlib import Path
 
-from lab import extensions, user_file_kind
+from lab import extensions, user_file
 from lab.congestion import BY_DELAY
 from lab.engines.mininet import ebpf
 from lab.engines.mininet.network import real_medium, wifi
@@ -85,7 +85,7 @@ def load_laws(name: str) -> None:
 
 
 def _load_law(path: Path) -> None:
-    if path.suffix == user_file_kind.C:
+    if path.suffix == user_file.C:
         ebpf.register(ebpf.user_law(path))
     else:
         from lab.engines.sim import user_laws

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from lab.radio import lte
-from lab.radio.cell import Station
-from lab.radio.rates import FRAME_BYTES, STANDARDS
-from lab.radio.signal import Radio, snr_db
+from lab.radio.cell import Radio, Station, snr_db
+from lab.radio.wifi import FRAME_BYTES, STANDARDS
 
 NOISE_FIGURE_DB = 9.0  # of an LTE user's receiver (3GPP TR 36.942, Table 4.8)
 

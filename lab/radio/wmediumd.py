@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, cos, hypot, log10, pi, radians, sin
 
-from lab.radio.signal import LIGHT_MPS
+from lab.radio.cell import LIGHT_MPS
 
 MAX_STATIONS = 5  # wmediumd handles each frame in user space
 NOISE_DBM, POWER_DBM, EXPONENT, CARRIER_MHZ = -91, 15, 3.0, 2412  # the noise is wmediumd's

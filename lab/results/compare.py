@@ -2,7 +2,7 @@
 unlikely to be chance.
 
 1) put runs into one group if their scenarios differ in nothing but the seed
-   (`lab.results.groups`)
+   (`lab.results.compare`)
 2) estimate the mean of each metric in each group, with a 95 % bootstrap interval
 3) compare each metric with the first group, by the interval of the ratio of the means
    (`lab.results.statistics`)
@@ -13,16 +13,263 @@ A metric is a number of result.json, such as `users.ue1.throughput_mbps`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.results.groups import FLIPS_KEY, SCALE_KEY, Group, differing_keys, grouped, scale_text
-from lab.results.metric_labels import heading
-from lab.results.metric_labels import label as metric_label
-from lab.results.statistics import Estimate, Verdict, estimate, verdict
+from lab.errors import RequestError
+from lab.results import flips
+from lab.results.documents import WIRE_RATES_SCHEMA
+from lab.results.labels import WIRE_LABEL, heading
+from lab.results.labels import label as metric_label
+from lab.results.statistics import Estimate, Verdict, estimate, mean, verdict
 from lab.results.tables import markdown_table, text_table
+from lab.run.reading import read_document
+from lab.scenario import yaml_text
+from lab.scenario.loading import PROSE
+
+# Read finished runs and put them into groups. The runs of a group differ only in the seed.
+#
+# Runs with flips (changes made by hand) form groups of their own, which the flips name.
+#
+# result.json has two versions. Schema 2 holds rates in the units of the scenario file. Schema 1,
+# of an older version of the lab, holds rates on the wire: scenario rates multiplied by
+# `rate_scale`. Runs of different schemas are never compared.
+
+
+NAMED_RUNS = 5
+LEFT_OUT = (*PROSE, "seed", "slow_machine_rate_scale")  # do not set experiments apart
+SCALE_KEY = "rate_scale"
+FLIPS_KEY = flips.FLIPS  # among the settings of a flipped run
+Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JSON values
+
+
+@dataclass(frozen=True)
+class Run:
+    """Hold the data of one run that a comparison needs.
+
+    `settings` maps each key of the run's scenario, except the seed and texts for the user, to its
+    value; runs with equal settings form a group. `rate_scale` is None in runs of schema 1, which
+    hold wire rates. `metrics` holds the numbers of result.json by path, such as `fairness.jain`;
+    None means that the run did not measure the number.
+    """
+
+    run_id: str
+    engine: str
+    seed: int
+    status: str
+    overloaded: bool
+    rate_scale: float | None
+    settings: Settings
+    metrics: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Hold runs of the same scenario and settings with different seeds.
+
+    `title` names the group in a table. `label` is unique: it is the title, with the rate scale
+    added if several groups have the same title. `left_out` holds the ids of runs that are not used
+    because they repeat another run.
+    """
+
+    label: str
+    title: str
+    settings: Settings
+    runs: tuple[Run, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def rate_scale(self) -> float | None:
+        """Return the rate scale of the group's runs. Return None if the runs hold wire rates
+        (schema 1)."""
+        return self.runs[0].rate_scale
+
+    @property
+    def heading(self) -> str:
+        """Return the title of the group's column, such as `none (n = 5, rate scale 0.25)`."""
+        return f"{self.title} (n = {len(self.runs)}, {scale_text(self.rate_scale)})"
+
+    def values(self, metric: str) -> list[float]:
+        """Return one value of the metric per run. Runs that did not measure the metric are left
+        out."""
+        found = (run.metrics.get(metric) for run in self.runs)
+        return [value for value in found if value is not None]
+
+
+def scale_text(rate_scale: float | None) -> str:
+    """Return the text `rate scale X`, or `wire rates` if `rate_scale` is None."""
+    return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
+
+
+def grouped(folders: Sequence[Path]) -> list[Group]:
+    """Read the runs in these run folders, and return them in groups, in the order of `folders`.
+
+    Groups with the strategy `none` are moved to the front, those without flips first, because the
+    first group is the one that others are compared with. Raise `RequestError` if a folder has no
+    result, or if some runs have schema 1 and others schema 2.
+    """
+    runs = [read_run(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
+    _refuse_mixed_schemas(runs)
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(json.dumps(run.settings, sort_keys=True), []).append(run)
+    all_settings = [several[0].settings for several in found.values()]
+    groups = [_group(several, all_settings) for several in found.values()]
+    return sorted(groups, key=_not_a_base)
+
+
+def read_run(folder: Path) -> Run:
+    """Return the run in `folder`, read from result.json and scenario.yaml. Raise `RequestError` if
+    the folder is not a run folder of this lab."""
+    try:
+        return _run(folder)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RequestError(
+            f"compare {folder}: result.json lacks a field or holds a wrong one: {error}"
+        ) from error
+
+
+def _run(folder: Path) -> Run:
+    result = read_document(folder, "result.json")
+    scenario = yaml_text.read(folder / "scenario.yaml")
+    settings = dict(_flat({k: v for k, v in scenario.items() if k not in LEFT_OUT}))
+    if "strategy.name" not in settings:
+        raise RequestError(
+            f"compare {folder}: its scenario.yaml names no strategy: this lab did not write it"
+        )
+    settings["engine"] = result["engine"]
+    if made := result.get(flips.FLIPS):
+        settings[FLIPS_KEY] = json.dumps(made, sort_keys=True)
+    rate_scale = None
+    if result.get("schema", WIRE_RATES_SCHEMA) > WIRE_RATES_SCHEMA:
+        rate_scale = float(result["rate_scale"])
+        settings[SCALE_KEY] = json.dumps(rate_scale)
+    return Run(
+        result["run_id"],
+        result["engine"],
+        result["seed"],
+        result["status"],
+        result["overloaded"],
+        rate_scale,
+        settings,
+        numbers(result),
+    )
+
+
+def numbers(result: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the numbers of a result.json that can be compared, by path, such as
+    `aps.wifi1.throughput_mbps`.
+
+    None means that the run did not measure the number.
+    """
+    rows: dict[str, float | None] = {"throughput_mbps": result["throughput_mbps"]}
+    rows |= {f"tiers.{tier}": rate for tier, rate in result["tiers"].items()}
+    for ap, each in result["aps"].items():
+        rows |= {f"aps.{ap}.{key}": each[key] for key in ("throughput_mbps", "mac_occupancy_mean")}
+    rows |= {
+        f"users.{user}.throughput_mbps": each["throughput_mbps"]
+        for user, each in result["users"].items()
+    }
+    rows |= {f"fairness.{key}": result["fairness"][key] for key in ("jain", "sd_mbps")}
+    fractions = [each["out_of_order_fraction"] for each in result["connections"]]
+    measured = [each for each in fractions if each is not None]
+    return rows | {
+        "out_of_order_fraction": mean(measured) if measured else None,
+        "convergence_s": result["convergence_s"],
+    }
+
+
+def _not_a_base(group: Group) -> tuple[bool, bool]:
+    return group.settings["strategy.name"] != '"none"', FLIPS_KEY in group.settings
+
+
+def differing_keys(all_settings: Sequence[Settings]) -> list[str]:
+    """Return the scenario keys that do not have the same value in all elements of `all_settings`.
+
+    Return an empty list if the elements belong to different scenarios.
+    """
+    if len({settings["name"] for settings in all_settings}) > 1:
+        return []
+    keys = dict.fromkeys(key for settings in all_settings for key in settings)
+    return [key for key in keys if len({settings.get(key) for settings in all_settings}) > 1]
+
+
+def _refuse_mixed_schemas(runs: Sequence[Run]) -> None:
+    old = [run.run_id for run in runs if run.rate_scale is None]
+    new = [run.run_id for run in runs if run.rate_scale is not None]
+    if old and new:
+        raise RequestError(
+            f"compare: {_listed(old)} hold wire rates (schema 1), and {_listed(new)} hold rates in "
+            "scenario units (schema 2): these are different units. Repeat the runs of schema 1 "
+            "with this version, or compare runs of one schema only"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED_RUNS} more" if len(names) > NAMED_RUNS else ""
+    return f"{'runs' if len(names) > 1 else 'run'} {', '.join(names[:NAMED_RUNS])}{more}"
+
+
+def _group(several: Sequence[Run], all_settings: Sequence[Settings]) -> Group:
+    kept = _without_repeats(several)
+    left_out = tuple(run.run_id for run in several if all(run is not each for each in kept))
+    settings = several[0].settings
+    title = _title(settings, all_settings)
+    alike = [each for each in all_settings if _title(each, all_settings) == title]
+    scale = f" {SCALE_KEY}={settings[SCALE_KEY]}" if len(alike) > 1 else ""
+    runs = tuple(sorted(kept, key=lambda run: run.seed))
+    return Group(f"{title}{scale}", title, settings, runs, left_out)
+
+
+def _without_repeats(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs without those that repeat another one. Of runs that repeat each other, keep a
+    complete one if there is one.
+
+    A simulation always gives the same result for the same seed, so one run per seed is kept.
+    Emulations vary, so only runs with the same run id count as repeats.
+    """
+    kept: dict[int | str, Run] = {}
+    for run in sorted(runs, key=lambda run: run.status != "complete"):
+        kept.setdefault(run.seed if run.engine == "sim" else run.run_id, run)
+    return list(kept.values())
+
+
+def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
+    """Return a title for the group with these settings: the strategy's name, and the settings that
+    distinguish the group from others with the same strategy."""
+    alike = [
+        each
+        for each in all_settings
+        if all(each.get(key) == settings[key] for key in ("strategy.name", "name"))
+    ]
+    several = len({each["name"] for each in all_settings}) > 1
+    scenario = [json.loads(settings["name"])] if several else []
+    named = settings.keys() - {SCALE_KEY, FLIPS_KEY}
+    keys = [key for key in differing_keys(alike) if key in named]
+    parts = [*scenario, json.loads(settings["strategy.name"])]
+    parts += [f"{key}={settings[key]}" for key in keys]
+    if FLIPS_KEY in settings:
+        parts.append(f"({flips.label(json.loads(settings[FLIPS_KEY]))})")
+    return " ".join(parts)
+
+
+def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (path, JSON text) for every value in nested dictionaries and lists. `path` is the path
+    of `data`.
+
+    A list of plain values, without dictionaries, counts as one value.
+    """
+    if isinstance(data, dict) and data:
+        for key, value in data.items():
+            yield from _flat(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(data, list) and any(isinstance(each, dict) for each in data):
+        for n, value in enumerate(data, 1):
+            yield from _flat(value, f"{path}.{n}")
+    else:
+        yield path, json.dumps(data)
+
 
 LESS_IS_BETTER = ("fairness.sd_mbps", "out_of_order_fraction", "convergence_s")
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from lab.run.frame import Frame
 from lab.run.recorder import Recorder
 from lab.run.report import Report
-from lab.scenario.changes import Change
 from lab.scenario.schema import Scenario
+from lab.scenario.targets import Change
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -13,12 +14,31 @@ from typing import Any
 
 import lab
 from controller import units
+from lab import __version__
 from lab.run import process
 from lab.run.metrics import SCHEMA
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
 from lab.scenario.used import user_files
 from lab.user_file import IN_VM
+
+# Name versions of the lab, so that a result can say which version made it.
+
+
+def present() -> str:
+    """Return the version of this lab as text, such as `0.2.0 (f8f4b3f0aa11)`: the number, and the
+    commit if it is known."""
+    return _text(__version__, commit())
+
+
+def made_by(versions: Mapping[str, str | None]) -> str:
+    """Return the version of the lab in the field `versions` of a manifest, in the same form."""
+    return _text(versions.get("lab"), versions.get("commit"))
+
+
+def _text(number: str | None, made_at: str | None) -> str:
+    return f"{number} ({made_at})" if made_at else str(number)
+
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "MULTIPATH_LAB_COMMIT"  # set for a VM, where git takes two seconds

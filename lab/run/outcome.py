@@ -14,9 +14,8 @@ from lab.run.frame import Frame
 from lab.run.reading import read_frames
 from lab.run.recorder import Recorder
 from lab.run.report import Report
-from lab.scenario.engine_table import ENGINES
+from lab.scenario.engine_table import ENGINES, named
 from lab.scenario.schema import Scenario
-from lab.scenario.stacks import named
 
 EXIT_INTERRUPTED = 130
 Result = Mapping[str, Any]  # the content of result.json

@@ -11,10 +11,13 @@ result.
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -30,9 +33,43 @@ from lab.run.reading import Follower
 from lab.run.recorder import Recorder
 from lab.run.replay import Message, Replay, WithoutWaiting
 from lab.run.report import Report
-from lab.run.signals import Interrupted, stop_on_signals
 from lab.scenario import targets
 from lab.scenario.schema import Event, Scenario
+
+# Stop a run on SIGINT and SIGTERM.
+
+
+class Interrupted(BaseException):
+    """Signal that a run must end, because the user pressed Ctrl-C or the process received
+    SIGTERM."""
+
+
+@contextmanager
+def stop_on_signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
+    """Call `stop` on every SIGINT and SIGTERM while the context is open.
+
+    As long as the yielded event is not set, a signal also sets the event and raises `Interrupted`
+    in the main thread. The caller can set the event to turn these exceptions off. In a thread other
+    than the main thread, signals are not handled at all.
+    """
+    quiet = threading.Event()
+
+    def handle(number: int, _: Any) -> None:
+        stop()
+        if not quiet.is_set():
+            quiet.set()
+            raise Interrupted(signal.Signals(number).name)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield quiet
+        return
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield quiet
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 CC_NOTE = "open connections use it too, from their present windows on; UDP has none"
 STRATEGY_FAILED = "failed"  # the kind of a line in decisions.jsonl

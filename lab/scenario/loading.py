@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import string
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,72 @@ from typing import Any
 from controller.bounded_json import parse_object
 from lab import extensions, plain_file
 from lab.errors import RequestError, show, unknown
-from lab.scenario import checking, strategy_table, suggestions, targets
+from lab.scenario import checking, strategy_table, targets, watched
+from lab.scenario.checking import where
 from lab.scenario.overrides import Overrides, apply
-from lab.scenario.schema import Scenario, StrategyChoice, TopologyChoice, Traffic
+from lab.scenario.schema import Scenario, StrategyChoice, Suggestion, TopologyChoice, Traffic
 from lab.scenario.used import user_files
 from lab.scenario.yaml_text import read
 from lab.topologies.checks import check
 from lab.topologies.data_directions import with_loss_on_data
 from lab.topologies.families import TOPOLOGIES
 from lab.topologies.topology import Topology
+
+# Check the changes that a scenario file suggests under `try`.
+#
+# A suggestion is valid in any order with the others and after any other change. Only parameters of
+# a strategy depend on earlier changes, so they are refused here: a suggestion names the strategy
+# with its parameters instead.
+
+
+PLACEHOLDERS = {"before", "after", "seconds"}
+NEEDED = {"before", "after"}
+
+
+def possible(scenario: Scenario, source: str, is_changed: bool) -> tuple[Suggestion, ...]:
+    """Return the suggestions of the scenario that fit its network.
+
+    If the scenario is changed by options, suggestions that no longer fit are left out. Otherwise
+    raise a `RequestError` that begins with `source` for a suggestion that does not fit.
+    """
+    found = []
+    for n, each in enumerate(scenario.to_try):
+        try:
+            _check(scenario, each)
+        except RequestError as error:
+            if is_changed:
+                continue
+            raise RequestError(f"{source}: {where(['try', n])}: {error}") from error
+        found.append(each)
+    return tuple(found)
+
+
+def _check(scenario: Scenario, suggestion: Suggestion) -> None:
+    if suggestion.target.startswith("strategy."):
+        raise RequestError(
+            f"target {suggestion.target}: a change of the strategy could make it invalid. Write "
+            "'target: strategy' and 'value: {name: NAME, params: {...}}'"
+        )
+    targets.check_flip(scenario, suggestion.target, suggestion.value)
+    try:
+        watched.parsed(suggestion.watch, scenario.network)
+    except RequestError as error:
+        raise RequestError(f"watch: {error}") from error
+    used = _placeholders(suggestion.after)
+    if wrong := sorted(used - PLACEHOLDERS):
+        raise RequestError(
+            f"after: {{{wrong[0]}}} is unknown: use {{before}}, {{after}}, {{seconds}}"
+        )
+    if missing := sorted(NEEDED - used):
+        raise RequestError(f"after: quote the measurement: {{{missing[0]}}} is missing")
+
+
+def _placeholders(text: str) -> set[str]:
+    try:
+        return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+    except ValueError as error:
+        raise RequestError(f"after: {error}") from error
+
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 EVERYONE = "all"  # as the user of a flow
@@ -120,8 +178,8 @@ def from_data(
     scenario = scenario.model_copy(update={"traffic": flows})
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
-    possible = suggestions.possible(scenario, source, is_changed=overrides != NO_OVERRIDES)
-    return scenario.model_copy(update={"to_try": possible})
+    to_try = possible(scenario, source, is_changed=overrides != NO_OVERRIDES)
+    return scenario.model_copy(update={"to_try": to_try})
 
 
 def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:

@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.strategy_names import base_name
 from lab.errors import RequestError
-from lab.scenario.stacks import with_stack
+from lab.scenario.engine_table import with_stack
 from lab.scenario.yaml_text import parse
 
 

@@ -20,7 +20,7 @@ from pydantic import (
 
 from lab import extensions
 from lab.errors import unknown
-from lab.scenario.stacks import STACKS
+from lab.scenario.engine_table import STACKS
 from lab.topologies.topology import Topology
 
 DAY_S = 86_400
@@ -91,7 +91,7 @@ class Multipath(Part):
       Internet-Draft, or that of the multipath-tcp.org kernel
     - `expected_by`: how a subflow is limited to the throughput that the controller expects of it:
       by its pacing rate, or by its congestion window as in S-MPTCP's Algorithm 5
-    - `stack`: the implementation that the simulator takes after (`lab.scenario.stacks`). It sets
+    - `stack`: the implementation that the simulator takes after (`engine_table.STACKS`). It sets
       `scheduler` and `penalisation`; without it, these two are free
     - `penalisation`: while the receive window is full, reinject the data that the receiver waits
       for, and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from controller.strategy_names import base_name
-from lab import extensions, user_file_kind
+from lab import extensions, user_file
 from lab.extensions import Extension
 from lab.scenario.engine_table import ENGINES
 from lab.scenario.schema import Scenario
@@ -34,7 +34,7 @@ def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
 def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
     """Return the users' registered files that define one of `names`, sorted by name. A user's
     congestion control can have one file per engine; only the file for `engine` is returned."""
-    suffix = ENGINES[engine].law_suffix if engine in ENGINES else user_file_kind.PYTHON
+    suffix = ENGINES[engine].law_suffix if engine in ENGINES else user_file.PYTHON
     found = (
         each
         for each in extensions.registered()

@@ -10,8 +10,15 @@ from typing import Any
 
 from controller import units
 from lab.radio.cell import Cell
-from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring, radio_port
+from lab.topologies.topology import (
+    Interface,
+    Link,
+    Topology,
+    Trunk,
+    Wiring,
+    link_delay_ns,
+    radio_port,
+)
 
 MILLION = 1_000_000
 

@@ -11,13 +11,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from controller.units import ns_from_ms
-from lab.radio.cell import Cell, wifi_cell
+from lab.radio.cell import Cell, Radio, wifi_cell
 from lab.radio.lte import BLOCKS
-from lab.radio.mobility import Place, distance_m
-from lab.radio.random_streams import uniform
-from lab.radio.rates import STANDARDS
-from lab.radio.signal import Radio
+from lab.radio.mobility import Place, distance_m, uniform
 from lab.radio.stations import best_bps, station
+from lab.radio.wifi import STANDARDS
 from lab.topologies.topology import Link, Node, Topology
 from lab.topologies.wifi_lte import Delay
 

@@ -12,9 +12,8 @@ from lab.errors import RequestError
 from lab.results import figures
 from lab.run.metrics import mean
 from lab.run.reading import read_document, read_events, read_samples
-from lab.worksheets import expressions as at
-from lab.worksheets.expressions import Condition, Expression, Numeric, Occurrence
-from lab.worksheets.spelling import spelled
+from lab.worksheets import language as at
+from lab.worksheets.language import Condition, Expression, Numeric, Occurrence, spelled
 
 COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

@@ -12,19 +12,273 @@ Nothing is evaluated as Python. docs/worksheets.md describes the language for in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from typing import cast, get_args
+from typing import Literal, NoReturn, cast, get_args
 
 from lab.errors import RequestError, show, unknown
-from lab.worksheets import expressions as at
-from lab.worksheets.expressions import Condition, Expression, Numeric, Occurrence
-from lab.worksheets.scanner import NAME, NUMBER, PATH, WORD, Scanner
+
+# Define the parts of a check: the tree that `language.parse` returns.
+#
+# A check is a condition over the runs of one student. `run` is the id of a run step of the
+# worksheet, or "" for the run that the check step names. Times are in s since the start of a run.
+
+
+Fold = Literal["mean", "min", "max", "last"]
+
+
+@dataclass(frozen=True)
+class Number:
+    """Hold a number that is written in the check."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Describe one number made from a figure of the samples between `start_s` and `end_s`.
+
+    `path` leads to the figure in a sample, such as `ap.wifi1.tier2_mbps`. `fold` says how its
+    values become one number: their mean over time, the least, the largest, or the last.
+    """
+
+    fold: Fold
+    path: str
+    start_s: float
+    end_s: float
+    run: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Describe the figure of result.json at `path`, such as `users.ue1.throughput_mbps`."""
+
+    path: str
+    run: str
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """Describe the events of one `kind` whose fields have the given values, all as text.
+
+    As a condition it holds if there is such an event. A flip that was refused does not count.
+    """
+
+    kind: str
+    where: tuple[tuple[str, str], ...]
+    run: str
+
+
+@dataclass(frozen=True)
+class Time:
+    """Describe the time of the first event that matches `event`."""
+
+    event: Occurrence
+
+
+@dataclass(frozen=True)
+class Count:
+    """Describe the number of events that match `event`."""
+
+    event: Occurrence
+
+
+@dataclass(frozen=True)
+class Multipath:
+    """Hold if Multipath TCP was verified in a run: extra subflows, and no fallback to TCP."""
+
+    run: str
+
+
+@dataclass(frozen=True)
+class Magnitude:
+    """Describe the absolute value of a number."""
+
+    of: Numeric
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Describe `left` + `right`, or another of the four operations."""
+
+    operator: str
+    left: Numeric
+    right: Numeric
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Hold if `left` is less than `right`, or another of the four comparisons."""
+
+    operator: str
+    left: Numeric
+    right: Numeric
+
+
+@dataclass(frozen=True)
+class Before:
+    """Hold if the first event of `left` comes before the first event of `right`.
+
+    Both events must exist.
+    """
+
+    left: Occurrence
+    right: Occurrence
+
+
+@dataclass(frozen=True)
+class Not:
+    """Hold if `of` does not hold."""
+
+    of: Condition
+
+
+@dataclass(frozen=True)
+class Both:
+    """Hold if `left` and `right` hold; with `either`, if at least one of them does."""
+
+    left: Condition
+    right: Condition
+    either: bool = False
+
+
+Numeric = Number | Sampled | Measured | Time | Count | Magnitude | Arithmetic
+Condition = Comparison | Before | Occurrence | Multipath | Not | Both
+Expression = Numeric | Condition
+
+
+def parts(tree: Expression) -> Iterator[Expression]:
+    """Yield `tree` and all expressions inside it, each before its own parts."""
+    yield tree
+    for field in fields(tree):
+        inner = getattr(tree, field.name)
+        if is_dataclass(inner):
+            yield from parts(inner)  # type: ignore[arg-type]
+
+
+# Read the text of a check from left to right, one word or symbol at a time.
+
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
+NAME = re.compile(r"[A-Za-z_]\w*")
+PATH = re.compile(r"[A-Za-z_]\w*(?:\.[\w/:-]+)*")
+WORD = re.compile(r"[\w./:-]+")
+SPACE = re.compile(r"\s*")
+OFTEN_WRITTEN = {
+    "==": "write a range: abs(a - b) < 0.1",
+    "!=": "write a range: abs(a - b) > 0.1",
+    "=": "write <, <=, > or >=",
+    "&": "write 'and'",
+    "|": "write 'or'",
+    "!": "write 'not'",
+}
+
+
+class Scanner:
+    """Hold a text and the place up to which it has been read."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.place = text, 0
+
+    @property
+    def rest(self) -> str:
+        """Return the text that has not been read, without leading spaces."""
+        self._skip()
+        return self.text[self.place :]
+
+    def match(self, pattern: re.Pattern[str]) -> str | None:
+        """Read the text that fits `pattern`, if it comes next. Return it, else None."""
+        self._skip()
+        found = pattern.match(self.text, self.place)
+        if found:
+            self.place = found.end()
+        return found[0] if found else None
+
+    def require(self, pattern: re.Pattern[str], what: str) -> str:
+        """Read the text that fits `pattern`. Raise `RequestError`, which names `what` was expected,
+        if another text comes next."""
+        found = self.match(pattern)
+        if found is None:
+            self.fail(f"expected {what}")
+        return found
+
+    def take(self, *symbols: str) -> str:
+        """Read the first of `symbols` that comes next, and return it; else return an empty text."""
+        self._skip()
+        for symbol in symbols:
+            if self.text.startswith(symbol, self.place):
+                self.place += len(symbol)
+                return symbol
+        return ""
+
+    def word(self, word: str) -> bool:
+        """Read `word` if it comes next and is not the start of a longer one. Return whether."""
+        self._skip()
+        found = NAME.match(self.text, self.place)
+        if not found or found[0] != word:
+            return False
+        self.place = found.end()
+        return True
+
+    def expect(self, symbol: str) -> None:
+        if not self.take(symbol):
+            self.fail(f"expected '{symbol}'")
+
+    def fail(self, problem: str) -> NoReturn:
+        """Raise `RequestError` with the column, counted from 1, and a cure for common mistakes."""
+        rest = self.rest
+        cure = next(
+            (f": {text}" for bad, text in OFTEN_WRITTEN.items() if rest.startswith(bad)), ""
+        )
+        raise RequestError(f"column {self.place + 1} of {show(self.text)}: {problem}{cure}")
+
+    def _skip(self) -> None:
+        space = SPACE.match(self.text, self.place)
+        self.place = space.end() if space else self.place
+
+
+# Write a check as text. `language.parse` reads the same check from this text.
+
+
+def spelled(tree: Expression) -> str:
+    """Return the text of a check or of a part of it, with brackets around each operation."""
+    match tree:
+        case Number(value):
+            return repr(value)
+        case Sampled(fold, path, start_s, end_s, run):
+            return f"{fold}({path}, {start_s:g}..{end_s:g}){_of(run)}"
+        case Measured(path, run):
+            return f"result({path}){_of(run)}"
+        case Multipath(run):
+            return f"multipath(){_of(run)}"
+        case Occurrence(kind, where, run):
+            fields = "".join(f", {field}={value}" for field, value in where)
+            return f"event({kind}{fields}){_of(run)}"
+        case Time(event):
+            return f"time({spelled(event)})"
+        case Count(event):
+            return f"count({spelled(event)})"
+        case Magnitude(inner):
+            return f"abs({spelled(inner)})"
+        case Arithmetic(symbol, left, right) | Comparison(symbol, left, right):
+            return f"({spelled(left)} {symbol} {spelled(right)})"
+        case Before(left, right):
+            return f"({spelled(left)} before {spelled(right)})"
+        case Not(inner):
+            return f"not ({spelled(inner)})"
+        case Both(left, right, either):
+            return f"({spelled(left)} {'or' if either else 'and'} {spelled(right)})"
+
+
+def _of(run: str) -> str:
+    return f" of {run}" if run else ""
+
 
 LONGEST = 500  # characters of a check
 DEEPEST = 40  # brackets inside one another
-FOLDS = get_args(at.Fold)
+FOLDS = get_args(Fold)
 COMPARISONS = ("<=", ">=", "<", ">")
 AROUND = ("time", "count", "abs")  # functions of another expression
 FUNCTIONS = (*FOLDS, "result", "event", "flip", "multipath", *AROUND)
@@ -68,43 +322,43 @@ class _Parser:
     def _either(self) -> Expression:
         tree = self._all()
         while self.scan.word("or"):
-            tree = at.Both(self.condition(tree), self.condition(self._all()), either=True)
+            tree = Both(self.condition(tree), self.condition(self._all()), either=True)
         return tree
 
     def _all(self) -> Expression:
         tree = self._negation()
         while self.scan.word("and"):
-            tree = at.Both(self.condition(tree), self.condition(self._negation()))
+            tree = Both(self.condition(tree), self.condition(self._negation()))
         return tree
 
     def _negation(self) -> Expression:
         if self.scan.word("not"):
-            return at.Not(self.condition(self._nested(self._negation)))
+            return Not(self.condition(self._nested(self._negation)))
         return self._comparison()
 
     def _comparison(self) -> Expression:
         left = self._sum()
         if self.scan.word("before"):
-            return at.Before(self._event(left), self._event(self._sum()))
+            return Before(self._event(left), self._event(self._sum()))
         if operator := self.scan.take(*COMPARISONS):
-            return at.Comparison(operator, self.number(left), self.number(self._sum()))
+            return Comparison(operator, self.number(left), self.number(self._sum()))
         return left
 
     def _sum(self) -> Expression:
         tree = self._product()
         while operator := self.scan.take("+", "-"):
-            tree = at.Arithmetic(operator, self.number(tree), self.number(self._product()))
+            tree = Arithmetic(operator, self.number(tree), self.number(self._product()))
         return tree
 
     def _product(self) -> Expression:
         tree = self._operand()
         while operator := self.scan.take("*", "/"):
-            tree = at.Arithmetic(operator, self.number(tree), self.number(self._operand()))
+            tree = Arithmetic(operator, self.number(tree), self.number(self._operand()))
         return tree
 
     def _operand(self) -> Expression:
         if self.scan.take("-"):
-            return at.Arithmetic("-", at.Number(0), self.number(self._nested(self._operand)))
+            return Arithmetic("-", Number(0), self.number(self._nested(self._operand)))
         if self.scan.take("("):
             tree = self._nested(self._either)
             self.scan.expect(")")
@@ -112,7 +366,7 @@ class _Parser:
         if (digits := self.scan.match(NUMBER)) is not None:
             if not math.isfinite(float(digits)):
                 self.scan.fail(f"{show(digits)} is too large a number")
-            return at.Number(float(digits))
+            return Number(float(digits))
         return self._call()
 
     def _call(self) -> Expression:
@@ -139,11 +393,11 @@ class _Parser:
 
     def _around(self, name: str, inner: Expression) -> Expression:
         if name == "abs":
-            return at.Magnitude(self.number(inner))
+            return Magnitude(self.number(inner))
         event = self._event(inner)
         if not event.run:
             event = replace(event, run=self._run())
-        return (at.Time if name == "time" else at.Count)(event)
+        return (Time if name == "time" else Count)(event)
 
     def _of_run(self, name: str) -> Callable[[str], Expression]:
         """Read the arguments of a function that looks at one run. Return a function that makes the
@@ -152,11 +406,11 @@ class _Parser:
         if name in FOLDS:
             path = scan.require(PATH, "a figure of the samples, such as ap.wifi1.tier2_mbps")
             scan.expect(",")
-            return partial(at.Sampled, cast(at.Fold, name), path, *self._window())
+            return partial(Sampled, cast(Fold, name), path, *self._window())
         if name == "result":
-            return partial(at.Measured, scan.require(PATH, "a figure such as throughput_mbps"))
+            return partial(Measured, scan.require(PATH, "a figure such as throughput_mbps"))
         if name == "multipath":
-            return at.Multipath
+            return Multipath
         if name == "flip":
             target = ("target", scan.require(PATH, "a target, such as link.wifi.loss"))
             value = [("value", scan.require(WORD, "a value"))] if scan.take("=") else []

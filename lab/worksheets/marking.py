@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lab.worksheets import language
 from lab.worksheets.evaluation import RunFiles, Verdict, evaluate, evaluate_number
-from lab.worksheets.expressions import Expression, parts
+from lab.worksheets.language import Expression, parts
 from lab.worksheets.schema import Answer, Check, Predict, Question, Task, Worksheet
 
 

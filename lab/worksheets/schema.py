@@ -10,9 +10,41 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from lab.errors import LabError
 from lab.worksheets import language
-from lab.worksheets.expressions import Condition
-from lab.worksheets.field_checks import date_and_time, parsed, parsed_number
+from lab.worksheets.language import Condition
+
+# Check single values of a worksheet file. Each function returns the value or raises ValueError.
+
+
+def parsed(text: str) -> str:
+    """Return a condition in the language of checks after it was parsed."""
+    try:
+        language.parse(text)
+    except LabError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+def parsed_number(value: float | int | str) -> float | int | str:
+    """Return a number, or an expression for a number after it was parsed."""
+    try:
+        if isinstance(value, str):
+            language.parse_number(value)
+    except LabError as error:
+        raise ValueError(str(error)) from error
+    return value
+
+
+def date_and_time(value: Any) -> Any:
+    """Return a text in ISO 8601 as a date with a time; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError as error:
+        raise ValueError("write a date and a time, such as '2027-01-31T18:00+01:00'") from error
+
 
 Id = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Text = Annotated[str, Field(min_length=1, max_length=10_000)]

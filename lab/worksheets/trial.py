@@ -18,9 +18,8 @@ from lab.batch.request import placed
 from lab.worksheets.evaluation import RunFiles, evaluate_number
 from lab.worksheets.language import parse_number
 from lab.worksheets.marking import Mark, mark
-from lab.worksheets.planning import request
+from lab.worksheets.planning import Seat, request
 from lab.worksheets.schema import Answer, Attempt, Question, Worksheet
-from lab.worksheets.variants import Seat
 
 SOLUTION = "solution"
 

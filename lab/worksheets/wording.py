@@ -10,10 +10,8 @@ from dataclasses import dataclass
 
 from lab.errors import LabError
 from lab.scenario import checking
-from lab.worksheets import expressions as at
-from lab.worksheets.expressions import Expression, Occurrence
-from lab.worksheets.language import parse_number
-from lab.worksheets.spelling import spelled
+from lab.worksheets import language as at
+from lab.worksheets.language import Expression, Occurrence, parse_number, spelled
 
 UNITS = checking.UNITS | {"percent": "%"}
 SETTINGS = {

@@ -7,7 +7,7 @@ import io
 
 from class_lesson import POINTS, TEXTS
 
-from lab.classroom import grade_table, grades
+from lab.classroom import grades
 
 
 def expected(people):
@@ -35,5 +35,5 @@ def table(class_folder):
     state = grades.read_state(class_folder)
     seats = {seat.id: seat.names for seat in state.seats.values()}
     handed_in = grades.submissions(class_folder, state)
-    text = grade_table.text("moodle", class_folder.worksheets, handed_in, seats)
+    text = grades.text("moodle", class_folder.worksheets, handed_in, seats)
     return sorted((row[0], row[-1]) for row in list(csv.reader(io.StringIO(text)))[1:])

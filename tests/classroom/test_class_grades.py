@@ -10,9 +10,9 @@ import pytest
 from class_clients import a_run, do
 from click.testing import CliRunner
 
-from lab.classroom import folder, grade_table, grades, roster
+from lab.classroom import folder, grades, roster
 from lab.cli.commands import cli
-from lab.run.version import present
+from lab.run.manifest import present
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def table(columns, worked, tmp_path, people):
     state = grades.read_state(worked)
     handed_in = grades.submissions(worked, state)
     listed = roster.from_csv(path)
-    text = grade_table.text(columns, worked.worksheets, handed_in, people, listed)
+    text = grades.text(columns, worked.worksheets, handed_in, people, listed)
     return list(csv.reader(io.StringIO(text)))
 
 

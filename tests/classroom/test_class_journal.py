@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lab.classroom import journal
-from lab.classroom.events import LINE, Answered, Extended, Froze, Joined, Opened, Person
-from lab.classroom.journal import Journal
+from lab.classroom.journal import LINE, Answered, Extended, Froze, Joined, Journal, Opened, Person
 from lab.errors import LabError, RequestError
 
 ANSWERS = some.one_of(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lab.classroom.load import LoadMeter
-from lab.classroom.queue import BUSY, LEAST_FREE_BYTES, Entry, Load, Queue
+from lab.classroom.queue import BUSY, LEAST_FREE_BYTES, Entry, Load, LoadMeter, Queue
 
 IDLE = Load(0.1, 2, 2**33)
 FULL = Load(1.0, 2, 2**33)

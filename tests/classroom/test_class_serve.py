@@ -179,7 +179,7 @@ def test_a_run_that_goes_on_is_stopped_and_a_waiting_one_taken_out(
 
 def test_a_run_that_hangs_is_ended(app, ada, monkeypatch):
     monkeypatch.setenv("FAKE_S", "600")
-    monkeypatch.setattr("lab.classroom.starting.longest_s", lambda request, speed: 0.0)
+    monkeypatch.setattr("lab.classroom.queue.longest_s", lambda request, speed: 0.0)
     do(ada, "answers/guess", value=12)
     do(ada, "runs/both")
     work_off(app)

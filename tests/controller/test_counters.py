@@ -12,12 +12,11 @@ from controller.agent_messages import LinkState
 from controller.observation import Arc
 from controller.paths import Flow, digest
 from controller.pox_ext import counters as module
-from controller.pox_ext.arcs import Arcs
 from controller.pox_ext.counters import FRAME_BITS, LOSS_WINDOW_S, Counters, EntryCounter, PathDelay
 from controller.pox_ext.hosts import Hosts
+from controller.pox_ext.observer import Arcs, Stations, StationState
 from controller.pox_ext.openflow13_messages import FlowCount
 from controller.pox_ext.router import Router
-from controller.station_states import Stations, StationState
 
 DOWN = Flow("10.0.0.1", "10.1.0.1", 6, 5001, 40000)
 SECOND_NS = 1_000_000_000

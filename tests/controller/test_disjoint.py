@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hosts_that_confirm import Confirming, used_twice
 
-from controller.strategies.disjoint import Disjoint
+from controller.strategies.baselines import Disjoint
 from lab.topologies import collision, fat_tree, pooling
 
 WITHIN, BETWEEN, TREE = (

@@ -7,7 +7,7 @@ import pytest
 from controller.command import SetBackup
 from controller.control import Control
 from controller.observation import AccessPoint, Association, Observation, Subflow
-from controller.strategies.floor_backup import MOST_DRAIN_STEPS
+from controller.strategies.meter_throttling import MOST_DRAIN_STEPS
 
 MBPS = 1_000_000
 FLOOR, CONGESTED, IDLE = 100_000, 0.99, 0.1

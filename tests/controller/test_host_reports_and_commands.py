@@ -8,11 +8,12 @@ from controller import host_messages
 from controller.host_messages import NO_TOKEN, HostReport, SubflowChange, SubflowState
 from controller.observation import Subflow
 from controller.paths import Flow
-from controller.pox_ext.host_commands import REPEAT_AFTER_S, HostCommands
-from controller.pox_ext.host_reports import (
+from controller.pox_ext.host_agents import (
     MISSING_AFTER_REPORTS,
     MISSING_AFTER_S,
+    REPEAT_AFTER_S,
     Confirmed,
+    HostCommands,
     HostReports,
 )
 from controller.pox_ext.tracker import PLAIN

@@ -9,7 +9,7 @@ import pytest
 from controller import plan
 from controller.paths import Flow
 from controller.pox_ext.counters import Counters
-from controller.pox_ext.host_reports import HostReports
+from controller.pox_ext.host_agents import HostReports
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.observer import Observer
 from controller.pox_ext.router import Router

@@ -12,12 +12,11 @@ from controller.errors import ParamsRefused
 from controller.observation import AccessPoint, Association, Observation, Subflow
 from controller.paths import Flow
 from controller.plan import Plan
-from controller.pox_ext.arcs import Arcs
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.hosts import Hosts
+from controller.pox_ext.observer import Arcs, Stations
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined
-from controller.station_states import Stations
 from controller.strategies.meter_throttling import MeterThrottlingParams
 from controller.units import rate_text, scenario_mbps, wire_bps
 

@@ -6,22 +6,22 @@ import json
 import threading
 
 from controller.agent_messages import ParamsFlip
-from controller.pox_ext import statistics
+from controller.pox_ext import run_folder
 from controller.pox_ext.run_folder import RunFolder
 
 
 def test_the_latest_tables_are_written(tmp_path):
-    writer = statistics.Writer(tmp_path / "statistics.json")
+    writer = run_folder.Writer(tmp_path / "statistics.json")
     for value in range(50):
         writer.put({"ports": [{"port": 1, "mbps": value}], "aps": []})
     writer.close()
-    assert statistics.read(tmp_path / "statistics.json")["ports"] == [{"port": 1, "mbps": 49}]
+    assert run_folder.read(tmp_path / "statistics.json")["ports"] == [{"port": 1, "mbps": 49}]
     assert not list(tmp_path.glob("*.new"))
 
 
 def test_a_reader_never_sees_half_a_file(tmp_path):
     path = tmp_path / "statistics.json"
-    writer = statistics.Writer(path)
+    writer = run_folder.Writer(path)
     writer.put({"ports": [{"port": 0}] * 200})
     stop = threading.Event()
     seen = []
@@ -42,9 +42,9 @@ def test_a_reader_never_sees_half_a_file(tmp_path):
 
 
 def test_a_missing_or_broken_file_holds_nothing(tmp_path):
-    assert statistics.read(tmp_path / "none.json") == {}
+    assert run_folder.read(tmp_path / "none.json") == {}
     (tmp_path / "broken.json").write_text("{")
-    assert statistics.read(tmp_path / "broken.json") == {}
+    assert run_folder.read(tmp_path / "broken.json") == {}
 
 
 def test_messages_are_read_once_and_in_order_and_invalid_ones_give_a_text(tmp_path):

@@ -13,7 +13,7 @@ from controller.command import Decision, Expect, Throttle, effective_floor_bps
 from controller.observation import AccessPoint, Arc, Association, Observation, Subflow
 from controller.strategies import make
 from controller.strategies.subflow_selection.forecast import Model, estimate
-from controller.strategies.subflow_selection.path_quality import arcs_along, quality
+from controller.strategies.subflow_selection.selection import arcs_along, quality
 from controller.units import mbps_from_bps
 from lab.topologies import collision, fat_tree, pooling
 

@@ -98,7 +98,7 @@ def test_two_files_with_one_name_are_refused(file, tmp_path):
 
 def test_a_name_that_differs_from_the_files_is_refused(file):
     path = file(
-        'from controller.strategies.none import NoStrategy\nclass A(NoStrategy):\n    name = "a"'
+        'from controller.strategies.baselines import NoStrategy\nclass A(NoStrategy):\n    name = "a"'
     )
     assert refusal(path) == (
         f"import {path}, line 2: the strategy has the name of its file: write name = 'mine'"
@@ -122,7 +122,7 @@ def test_a_name_that_differs_from_the_files_is_refused(file):
             "line 3: class Half has no method withdraw",
         ),
         (
-            "from controller.strategies.none import NoStrategy\nclass A(NoStrategy): pass\n"
+            "from controller.strategies.baselines import NoStrategy\nclass A(NoStrategy): pass\n"
             "class B(NoStrategy): pass",
             "line 3: one strategy is needed in a file, here are A and B",
         ),

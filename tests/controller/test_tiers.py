@@ -7,7 +7,7 @@ import pytest
 from controller import tiers
 from controller.control import Control
 from controller.observation import AccessPoint, Arc, Association, Observation, Subflow
-from controller.reach import cut_off
+from controller.tiers import cut_off
 
 MBPS = 1_000_000
 APS = (AccessPoint("lte1", "lte", 46 * MBPS), AccessPoint("wifi1", "wifi", 54 * MBPS))

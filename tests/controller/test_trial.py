@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.observation import Subflow
-from controller.strategies.goodput import packets_of
-from controller.strategies.trial import TrialParams, Trials
+from controller.strategies.trial import TrialParams, Trials, packets_of
 
 SECOND = 1_000_000_000
 Rates = Callable[[frozenset[int]], float]  # packets per second of a set of subflows

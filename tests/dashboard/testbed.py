@@ -24,15 +24,15 @@ from lab.run.recorder import Recorder
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
 from lab.run.runner import run
 from lab.scenario import loading as scenarios
-from lab.scenario.changes import (
+from lab.scenario.engine_table import ENGINES, Entry
+from lab.scenario.overrides import Overrides
+from lab.scenario.targets import (
     Change,
     SetLinkUp,
     SetStationRate,
     SetStrategy,
     SetStrategyParameter,
 )
-from lab.scenario.engine_table import ENGINES, Entry
-from lab.scenario.overrides import Overrides
 
 SLOW_SEED = 99  # with this seed, simulated time is at most half as fast as real time
 EVERY = ("reno", "cubic", "lia", "olia", "balia", "wvegas")

@@ -6,10 +6,9 @@ import random
 from dataclasses import dataclass
 
 from lab.engines.sim.engine import SimEngine
-from lab.radio.cell import Station, wifi_cell
-from lab.radio.rates import STANDARDS
-from lab.radio.signal import Radio
+from lab.radio.cell import Radio, Station, wifi_cell
 from lab.radio.stations import best_bps, station
+from lab.radio.wifi import STANDARDS
 from lab.scenario import loading
 from lab.topologies.topology import Link, Node, Topology
 

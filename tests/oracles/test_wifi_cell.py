@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lab.radio import wifi
-from lab.radio.rates import STANDARDS
+from lab.radio.wifi import STANDARDS
 
 from . import bianchi
 from .ns3_wifi_cases import GROUPS, Case, cases

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from controller.strategies.subflow_selection.chain import Walk, mean_windows
+from controller.strategies.subflow_selection.forecast import Walk, mean_windows
 
 from .simulated import one_path
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.radio.mobility import Walker, distance_m
-from lab.radio.random_streams import uniform
+from lab.radio.mobility import Walker, distance_m, uniform
 
 
 def walker(seed=1, user="ue1", pause_s=0.0, speeds=(1.0, 5.0)):

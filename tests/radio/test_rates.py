@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.radio.rates import STANDARDS
-from lab.radio.signal import Radio, snr_db
+from lab.radio.cell import Radio, snr_db
 from lab.radio.stations import best_bps, station
-from lab.radio.wifi import byte_price_ps, fixed_ns
+from lab.radio.wifi import STANDARDS, byte_price_ps, fixed_ns
 
 
 def test_a_full_frame_of_802_11a_at_54_mbps():

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import RequestError
-from lab.worksheets import expressions as at
-from lab.worksheets.language import parse, parse_number
-from lab.worksheets.spelling import spelled
+from lab.worksheets import language as at
+from lab.worksheets.language import parse, parse_number, spelled
 
 name = st.from_regex(r"[a-z_]\w{0,8}", fullmatch=True).filter(
     lambda text: text not in ("and", "or", "not", "before", "of") and text.isascii()

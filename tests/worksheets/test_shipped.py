@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from lab.cli.commands import cli
 from lab.cli.worksheet import TRIAL_SECRET
 from lab.worksheets import loading, planning
-from lab.worksheets.expressions import Number, parts
+from lab.worksheets.language import Number, parts
+from lab.worksheets.planning import Seat
 from lab.worksheets.schema import Check, Predict, Question
-from lab.worksheets.variants import Seat
 
 SEATS = tuple(f"seat{n}" for n in range(1, 17))
 

@@ -8,10 +8,9 @@ import pytest
 
 from lab.scenario import strategy_table
 from lab.worksheets import loading, wording
-from lab.worksheets.expressions import Count, Measured, Sampled, Time, parts
+from lab.worksheets.language import Count, Measured, Sampled, Time, parts, spelled
 from lab.worksheets.marking import looked_at
 from lab.worksheets.schema import Check
-from lab.worksheets.spelling import spelled
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from lab.cli.commands import cli
 from lab.cli.worksheet import TRIAL_SECRET
 from lab.errors import RequestError
 from lab.run.reading import read_document
-from lab.worksheets import known_figures, loading, planning
+from lab.worksheets import consistency, loading, planning
+from lab.worksheets.consistency import check_leaf
 from lab.worksheets.evaluation import RunFiles
-from lab.worksheets.expressions import Measured
-from lab.worksheets.known_figures import check_leaf
+from lab.worksheets.language import Measured
 from lab.worksheets.marking import mark
-from lab.worksheets.variants import Seat
+from lab.worksheets.planning import Seat
 
 SHORT = """
 title: A short worksheet
@@ -216,7 +216,7 @@ def test_a_trial_marks_the_attempts_and_keeps_its_runs(written, tmp_path):
     scenario = planning.scenario_of(loading.load(file).runs["first"], {})
     run = loading.load(file).runs["first"]
     for path in leaves(read_document(folders[0], "result.json")):
-        if path.partition(".")[0] in known_figures.RESULT:
+        if path.partition(".")[0] in consistency.RESULT:
             check_leaf(Measured(path, ""), scenario, run)
 
 

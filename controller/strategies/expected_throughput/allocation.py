@@ -31,11 +31,12 @@ from math import fsum
 from controller.graph import ArcUse
 from controller.strategies.expected_throughput.estimation import (
     ROUNDING,
+    Paths,
     Rates,
+    Sharing,
     largest_rates,
     room_left,
 )
-from controller.strategies.expected_throughput.sharing import Paths, Sharing
 
 SMALL_REST = 0.1  # of what was missing: a smaller rest is not distributed
 MOST_ROUNDS = 20

@@ -27,9 +27,8 @@ from controller.strategies.expected_throughput.allocation import (
     Shares,
     reallocate,
 )
-from controller.strategies.expected_throughput.estimation import largest_rates
+from controller.strategies.expected_throughput.estimation import Paths, Sharing, largest_rates
 from controller.strategies.expected_throughput.exploration import Pair, PathRequest, explore
-from controller.strategies.expected_throughput.sharing import Paths, Sharing
 
 SLACK = 0.02  # of a rate or a capacity: a smaller difference is no reason to act
 WORTH = 0.05  # of a connection's rate: the least gain of a change that no connection needs

@@ -28,8 +28,8 @@ from controller.graph import ArcPath, ArcUse, Graph, arc_use, simple_paths
 from controller.strategies.expected_throughput.allocation import (
     Shares,
 )
+from controller.strategies.expected_throughput.estimation import Paths, Sharing
 from controller.strategies.expected_throughput.max_flow import LEFT_OVER, Flow, max_flow, split
-from controller.strategies.expected_throughput.sharing import Paths, Sharing
 
 Pair = tuple[int, int]  # the vertices of source and destination
 Chosen = dict[Pair, list[ArcPath]]

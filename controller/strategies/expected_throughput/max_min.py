@@ -28,8 +28,7 @@ from scipy.optimize import OptimizeResult, linprog
 
 from controller.graph import ArcUse
 from controller.strategies.expected_throughput.allocation import Shares
-from controller.strategies.expected_throughput.estimation import Rates
-from controller.strategies.expected_throughput.sharing import Paths
+from controller.strategies.expected_throughput.estimation import Paths, Rates
 
 ALMOST = 0.998  # of its level: a connection with less gets new rates
 ROUNDING = 1e-6  # relative: smaller overloads and differences are rounding errors

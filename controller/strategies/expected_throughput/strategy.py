@@ -17,7 +17,7 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    steps 4 and 5 (module `max_min`).
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
    backup, unless it is the last normal one of its connection. No command overloads a link (module
-   `command_order`).
+   `decisions`).
 A change of steps 3 to 5 is kept only if the sum of the logarithms of all rates grows enough. The
 present paths and rates are those that the hosts confirm, so a restarted controller reads them from
 the observation and changes nothing.
@@ -31,15 +31,111 @@ from importlib import import_module
 from typing import Literal
 
 from controller.command import Decision, Expect, SetBackup, subflow_name
-from controller.graph import Graph, build_graph
-from controller.observation import Observation
-from controller.strategies.base import Strategy, StrategyParams, param
-from controller.strategies.expected_throughput.arrivals import Arrivals
-from controller.strategies.expected_throughput.assignment import SLACK, Assignment
+from controller.graph import ArcPath, Graph, arc_path, build_graph, hops_to
+from controller.observation import Observation, Subflow
+from controller.strategies.base import Strategy, StrategyParams, hashed_paths, param
+from controller.strategies.expected_throughput.assignment import SLACK, Assignment, Connection
 from controller.strategies.expected_throughput.decisions import decisions
-from controller.strategies.expected_throughput.observed import observed
-from controller.strategies.hashed import hashed_paths
-from controller.units import rate_text
+from controller.strategies.expected_throughput.exploration import Pair
+from controller.units import NS_PER_S, rate_text
+
+# Hold back new connections until all their subflows are open, for one second at most.
+#
+# S-MPTCP allocates rates per connection, with all its subflows. The subflows of a connection open
+# one after the other, each after a handshake of its own. An allocation that sees only the first of
+# them divides the capacity differently, and the difference stays.
+#
+# A multipath connection opens one subflow per address of its user, because the path manager makes
+# each address an endpoint. So as many subflows are expected as the user has addresses with a link
+# that is up, at most `most_subflows`. A connection is held back while it has fewer subflows and
+# none of them has a pacing rate, until it has been known for `LONGEST_WAIT_NS`. A subflow can be
+# missing for longer, for example because the server refuses it: the connection is then allocated
+# with the subflows that it has.
+
+
+LONGEST_WAIT_NS = NS_PER_S
+
+
+class Arrivals:
+    """Find the connections to hold back, and hold the time at which each connection was first seen.
+
+    `next_ns` is the time in ns at which the earliest wait ends, None if no connection waits.
+    """
+
+    def __init__(self) -> None:
+        self.next_ns: int | None = None
+        self._first_seen_ns: dict[str, int] = {}
+
+    def waiting(self, graph: Graph, observation: Observation, most_subflows: int) -> frozenset[str]:
+        """Return the names of the connections to hold back at this moment.
+
+        `graph` is the network of the observation. At most `most_subflows` subflows of a connection
+        are expected.
+        """
+        connections = observation.connections()
+        self._first_seen_ns = {
+            name: self._first_seen_ns.get(name, observation.now_ns) for name in connections
+        }
+        ends_ns = {
+            name: self._first_seen_ns[name] + LONGEST_WAIT_NS
+            for name, subflows in connections.items()
+            if not any(each.backup or each.expected_bps is not None for each in subflows)
+            and len(subflows)
+            < min(most_subflows, _reachable_addresses(graph, observation, subflows[0].user))
+        }
+        waiting = {name: end for name, end in ends_ns.items() if end > observation.now_ns}
+        self.next_ns = min(waiting.values(), default=None)
+        return frozenset(waiting)
+
+
+def _reachable_addresses(graph: Graph, observation: Observation, user: str) -> int:
+    return sum(each in graph.vertex for each in observation.user_addresses.get(user, ()))
+
+
+# Read the observation of a control step as an assignment of paths and rates.
+#
+# A backup subflow has the rate 0. A connection is unassigned if one of its subflows has lost its
+# path, or has no rate although it is no backup. An arc is one direction of a link.
+
+
+def observed(
+    graph: Graph, observation: Observation, fairness: float, most_subflows: int
+) -> Assignment:
+    """Return the paths and rates that the observation shows, as an assignment.
+
+    A subflow at position `most_subflows` or later in its connection counts as having no path. In
+    `Connection.pairs`, a subflow has None if one of its ends is not in the graph.
+    """
+    found: dict[str, Connection] = {}
+    unassigned = []
+    for name, subflows in observation.connections().items():
+        pairs = tuple(_pair(graph, each) for each in subflows)
+        paths = tuple(arc_path(graph, each.ends[0], each.path, each.ends[1]) for each in subflows)
+        rates = tuple(0.0 if each.backup else float(each.expected_bps or 0) for each in subflows)
+        beyond = len(paths[most_subflows:])
+        paths = (*paths[:most_subflows], *[None] * beyond)
+        found[name] = Connection(subflows, pairs, paths, rates)
+        within = list(zip(subflows, pairs, paths, strict=True))[:most_subflows]
+        if any(_is_undecided(graph, *each) for each in within):
+            unassigned.append(name)
+    return Assignment(graph, fairness, most_subflows, found, tuple(unassigned))
+
+
+def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
+    source, destination = (graph.vertex.get(end) for end in subflow.ends)
+    return None if source is None or destination is None else (source, destination)
+
+
+def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
+    """Return whether a subflow needs a new path or rate.
+
+    A normal subflow needs one if it has no path or no rate. A backup subflow needs one if it has no
+    path although one to its destination exists.
+    """
+    if path is None:
+        return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))
+    return subflow.expected_bps is None and not subflow.backup
+
 
 SLIGHTEST_RAISE = 1e-4  # of a rate: a smaller difference between max-min rates is rounding
 MOST_TRIES = 16  # connections per step, so that a step stays short in a large network

@@ -17,14 +17,14 @@ from controller.observation import Arc, Observation, Subflow
 from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
 from controller.strategies.subflow_selection.forecast import SEGMENT_BITS, Model, PathQuality
-from controller.strategies.subflow_selection.path_quality import (
+from controller.strategies.subflow_selection.selection import (
     ArcsByEnds,
+    Choice,
     arcs_along,
     available_bps,
     capacity_bps,
     quality,
 )
-from controller.strategies.subflow_selection.selection import Choice
 from controller.strategies.trial import is_alone
 from controller.units import rate_text
 

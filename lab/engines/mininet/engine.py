@@ -36,7 +36,7 @@ from lab.run.engine import Engine
 from lab.run.frame import Frame
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
-from lab.scenario import changes
+from lab.scenario import targets
 from lab.scenario.engine_table import refuse
 from lab.scenario.schema import Scenario
 
@@ -112,39 +112,39 @@ class MininetEngine(Engine):
         for outcome in ended:
             self.recorder.event(outcome.at_s - self.workload.zero_s, "handover", **outcome.fields())
 
-    def apply(self, change: changes.Change) -> None:
+    def apply(self, change: targets.Change) -> None:
         """Carry out a change during the run.
 
         Raises `LabError` for a change that the emulation cannot make.
         """
         pox = self.emulated.pox
         match change:
-            case changes.SetStrategy(name, params):
+            case targets.SetStrategy(name, params):
                 pox.set_strategy(RunningStrategy(name, params))
-            case changes.SetStrategyParameter(key, value):
+            case targets.SetStrategyParameter(key, value):
                 pox.set_params({key: value})
             case (
-                changes.SetLinkRate()
-                | changes.SetLinkDelay()
-                | changes.SetLinkLoss()
-                | changes.SetLinkUp()
+                targets.SetLinkRate()
+                | targets.SetLinkDelay()
+                | targets.SetLinkLoss()
+                | targets.SetLinkUp()
             ):
                 self._change_link(change)
-            case changes.SetStationRate(ap, user, rate_bps):
+            case targets.SetStationRate(ap, user, rate_bps):
                 self.emulated.stations.set_rate(ap, user, rate_bps)
-            case changes.SetDemand(user, rate_bps):
+            case targets.SetDemand(user, rate_bps):
                 self.workload.set_demand(user, rate_bps)
-            case changes.SetCongestionControl(name):
+            case targets.SetCongestionControl(name):
                 refuse("mininet", "cc", name)
                 congestion.check_change(name, self.scenario.multipath.by_window)
                 self.laws.load(name)
                 self.workload.set_cc(name)
-            case changes.SetTier1Demand(ap, rate_bps):
+            case targets.SetTier1Demand(ap, rate_bps):
                 pox.set_tier1_demand(ap, rate_bps)
 
-    def _change_link(self, change: changes.LinkChange) -> None:
+    def _change_link(self, change: targets.LinkChange) -> None:
         self.emulated.links.change(change)
-        if isinstance(change, changes.SetLinkUp):
+        if isinstance(change, targets.SetLinkUp):
             self.emulated.pox.set_link(change.link, {"up": change.up})
         else:
             self.emulated.pox.set_link(change.link, self.emulated.links.shape(change.link))

@@ -31,13 +31,12 @@ from lab.run.engine import Engine
 from lab.run.frame import Frame
 from lab.run.recorder import Recorder
 from lab.run.report import Report
-from lab.scenario import changes
-from lab.scenario.changes import Change
-from lab.scenario.demands import Demands, Rates
-from lab.scenario.flows import PAUSED_BPS, Act, Flow, plan
+from lab.scenario import targets
+from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, plan
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
+from lab.scenario.targets import Change
 
 MEASUREMENT_NS = round(PERIOD_S * at.NS_PER_S)
 STEP_MEASUREMENTS = round(STEP_S / PERIOD_S)  # measurements of the cells between two steps
@@ -147,24 +146,24 @@ class SimEngine(Engine):
         scenario limits congestion windows to the expected rates (`multipath.expected_by: window`).
         """
         match change:
-            case changes.SetStrategy(name, params):
+            case targets.SetStrategy(name, params):
                 self.controller.control.switch(name, dict(params))
-            case changes.SetStrategyParameter(key, value):
+            case targets.SetStrategyParameter(key, value):
                 self.controller.control.change({key: value})
             case (
-                changes.SetLinkRate()
-                | changes.SetLinkDelay()
-                | changes.SetLinkLoss()
-                | changes.SetLinkUp()
+                targets.SetLinkRate()
+                | targets.SetLinkDelay()
+                | targets.SetLinkLoss()
+                | targets.SetLinkUp()
             ):
                 self.network.set_link(change)
-            case changes.SetTier1Demand(ap, rate_bps):
+            case targets.SetTier1Demand(ap, rate_bps):
                 self.controller.set_tier1_demand(ap, rate_bps)
-            case changes.SetStationRate(ap, user, rate_bps):
+            case targets.SetStationRate(ap, user, rate_bps):
                 self.cells.set_rate(ap, user, rate_bps)
-            case changes.SetDemand(user, rate_bps):
+            case targets.SetDemand(user, rate_bps):
                 self._set_rates(self.demands.set_demand(user, rate_bps))
-            case changes.SetCongestionControl(name):
+            case targets.SetCongestionControl(name):
                 self._set_cc(name)
 
     def _set_cc(self, name: str) -> None:

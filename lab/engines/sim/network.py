@@ -18,18 +18,11 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
 from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables
-from lab.scenario.changes import (
-    LinkChange,
-    SetLinkDelay,
-    SetLinkLoss,
-    SetLinkRate,
-    SetLinkUp,
-)
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
+from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies.data_directions import data_directions
-from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Interface, Topology
+from lab.topologies.topology import Interface, Topology, link_delay_ns
 
 
 class Network:

@@ -19,8 +19,7 @@ from lab.radio import lte, wifi
 from lab.radio.cell import Cell, Station
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
-from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Interface, Link, Topology, Wiring, wire
+from lab.topologies.topology import Interface, Link, Topology, Wiring, link_delay_ns, wire
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 TCP_PAYLOAD_BYTES = 1448  # of a full frame, with time stamps (RFC 7323)

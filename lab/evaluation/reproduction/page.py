@@ -1,7 +1,7 @@
 """Write the page of a paper that was reproduced in the simulator, as Markdown.
 
 The page judges each claim twice: with the Multipath TCP of the papers' kernel and with today's
-(`lab.scenario.stacks`).
+(`lab.scenario.engine_table`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ the simulator, seeds 1 to {seeds}, stacks {stacks}, {runs} runs, which took {min
 
 A stack is an implementation of Multipath TCP: `paper` schedules, retransmits and penalises as the
 multipath-tcp.org kernel of the papers does, `linux` as upstream Linux 6.12 does
-(`lab/scenario/stacks.py`).
+(`lab/scenario/engine_table.py`).
 
 A claim is a list of relations between means over the seeds. `>` holds if the 95 % interval of the
 ratio is above 1; `>=` and `<=` hold unless that interval says the opposite; `~` holds if the means

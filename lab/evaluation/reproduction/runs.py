@@ -27,7 +27,7 @@ from lab.results.documents import FinishedRun
 from lab.run.manifest import ROOT
 from lab.run.outcome import Outcome
 from lab.run.reading import read_document
-from lab.scenario.stacks import STACKS
+from lab.scenario.engine_table import STACKS
 
 PAGES = ROOT / "docs" / "reproduction"
 RUNS = ROOT / "data" / "reproduction"

@@ -5,7 +5,7 @@ connection the mean rate from 20 to 50 s is computed. `total` is the sum of thes
 their population standard deviation (section 5.1).
 
 `settles` is the time in s from the start of the last connection until all connections have settled.
-`lab.run.convergence` says when they have: the final mean is that from 35 to 50 s. If the
+`lab.run.metrics` says when they have: the final mean is that from 35 to 50 s. If the
 connections never settle, `settles` is `MOST_S`.
 """
 
@@ -18,8 +18,8 @@ from lab.evaluation.reproduction.base import Case
 from lab.evaluation.reproduction.relations import Numbers
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
-from lab.run.convergence import settled_s
 from lab.run.frame import Frame
+from lab.run.metrics import settled_s
 from lab.run.reading import read_frames
 
 PLAIN, DISJOINT, NETWORK = "none", "disjoint", "expected_throughput"

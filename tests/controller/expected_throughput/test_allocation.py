@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from controller.strategies.expected_throughput.allocation import reallocate
-from controller.strategies.expected_throughput.sharing import Sharing
+from controller.strategies.expected_throughput.estimation import Sharing
 
 MIDDLE = (2, 5, 10, 15)
 TABLE_2 = {

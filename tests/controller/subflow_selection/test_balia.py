@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from controller.strategies.subflow_selection.balia import (
+from controller.strategies.subflow_selection.forecast import (
     after_loss,
     increase,
     probability_of_largest,

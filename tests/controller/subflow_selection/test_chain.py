@@ -4,8 +4,8 @@ import joint_chain
 import numpy as np
 import pytest
 
-from controller.strategies.subflow_selection import chain
-from controller.strategies.subflow_selection.chain import Field, Walk, mean_windows, round_trips
+from controller.strategies.subflow_selection import forecast
+from controller.strategies.subflow_selection.forecast import Field, Walk, mean_windows, round_trips
 
 BESIDE = Field(others=150.0, best=100.0)
 
@@ -24,7 +24,7 @@ def test_every_row_is_a_distribution(others, loss):
         assert min(row.values()) >= 0
         assert 2 <= min(row) <= max(row) <= subject.largest
         assert (
-            sum(to * chance for to, chance in chain.fall(w, subject, others).items())
+            sum(to * chance for to, chance in forecast.fall(w, subject, others).items())
             <= loss * max(2, w / 2) + 1e-12
         )
 
@@ -37,18 +37,18 @@ def test_the_stationary_distribution_solves_the_chain(others, loss):
     for w in range(2, 13):
         for to, chance in joint_chain.one_row(w, subject, others).items():
             matrix[w - 2, to - 2] += chance
-    shares = chain.stationary(subject, others)
+    shares = forecast.stationary(subject, others)
     ours = np.array([shares.get(w, 0.0) for w in range(2, 13)])
     assert ours / ours.sum() == pytest.approx(joint_chain.stationary(matrix), abs=1e-8)
 
 
 def test_rare_windows_do_not_change_the_mean(monkeypatch):
     subject = walk(largest=64, loss=0.05)
-    short = chain.mean_window(subject, Field())
-    assert chain.largest_state(subject) < 64
-    monkeypatch.setattr(chain, "RARE", 0.0)
-    assert chain.largest_state(subject) == 64
-    assert chain.mean_window(subject, Field()) == pytest.approx(short, rel=1e-6)
+    short = forecast.mean_window(subject, Field())
+    assert forecast.largest_state(subject) < 64
+    monkeypatch.setattr(forecast, "RARE", 0.0)
+    assert forecast.largest_state(subject) == 64
+    assert forecast.mean_window(subject, Field()) == pytest.approx(short, rel=1e-6)
 
 
 @pytest.mark.parametrize(

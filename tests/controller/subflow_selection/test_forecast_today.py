@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.strategies.subflow_selection.forecast import PathQuality
-from controller.strategies.subflow_selection.forecast_today import (
+from controller.strategies.subflow_selection.strategy import (
     FRAME_BITS,
     estimate_today,
     is_coupled,

@@ -12,8 +12,8 @@ from controller import decision_log as lines
 from controller.command import SetBackup
 from controller.control import Control
 from controller.observation import Arc, Observation, Subflow, air
-from controller.strategies.optimum import Optimum
-from controller.strategies.subflow_selection.path_quality import arcs_along, available_bps, quality
+from controller.strategies.baselines import Optimum
+from controller.strategies.subflow_selection.selection import arcs_along, available_bps, quality
 from controller.strategies.subflow_selection.strategy import SubflowSelection
 
 MBPS = 1_000_000

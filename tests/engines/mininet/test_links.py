@@ -9,7 +9,7 @@ from lab.engines.mininet.network import links as module
 from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.network.links import Links
 from lab.radio.cell import Station
-from lab.scenario.changes import SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
+from lab.scenario.targets import SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies import parallel_paths, rat_setup, wireless_set
 from lab.topologies.topology import Link, Node, Topology, wire
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -169,9 +170,28 @@ def test_files_of_an_earlier_run_are_removed_from_the_folder(tmp_path, folder):
     assert not (folder / "exit_code").exists()
 
 
-def test_a_blank_in_the_folders_name_is_refused(tmp_path):
-    with pytest.raises(RequestError, match="blank"):
-        guest.prepare(["true"], tmp_path / "my runs")
+def test_a_folder_with_a_blank_is_mounted_under_another_name(tmp_path, monkeypatch):
+    shared = tmp_path / "my runs"
+    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: False)
+    script = (guest.prepare(["true"], shared) / "start.sh").read_text()
+    argv = guest.boot_argv(Path("/c/boot/vmlinuz-1"), shared)
+    assert argv[-1] == f"{guest.ALIASES}/{len(guest.hidden_folders())}={shared}"
+    assert f"bash {argv[-1].partition('=')[0]}/vm/start.sh" in argv
+    assert f"mount --bind {argv[-1].partition('=')[0]} '{shared}'" in script
+
+
+def test_the_guest_sees_the_real_folder_of_a_linked_venv(tmp_path, monkeypatch):
+    clone, copy = tmp_path / "clone", tmp_path / "copy"
+    (clone / ".venv").mkdir(parents=True)
+    copy.mkdir()
+    (copy / ".venv").symlink_to(clone / ".venv")
+    monkeypatch.setattr(guest, "HIDDEN", (str(tmp_path.parent),))
+    monkeypatch.setattr(guest, "PROJECT", copy)
+    monkeypatch.setattr(sys, "prefix", str(copy / ".venv"))
+    assert guest.hidden_folders() == [str(copy), str(clone / ".venv")]
+    monkeypatch.setattr(guest, "PROJECT", clone)
+    monkeypatch.setattr(sys, "prefix", str(clone / ".venv"))
+    assert guest.hidden_folders() == [str(clone)]  # what lies in it is seen with it
 
 
 def test_files_of_the_user_are_copied_for_the_guest(tmp_path, folder):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lab.engines.sim import world
 from lab.engines.sim.core import layout as at
-from lab.scenario.changes import SetLinkUp
 from lab.scenario.flows import Flow
+from lab.scenario.targets import SetLinkUp
 
 from .networks import SECOND, chain, started
 from .rows import free, on_links, places

@@ -22,8 +22,7 @@ from lab.errors import RequestError
 from lab.radio.cell import Cell
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.schema import Scenario, Traffic
-from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Interface, Link, Topology, Wiring, wire
+from lab.topologies.topology import Interface, Link, Topology, Wiring, link_delay_ns, wire
 from lab.topologies.topology_file import describe
 
 TEMPLATE = Path(__file__).with_name("stock_script.txt")

@@ -20,17 +20,10 @@ from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.wifi import associate
 from lab.radio.cell import Cell, Station
-from lab.scenario.changes import (
-    LinkChange,
-    SetLinkDelay,
-    SetLinkLoss,
-    SetLinkRate,
-    SetLinkUp,
-)
+from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies import topology_file as description
 from lab.topologies.data_directions import data_directions, with_loss
-from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring
+from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring, link_delay_ns
 
 
 class Links:

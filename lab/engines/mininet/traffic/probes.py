@@ -15,8 +15,7 @@ from controller import units
 from controller.paths import shortest
 from lab.radio import wifi
 from lab.radio.cell import Cell, Station
-from lab.topologies.link_delay import link_delay_ns
-from lab.topologies.topology import Interface, Link, Topology
+from lab.topologies.topology import Interface, Link, Topology, link_delay_ns
 
 PACKETS = 100  # at most, in a burst that measures a rate
 LEAST_PACKETS, BURST_S = 25, 1.0

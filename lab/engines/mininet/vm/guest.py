@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import contextlib
+import importlib.util
 import json
 import os
 import shlex
@@ -21,7 +22,6 @@ from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
 from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.vm import dilation, vm_kernel
-from lab.errors import RequestError
 from lab.run import manifest
 
 PROJECT = Path(__file__).resolve().parents[4]
@@ -52,6 +52,7 @@ EMULATED_KERNEL_OPTIONS = ("maxcpus=1", "noreplace-smp", "no_timer_check")
 # without KVM these are slow: copying byte by byte (erms, fsrm), memory protection (smap, smep),
 # five levels of page tables (la57) and wide registers (avx)
 EMULATED_PROCESSOR = "max,-erms,-fsrm,-smap,-smep,-la57,-avx,-avx2"
+ALIASES = "/tmp/multipath-lab"  # noqa: S108 - in the guest
 LOST_SHARE = "lost_share"  # a file in the folder `vm`, see machine/lost_time.py
 PASSED_ON = ("MULTIPATH_LAB_", "PYTHON", "LANG", "LC_", "TERM", "COLUMNS")
 STATISTICS_INTERVAL_MS = "3600000"  # nothing reads the port counters in Open vSwitch's database
@@ -61,16 +62,9 @@ def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
     """Write the files that the guest starts from into a new folder `shared`/vm; return its path.
 
     `argv` is the command that the guest will run. `files` are copied into the folder, so that the
-    guest can read them. A folder of an earlier VM is removed first. Raises `RequestError` if the
-    path of `shared` contains a blank.
+    guest can read them. A folder of an earlier VM is removed first.
     """
-    shared = shared.absolute()
-    if any(character.isspace() for character in str(shared)):
-        raise RequestError(
-            f"start the VM: the shared folder '{shared}' has a blank in its name, "
-            "which cannot be passed to it. Rename it"
-        )
-    folder = shared / "vm"
+    folder = shared.absolute() / "vm"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in ("output.txt", "errors.txt"):
@@ -98,7 +92,21 @@ def _start_script(argv: list[str], folder: Path) -> str:
         settings[vm_kernel.SLOW_MACHINE] = "1"
     lines = [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
     command = ["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv]
-    return "\n".join([*lines, shlex.join(command)]) + "\n"
+    return "\n".join([*_bound(folder.parent), *lines, shlex.join(command)]) + "\n"
+
+
+def _bound(shared: Path) -> Iterator[str]:
+    """Yield shell lines that give folders with a blank in their names these names in the guest."""
+    for number, folder in enumerate([*hidden_folders(), str(shared)]):
+        if (alias := _alias(number, folder)) != folder:
+            path = shlex.quote(folder)
+            yield f"if [ -d {alias} ]; then mkdir -p {path}; mount --bind {alias} {path}; fi"
+
+
+def _alias(number: int, folder: str) -> str:
+    """Return where a booted guest mounts a folder: the kernel's command line takes no blanks."""
+    blank = any(character.isspace() for character in folder)
+    return f"{ALIASES}/{number}" if blank else folder
 
 
 def environment() -> dict[str, str]:
@@ -142,10 +150,10 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
     It has the same effect as `vng -v -r IMAGE --user root ... -- 'bash start.sh'`. The first call
     on a machine finds out whether KVM works, which can take some seconds.
     """
-    shared = shared.absolute()
-    script = shlex.join(["bash", str(shared / "vm" / "start.sh")])
+    own, visible = str(shared.absolute()), hidden_folders()
+    script = shlex.join(["bash", f"{_alias(len(visible), own)}/vm/start.sh"])
     kvm = vm_kernel.kvm_works(image)
-    argv = [*dilation.prefix(kvm=kvm), sys.executable, str(HERE / "start_qemu.py")]
+    argv = [*dilation.prefix(kvm=kvm), *_guest_tools(), sys.executable, str(HERE / "start_qemu.py")]
     argv += ["--name", "multipath-lab"]
     argv += ["--kimg", str(image), "--mods", "auto", "--user", "root"]
     argv += ["--script-sh", script, "--cwd", "/"]
@@ -157,11 +165,32 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
         argv += ["--kopt", option]
     if not kvm:
         argv += ["--disable-kvm", "--qemu-opt=-cpu", f"--qemu-opt={EMULATED_PROCESSOR}"]
-    for each in hidden_folders():
+    for number, each in enumerate(visible):
         # writable folders are mounted first: a read-only one that contains the shared folder would
         # hide it, so it is mounted writable
-        argv += ["--rwdir" if shared.is_relative_to(each) else "--rodir", each]
-    return [*argv, "--rwdir", str(shared)]
+        kind = "--rwdir" if Path(own).is_relative_to(each) else "--rodir"
+        argv += [kind, _mounted(number, each)]
+    return [*argv, "--rwdir", _mounted(len(visible), own)]
+
+
+def _guest_tools() -> list[str]:
+    """Return a prefix of the command line that names virtme-ng's programs for the guest.
+
+    It is empty unless there is a blank in the path of the installed ones, which the kernel's
+    command line cannot hold: they are then copied into the cache folder.
+    """
+    found = importlib.util.find_spec("virtme")
+    installed = Path(found.origin).parent / "guest" if found and found.origin else Path()
+    if not any(character.isspace() for character in str(installed)):
+        return []
+    copy = upstreams.cache() / "vm" / "guest-tools"
+    shutil.copytree(installed, copy, dirs_exist_ok=True)
+    return ["env", f"MULTIPATH_LAB_GUEST_TOOLS={copy}"]
+
+
+def _mounted(number: int, folder: str) -> str:
+    alias = _alias(number, folder)
+    return folder if alias == folder else f"{alias}={folder}"
 
 
 def kernel_options(kvm: bool) -> tuple[str, ...]:
@@ -170,10 +199,15 @@ def kernel_options(kvm: bool) -> tuple[str, ...]:
 
 
 def hidden_folders() -> list[str]:
-    """Return the folders that the lab needs, but that the guest's own /tmp or /run would hide."""
-    needed = map(str, (PROJECT, Path(sys.prefix), Path(sys.base_prefix), upstreams.cache()))
+    """Return the folders that the lab needs, but that the guest's own /tmp or /run would hide.
+
+    They are real paths: `.venv` can be a link to that of another clone.
+    """
+    needed = [PROJECT, *map(Path, (sys.prefix, sys.base_prefix)), upstreams.cache()]
+    real = dict.fromkeys(each.resolve() for each in needed)
+    outer = [each for each in real if not any(other in each.parents for other in real)]
     hidden = tuple(f"{folder}/" for folder in HIDDEN)
-    return [folder for folder in dict.fromkeys(needed) if folder.startswith(hidden)]
+    return [str(folder) for folder in outer if str(folder).startswith(hidden)]
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ def mount(started: Path) -> bool:
     for each in orders.visible:  # needed folders that /tmp or /run hides
         _in_root(each).mkdir(parents=True, exist_ok=True)
         _mount(_under(HOST, each), _in_root(each), flags=BIND)
-    for each in os.environ["WARM"].split():  # files of the image are in the guest's memory
+    for each in os.environ["WARM"].splitlines():  # files of the image are in the guest's memory
         if _under(IMAGE, each).is_dir() and _in_root(each).is_dir():
             lower = f"xino=off,lowerdir={_under(IMAGE, each)}:{_under(HOST, each)}"
             _mount("overlay", _in_root(each), "overlay", data=lower)
@@ -71,7 +71,7 @@ def mount(started: Path) -> bool:
         shared.mkdir(parents=True)
     _mount("shared", shared, "9p", data=OPTIONS)
     _pivot()
-    started.write_text(f"{orders.shared} {orders.system_id}\n")
+    started.write_text(f"{orders.system_id} {orders.shared}\n")
     return orders.changed
 
 

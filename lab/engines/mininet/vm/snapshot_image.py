@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -192,7 +193,7 @@ def _settings(programs: Iterable[Path]) -> str:
         "POX": str(upstreams.folder("pox")),
         "MODULES": " ".join(sorted({*vm_kernel.GUEST_MODULES, *FURTHER_MODULES} - WITH_OPTIONS)),
         "OVERLAID": " ".join(guest.OVERLAID),
-        "WARM": " ".join(map(str, warm_folders())),
+        "WARM": "\n".join(map(str, warm_folders())),
         "PROGRAMS": " ".join(map(str, programs)),
     }
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
@@ -240,8 +241,8 @@ def _warm_files() -> list[str]:
 def _libraries(binaries: Iterable[Path]) -> set[Path]:
     """Return the paths of the shared libraries that these programs and libraries load."""
     argv = ["sh", "-c", 'ldd "$@" 2>/dev/null || true', "ldd", *map(str, binaries)]
-    words = shell.run(argv, "list the programs' libraries").split()
-    return {Path(word) for word in words if word.startswith("/") and not word.endswith(":")}
+    listed = shell.run(argv, "list the programs' libraries")
+    return {Path(found) for found in re.findall(r"^\t(?:.* => )?(/.*) \(0x", listed, re.MULTILINE)}
 
 
 def _needed(kernel: Path, names: Iterable[str]) -> list[Path]:

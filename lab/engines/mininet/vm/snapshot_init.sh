@@ -48,7 +48,7 @@ for program in ip tc iw ovs-vsctl; do $program --version >/dev/null 2>&1; done
 
 # ---- the snapshot is taken while this waits; then warm_python.py mounts the machine's files ----
 : >/run/warm/complete
-read -r shared system_id <>/run/warm/restored
+read -r system_id shared <>/run/warm/restored
 { ovs-vsctl --timeout=60 set Open_vSwitch . "external_ids:system-id=$system_id"; } &
 bash "$shared/vm/start.sh" </dev/null >/dev/console 2>&1
 busybox poweroff -f

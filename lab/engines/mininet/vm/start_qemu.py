@@ -1,11 +1,12 @@
 """Run virtme-run, the part of virtme-ng that starts QEMU: `python start_qemu.py ARGUMENT...`
 
-This program changes three things in virtme-run:
+This program changes four things in virtme-run:
 
 - The guest caches the machine's files, which do not change during a run, instead of requesting them
   from the host at every access. Python starts four times faster in the guest. The shared folder is
   a separate mount and is not cached.
 - The guest does not see systemd-udevd, which would search for unneeded hardware for ten seconds.
+- The guest's first program is taken from the folder in MULTIPATH_LAB_GUEST_TOOLS, if that is set.
 - QEMU is killed when the process that started it ends.
 """
 
@@ -43,6 +44,8 @@ def main() -> int:
     mkinitramfs: Any = import_module("virtme.mkinitramfs")
     mounting = mkinitramfs._MOUNT_ROOT_HOST.replace(MOUNT_OPTIONS, f"{MOUNT_OPTIONS},cache=loose")
     mkinitramfs._MOUNT_ROOT_HOST = mounting + HIDE_UDEVD
+    if tools := os.environ.get("MULTIPATH_LAB_GUEST_TOOLS"):
+        import_module("virtme.resources").find_guest_tools = lambda: tools  # type: ignore[attr-defined]
     status: int = import_module("virtme.commands.run").main()
     return status
 

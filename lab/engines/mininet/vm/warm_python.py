@@ -37,10 +37,10 @@ FOLDER = Path("/run/warm")
 OWN = ("lab", "controller")  # packages of this project
 RUNNER = (
     "lab.cli.run",
-    "lab.cli.check",
+    "lab.cli.run",
     "lab.cli.lists",
     "lab.cli.machine",
-    "lab.cli.view",
+    "lab.cli.terminal",
     "lab.batch.single",
     "lab.run.runner",
     "lab.engines.mininet.engine",
@@ -66,8 +66,7 @@ POX = (
 CONTROLLER = (
     "controller.plan",
     "controller.control",
-    "controller.pox_ext.statistics",
-    "controller.pox_ext.host_channel",
+    "controller.pox_ext.host_agents",
     "controller.pox_ext.openflow13_channel",
     "controller.pox_ext.run_folder",
     "controller.pox_ext.session",

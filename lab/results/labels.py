@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from lab.results.flips import value_text
 from lab.scenario.checking import UNITS
@@ -80,3 +81,59 @@ def heading(label: str, settings: Mapping[str, str]) -> str:
         if named in label:
             label = label.replace(named, f", {setting_text(path, settings[path])}")
     return label
+
+
+# Say in words which unit the rates of a run have.
+#
+# The user interface shows rates in the units of the scenario file. On the wire, each rate is
+# multiplied by `rate_scale`. Results of schema 1, from an older version of the lab, hold wire
+# rates; they cannot be compared with newer results.
+
+
+WIRE_LABEL = "wire rates"
+WIRE_NOTE = (
+    "An older version recorded this run: its rates are wire rates, not those of the scenario. "
+    "It cannot be compared with newer runs. Repeat the run to compare it."
+)
+
+
+def note(scale: float | None, wire_rates: bool = False) -> str:
+    """Return a sentence for the user that explains the rates of a run with this rate scale. It is
+    empty if `scale` is 1 or None. `wire_rates` says that the result has schema 1."""
+    if wire_rates:
+        return WIRE_NOTE
+    if scale in (None, 1):
+        return ""
+    return (
+        f"Rates on the wire are scaled by {scale:g}; rates shown are those of the scenario. "
+        f"Delays are not scaled, so queueing delay is {1 / scale:.3g} times as long."
+    )
+
+
+def scale_label(scale: float | None, wire_rates: bool = False) -> str:
+    """Return a short label such as `rate scale 0.25`. It is empty if `scale` is 1 or None. If
+    `wire_rates` is True (a result of schema 1), the label is `wire rates`."""
+    if wire_rates:
+        return WIRE_LABEL
+    return "" if scale in (None, 1) else f"rate scale {scale:g}"
+
+
+# Say in words whether the connections of a run really used Multipath TCP.
+
+
+def describe(mptcp: Mapping[str, Any]) -> str:
+    """Return a sentence for the user about the object `mptcp` of a result.json.
+
+    An example is "Multipath TCP verified: 2 extra subflows, no fallback to plain TCP".
+    """
+    joins, fallbacks = mptcp.get("joins") or 0, mptcp.get("fallbacks") or 0
+    extra = counted(joins, "extra subflow") if joins else "no extra subflow"
+    fell_back = counted(fallbacks, "fallback") if fallbacks else "no fallback"
+    verified = "verified" if mptcp.get("verified") else "NOT verified"
+    why = f" ({mptcp['why']})" if mptcp.get("why") and not mptcp.get("verified") else ""
+    return f"Multipath TCP {verified}: {extra}, {fell_back} to plain TCP{why}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun in singular or plural, such as `1 fallback` or `2 fallbacks`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
