@@ -81,10 +81,7 @@ class Verdict:
 
 
 def facts(probe: Probe | None = None) -> list[Fact]:
-    """List everything that the emulation needs, and whether it is present.
-
-    `probe` examines the machine; the default examines this one.
-    """
+    """List everything that the emulation needs, and whether it is present."""
     probe = probe or Probe()
     return [
         *_kernel_facts(probe),
@@ -176,9 +173,8 @@ def _law_facts(probe: Probe) -> Iterator[Fact]:
 def main(json: bool = False, probe: Probe | None = None, simulator: str = "") -> int:
     """Print a table of what this machine has and lacks, and whether each mode can run.
 
-    With `json`, print both as JSON. `simulator` names the state of the simulator. `probe` examines
-    the machine; the default examines this one.
-    Returns 0 if the emulation can run here, natively or in the VM, otherwise 3.
+    With `json`, print both as JSON. `simulator` names the state of the simulator. Returns 0
+    if the emulation can run here, natively or in the VM, otherwise 3.
     """
     table = facts(probe)
     modes = verdicts(table)

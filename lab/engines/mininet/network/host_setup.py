@@ -114,10 +114,7 @@ def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
 
 
 def write_settings(values: dict[str, str], enter: Enter) -> None:
-    """Set sysctls in the network namespace of the calling thread.
-
-    `values` maps the name of each sysctl to its value. `enter` is used only for the journals.
-    """
+    """Set sysctls, by their names, in the network namespace of the calling thread."""
     shell.journal_command(
         enter(["sysctl", "-qw", *(f"{key}={value}" for key, value in values.items())])
     )
@@ -129,7 +126,7 @@ def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
     """Switch TSO, GSO and GRO off on `interfaces`, in the calling thread's network namespace.
 
     Queues count packets, and a meter passes or drops a packet as a whole; with these offloads, one
-    packet could be a whole burst of segments. `enter` is used only for the journals.
+    packet could be a whole burst of segments.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name in interfaces:
