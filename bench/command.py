@@ -20,10 +20,10 @@ def bench(only: str | None) -> None:
     out if it cannot run here.
     """
     from bench import figures
-    from lab.engines.mininet.install import capabilities
+    from lab.engines.mininet.install import doctor
 
-    table = capabilities.verdicts(capabilities.facts())
-    emulation = any(each.possible for each in table if each.mode == capabilities.VM_MODE)
+    table = doctor.verdicts(doctor.facts())
+    emulation = any(each.possible for each in table if each.mode == doctor.VM_MODE)
     if not emulation and only is None:
         click.echo(
             "the emulation cannot run here: its figures are left out. Try: ./run_lab.sh doctor",

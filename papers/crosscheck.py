@@ -206,10 +206,10 @@ class CrossCheck:
 
 def needs_vm() -> bool:
     """Return True if this machine can run the emulation only inside the virtual machine."""
-    from lab.engines.mininet.install import capabilities
+    from lab.engines.mininet.install import doctor
 
     try:
-        capabilities.require_native()
+        doctor.require_native()
     except MachineLacks:
         return True
     return False

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from lab.engines.mininet.install import capabilities
+from lab.engines.mininet.install import doctor
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="needs root: run the tests with sudo to include it"
@@ -17,8 +17,8 @@ needs_root = pytest.mark.skipif(
 @cache
 def emulation_missing() -> str:
     """Why the emulation cannot run in the VM here; empty if it can."""
-    verdicts = capabilities.verdicts(capabilities.facts())
-    in_vm = next(each for each in verdicts if each.mode == capabilities.VM_MODE)
+    verdicts = doctor.verdicts(doctor.facts())
+    in_vm = next(each for each in verdicts if each.mode == doctor.VM_MODE)
     if in_vm.possible:
         return ""
     return (

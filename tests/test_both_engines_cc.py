@@ -16,8 +16,8 @@ import pytest
 
 from lab.engines import registry
 from lab.engines.mininet.kernel import tcp_sockets
-from lab.engines.mininet.traffic_processes import TrafficProcesses
-from lab.engines.mininet.workload import Workload
+from lab.engines.mininet.traffic.processes import TrafficProcesses
+from lab.engines.mininet.traffic.workload import Workload
 from lab.engines.sim.core import dispatch
 from lab.engines.sim.core import layout as at
 from lab.run.engine import Options

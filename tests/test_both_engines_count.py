@@ -14,8 +14,8 @@ from controller.pox_ext.counters import Counters, PathDelay
 from controller.pox_ext.openflow13_messages import FlowCount
 from lab.engines import registry
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
-from lab.engines.mininet.sampler import OpenedFlow, Sampler
-from lab.engines.mininet.workload import Workload
+from lab.engines.mininet.traffic.sampler import OpenedFlow, Sampler
+from lab.engines.mininet.traffic.workload import Workload
 from lab.engines.sim.core import layout as at
 from lab.run.engine import Options
 from lab.run.report import SubflowReport

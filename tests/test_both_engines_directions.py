@@ -13,7 +13,7 @@ import pytest
 
 from controller import plan
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.network import lte_bearers
+from lab.engines.mininet.network import links
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.wireless import Wireless
@@ -61,7 +61,7 @@ class Emulated:
         topology = scenario.network
         self.wiring = wire(topology)
         (cell,) = (each for each in topology.cells if each.ap == "lte1")
-        self.lines = lte_bearers.make(cell, self.wiring, self)
+        self.lines = links.make_lte_queues(cell, self.wiring, self)
         text = json.dumps(describe(topology, self.wiring, flows=scenario.data_flows))
         self.plan = plan.read(text)
 
@@ -70,7 +70,7 @@ class Emulated:
 
     def bearer(self, user: str, direction: str) -> tuple[int, int]:
         port = self.wiring.at(user, "lte1").port
-        device = lte_bearers.uplink_device(port) if direction == "up" else port
+        device = links.uplink_device(port) if direction == "up" else port
         own = " ".join(line for line in self.lines if f" dev {device} " in line)
         rate, limit = re.search(r"rate (\d+)bit", own), re.search(r"pfifo limit (\d+)", own)
         return lte.on_air_bps(int(rate.group(1))), int(limit.group(1))

@@ -186,7 +186,7 @@ def test_every_scenario_that_comes_with_the_lab_is_in_the_table():
 
 
 def test_the_command_for_a_host_starts_after_the_two_dashes(lab, monkeypatch):
-    from lab.engines.mininet import exec_caller
+    from lab.engines.mininet.commands import exec_caller
 
     calls = []
     monkeypatch.setattr(

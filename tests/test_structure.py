@@ -37,6 +37,8 @@ LAYERS = (  # from low to high: a file imports from its own layer and from layer
     "lab/engines/mininet/ebpf",
     "lab/engines/mininet/programs",
     "lab/engines/mininet/network",
+    "lab/engines/mininet/traffic",
+    "lab/engines/mininet/commands",
     "lab/engines/mininet/vm",
     "lab/engines/mininet/install",
     "lab/engines/mininet",
@@ -84,7 +86,7 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "controller/decision_log.py": "decisions.jsonl",
     "controller/pox_ext/statistics.py": "TinyDB",
     "lab/engines/mininet/pox_process.py": "messages to POX",
-    "lab/engines/mininet/traffic_processes.py": "messages to the traffic programs",
+    "lab/engines/mininet/traffic/processes.py": "messages to the traffic programs",
 }
 MAX_UNTYPED = 60
 MAX_MODULE_LINES = 800

@@ -19,8 +19,7 @@ from userspace_bridges import end, free_port
 from userspace_hosts import SERVER, USER, Hosts
 
 from controller.datagrams import seal
-from lab.engines.mininet.programs.controlled_host import HostSettings
-from lab.engines.mininet.programs.host_agent import Settings
+from lab.engines.mininet.programs.host_agent import HostSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 POX = (

@@ -13,7 +13,7 @@ from traffic_scripts import COUNT, SEND
 from userspace_bridges import eventually
 from userspace_network import Network
 
-from lab.engines.mininet import traffic_processes
+from lab.engines.mininet.traffic import processes
 
 TCP = 6
 PACE_BPS = 4_000_000
@@ -57,7 +57,7 @@ def upload(network: Network, source: str, port: int = 5003) -> Path:
 def traffic_program(network: Network, host: str) -> Callable[..., dict[str, Any]]:
     """Start the emulation's traffic program on a host; return a function that commands it."""
     program = network.spawn_inside(
-        host, sys.executable, "-SE", "-m", traffic_processes.PROGRAM, cwd=traffic_processes.PROJECT
+        host, sys.executable, "-SE", "-m", processes.PROGRAM, cwd=processes.PROJECT
     )
 
     def send(**request: Any) -> dict[str, Any]:

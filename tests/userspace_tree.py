@@ -11,7 +11,7 @@ from traffic_scripts import COUNT, SEND
 from userspace_bridges import eventually
 from userspace_network import MPTCP, Network
 
-from lab.engines.mininet.programs.controlled_host import HostSettings
+from lab.engines.mininet.programs.host_agent import HostSettings
 from lab.topologies import fat_tree
 from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe

@@ -168,7 +168,7 @@ def execute(ctx: click.Context, run_id: str, host: str, command: tuple[str, ...]
     If HOST is `machine`, run CMD on the machine that runs the emulation and its switches.
     """
     argv = list(command[1:] if command[:1] == ("--",) else command)
-    ctx.exit(_emulation("exec_caller").main(run_id, host, argv, RUNS))
+    ctx.exit(_emulation("commands.exec_caller").main(run_id, host, argv, RUNS))
 
 
 @click.command()
@@ -179,7 +179,7 @@ def cli(ctx: click.Context, run_id: str) -> None:
 
     Without a terminal, read its commands from the standard input. See docs/cli.md.
     """
-    ctx.exit(_emulation("exec_caller").prompt(run_id, RUNS))
+    ctx.exit(_emulation("commands.exec_caller").prompt(run_id, RUNS))
 
 
 def _emulation(module: str) -> ModuleType:

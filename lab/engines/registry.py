@@ -13,7 +13,7 @@ from pathlib import Path
 from lab import extensions, user_file
 from lab.congestion import BY_DELAY
 from lab.engines.mininet import ebpf
-from lab.engines.mininet.network import real_medium, relays
+from lab.engines.mininet.network import real_medium, wifi
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.run.engine import Engine, Options
@@ -54,7 +54,7 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
     if entry(name).real_time:
-        relays.check(scenario.network)
+        wifi.check_relays(scenario.network)
     if real_medium.is_used(scenario.network.cells):
         real_medium.check(name, scenario.multipath.receive_buffer_kb)
     for setting in ("stack", "scheduler", "penalisation", *VARIANTS):

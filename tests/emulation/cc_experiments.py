@@ -22,9 +22,9 @@ from laws import SCALABLE
 
 from lab.engines.mininet.ebpf import LAWS, SOURCES, kernel_name, register, user_law
 from lab.engines.mininet.ebpf.load import Laws
-from lab.engines.mininet.kernel.cell_clock import PINS
-from lab.engines.mininet.kernel.expected_rates import ExpectedRates
-from lab.engines.mininet.network import wifi_cell
+from lab.engines.mininet.kernel.cell_maps import PINS
+from lab.engines.mininet.kernel.subflow_rates import ExpectedRates
+from lab.engines.mininet.network import packet_programs
 
 PROJECT = Path(__file__).resolve().parents[2]
 UNEVEN = (NetworkPath(8, 15, 60), NetworkPath(4, 40, 60))
@@ -171,7 +171,7 @@ def main() -> None:
     for cc in ("reno", "olia"):
         show(shared(cc))
     laws.close()
-    wifi_cell.mount_pins(NoLedger())
+    packet_programs.mount_pins(NoLedger())
     for cc in ("balia", "cubic"):
         show(limited(cc))
     show(documented())

@@ -34,7 +34,7 @@ from typing import Any
 from emulation.small_network import NoLedger
 
 from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.traffic_processes import TrafficProcesses
+from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
 from lab.scenario.schema import Scenario

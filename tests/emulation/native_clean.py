@@ -19,7 +19,7 @@ from pathlib import Path
 
 from emulation.machine_state import State, difference, leftovers, processes, state
 
-from lab.engines.mininet.kernel.cell_clock import PINS
+from lab.engines.mininet.kernel.cell_maps import PINS
 
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = [sys.executable, "-m", "lab"]

@@ -27,8 +27,8 @@ from emulation.small_network import NoLedger
 
 from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.machine import upstreams
-from lab.engines.mininet.network import radios, real_medium
-from lab.engines.mininet.traffic_processes import TrafficProcesses
+from lab.engines.mininet.network import real_medium, wifi
+from lab.engines.mininet.traffic.processes import TrafficProcesses
 
 RADIOS = ("ap", "strong", "weak")
 # signal above the noise, in dB: places 119 and 238 m from the access point in the log-distance
@@ -80,12 +80,12 @@ class RealAir:
 
     def start(self) -> None:
         """Start radios and links first, then the medium, then the programs."""
-        owners = [radios.Radio("rair0", "ap-wlan1", None)]
+        owners = [wifi.Radio("rair0", "ap-wlan1", None)]
         owners += [
-            radios.Radio(f"rair{n}", f"{name}-wlan0", self.pid(name))
+            wifi.Radio(f"rair{n}", f"{name}-wlan0", self.pid(name))
             for n, name in enumerate(STATIONS, 1)
         ]
-        radios.create(owners)
+        wifi.make_radios(owners)
         lines = {name: ["link set lo up"] for name in (*self.hosts, "ap")}
         lines["ap"] += ["addr add 10.9.0.1/24 dev ap-wlan1"]
         lines["ap"] += [

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lab.engines.mininet.kernel import netlink, shaping, tcp_sockets
-from lab.engines.mininet.traffic_processes import TrafficProcesses
+from lab.engines.mininet.traffic.processes import TrafficProcesses
 
 SERVER = "10.0.0.1"
 PORT = 5001

@@ -15,7 +15,7 @@ from emulation.vm_run import VmRun, mean
 from machine import needs_emulation
 
 from lab.engines import registry
-from lab.engines.mininet.programs.datagram_flow import PAYLOAD_BYTES
+from lab.engines.mininet.programs.flow import PAYLOAD_BYTES
 from lab.run.engine import Options
 from lab.run.recorder import Recorder
 from lab.run.runner import run as simulate

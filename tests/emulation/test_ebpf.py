@@ -15,8 +15,8 @@ from emulation.vm_run import ROOT, VmRun
 from laws import SCALABLE, Law, laws
 from machine import needs_emulation
 
-from lab.engines.mininet import probes
 from lab.engines.mininet.ebpf import LAWS, kernel_name, our_name, register, user_law
+from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.vm import vm_kernel
 
 pytestmark = needs_emulation

@@ -13,7 +13,7 @@ from emulation.vm_run import Run
 from emulation.vm_shell import VmShell
 from machine import needs_emulation
 
-from lab.engines.mininet.stations import Stations
+from lab.engines.mininet.emulated_network import Stations
 from lab.scenario.loading import load
 from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.overrides import Overrides

@@ -11,27 +11,30 @@ import secrets
 import time
 from collections.abc import Callable, Container, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
-from lab.engines.mininet import host_agent_process, probes
+from lab.engines.mininet import agents
+from lab.engines.mininet.agents import ApAgentProcess, HostAgentProcess
 from lab.engines.mininet.ebpf.load import Laws
-from lab.engines.mininet.host_agent_process import HostAgentProcess
-from lab.engines.mininet.kernel.cell_clock import PINS
+from lab.engines.mininet.kernel.cell_maps import PINS
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
-from lab.engines.mininet.network import host_port, real_medium, wifi_cell
+from lab.engines.mininet.network import packet_programs, real_medium
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.pox_process import PoxProcess, RunningStrategy
-from lab.engines.mininet.stations import Stations
-from lab.engines.mininet.traffic_processes import TrafficProcesses
+from lab.engines.mininet.traffic import probes
+from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.errors import LabError
+from lab.radio.cell import Station
 from lab.run.recorder import Recorder
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import Interface, wire
+from lab.topologies.topology import Interface, Topology, Wiring, wire
 from lab.topologies.topology_file import describe
 
 STATE = Path("/run/multipath-lab")
@@ -40,7 +43,7 @@ RecordEvent = Callable[..., None]  # kind, then fields
 
 
 class EmulatedNetwork:
-    """Hold the network of a run, the controller POX, and the programs in the hosts.
+    """The network of a run, the controller POX, and the programs in the hosts.
 
     The callbacks that end these are pushed onto the exit stack `undo` of the caller. `host_agent`
     is None until it has been started.
@@ -117,7 +120,7 @@ class EmulatedNetwork:
         scratch.mkdir(parents=True, exist_ok=True)
         self.ledger.record("folder", path=str(scratch))
         # hosts see only what was mounted before they were created
-        wifi_cell.mount_pins(self.ledger)
+        packet_programs.mount_pins(self.ledger)
         self.network = Network(self.topology, self.wiring, self.ledger, scratch)
         self._undo.callback(self.network.stop)
         if real_medium.is_used(self.topology.cells):
@@ -131,7 +134,7 @@ class EmulatedNetwork:
         self.network.build()
         radios = self.topology.ids("wifi")
         wired = [each.port for each in self.wiring.interfaces if each.link not in radios]
-        host_port.replace_packets(wired, self.ledger)
+        packet_programs.replace_packets(wired, self.ledger)
         self.host_agent = self._start_host_agent()  # it loads while links are shaped
         self.recorder.log("shaping: links and cells")
         flows = self.scenario.data_flows
@@ -147,7 +150,7 @@ class EmulatedNetwork:
         self.recorder.describe(wmediumd=medium.to_json())
 
     def _start_host_agent(self) -> HostAgentProcess:
-        settings = host_agent_process.settings_of(
+        settings = agents.settings_of(
             self.topology,
             self.wiring,
             self.network,
@@ -255,3 +258,73 @@ class EmulatedNetwork:
     def _measures_up(self, interface: Interface) -> bool:
         is_bearer = interface.link in self.topology.ids("lte")
         return is_bearer or interface.node in self.users_of("up")
+
+
+class Stations:
+    """The rate, weight and signal strength of each station now, by access point and user.
+
+    A station is a user at an access point. Changes go to the WiFi cells and to the AP agent. Two
+    threads use this object: the one of the run and the one that moves users.
+    """
+
+    def __init__(self, topology: Topology, wiring: Wiring, links: Links) -> None:
+        self.wiring, self._links = wiring, links
+        self.agent: ApAgentProcess | None = None
+        self.stations: dict[tuple[str, str], Station] = {
+            (cell.ap, station.user): station for cell in topology.cells for station in cell.stations
+        }
+        self._wifi = {cell.ap for cell in topology.cells if cell.kind == "wifi"}
+        self._leaving: set[str] = set()
+        self._lock = RLock()
+
+    def count(self, ap: str) -> int:
+        with self._lock:
+            return sum(where == ap for where, _user in self.stations)
+
+    def interface(self, user: str, ap: str) -> Interface:
+        return self.wiring.at(user, ap)
+
+    def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
+        """Set the rate in bit/s that a station has when it is alone at its access point."""
+        with self._lock:
+            self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
+
+    def set_station(self, ap: str, station: Station) -> None:
+        """Replace the values of a user at an access point; `station` names the user.
+
+        The new rate is applied to the cell immediately, but not during a handover of the user.
+        """
+        with self._lock:
+            if self.stations[ap, station.user] == station:
+                return
+            self.stations[ap, station.user] = station
+            if ap in self._wifi and station.user in self._leaving:
+                return
+            self._links.set_station(ap, self.wiring.at(station.user, ap).address, station)
+            if self.agent:
+                self.agent.set_station(ap, station)
+
+    def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
+        """Begin to move a user from WiFi access point `old` to `new`, where it becomes `station`.
+
+        Until `associated` is called, the user's radio is in no cell.
+        """
+        with self._lock:
+            if user not in self._leaving:
+                self._links.remove_station(old, self.wiring.at(user, old).address)
+            self._leaving.add(user)
+            self.wiring = self.wiring.handed_over(user, old, new)
+            del self.stations[old, user]
+            self.stations[new, user] = station
+
+    def associated(self, user: str, old: str, new: str) -> None:
+        """Add a user to the cell of access point `new`, and notify the AP agent.
+
+        `old` is the access point with which the user was associated before.
+        """
+        with self._lock:
+            self._leaving.discard(user)
+            station = self.stations[new, user]
+            self._links.set_station(new, self.wiring.at(user, new).address, station)
+            if self.agent:
+                self.agent.hand_over(old, new, station)

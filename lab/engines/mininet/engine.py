@@ -16,19 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from lab import congestion
-from lab.engines.mininet import ebpf, execute, probes
-from lab.engines.mininet.ap_agent_process import ApAgentProcess
-from lab.engines.mininet.captures import Captures
-from lab.engines.mininet.command_script import HEADER, CommandScript
+from lab.engines.mininet import ebpf
+from lab.engines.mininet.agents import ApAgentProcess
+from lab.engines.mininet.commands import execute
+from lab.engines.mininet.commands.command_script import HEADER, CommandScript
 from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
-from lab.engines.mininet.install import capabilities
+from lab.engines.mininet.install import doctor
 from lab.engines.mininet.machine import lock, shell
 from lab.engines.mininet.mobility import Mobility
 from lab.engines.mininet.pox_process import RunningStrategy
 from lab.engines.mininet.supervision import Supervision
 from lab.engines.mininet.telemetry import Telemetry
-from lab.engines.mininet.workload import Workload
+from lab.engines.mininet.traffic import probes
+from lab.engines.mininet.traffic.captures import Captures
+from lab.engines.mininet.traffic.workload import Workload
 from lab.errors import LabError
 from lab.run.engine import Engine
 from lab.run.frame import Frame
@@ -54,7 +56,7 @@ class MininetEngine(Engine):
         Inside a VM nothing is checked: the host was checked before it booted the VM.
         """
         if not os.environ.get("MULTIPATH_LAB_VM"):
-            capabilities.require_native()
+            doctor.require_native()
             build.require(scenario.congestion_controls, by_window=scenario.multipath.by_window)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
@@ -242,7 +244,7 @@ class MininetEngine(Engine):
 
     def _run_prompt(self, windows: Path, script: Sequence[str] | None) -> None:
         """Run Mininet-WiFi's prompt (`prompt.run`); the executor calls this in a forked process."""
-        from lab.engines.mininet.network import prompt
+        from lab.engines.mininet.commands import prompt
 
         prompt.run(self.emulated.network.net, self.recorder.folder, windows, script)
 

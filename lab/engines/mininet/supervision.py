@@ -10,7 +10,7 @@ from typing import Protocol
 from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.machine import open_vswitch
 from lab.engines.mininet.machine.processes import start_time
-from lab.engines.mininet.network import hostapd
+from lab.engines.mininet.network import wifi
 from lab.run.report import MptcpVerdict
 
 Warn = Callable[[str], None]
@@ -55,7 +55,7 @@ def daemons(scratch: Path, aps: tuple[str, ...]) -> list[Daemon]:
                 f"hostapd of {ap}",
                 f"the access point {ap} has ended (hostapd): its users have no WiFi",
             )
-            for ap, file in hostapd.pid_files(scratch, aps).items()
+            for ap, file in wifi.hostapd_pid_files(scratch, aps).items()
         ),
     ]
 

@@ -13,16 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet import datagram_end
-from lab.engines.mininet.ap_agent_process import ApAgentProcess
+from lab.engines.mininet.agents import ApAgentProcess
 from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.kernel import netlink, tcp_sockets
-from lab.engines.mininet.kernel.expected_rates import ExpectedRates
-from lab.engines.mininet.kernel.pacing import pacing_rate_bps
 from lab.engines.mininet.kernel.shaping import FQ, NETEM
+from lab.engines.mininet.kernel.subflow_rates import ExpectedRates, pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
-from lab.engines.mininet.sampler import Sampler
+from lab.engines.mininet.traffic import sampler
+from lab.engines.mininet.traffic.sampler import Sampler
 from lab.engines.mininet.watchdog import Watchdog
 from lab.radio.cell import Cell
 from lab.radio.mobility import Place
@@ -127,7 +126,7 @@ class Telemetry:
     def receiving(self) -> dict[str, dict[str, Any]]:
         """Return the status of every flow at its receiver, by the flow's ID."""
         answers = self.programs.send_all({host: {"do": "status"} for host in self._diagnoses})
-        return datagram_end.receivers(answers.values())
+        return sampler.receivers(answers.values())
 
     def _read_decisions(self) -> None:
         for line in self._decisions.new():

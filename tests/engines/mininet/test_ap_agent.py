@@ -6,7 +6,7 @@ import time
 import pytest
 
 from controller.agent_messages import read_ap_report
-from lab.engines.mininet.kernel.cell_members import Activity
+from lab.engines.mininet.kernel.cell_maps import Activity
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.kernel.shaping import FQ, PFIFO
 from lab.engines.mininet.programs import ap_agent

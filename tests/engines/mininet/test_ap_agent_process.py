@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from lab.engines.mininet import ap_agent_process as module
-from lab.engines.mininet.ap_agent_process import ApAgentProcess
+from lab.engines.mininet import agents as module
+from lab.engines.mininet.agents import ApAgentProcess
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
@@ -130,7 +130,7 @@ def test_an_agent_that_does_not_end_is_killed(start, monkeypatch):
 
 @pytest.mark.whole
 def test_waiting_for_the_first_report_has_a_timeout(start, monkeypatch):
-    monkeypatch.setattr(module, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(module, "START_TIMEOUT_S", 0.2)
     with pytest.raises(LabError, match="its log is empty"):
         start("import time; time.sleep(3)")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lab.engines.mininet.programs.application import (
-    TURN_S,
+from lab.engines.mininet.programs.flow import (
     UNSENT_BYTES,
+    WRITING_TURN_S,
     Application,
     writable_bytes,
 )
@@ -27,12 +27,14 @@ def test_turns_are_at_fixed_times():
     for _ in range(50):
         turns.due_bytes(RATE_BPS, now)
         now += turns.wait_s(now + 0.003) + 0.003 + 0.001  # it works 3 ms and wakes 1 ms late
-    assert now == pytest.approx(50 * TURN_S + 0.001, abs=1e-6)
+    assert now == pytest.approx(50 * WRITING_TURN_S + 0.001, abs=1e-6)
 
 
 def test_no_fraction_of_a_byte_is_lost():
     turns = Application(0.0)
-    assert sum(turns.due_bytes(1000, n * TURN_S) for n in range(500)) == pytest.approx(1250, abs=1)
+    assert sum(turns.due_bytes(1000, n * WRITING_TURN_S) for n in range(500)) == pytest.approx(
+        1250, abs=1
+    )
 
 
 def test_a_delay_of_more_than_a_second_is_not_made_up_for():
@@ -55,5 +57,5 @@ def test_data_that_tcp_cannot_send_is_skipped():
 
 
 def test_both_engines_have_the_same_turns_and_the_same_limit():
-    assert TURN_S * 1e9 == application.SLICE_NS
+    assert WRITING_TURN_S * 1e9 == application.SLICE_NS
     assert UNSENT_BYTES == application.UNSENT_SEGMENTS * 1448

@@ -6,9 +6,9 @@ import time
 import pytest
 from built_network import built, needs_nodes
 
-from lab.engines.mininet.captures import Captured, Captures, _counts, _wait_until_listening
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
+from lab.engines.mininet.traffic.captures import Captured, Captures, _counts, _wait_until_listening
 from lab.errors import LabError
 
 __all__ = ["built"]

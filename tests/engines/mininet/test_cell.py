@@ -2,10 +2,10 @@
 
 import pytest
 
-from lab.engines.mininet.kernel.cell_clock import LAYOUT
+from lab.engines.mininet.kernel.cell_maps import LAYOUT
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import wifi_cell as module
+from lab.engines.mininet.network import packet_programs as module
 from lab.radio.cell import Cell, Station
 from lab.radio.wifi import limit_ns, price_ps
 

@@ -4,7 +4,7 @@ import subprocess
 
 from built_network import LOCK, building, needs_nodes
 
-from lab.engines.mininet.command_script import HEADER, CommandScript
+from lab.engines.mininet.commands.command_script import HEADER, CommandScript
 from lab.engines.mininet.machine import lock, shell
 
 

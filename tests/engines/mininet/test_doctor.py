@@ -5,8 +5,7 @@ import json
 import pytest
 
 from lab.engines.mininet.install import doctor
-from lab.engines.mininet.install.capabilities import facts, require_native, verdicts
-from lab.engines.mininet.install.probe import Probe
+from lab.engines.mininet.install.doctor import Probe, facts, require_native, verdicts
 from lab.errors import MachineLacks
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from runner_manifest import write_manifest
 
-from lab.engines.mininet import exec_caller, execute
+from lab.engines.mininet.commands import exec_caller, execute
 from lab.engines.mininet.machine.processes import start_time
 from lab.errors import LabError, RequestError
 

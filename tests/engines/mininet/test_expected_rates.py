@@ -9,10 +9,10 @@ from controller.host_messages import HostCommand, SubflowChange
 from lab.engines.mininet.ebpf import build, kernel_name, our_name
 from lab.engines.mininet.ebpf.load import Laws
 from lab.engines.mininet.kernel import netlink, tcp_sockets
-from lab.engines.mininet.kernel.expected_rates import ExpectedRates
+from lab.engines.mininet.kernel.subflow_rates import ExpectedRates
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.programs.controlled_host import ControlledHost, HostSettings
+from lab.engines.mininet.programs.host_agent import ControlledHost, HostSettings
 
 LOCAL, REMOTE = ("10.0.0.1", 5001), ("10.1.0.3", 40112)
 RATE_BPS = 4_500_000

@@ -7,13 +7,17 @@ import pytest
 
 from controller.errors import MessageRefused
 from controller.host_messages import NO_TOKEN, HostCommand, SubflowChange, encode
-from lab.engines.mininet.kernel import netlink, pacing, tcp_sockets
-from lab.engines.mininet.kernel.pacing import payload_rate
+from lab.engines.mininet.kernel import netlink, subflow_rates, tcp_sockets
+from lab.engines.mininet.kernel.subflow_rates import payload_rate
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.programs import controlled_host, host_agent
-from lab.engines.mininet.programs.controlled_host import ControlledHost, HostSettings
-from lab.engines.mininet.programs.host_agent import HostAgent, Settings
+from lab.engines.mininet.programs import host_agent
+from lab.engines.mininet.programs.host_agent import (
+    ControlledHost,
+    HostAgent,
+    HostSettings,
+    Settings,
+)
 from lab.errors import LabError
 
 LOCAL, REMOTE = ("10.1.0.3", 40112), ("10.0.0.1", 5001)
@@ -67,7 +71,7 @@ class Manager:
         return None
 
 
-class Pacing(pacing.Pacing):
+class Pacing(subflow_rates.Pacing):
     def __init__(self, _pins=None):
         self.held = []
 
@@ -79,7 +83,7 @@ class Pacing(pacing.Pacing):
 def host(monkeypatch):
     monkeypatch.setattr(netlink, "inside", lambda pid, make: make())
     monkeypatch.setattr(tcp_sockets, "Diagnosis", Diagnosis)
-    monkeypatch.setattr(controlled_host, "PathManager", Manager)
+    monkeypatch.setattr(host_agent, "PathManager", Manager)
     return ControlledHost(
         "ue3", HostSettings(7, True, {"10.1.0.3": ["s1-eth2", "p1-eth1"]}), Pacing()
     )

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.mininet import host_agent_process as module
-from lab.engines.mininet.host_agent_process import HostAgentProcess, ports_along, settings_of
+from lab.engines.mininet import agents as module
+from lab.engines.mininet.agents import HostAgentProcess, ports_along, settings_of
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.programs.controlled_host import HostSettings
-from lab.engines.mininet.programs.host_agent import Settings
+from lab.engines.mininet.programs.host_agent import HostSettings, Settings
 from lab.topologies import collision, parallel_paths
 from lab.topologies.topology import wire
 

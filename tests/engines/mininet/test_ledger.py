@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from lab.engines.mininet.kernel import mounts
 from lab.engines.mininet.machine import ledger as module
 from lab.engines.mininet.machine import shell, undo
 from lab.engines.mininet.machine.processes import start_time
+from lab.engines.mininet.network import host_setup
 from lab.errors import LabError
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network interfaces")
@@ -80,7 +80,7 @@ def test_radios_leave_the_namespace_of_a_host_that_is_gone(ledger, tmp_path, mon
         time.sleep(0.01)
     kept, entered = tmp_path / "ue1.netns", []
     ledger.record("namespace", path=str(kept))
-    mounts.keep_namespace(host.pid, kept)
+    host_setup.keep_namespace(host.pid, kept)
     inode = kept.stat().st_ino
     host.kill()
     host.wait()

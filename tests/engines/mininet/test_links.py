@@ -2,11 +2,11 @@
 
 import pytest
 
-from lab.engines.mininet.kernel.cell_clock import Clock
+from lab.engines.mininet.kernel.cell_maps import Clock
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.network import host_port, wifi_cell
 from lab.engines.mininet.network import links as module
+from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.network.links import Links
 from lab.radio.cell import Station
 from lab.scenario.targets import SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
@@ -51,7 +51,7 @@ class Ledger:
 def shaped(monkeypatch):
     """Shape this topology; `lines` collects what the machine would have run."""
     lines = []
-    monkeypatch.setattr(wifi_cell, "RunningCell", Air)
+    monkeypatch.setattr(packet_programs, "RunningCell", Air)
     monkeypatch.setattr(
         shell,
         "run",
@@ -129,17 +129,17 @@ def test_only_ports_of_hosts_are_prepared_for_arriving_packets_elsewhere(shaped)
 def test_each_port_of_a_host_replaces_packets_before_other_actions(monkeypatch):
     ran = []
     monkeypatch.setattr(shell, "run", lambda argv, doing, stdin=None: ran.append((argv, stdin)))
-    monkeypatch.setattr(host_port, "program", lambda: "program.o")
+    monkeypatch.setattr(packet_programs, "port_program", lambda: "program.o")
     ledger = Ledger()
-    host_port.replace_packets(["s1-eth1", "lte1-eth4"], ledger)
-    assert ledger.recorded == [{"kind": "pin", "path": str(host_port.PIN)}]
+    packet_programs.replace_packets(["s1-eth1", "lte1-eth4"], ledger)
+    assert ledger.recorded == [{"kind": "pin", "path": str(packet_programs.PORT_PIN)}]
     assert ran[0][0][:4] == ["bpftool", "prog", "load", "program.o"]
     assert ran[1][1].splitlines() == [
         line
         for port in ("s1-eth1", "lte1-eth4")
         for line in (
             f"qdisc add dev {port} handle ffff: ingress",
-            f"filter add dev {port} parent ffff: pref 1 bpf da pinned {host_port.PIN}",
+            f"filter add dev {port} parent ffff: pref 1 bpf da pinned {packet_programs.PORT_PIN}",
         )
     ]
 
@@ -254,9 +254,7 @@ def test_a_relays_radio_associates_once_more_when_its_link_is_up(shaped, monkeyp
     links = shaped(rat_setup.build(rat_setup.Params(setup=1, pairs=1)))
     joined = []
     links.network.target = None
-    monkeypatch.setattr(
-        module.association, "associate", lambda radios, *_: joined.append([*radios])
-    )
+    monkeypatch.setattr(module, "associate", lambda radios, *_: joined.append([*radios]))
     links.change(SetLinkUp("n1wifi1", False))
     assert (links.later, joined) == (["link set n1-wlan0 down"], [])
     links.change(SetLinkUp("n1wifi1", True))

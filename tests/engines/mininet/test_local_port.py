@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from lab.engines.mininet.programs import local_port
+from lab.engines.mininet.programs import flow
 from lab.scenario import flows
 from lab.scenario.loading import load
 
@@ -20,7 +20,7 @@ def free_port():
 
 def test_a_socket_gets_the_requested_port_and_no_other(free_port):
     with socket.socket() as own:
-        local_port.bind(own, HERE, free_port)
+        flow.bind(own, HERE, free_port)
         assert own.getsockname() == (HERE, free_port)
 
 
@@ -28,23 +28,23 @@ def test_a_taken_port_is_replaced_by_a_free_one(free_port):
     with socket.socket() as first, socket.socket() as second:
         first.bind((HERE, free_port))
         first.listen()
-        local_port.bind(second, HERE, free_port)
+        flow.bind(second, HERE, free_port)
         assert second.getsockname()[1] not in {0, free_port}
 
 
 def test_a_kernel_without_the_option_still_binds(free_port, monkeypatch):
-    monkeypatch.setattr(local_port, "IP_LOCAL_PORT_RANGE", 250)
+    monkeypatch.setattr(flow, "IP_LOCAL_PORT_RANGE", 250)
     with socket.socket() as own:
-        local_port.bind(own, HERE, free_port)
+        flow.bind(own, HERE, free_port)
         assert own.getsockname()[1]
 
 
 def test_the_limit_is_lifted_after_the_opening(free_port, monkeypatch):
-    monkeypatch.setattr(local_port, "OPENING_S", 0.0)
+    monkeypatch.setattr(flow, "OPENING_S", 0.0)
     with socket.socket() as own:
-        local_port.bind(own, HERE, free_port)
+        flow.bind(own, HERE, free_port)
         for _ in range(200):
-            allowed = own.getsockopt(socket.IPPROTO_IP, local_port.IP_LOCAL_PORT_RANGE)
+            allowed = own.getsockopt(socket.IPPROTO_IP, flow.IP_LOCAL_PORT_RANGE)
             if not allowed:
                 return
             time.sleep(0.01)

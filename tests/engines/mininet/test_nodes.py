@@ -66,7 +66,7 @@ def test_hosts_end_with_the_network(built):
 
 
 def test_hostapd_reads_the_configuration_of_mininet_wifi(tmp_path, monkeypatch):
-    from lab.engines.mininet.network import hostapd, nodes
+    from lab.engines.mininet.network import nodes, wifi
 
     started = []
     monkeypatch.setattr(shell, "run", lambda argv, doing: started.append(argv))
@@ -74,7 +74,7 @@ def test_hostapd_reads_the_configuration_of_mininet_wifi(tmp_path, monkeypatch):
     nodes._start_hostapd(tmp_path, CONFIGURATION, radio)
     ((program, background, option, pid, file),) = started
     assert (program, background, option) == ("hostapd", "-B", "-P")
-    assert {"wifi1": Path(pid)} == hostapd.pid_files(tmp_path, ["wifi1"])
+    assert {"wifi1": Path(pid)} == wifi.hostapd_pid_files(tmp_path, ["wifi1"])
     assert Path(file).parent == tmp_path
     assert Path(file).read_text() == "interface=wifi1-wlan1\nssid=lab-wifi1"
 

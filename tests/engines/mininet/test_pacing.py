@@ -7,22 +7,22 @@ import time
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet.kernel import netlink, pacing, tcp_sockets
+from lab.engines.mininet.kernel import netlink, subflow_rates, tcp_sockets
 from lab.engines.mininet.machine import shell
 
 RATE_BPS = 8_000_000
 
 
 def test_rates_of_frames_and_payload_are_converted_both_ways():
-    assert pacing.payload_rate(1514 * 8) == 1420
-    assert pacing.frame_rate_bps(1420) == 1514 * 8
-    assert pacing.frame_rate_bps(pacing.UNLIMITED) is None
-    assert pacing.frame_rate_bps(2**64 - 1) is None
+    assert subflow_rates.payload_rate(1514 * 8) == 1420
+    assert subflow_rates.frame_rate_bps(1420) == 1514 * 8
+    assert subflow_rates.frame_rate_bps(subflow_rates.UNLIMITED) is None
+    assert subflow_rates.frame_rate_bps(2**64 - 1) is None
     for rate_bps in (100_000, 4_500_000, 10**9):
-        assert pacing.frame_rate_bps(pacing.payload_rate(rate_bps)) == pytest.approx(
+        assert subflow_rates.frame_rate_bps(subflow_rates.payload_rate(rate_bps)) == pytest.approx(
             rate_bps, rel=1e-4
         )
-    assert pacing.payload_rate(10**12) < pacing.UNLIMITED
+    assert subflow_rates.payload_rate(10**12) < subflow_rates.UNLIMITED
 
 
 def sending(pids):
@@ -59,19 +59,19 @@ def received_bps(receiver, seconds):
 def test_a_socket_is_paced_until_its_limit_is_removed(pins, two_hosts):
     sender, receiver = sending(two_hosts)
     commands = []
-    pacing.program()  # compiled, so that the journal has only the commands below
-    pacer = pacing.Pacing(pins)
+    subflow_rates.pacing_program()  # compiled, so that the journal has only the commands below
+    pacer = subflow_rates.Pacing(pins)
     diagnosis = netlink.inside(two_hosts[0], tcp_sockets.Diagnosis)
     try:
         with shell.journal_to(lambda _at, argv, _stdin: commands.append(argv)):
             pacer.set_rate(two_hosts[0], sender.getsockname(), sender.getpeername(), RATE_BPS)
-        assert pacing.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) == pytest.approx(
+        assert subflow_rates.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) == pytest.approx(
             RATE_BPS, rel=1e-4
         )
         received_bps(receiver, 1.0)  # what was in flight
         assert received_bps(receiver, 2.0) == pytest.approx(RATE_BPS * 1420 / 1514, rel=0.05)
         pacer.set_rate(two_hosts[0], sender.getsockname(), sender.getpeername(), None)
-        assert pacing.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) is None
+        assert subflow_rates.frame_rate_bps(diagnosis.sockets()[0].pacing_limit) is None
         received_bps(receiver, 0.5)
         assert received_bps(receiver, 0.5) > 5 * RATE_BPS
         assert commands[0][:2] == ["bpftool", "prog"]

@@ -1,7 +1,7 @@
 """Compare what a path achieves with what it should achieve, and read counters."""
 
-from lab.engines.mininet import probes
-from lab.engines.mininet.probes import MISLEADING, Comparison, PathFigures
+from lab.engines.mininet.traffic import probes
+from lab.engines.mininet.traffic.probes import MISLEADING, Comparison, PathFigures
 from lab.scenario.loading import load as load_scenario
 from lab.scenario.overrides import Overrides
 from lab.topologies import pooling, rat_setup

@@ -15,7 +15,7 @@ import pytest
 from built_network import built, needs_nodes
 from runner_manifest import write_manifest
 
-from lab.engines.mininet import exec_caller, execute
+from lab.engines.mininet.commands import exec_caller, execute
 from lab.run import inbox
 from lab.topologies.topology_file import describe
 
@@ -28,7 +28,7 @@ WITHIN_S = 20
 @pytest.fixture
 def run(built, tmp_path, monkeypatch):
     """Return the folder of a run whose network is built; ue1 is at (3, 4)."""
-    from lab.engines.mininet.network import prompt
+    from lab.engines.mininet.commands import prompt
 
     monkeypatch.setattr(execute, "SERVE_S", 0.02)
     folder = tmp_path / "run"
@@ -72,7 +72,8 @@ def test_a_script_runs_the_commands_of_mininet(run):
 
 
 def test_positions_and_associations_follow_the_run(tmp_path):
-    from lab.engines.mininet.network import nodes, prompt, release
+    from lab.engines.mininet.commands import prompt
+    from lab.engines.mininet.network import network, nodes
 
     net = nodes.empty(tmp_path)
     for ap in ("wifi1", "wifi2"):
@@ -85,7 +86,7 @@ def test_positions_and_associations_follow_the_run(tmp_path):
         radio = type("Radio", (), {"associatedTo": None})()
         radio.setConnected = lambda air: setattr(radio, "associatedTo", air)
         station.wintfs[0] = radio
-        release.associate(net, "ue1", "wifi1")
+        network.record_in_objects(net, "ue1", "wifi1")
         updates = prompt.Updates(net, tmp_path)
         updates.apply()
         assert station.position == [1.0, 2.0, 0.0]

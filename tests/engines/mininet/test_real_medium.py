@@ -12,14 +12,14 @@ import pytest
 
 from controller.agent_messages import ApReport
 from lab.engines import registry
-from lab.engines.mininet import probes
-from lab.engines.mininet.command_script import CommandScript
+from lab.engines.mininet.commands.command_script import CommandScript
 from lab.engines.mininet.kernel.netlink import Scheduler
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network import real_medium
 from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.programs import ap_agent
-from lab.engines.mininet.programs.access_points import AccessPoint, Station
+from lab.engines.mininet.programs.ap_agent import AccessPoint, Station
+from lab.engines.mininet.traffic import probes
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.radio import wmediumd
 from lab.run.engine import Options

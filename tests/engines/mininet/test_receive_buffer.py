@@ -1,6 +1,6 @@
 """What waits in the buffer of a receiver, from the counters of its subflows."""
 
-from lab.engines.mininet.programs.receive_buffer import ReceiveBuffer
+from lab.engines.mininet.programs.flow import ReceiveBuffer
 
 
 def readings(*counters):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lab.engines.mininet import roaming as module
-from lab.engines.mininet.kernel.station_radio import Target
-from lab.engines.mininet.roaming import GAP_S, RETRY_S, Outcome, Roaming
+from lab.engines.mininet import mobility as module
+from lab.engines.mininet.mobility import GAP_S, RETRY_S, Outcome, Roaming
+from lab.engines.mininet.network.wifi import Target
 from lab.errors import LabError
 
 

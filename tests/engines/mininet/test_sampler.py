@@ -6,10 +6,9 @@ from controller import paths
 from controller.plan import Plan
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
-from lab.engines.mininet.datagram_end import UDP, path, receivers
-from lab.engines.mininet.kernel import pacing
+from lab.engines.mininet.kernel import subflow_rates
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
-from lab.engines.mininet.sampler import OpenedFlow, Sampler
+from lab.engines.mininet.traffic.sampler import UDP, OpenedFlow, Sampler, receivers, single_path
 from lab.topologies import fat_tree, rat_setup, wifi_lte
 from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe
@@ -198,7 +197,9 @@ def test_a_subflow_has_the_controllers_number_and_path():
 
 def test_the_pacing_rate_of_the_sender_is_the_expected_rate():
     made = sampler()
-    made.take([socket(SERVER, WIFI, token=7, pacing_limit=pacing.payload_rate(4_500_000))], [])
+    made.take(
+        [socket(SERVER, WIFI, token=7, pacing_limit=subflow_rates.payload_rate(4_500_000))], []
+    )
     assert made.sample(1.0, {}, {}).subflows["ue1-1/1"].expected_mbps == pytest.approx(
         4.5, abs=1e-3
     )
@@ -246,6 +247,6 @@ def test_the_path_of_udp_is_the_one_that_the_controller_chooses():
     router = Router(plan, Hosts(plan))
     for user in topology.users:
         own, server = wiring.of(user)[0], wiring.of(topology.server_of(user))[0]
-        found = path(wiring, server, own)
+        found = single_path(wiring, server, own)
         assert found == router.path(paths.Flow(server.address, own.address, UDP))
         assert found[::-1] == router.path(paths.Flow(own.address, server.address, UDP))

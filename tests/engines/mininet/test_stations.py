@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lab.engines.mininet.stations import Stations
+from lab.engines.mininet.emulated_network import Stations
 from lab.radio.cell import Station
 from lab.topologies import wireless_set
 from lab.topologies.topology import wire

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from lab.engines.mininet import telemetry
+from lab.engines.mininet.emulated_network import Stations
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.kernel.shaping import NETEM
-from lab.engines.mininet.sampler import OpenedFlow
-from lab.engines.mininet.stations import Stations
 from lab.engines.mininet.telemetry import Telemetry
+from lab.engines.mininet.traffic.sampler import OpenedFlow
 from lab.topologies.topology import wire
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from userspace_bridges import eventually
 
-from lab.engines.mininet import probes, traffic_processes
 from lab.engines.mininet.kernel import tcp_sockets
 from lab.engines.mininet.programs import path_probe
 from lab.engines.mininet.programs.flow import FlowRequest
+from lab.engines.mininet.traffic import probes, processes
 
 REQUEST = FlowRequest("f", "127.0.0.1", "127.0.0.2", mptcp=True, direction="down", cc="reno")
 
@@ -23,8 +23,8 @@ REQUEST = FlowRequest("f", "127.0.0.1", "127.0.0.2", mptcp=True, direction="down
 class Host:
     def __init__(self):
         self.program = subprocess.Popen(
-            [sys.executable, "-SE", "-m", traffic_processes.PROGRAM],
-            cwd=traffic_processes.PROJECT,
+            [sys.executable, "-SE", "-m", processes.PROGRAM],
+            cwd=processes.PROJECT,
             stdin=-1,
             stdout=-1,
             text=True,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.mininet import traffic_processes as module
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.traffic_processes import TrafficProcesses
+from lab.engines.mininet.traffic import processes as module
+from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.errors import LabError
 
 PROGRAM = """

@@ -7,7 +7,7 @@ import pytest
 from machine import needs_root
 
 from lab.engines.mininet import ebpf
-from lab.engines.mininet.ebpf import build, libbpf, load
+from lab.engines.mininet.ebpf import build, load
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, RequestError
 
@@ -159,4 +159,4 @@ def test_a_program_that_the_verifier_refuses_is_reported_with_its_line(tmp_path,
 
 
 def test_without_a_verifier_log_there_is_no_verdict():
-    assert libbpf.verdict("libbpf: map 'x': failed\n") == ""
+    assert load.verdict("libbpf: map 'x': failed\n") == ""

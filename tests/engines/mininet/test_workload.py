@@ -2,9 +2,8 @@
 
 import pytest
 
-from lab.engines.mininet import workload as module
-from lab.engines.mininet.flow_batches import COMMAND_S, one_each
-from lab.engines.mininet.workload import Workload
+from lab.engines.mininet.traffic import workload as module
+from lab.engines.mininet.traffic.workload import COMMAND_S, Workload, one_each
 from lab.scenario import flows
 from lab.scenario.flows import Flow
 from lab.topologies.topology import wire

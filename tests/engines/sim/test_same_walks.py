@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lab.engines.mininet.stations import Stations
+from lab.engines.mininet.emulated_network import Stations
 from lab.scenario.movement import STEP_S, Movement
 from lab.topologies.topology import wire
 

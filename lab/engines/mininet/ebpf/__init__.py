@@ -35,7 +35,7 @@ NAME_MAX = KERNEL_NAME_MAX - len(PREFIX)
 
 @dataclass(frozen=True)
 class UserLaw:
-    """Describe a congestion control law that a user has written.
+    """A congestion control law that a user has written.
 
     `path` is the absolute path of its C file.
     """

@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 
 from lab.engines.mininet.ebpf import LAWS, build
-from lab.engines.mininet.kernel import pacing
+from lab.engines.mininet.kernel import subflow_rates
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.packages import PACKAGES
-from lab.engines.mininet.network import host_port, wifi_cell
+from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.vm import launch, snapshot, vm_kernel
 from lab.errors import CommandFailed, LabError, MachineLacks
 from lab.isolation import python
@@ -32,7 +32,7 @@ SETUP = "./run_lab.sh setup-emulation"
 
 @dataclass(frozen=True)
 class Step:
-    """Describe one step of the set-up.
+    """One step of the set-up.
 
     `run` performs the step and returns a text that says what was done; it raises `LabError` on
     failure. If `optional` is True, the emulation can run without this step.
@@ -44,7 +44,6 @@ class Step:
 
 
 def steps() -> list[Step]:
-    """Return all steps of the set-up, in the order in which they run."""
     return [
         Step("packages", install_packages),
         Step("Python packages", install_python_packages),
@@ -55,9 +54,9 @@ def steps() -> list[Step]:
         Step("hwsim_mgmt", build_hwsim_mgmt),
         Step("wmediumd's program", build_wmediumd, optional=True),
         Step("bytecode", compile_upstreams),
-        Step("WiFi cell", lambda: f"compiled as {wifi_cell.program().name}"),
-        Step("switch ports", lambda: f"compiled as {host_port.program().name}"),
-        Step("pacing", lambda: f"compiled as {pacing.program().name}"),
+        Step("WiFi cell", lambda: f"compiled as {packet_programs.cell_program().name}"),
+        Step("switch ports", lambda: f"compiled as {packet_programs.port_program().name}"),
+        Step("pacing", lambda: f"compiled as {subflow_rates.pacing_program().name}"),
         Step("VM kernel", vm_kernel.install),
         Step("KVM", try_kvm, optional=True),
         Step("VM kernel's types", read_types, optional=True),
@@ -110,7 +109,6 @@ def install_packages() -> str:
 
 
 def missing_packages() -> list[str]:
-    """Return the names of the needed Debian packages that dpkg does not list as installed."""
     names = [package.name for package in PACKAGES]
     argv = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n"]
     try:

@@ -1,17 +1,19 @@
-"""Read and write pinned eBPF maps, and run pinned eBPF iterators, by the system call bpf(2).
+"""Compile eBPF programs; read and write pinned maps, and run pinned iterators, by bpf(2).
 
-This starts no bpftool process.
+Reading and writing start no bpftool process.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import os
 import platform
 import struct
 from pathlib import Path
 
+from lab.engines.mininet.machine import shell, upstreams
 from lab.errors import LabError, MachineLacks
 
 SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
@@ -172,3 +174,30 @@ class Map:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def compiled(source: Path, description: str) -> Path:
+    """Return the eBPF object file of the C file `source`, from the cache if its digest is there.
+
+    `description` names the program in error messages.
+    """
+    name = source.name.partition(".")[0]
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    target = upstreams.cache() / "bpf" / f"{name}-{digest}.o"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_suffix(f".{os.getpid()}")
+        options = ["-O2", "-g", "-target", "bpf", *_include()]
+        argv = ["clang", *options, "-c", str(source), "-o", str(draft)]
+        shell.run(argv, f"compile {description}")
+        draft.rename(target)
+    return target
+
+
+def _include() -> list[str]:
+    """Return the compiler options with which clang's bpf target finds Debian's asm/types.h."""
+    return [
+        f"-I{folder}"
+        for folder in Path("/usr/include").glob("*-linux-gnu")
+        if (folder / "asm/types.h").exists()
+    ]

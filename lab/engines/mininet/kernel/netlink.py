@@ -3,6 +3,9 @@
 This is fast enough for a sampling loop, because it starts no process and parses no text. A netlink
 socket stays in the network namespace in which it was opened, so one process can have one socket per
 host. Struct layouts: linux/pkt_sched.h. tcp_sockets.py reads TCP sockets.
+
+`Family` and `Listener` speak generic netlink (linux/genetlink.h): a family is one kernel interface
+with a name, such as `mptcp_pm` or `nl80211`.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ def _set_namespace(fd: int) -> None:
 
 @dataclass(frozen=True)
 class Queue:
-    """Hold the counters of a qdisc: packets in the queue now; drops and sent traffic so far."""
+    """The counters of a qdisc: packets in the queue now; drops and sent traffic so far."""
 
     backlog_packets: int
     drops: int
@@ -240,7 +243,6 @@ def change_each(netlink: socket.socket, kind: int, bodies: Sequence[bytes]) -> N
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Decode netlink attributes: yield the number and the body of each."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)
@@ -262,3 +264,95 @@ def attribute(kind: int, body: bytes) -> bytes:
     """Encode one netlink attribute with the number `kind`, padded to a multiple of 4 bytes."""
     length = 4 + len(body)
     return struct.pack("=HH", length, kind) + body + b"\0" * (-length % 4)
+
+
+NETLINK_GENERIC = 16
+CONTROLLER, GET_FAMILY, FAMILY_ID, FAMILY_NAME, GROUPS = 16, 3, 1, 2, 7
+GROUP_NAME, GROUP_ID = 1, 2
+SOL_NETLINK, ADD_MEMBERSHIP = 270, 1
+HEADER_BYTES, NETLINK_HEADER_BYTES = 4, 16
+
+
+class Family:
+    """Send the commands of the generic netlink family `name`.
+
+    The commands act in the network namespace in which this object was created. Creating it raises
+    `LabError` if the kernel has no such family.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._socket = open_socket(NETLINK_GENERIC)
+        try:
+            query = _message(GET_FAMILY, attribute(FAMILY_NAME, name.encode() + b"\0"))
+            reply = next(request(self._socket, CONTROLLER, REQUEST, query))
+        except LabError as problem:
+            self._socket.close()
+            raise LabError(
+                f"find the netlink family '{name}': {problem}. Its module is missing or not loaded"
+            ) from problem
+        described = dict(attributes(reply[1][HEADER_BYTES:]))
+        self._id = struct.unpack("=H", described[FAMILY_ID])[0]
+        self._groups = dict(
+            _group(each) for _number, each in attributes(described.get(GROUPS, b""))
+        )
+
+    def request(self, command: int, body: bytes, flags: int = ACK) -> list[bytes]:
+        """Send a command, and return the payload of each answer: encoded netlink attributes.
+
+        `command` is the number of the command in the family, `body` has its encoded attributes,
+        `flags` are the netlink flags besides REQUEST. Raises `LabError` with the kernel's reason if
+        the kernel refuses the command.
+        """
+        answers = request(self._socket, self._id, REQUEST | flags, _message(command, body))
+        return [payload[HEADER_BYTES:] for _kind, payload in answers]
+
+    def listen(self, group: str) -> Listener:
+        """Return a listener to a multicast group of the family.
+
+        The listener receives the messages of the network namespace of the calling thread.
+        """
+        return Listener(self._groups[group])
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Listener:
+    """Receive the messages that the kernel sends to a generic netlink multicast group."""
+
+    def __init__(self, group: int) -> None:
+        self._socket = open_socket(NETLINK_GENERIC)
+        self._socket.setblocking(False)
+        self._socket.setsockopt(SOL_NETLINK, ADD_MEMBERSHIP, group)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def messages(self) -> Iterator[tuple[int, dict[int, bytes]]]:
+        """Yield the command number and the attributes of each message received since the last call.
+
+        The attributes are a dictionary from number to encoded body. This does not wait for
+        messages. Messages that did not fit into the buffer of the socket are lost.
+        """
+        while True:
+            try:
+                data = self._socket.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:  # ENOBUFS: messages were lost
+                continue
+            payload = data[NETLINK_HEADER_BYTES:]
+            yield payload[0], dict(attributes(payload[HEADER_BYTES:]))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _group(described: bytes) -> tuple[str, int]:
+    found = dict(attributes(described))
+    return found[GROUP_NAME].rstrip(b"\0").decode(), struct.unpack("=I", found[GROUP_ID])[0]
+
+
+def _message(command: int, body: bytes) -> bytes:
+    return struct.pack("=BBH", command, 1, 0) + body

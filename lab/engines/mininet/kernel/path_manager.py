@@ -7,8 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lab.engines.mininet.kernel.generic_netlink import Family, Listener
-from lab.engines.mininet.kernel.netlink import attribute
+from lab.engines.mininet.kernel.netlink import Family, Listener, attribute
 
 ADD_ADDRESS, SET_LIMITS, SET_FLAGS, CREATE_SUBFLOW = 1, 5, 7, 10
 ADDRESS, ADD_ADDRESSES, SUBFLOWS, TOKEN, REMOTE = 1, 2, 3, 4, 6
@@ -24,7 +23,7 @@ Endpoint = tuple[str, int]
 
 @dataclass(frozen=True)
 class Established:
-    """Describe an MPTCP connection that has just been established.
+    """An MPTCP connection that has just been established.
 
     `token` is the token that this host chose for the connection, `server` the address and the port
     of the server.

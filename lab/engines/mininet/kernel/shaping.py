@@ -136,5 +136,4 @@ def paced(device: str, shaped: bool) -> str:
 
 
 def batch(lines: Iterable[str]) -> str:
-    """Join `tc` lines to the text that `tc -batch -` reads from standard input."""
     return "\n".join(lines) + "\n"

@@ -29,7 +29,7 @@ ESTABLISHED = 1 << 1
 
 @dataclass(frozen=True)
 class TcpSocket:
-    """Describe an established TCP socket, which may be an MPTCP subflow.
+    """An established TCP socket, which may be an MPTCP subflow.
 
     `source` is the local end, `destination` the remote end. `token` is the token that this host
     chose for the MPTCP connection; None for plain TCP. `backup` is True if either end has made the
@@ -66,7 +66,6 @@ class Diagnosis:
         self._socket = open_socket(NETLINK_SOCK_DIAG)
 
     def sockets(self) -> list[TcpSocket]:
-        """Return all established IPv4 TCP sockets of the network namespace."""
         wanted = sum(1 << (number - 1) for number in (DIAG_INFO, DIAG_CONG))
         body = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, wanted, ESTABLISHED).ljust(
             56, b"\0"

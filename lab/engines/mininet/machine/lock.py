@@ -26,7 +26,7 @@ RETRY_S = 0.5
 
 @dataclass(frozen=True)
 class Holder:
-    """Describe the process that holds the lock.
+    """The process that holds the lock.
 
     `pid` is its number and `task` what it does. It took the lock at `since` [s since 1970].
     """
@@ -67,7 +67,6 @@ def hold(task: str, wait: bool = False, path: Path | None = None) -> Iterator[No
 
 
 def holder(path: Path | None = None) -> Holder | None:
-    """Return the process that holds the emulation lock; None if no process holds it."""
     path = path or LOCK
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)

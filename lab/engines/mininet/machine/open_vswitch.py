@@ -1,10 +1,10 @@
-"""Change the configuration of Open vSwitch, and find out whether its two programs are running."""
+"""Open vSwitch: find out whether it runs, make bridges, and connect them to the controller POX."""
 
 from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lab.engines.mininet.machine import shell
@@ -31,7 +31,6 @@ def database_runs() -> bool:
 
 
 def daemon_runs() -> bool:
-    """Return whether the daemon ovs-vswitchd is running."""
     try:
         return start_time(int(PID_FILE.read_text())) is not None
     except (OSError, ValueError):
@@ -69,3 +68,51 @@ def change(words: Iterable[str], doing: str) -> str:
     if process.returncode:
         raise CommandFailed(doing, argv, process.returncode, errors)
     return str(output)
+
+
+OPENFLOW_PORTS = (6633, 6653)  # POX's own OpenFlow 1.0, and OpenFlow 1.3 for meters
+BRIDGE = (
+    "fail_mode=secure",
+    "protocols=OpenFlow10,OpenFlow13",
+    "other_config:disable-in-band=true",
+)
+# [ms]. With the long probe interval, a switch keeps its connection while the controller is stopped
+# for a while. A connection attempt also ends after the backoff; with a shorter one, many switches
+# would reconnect every second to a slow controller.
+CONNECTION_TIMEOUTS = ("inactivity_probe=60000", "max_backoff=4000")
+
+
+def make_bridges(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> None:
+    """Make one bridge per switch or access point, and add ports to the bridges.
+
+    `dpids` maps the name of each bridge to its OpenFlow datapath ID. `ports` lists pairs: the name
+    of a bridge, and the name of the interface that becomes its port. One `ovs-vsctl` command makes
+    all bridges, because a busy machine needs seconds per command.
+    """
+    argv = ["--retry"]
+    for switch, dpid in dpids.items():
+        argv += ["--", "add-br", switch, "--", "set", "bridge", switch]
+        argv += [f"other_config:datapath-id={dpid:016x}", *BRIDGE]
+    for switch, port in ports:
+        argv += ["--", "add-port", switch, port]
+    change(argv, "make the bridges")
+
+
+def connect_controller(switches: Iterable[str]) -> None:
+    """Connect every bridge to POX by two connections: OpenFlow 1.0, and OpenFlow 1.3 for meters.
+
+    A second command sets the timeouts, because Open vSwitch 3.1 ignores timeouts in the command
+    that makes a connection.
+    """
+    argv: list[str] = []
+    for switch in switches:
+        connections = [f"@{switch}-{port}" for port in OPENFLOW_PORTS]
+        for name, port in zip(connections, OPENFLOW_PORTS, strict=True):
+            argv += ["--", f"--id={name}", "create", "controller"]
+            argv += [f'target="tcp:127.0.0.1:{port}"']
+        argv += ["--", "set", "bridge", switch, f"controller={','.join(connections)}"]
+    made = change(argv, "connect the bridges to POX").split()
+    timeouts: list[str] = []
+    for connection in made:
+        timeouts += ["--", "set", "controller", connection, *CONNECTION_TIMEOUTS]
+    change(timeouts, "set the timeouts of the connections to POX")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Package:
-    """Describe a Debian package and why the emulation needs it.
+    """A Debian package and why the emulation needs it.
 
     `programs` are the programs of the package that the lab runs.
     """

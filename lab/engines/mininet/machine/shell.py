@@ -26,7 +26,6 @@ _journals: list[Journal] = []
 
 
 def add_journal(journal: Journal) -> None:
-    """Call `journal` with every command from now on."""
     _journals.append(journal)
 
 
@@ -116,13 +115,9 @@ def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[A
 
 
 class Endable(Protocol):
-    """Describe a process that can be waited for and killed, such as `subprocess.Popen`."""
+    def wait(self, timeout: float | None = None) -> int: ...
 
-    def wait(self, timeout: float | None = None) -> int:
-        """Return the exit status. Raise `subprocess.TimeoutExpired` after `timeout` seconds."""
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
+    def kill(self) -> None: ...
 
 
 def wait_or_kill(process: Endable) -> None:
@@ -160,7 +155,6 @@ def journal_command(argv: Sequence[str], stdin: str | None = None, at: float | N
 
 
 def last_line(problem: CommandFailed) -> str:
-    """Return the last line that a failed command wrote to its standard error."""
     return (problem.stderr.splitlines() or ["no message"])[-1]
 
 

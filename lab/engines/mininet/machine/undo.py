@@ -95,7 +95,6 @@ def radio(name: str) -> str | None:
 
 
 def radios(prefix: str) -> str | None:
-    """Remove all radios whose names start with `prefix`."""
     names = [each.name for each in sorted(RADIOS.glob(f"{prefix}*"))]
     for name in names:
         radio(name)

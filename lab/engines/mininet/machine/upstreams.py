@@ -22,8 +22,6 @@ from lab.errors import CommandFailed, MachineLacks
 
 @dataclass(frozen=True)
 class Upstream:
-    """Describe an upstream project: its URL, the pinned commit, and why the emulation needs it."""
-
     name: str
     url: str
     commit: str

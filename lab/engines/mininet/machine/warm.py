@@ -27,8 +27,6 @@ _numbers = count(1)
 
 
 class Process(Protocol):
-    """Name the methods of a running program that callers use, as in `subprocess.Popen`."""
-
     pid: int
     returncode: int | None
 
@@ -89,7 +87,6 @@ class _Fork:
         self.pid = int(answer.read_text())
 
     def poll(self) -> int | None:
-        """Return the exit status of the program; None while it is running."""
         with contextlib.suppress(FileNotFoundError):
             self.returncode = int(self._request.with_suffix(".status").read_text())
         return self.returncode
@@ -107,11 +104,9 @@ class _Fork:
         return status
 
     def terminate(self) -> None:
-        """Send the program SIGTERM."""
         self._send(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Send the program SIGKILL."""
         self._send(signal.SIGKILL)
 
     def _send(self, number: signal.Signals) -> None:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // Replace every packet that arrives at a switch port from a host by a clone, which belongs to no
-// socket. See host_port.py for the purpose. The clone arrives at the same port once more; its mark
-// says that it is one.
+// socket. See packet_programs.py for the purpose. The clone arrives at the same port once more; its
+// mark says that it is one.
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>

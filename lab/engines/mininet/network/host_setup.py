@@ -1,4 +1,4 @@
-"""Configure the network of a host: addresses, routes, sysctls, offloads, MPTCP endpoints.
+"""Configure a host: addresses, routes, sysctls, offloads, MPTCP endpoints, and what it mounts.
 
 `addresses`, `radio_mac` and `neighbours` yield lines for `ip -batch`, so that one `ip` process can
 run all lines of a host. `write_settings`, `without_offloads` and `endpoints` make system calls,
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import os
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from errno import EOPNOTSUPP
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from lab.engines.mininet.kernel.path_manager import PathManager
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.programs.userspace_path_manager import MAX_SUBFLOWS
+from lab.errors import LabError
 from lab.topologies.topology import Interface, Wiring
 
 SOCKET_BUFFERS = "10240 87380 16777216"  # minimum, default, maximum [bytes], as in Mininet
@@ -27,6 +30,8 @@ SYSCTL = Path("/proc/sys")
 # a connection whose program was killed keeps its host's namespace, with the radio, for this time
 CLOSE_TIMEOUT, CLOSE_TIMEOUT_S = "net.mptcp.close_timeout", 5  # 60 s by default
 SIOCETHTOOL = 0x8946
+CLONE_FS, CLONE_NEWNS = 0x200, 0x20000
+MS_BIND, MNT_DETACH = 0x1000, 2
 OFFLOADS = {"tso": 0x1F, "gso": 0x24, "gro": 0x2C}  # ETHTOOL_STSO, _SGSO, _SGRO (linux/ethtool.h)
 Enter = Callable[[list[str]], list[str]]
 """A function that returns the command line that runs a given command inside a host.
@@ -109,10 +114,7 @@ def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
 
 
 def write_settings(values: dict[str, str], enter: Enter) -> None:
-    """Set sysctls in the network namespace of the calling thread.
-
-    `values` maps the name of each sysctl to its value. `enter` is used only for the journals.
-    """
+    """Set sysctls, by their names, in the network namespace of the calling thread."""
     shell.journal_command(
         enter(["sysctl", "-qw", *(f"{key}={value}" for key, value in values.items())])
     )
@@ -124,7 +126,7 @@ def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
     """Switch TSO, GSO and GRO off on `interfaces`, in the calling thread's network namespace.
 
     Queues count packets, and a meter passes or drops a packet as a whole; with these offloads, one
-    packet could be a whole burst of segments. `enter` is used only for the journals.
+    packet could be a whole burst of segments.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name in interfaces:
@@ -164,3 +166,80 @@ def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
                 manager.add(address, socket.if_nametoindex(each.name))
     finally:
         manager.close()
+
+
+def bind_file(pids: Sequence[int], source: Path, target: Path) -> None:
+    """Mount the file `source` on the file `target` in the mount namespace of each process.
+
+    `pids` are the IDs of the processes. A mount vanishes with its namespace. Raises `LabError` if
+    this process is not root.
+    """
+    # a thread that has entered a mount namespace cannot return, so it is one of its own
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(_bind_file, pids, source, target).result()
+
+
+def keep_namespace(pid: int, path: Path) -> None:
+    """Mount the network namespace of process `pid` on the new file `path`.
+
+    The namespace then exists until the file is unmounted, even if all its processes have ended.
+    Raises `LabError` if this process is not root.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    libc = ctypes.CDLL(None, use_errno=True)
+    paths = (os.fsencode(f"/proc/{pid}/ns/net"), os.fsencode(path))
+    _check_mount(libc.mount(*paths, None, ctypes.c_ulong(MS_BIND), None), path)
+
+
+def let_namespace_go(path: Path) -> None:
+    """Remove a file of `keep_namespace` and its mount. Do nothing if it is not there."""
+    ctypes.CDLL(None).umount2(os.fsencode(path), MNT_DETACH)
+    path.unlink(missing_ok=True)
+
+
+def _bind_file(pids: Sequence[int], source: Path, target: Path) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    namespaces = [os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY) for pid in pids]
+    try:
+        _check_mount(libc.unshare(CLONE_FS), source)
+        for namespace in namespaces:
+            _check_mount(libc.setns(namespace, CLONE_NEWNS), source)
+            paths = (os.fsencode(source), os.fsencode(target))
+            _check_mount(libc.mount(*paths, None, ctypes.c_ulong(MS_BIND), None), source)
+    finally:
+        for namespace in namespaces:
+            os.close(namespace)
+
+
+def _check_mount(status: int, source: Path) -> None:
+    if status != 0:
+        problem = os.strerror(ctypes.get_errno())
+        raise LabError(f"mount {source}: {problem}. The emulation needs root")
+
+
+class KeptNamespaces:
+    """Mount the network namespaces of stations on the files `folder`/STATION.netns.
+
+    When a run is killed, its stations end. Open connections can keep the namespace of a station,
+    with its radio, for a minute longer. A network namespace that is mounted on a file can still be
+    entered: `undo.namespace` does it.
+    """
+
+    def __init__(self, folder: Path, stations: Iterable[str]) -> None:
+        self._files = {station: folder / f"{station}.netns" for station in stations}
+
+    def record(self, ledger: Ledger) -> None:
+        """Record the mounts in the ledger, before they are made."""
+        for file in self._files.values():
+            ledger.record("namespace", path=str(file))
+
+    def mount(self, pids: Mapping[str, int]) -> None:
+        """Mount the namespaces. `pids` has a process in the namespace of each station."""
+        for station, file in self._files.items():
+            keep_namespace(pids[station], file)
+
+    def unmount(self) -> None:
+        """Remove the mounts that exist, and their files."""
+        for file in self._files.values():
+            let_namespace_go(file)

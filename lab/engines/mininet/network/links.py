@@ -7,7 +7,7 @@ run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,9 @@ from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.kernel.shaping import FQ
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import association, lte_bearers, wifi_cell
+from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.network.network import Network
+from lab.engines.mininet.network.wifi import associate
 from lab.radio.cell import Cell, Station
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies import topology_file as description
@@ -50,7 +51,7 @@ class Links:
         self.data_directions = data_directions(topology, flows)
         self.cells_of = topology.cells
         self.links = {link.id: link for link in topology.links}
-        self.cells: dict[str, wifi_cell.RunningCell] = {}
+        self.cells: dict[str, packet_programs.RunningCell] = {}
 
     def start(self) -> None:
         """Shape all wired links, make the queues of all LTE cells, and start all WiFi cells."""
@@ -58,7 +59,7 @@ class Links:
         self._start_cells()
         for cell in self.cells_of:
             if cell.kind == "lte":
-                lines += lte_bearers.make(cell, self.wiring, self.ledger)
+                lines += make_lte_queues(cell, self.wiring, self.ledger)
         shaped = [
             each
             for each in self.wiring.interfaces
@@ -110,7 +111,7 @@ class Links:
             port = next(each.port for each in self.wiring.interfaces if each.link == link_id)
         shell.run(["ip", "link", "set", port, state], f"take link {link_id} {state}")
         if radio and state == "up":
-            association.associate([radio], self.network.target, self.network.run)
+            associate([radio], self.network.target, self.network.run)
 
     def _changed(self, link: Link, change: LinkChange) -> Link:
         """Return a copy of `link` with its rate, delay or loss changed as `change` says.
@@ -246,7 +247,9 @@ class Links:
         wifi = [cell for cell in self.cells_of if cell.kind == "wifi" and cell.air == "cell"]
         for cell in sorted(wifi, key=lambda cell: bool(cell.medium)):
             air = self.cells[cell.ap] = (
-                self.cells[cell.medium] if cell.medium else wifi_cell.RunningCell(cell, self.ledger)
+                self.cells[cell.medium]
+                if cell.medium
+                else packet_programs.RunningCell(cell, self.ledger)
             )
             for station in cell.stations:
                 air.set_station(self.wiring.at(station.user, cell.ap).address, station)
@@ -268,7 +271,7 @@ def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
 
     A wire of an access point always has one: the figures of this link in a sample are those of its
     netem qdisc (telemetry.py). A wire of a relay (a switch that is a WiFi station) has one too,
-    although nothing needs it since switch ports replace packets (host_port.py).
+    although nothing needs it since switch ports replace packets (packet_programs.py).
     """
     ends = {link.a, link.b}
     shape = link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))
@@ -277,3 +280,43 @@ def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
     ]
     is_radio = (True, True) in members
     return bool(shape) or (any(map(any, members)) and not is_radio)
+
+
+# Queues of an LTE cell: two for each station. The AP agent (programs/ap_agent.py) changes their
+# rates ten times a second. The downlink queue is on the switch port that leads to the station. The
+# uplink queue is on an ifb interface, to which all packets that arrive at this port are redirected.
+# On the station itself TCP would never fill a queue (see kernel/shaping.py).
+
+
+def uplink_device(port: str) -> str:
+    """Return the name of the ifb interface that has the uplink queue of one station.
+
+    `port` is the switch port that leads to the station.
+    """
+    return f"{port}u"
+
+
+def make_lte_queues(cell: Cell, wiring: Wiring, ledger: Ledger) -> list[str]:
+    """Make the ifb interfaces of a cell, and return the `tc` lines that make the queues on them.
+
+    The lines make the queues of both directions. Each queue starts with the rate that its station
+    has when it is alone in the cell. `ledger` records the interfaces for the clean-up.
+    """
+    devices = [uplink_device(wiring.at(each.user, cell.ap).port) for each in cell.stations]
+    for device in devices:
+        ledger.record("interface", name=device)
+    lines = [f"link add {device} up type ifb" for device in devices]
+    argv = ["ip", "-batch", "-"]
+    shell.run(argv, f"make the uplink queues of {cell.ap}", stdin=shaping.batch(lines))
+    return list(_lte_lines(cell, wiring))
+
+
+def _lte_lines(cell: Cell, wiring: Wiring) -> Iterator[str]:
+    prepared = {each.port for each in wiring.interfaces}  # by packet_programs.replace_packets
+    for station in cell.stations:
+        port = wiring.at(station.user, cell.ap).port
+        if port not in prepared:
+            yield from shaping.arriving(port)
+        bearer = (station.rate_bps, cell.queue_packets, station.delay_ns)
+        yield from shaping.rate(port, *bearer)
+        yield from shaping.uplink(port, uplink_device(port), *bearer)

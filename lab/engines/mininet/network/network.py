@@ -8,6 +8,9 @@ Each step handles all nodes together:
 
 Mininet-WiFi itself would shape the links, and shape them anew at every move of a station. This is
 switched off; links.py shapes the links instead.
+
+While a network is built, its nodes discard commands (nodes.py), so Mininet-WiFi's objects lack the
+addresses and associations that are configured here. `release_nodes` adds them to the objects.
 """
 
 from __future__ import annotations
@@ -18,23 +21,24 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines.mininet.kernel import netlink, shaping
-from lab.engines.mininet.kernel.station_radio import Target
-from lab.engines.mininet.machine import shell
+from lab.engines.mininet.machine import open_vswitch, shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import association, bridges, host_setup, hostapd, radios, release
-from lab.engines.mininet.network.namespaces import KeptNamespaces
+from lab.engines.mininet.network import host_setup, wifi
+from lab.engines.mininet.network.host_setup import KeptNamespaces
 from lab.engines.mininet.network.real_medium import RealMedium
+from lab.engines.mininet.network.wifi import Target
 from lab.engines.mininet.programs import userspace_path_manager
-from lab.topologies.topology import Interface, Topology, Wiring
+from lab.topologies.topology import Interface, Topology, Wiring, radio_port
 
+PREFIX_LENGTH = 8  # all addresses are in 10.0.0.0/8
+LOOPBACK = "127.0.0.1 localhost"
+NAMES = Path("/etc/hosts")
 CHANNEL_MHZ = {n: 2407 + 5 * n for n in (1, 6, 11)}
 # of each host; all share a table by default, and listing the sockets of a host takes 4 ms in a VM
 SOCKET_TABLE, SOCKET_TABLE_ENTRIES = "net.ipv4.tcp_child_ehash_entries", "1024"
 
 
 class Network:
-    """Build and stop the network of a topology, and run commands inside its hosts."""
-
     def __init__(self, topology: Topology, wiring: Wiring, ledger: Ledger, scratch: Path) -> None:
         """Prepare the network; `create` makes the nodes, `build` connects and configures them.
 
@@ -44,7 +48,7 @@ class Network:
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
         self._net: Any = None
         self.medium: RealMedium | None = None
-        self._moved_radios: list[radios.Moved] = []
+        self._moved_radios: list[wifi.Moved] = []
         aps = topology.ids("wifi")
         self._relays = [each for each in wiring.relays if each.link in aps]
         self._radios = [each for each in wiring.interfaces if each.link in aps] + self._relays
@@ -75,8 +79,8 @@ class Network:
         for host in self.hosts:
             self._configure_host(host)
         host_setup.without_offloads(self.ports(), lambda argv: argv)
-        association.associate(self._radios, self.target, self.run)
-        release.release(self._net, self.wiring, self.scratch)
+        wifi.associate(self._radios, self.target, self.run)
+        release_nodes(self._net, self.wiring, self.scratch)
 
     @property
     def net(self) -> Any:
@@ -114,8 +118,7 @@ class Network:
         return ["mnexec", "-a", str(self.pid(node)), *argv] if node in self.hosts else argv
 
     def connect_controller(self) -> None:
-        """Connect the bridges of all switches and access points to the controller POX."""
-        bridges.connect_controller(self.wiring.dpid)
+        open_vswitch.connect_controller(self.wiring.dpid)
 
     def move(self, user: str, x_m: float, y_m: float) -> None:
         """Record the position of a user [m] in Mininet-WiFi's objects; change nothing else.
@@ -125,15 +128,14 @@ class Network:
         self._net[user].position = [x_m, y_m, 0.0]
 
     def record_association(self, station: str, ap: str) -> None:
-        """Record in Mininet-WiFi's objects that a station is associated with an access point."""
-        release.associate(self._net, station, ap)
+        record_in_objects(self._net, station, ap)
 
     def stop(self) -> None:
         """Take the radios out of the hosts, and end the processes of all nodes.
 
         Interfaces, radios and bridges are removed later by the clean-up, which reads the ledger.
         """
-        radios.move_back(self._moved_radios)
+        wifi.move_back(self._moved_radios)
         self._kept.unmount()
         for node in list(self._net.values()) if self._net else []:
             node.terminate()
@@ -181,7 +183,7 @@ class Network:
         """
         self.ledger.record("radios", prefix=self._radio_prefix)
         if aps := self.topology.ids("wifi"):
-            hostapd.record(self.ledger, aps)
+            wifi.record_hostapd(self.ledger, aps)
         for host in self.hosts:
             self.ledger.record("process", pid=self.pid(host))
         self._kept.record(self.ledger)
@@ -196,8 +198,7 @@ class Network:
         return f"mn{os.getpid():05d}p"
 
     def _make_interfaces(self) -> None:
-        """Make all radios, and all wired links as pairs of interfaces (veth)."""
-        self._moved_radios = radios.create(self._wanted_radios())
+        self._moved_radios = wifi.make_radios(self._wanted_radios())
         lines = [
             f"link add {each.a_port} type veth peer name {each.b_port}" for each in self._trunks
         ]
@@ -207,21 +208,21 @@ class Network:
         lines += [f"link set dev {port} up gso_max_segs 1 txqueuelen 1000" for port in self.ports()]
         shell.run(["ip", "-batch", "-"], "make the links", stdin=shaping.batch(lines))
 
-    def _wanted_radios(self) -> list[radios.Radio]:
+    def _wanted_radios(self) -> list[wifi.Radio]:
         inside = [each for each in self._radios if each not in self._relays]
         owners: list[tuple[str, int | None]] = [
             *((each.name, self.pid(each.node)) for each in inside),
             *((name, None) for name in self._outside()),
         ]
         return [
-            radios.Radio(f"{self._radio_prefix}{n:02d}", name, pid)
+            wifi.Radio(f"{self._radio_prefix}{n:02d}", name, pid)
             for n, (name, pid) in enumerate(owners)
         ]
 
     def _outside(self) -> list[str]:
         """Return the names of the radio interfaces outside all hosts: on access points, relays."""
         return [
-            *map(hostapd.radio, self.topology.ids("wifi")),
+            *map(radio_port, self.topology.ids("wifi")),
             *(each.name for each in self._relays),
         ]
 
@@ -244,8 +245,8 @@ class Network:
         ]
         ports += [(each.switch, each.port) for each in self._wires]
         ports += [(each.node, each.name) for each in self._relays]
-        ports += ((ap, hostapd.radio(ap)) for ap in self.topology.ids("wifi"))
-        bridges.make(self.wiring.dpid, ports)
+        ports += ((ap, radio_port(ap)) for ap in self.topology.ids("wifi"))
+        open_vswitch.make_bridges(self.wiring.dpid, ports)
 
     def target(self, ap: str) -> Target:
         """Return what a station needs to associate with `ap`: SSID, frequency and MAC address."""
@@ -298,3 +299,53 @@ def _pair(each: Interface, pid: int) -> str:
     the process `pid`.
     """
     return f"link add {each.port} type veth peer name {each.name} address {each.mac} netns {pid}"
+
+
+def release_nodes(net: Any, wiring: Wiring, scratch: Path) -> None:
+    """Let the nodes of a built network run commands, and let the hosts know each other by name.
+
+    Record in Mininet-WiFi's objects the addresses of every interface of a host, and the access
+    point of every station. Write the file `hosts` into the folder `scratch`, and mount it as
+    /etc/hosts inside all hosts.
+    """
+    names = scratch / "hosts"
+    names.write_text(host_names(wiring))
+    hosts = dict.fromkeys(each.node for each in wiring.interfaces)
+    host_setup.bind_file([net[host].pid for host in hosts], names, NAMES)
+    for each in wiring.interfaces:
+        node = net[each.node]
+        for interface in (*node.intfs.values(), *getattr(node, "wintfs", {}).values()):
+            if interface.name == each.name:
+                interface.ip, interface.mac = each.address, each.mac
+                interface.prefixLen = interface.prefixLen or PREFIX_LENGTH
+        if each.name in node.params.get("wlan", ()):
+            record_in_objects(net, each.node, each.switch, each.name)
+    for node in net.values():
+        node.quiet = False
+
+
+def host_names(wiring: Wiring) -> str:
+    """Return the text of the file /etc/hosts for the hosts of a network.
+
+    The name of a host stands for the address of its first interface. The name of an interface, such
+    as ue2-lte0, stands for the address of this interface.
+    """
+    lines, known = [LOOPBACK], set()
+    for each in wiring.interfaces:
+        names = [each.name] if each.node in known else [each.node, each.name]
+        known.add(each.node)
+        lines.append(" ".join([each.address, *names]))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def record_in_objects(net: Any, station: str, ap: str, name: str = "") -> None:
+    """Record in Mininet-WiFi's objects that a station is associated with an access point.
+
+    `name` is the name of the station's radio interface; the default is its first. No radio changes;
+    call this after each change of an association.
+    """
+    radio, air = net[station].getNameToWintf(name or f"{station}-wlan0"), net[ap].wintfs[0]
+    if radio.associatedTo is not None and radio in radio.associatedTo.associatedStations:
+        radio.associatedTo.associatedStations.remove(radio)
+    radio.setConnected(air)
+    radio.ssid, radio.channel, radio.freq = air.ssid, air.channel, air.freq

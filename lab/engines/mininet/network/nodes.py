@@ -6,7 +6,7 @@ process holds, and a switch is only a Python object. While the network is built,
 quiet: they discard the commands that Mininet would run. network.py configures all nodes together
 instead. hostapd is started with the configuration that Mininet-WiFi writes.
 
-When the network is built, release.py makes the nodes ordinary Mininet-WiFi nodes: `cmd`, `popen`
+When the network is built, network.py makes the nodes ordinary Mininet-WiFi nodes: `cmd`, `popen`
 and everything that uses them run real commands. The shell of a node starts at its first command.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.upstreams import folder
-from lab.engines.mininet.network import hostapd, upstream_imports
+from lab.engines.mininet.network import upstream_imports, wifi
 
 upstream_imports.prepare(folder())
 
@@ -100,7 +100,6 @@ class _Quiet:
         return super()._popen(cmd, **params)  # type: ignore[misc]
 
     def sendCmd(self, *args: Any, **keywords: Any) -> None:
-        """Send a command to the node's shell; start the shell if needed."""
         self.open_shell()
         super().sendCmd(*args, **keywords)  # type: ignore[misc]
 
@@ -132,26 +131,26 @@ class _Quiet:
 
 
 class QuietHost(_Quiet, Host):  # type: ignore[misc]
-    """Represent a host without a radio; it runs no commands while the network is built."""
+    """A host without a radio; it runs no commands while the network is built."""
 
 
 class QuietStation(_Quiet, Station):  # type: ignore[misc]
-    """Represent a host with a radio; it runs no commands while the network is built."""
+    """A host with a radio; it runs no commands while the network is built."""
 
     def update_graph(self) -> None:
         """Do nothing when the station moves; Mininet-WiFi would redraw a plot of the stations."""
 
 
 class QuietSwitch(_Quiet, OVSSwitch):  # type: ignore[misc]
-    """Represent a switch for Mininet-WiFi; network.py makes its Open vSwitch bridge."""
+    """A switch for Mininet-WiFi; network.py makes its Open vSwitch bridge."""
 
 
 class QuietAccessPoint(_Quiet, OVSKernelAP):  # type: ignore[misc]
-    """Represent an access point for Mininet-WiFi: an Open vSwitch bridge with a hostapd radio."""
+    """An access point for Mininet-WiFi: an Open vSwitch bridge with a hostapd radio."""
 
 
 class Wire(Link):  # type: ignore[misc]
-    """Represent a wired link for Mininet-WiFi; network.py has made its two interfaces already."""
+    """A wired link for Mininet-WiFi; network.py has made its two interfaces already."""
 
     @classmethod
     def makeIntfPair(cls, *_args: Any, **_keywords: Any) -> None:
@@ -159,7 +158,7 @@ class Wire(Link):  # type: ignore[misc]
 
 
 class _NoRadios:
-    """Replace Mininet-WiFi's class that makes radios (Mac80211Hwsim); radios.py makes them."""
+    """Replace Mininet-WiFi's class that makes radios (Mac80211Hwsim); wifi.py makes them."""
 
     hwsim_ids: tuple[str, ...] = ()
 
@@ -205,7 +204,7 @@ def _start_hostapd(folder: Path, text: str, radio: Any) -> None:
 
     `text` is the shell command by which Mininet-WiFi would write a file; it begins with `echo`.
     """
-    hostapd.start(folder, radio.name, text.removeprefix("echo '"))
+    wifi.start_hostapd(folder, radio.name, text.removeprefix("echo '"))
 
 
 def _nothing(*_args: Any, **_keywords: Any) -> None:

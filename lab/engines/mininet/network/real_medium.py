@@ -36,7 +36,6 @@ CONFIGURATION = "ifaces : {{ ids = [{ids}]; links = ({links}); enable_interferen
 
 
 def is_used(cells: Iterable[Cell]) -> bool:
-    """Return whether wmediumd is the medium of a cell."""
     return any(cell.air == "wmediumd" for cell in cells)
 
 
@@ -65,10 +64,9 @@ def check(engine: str, receive_buffer_kb: int) -> None:
 
 
 class RealMedium:
-    """Hold the medium of all WiFi cells: where the stations are, and the program wmediumd."""
+    """The medium of all WiFi cells: where the stations are, and the program wmediumd."""
 
     def __init__(self, cells: Iterable[Cell], wiring: Wiring, ledger: Ledger) -> None:
-        """Choose the places of all stations; `start` starts wmediumd."""
         self._wiring, self._ledger = wiring, ledger
         self._process: subprocess.Popen[str] | None = None
         self._places = {
@@ -126,7 +124,6 @@ class RealMedium:
         enlarge_socket_buffer(self._process.pid)
 
     def stop(self) -> None:
-        """End wmediumd, if it was started."""
         if self._process:
             self._process.kill()
             self._process.communicate()
@@ -143,7 +140,6 @@ class RealMedium:
         return CONFIGURATION.format(ids=", ".join(ids), links=", ".join(links))
 
     def _members(self) -> Iterator[tuple[str, tuple[float, float]]]:
-        """Yield the MAC address and the place [m] of every radio."""
         for ap, places in self._places.items():
             address = (NET / radio_port(ap) / "address").read_text()
             yield address.strip(), (0.0, 0.0)

@@ -14,27 +14,202 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from controller.datagrams import seal
+from controller.tiers import tier1_mean
 from controller.units import mbps_from_bps
-from lab.engines.mininet.kernel.cell_clock import CellClock
-from lab.engines.mininet.kernel.cell_members import CellMembers
+from lab.engines.mininet.kernel.cell_maps import CellClock, CellMembers
 from lab.engines.mininet.kernel.netlink import Handle, Queue, Scheduler
-from lab.engines.mininet.kernel.shaping import FQ
-from lab.engines.mininet.programs.access_points import (
-    AccessPoint,
-    Report,
-    Station,
-    StationReport,
-    Stations,
-    apply_change,
-)
-from lab.engines.mininet.programs.lte_cell import LteCell
+from lab.engines.mininet.kernel.shaping import FQ, PFIFO, burst_bytes
 from lab.radio import contention
-from lab.radio.occupancy import PERIOD_S, waiting_uploads, wifi_occupancy
+from lab.radio.lte import Bearer, is_backlogged, shares_bps
+from lab.radio.occupancy import PERIOD_S, bearer_occupancy, waiting_uploads, wifi_occupancy
+
+
+@dataclass(frozen=True)
+class Station:
+    """A user, or a relay, at an access point.
+
+    `rate_bps` is its rate when no other station sends, `weight` its weight in the proportional-fair
+    division of an LTE cell. `device` and `uplink_device` are the interfaces with its LTE queues for
+    downlink and uplink. `uploads` is True if the scenario has an upload of this user, and for every
+    relay. `rssi_dbm` is the signal strength at its place, None if users have no places.
+    """
+
+    rate_bps: int
+    weight: float
+    device: str
+    uploads: bool = False
+    rssi_dbm: float | None = None
+    uplink_device: str = ""
+
+
+Stations = dict[str, Station]
+
+
+@dataclass(frozen=True)
+class AccessPoint:
+    """An access point; `device` is its radio interface if it is a WiFi access point.
+
+    `kind` is "wifi", "lte", or "wmediumd" for a WiFi cell whose medium is wmediumd.
+
+    With `collisions`, the mean number of transmissions of a frame depends on the number of
+    contenders: access points and stations that have a frame to send. `loss_ppm` is an additional
+    loss on the channel. If the access point uses the channel of another one, `medium` is the name
+    of that one; otherwise it is empty. `sharing` lists the radio interfaces of other access points
+    that use the channel of this one.
+    """
+
+    kind: str
+    device: str
+    stations: Stations
+    collisions: bool = False
+    loss_ppm: int = 0
+    medium: str = ""
+    sharing: Sequence[str] = ()
+
+
+def apply_change(aps: Mapping[str, AccessPoint], line: str | bytes) -> str:
+    """Apply a change of a station to `aps`, the access points by their names.
+
+    `line` is a JSON object. It has the keys `ap` and `user`, and new values of fields of `Station`.
+    If it has the key `from`, an access point, the station moves from there to `ap`, and the key
+    `station` has the new values; the name `ap` is then returned. Otherwise the empty text is
+    returned.
+    """
+    change = json.loads(line)
+    ap, user = change["ap"], change["user"]
+    if "from" in change:
+        before = aps[change["from"]].stations.pop(user)
+        aps[ap].stations[user] = replace(before, **change["station"])
+        return str(ap)
+    stations = aps[ap].stations
+    values = {key: value for key, value in change.items() if key not in ("ap", "user")}
+    stations[user] = replace(stations[user], **values)
+    return ""
+
+
+@dataclass(frozen=True)
+class StationReport:
+    """One station in a report on its access point.
+
+    `rate_mbps` is its rate when no other station sends. `mac_occupancy` is the occupancy of its LTE
+    queues, min(1, packets / 16); it is None at a WiFi access point.
+    """
+
+    rate_mbps: float
+    mac_occupancy: float | None = None
+    associated: bool = True
+    rssi_dbm: float | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """The state of one access point: its queue and its stations by name.
+
+    `mac_occupancy` is the occupancy of the access point's queue, from 0 to 1. It is None, and
+    `backlog_packets` is 0, if nothing measures the queue.
+    """
+
+    backlog_packets: int
+    mac_occupancy: float | None
+    stations: Mapping[str, StationReport]
+
+
+LEAST_BPS = 1000  # of a user; with a larger floor, many users would exceed the cell's capacity
+MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the kernel
+
+
+class Bearers:
+    """Divide one direction of an LTE cell among its users.
+
+    Each user has a bearer in this direction: a queue that is served at the user's share of the
+    cell.
+    """
+
+    def __init__(
+        self, stations: Stations, devices: Mapping[str, str], scheduler: Scheduler
+    ) -> None:
+        """Find the queues; `devices` maps each user to the interface with the user's queue."""
+        self._stations, self._scheduler = stations, scheduler
+        self._devices = {user: scheduler.index(device) for user, device in devices.items()}
+        self.queues = [(device, PFIFO) for device in self._devices.values()]
+        self._sent_bytes = dict.fromkeys(self._devices, 0)
+        self._granted_bps: dict[str, int] = {}
+
+    def divide(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> dict[str, int]:
+        """Set the rate of each user's queue to the proportional-fair share of the user.
+
+        `queues` has the current counters of the qdiscs, `elapsed_s` is the time since the last
+        call. Return the number of packets in the queue of each user.
+        """
+        own = {user: queues[device, PFIFO] for user, device in self._devices.items()}
+        bearers = {user: self._bearer(user, queue, elapsed_s) for user, queue in own.items()}
+        shares = {user: max(LEAST_BPS, round(each)) for user, each in shares_bps(bearers).items()}
+        self._grant({user: each for user, each in shares.items() if self._is_new(user, each)})
+        return {user: queue.backlog_packets for user, queue in own.items()}
+
+    def _bearer(self, user: str, queue: Queue, elapsed_s: float) -> Bearer:
+        used_bps = (queue.sent_bytes - self._sent_bytes[user]) * 8 / elapsed_s
+        self._sent_bytes[user] = queue.sent_bytes
+        station = self._stations[user]
+        granted_bps = self._granted_bps.get(user, station.rate_bps)
+        waits = is_backlogged(queue.backlog_packets, used_bps, granted_bps, elapsed_s)
+        return Bearer(station.rate_bps, station.weight, waits, used_bps)
+
+    def _is_new(self, user: str, rate_bps: int) -> bool:
+        before = self._granted_bps.get(user, 0)
+        return abs(rate_bps - before) > MIN_CHANGE * before
+
+    def _grant(self, shares: Mapping[str, int]) -> None:
+        if shares:
+            self._scheduler.set_rates(
+                {self._devices[user]: (each, burst_bytes(each)) for user, each in shares.items()}
+            )
+            self._granted_bps |= shares
+
+
+class LteCell:
+    """Divide an LTE cell among its users, in each direction separately, and measure their queues.
+
+    The uplink queue of a user is reported only if the user has uploads; otherwise it holds only
+    acknowledgements.
+    """
+
+    def __init__(self, ap: AccessPoint, scheduler: Scheduler) -> None:
+        self._stations = ap.stations
+        ports = {user: each.device for user, each in ap.stations.items()}
+        uplinks = {user: each.uplink_device for user, each in ap.stations.items()}
+        self._down = Bearers(ap.stations, ports, scheduler)
+        self._up = Bearers(ap.stations, uplinks, scheduler)
+        self.queues = self._down.queues + self._up.queues
+
+    def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
+        """Set the rates of all users in both directions, and return a report on the cell.
+
+        `queues` has the current counters of the qdiscs, `elapsed_s` is the time since the last
+        poll.
+        """
+        down, up = (each.divide(queues, elapsed_s) for each in (self._down, self._up))
+        counted = {
+            user: [down[user], up[user]] if station.uploads else [down[user]]
+            for user, station in self._stations.items()
+        }
+        occupancies = {user: bearer_occupancy(each) for user, each in counted.items()}
+        return Report(
+            sum(max(each) for each in counted.values()),
+            tier1_mean(occupancies, {}),
+            {
+                user: StationReport(
+                    mbps_from_bps(each.rate_bps), occupancies[user], rssi_dbm=each.rssi_dbm
+                )
+                for user, each in self._stations.items()
+            },
+        )
+
 
 POLLS_PER_REPORT = 5  # a datagram costs more than a poll
 
@@ -148,7 +323,6 @@ class MediumCell:
 
 
 def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
-    """Return the cell that reports on the access point `ap` with this name, by its kind."""
     if ap.kind == "lte":
         return LteCell(ap, scheduler)
     if ap.kind == "wmediumd":

@@ -1,20 +1,228 @@
-"""Move the data of one TCP or MPTCP flow: send it, or receive and count it.
+"""Move the data of one flow over TCP, MPTCP or UDP: send it, or receive and count it.
 
-The sender sends at a given rate or as fast as possible.
+The sender sends at a given rate or as fast as possible. `Flow` moves the data of a connection,
+`DatagramFlow` those of a UDP flow; `Application` decides how much is written, and when.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lab.engines.mininet.programs.application import Application, unsent_bytes, writable_bytes
-from lab.engines.mininet.programs.receive_buffer import MPTCP_INFO, SOL_MPTCP, ReceiveBuffer
+# How much data an application with a limited rate writes, and when. Both engines have this rule
+# (lab/engines/sim/core/mptcp.py, `on_application`):
+#
+# 1) The application has a turn every 20 ms. In each turn, it may write as much data as its rate
+#    gives for the time since the last turn: the data that is due. The turns are at fixed times, so
+#    a late turn makes up for the delay, up to one second.
+# 2) Data that TCP cannot send does not pile up. After its turn, an application is at most 16
+#    segments ahead of TCP, or the data that was due in this turn if that is more. The application
+#    skips the rest, and never sends it later.
+#
+# A datagram application has shorter turns, and skips nothing.
+
+WRITING_TURN_S = 0.02
+CATCH_UP_S = 1.0  # the longest delay that is made up for
+UNSENT_BYTES = 16 * 1448  # 16 segments of TCP with time stamps
+SIOCOUTQNSD = 0x894B  # linux/sockios.h: data written and not sent
+
+
+class Application:
+    """Keep the times of the turns of one application, and the fraction of a byte that is due."""
+
+    def __init__(self, now_s: float, turn_s: float = WRITING_TURN_S) -> None:
+        """Set the first turn to the time `now_s`. In this turn, the data of one whole turn is due.
+
+        `turn_s` is the time between two turns.
+        """
+        self._period_s, self._due_s = turn_s, now_s
+        self._last_s, self._fraction = now_s - turn_s, 0.0
+
+    def due_bytes(self, rate_bps: int, now_s: float) -> int:
+        """Return how many bytes are due in the turn that takes place at `now_s`.
+
+        This is the data that `rate_bps` gives for the time since the last turn, or for the last
+        `CATCH_UP_S` seconds if that is less. Call this once per turn.
+        """
+        elapsed_s, self._last_s = min(CATCH_UP_S, now_s - self._last_s), now_s
+        exact = self._fraction + rate_bps * elapsed_s / 8
+        self._fraction = exact - int(exact)
+        return int(exact)
+
+    def restart(self, now_s: float) -> None:
+        """Set the time of the last turn to `now_s`, so that no data is due for the time before."""
+        self._last_s = now_s
+
+    def wait_s(self, now_s: float) -> float:
+        """Advance to the next turn; return the time from `now_s` until this turn, 0 if it is late.
+
+        Call this once per turn.
+        """
+        self._due_s = max(self._due_s + self._period_s, now_s)
+        return self._due_s - now_s
+
+
+def writable_bytes(due: int, unsent: int) -> int:
+    """Return how many of the `due` bytes an application writes in this turn.
+
+    `unsent` is the number of bytes that it has written and TCP has not sent yet. The application
+    skips the other bytes that are due (rule 2 at the top of this file).
+    """
+    return max(0, min(due, max(UNSENT_BYTES, due) - unsent))
+
+
+def unsent_bytes(connection: socket.socket) -> int:
+    """Return how many bytes the application has written that TCP or MPTCP has not sent yet.
+
+    MPTCP has sent a byte when it has given the byte to a subflow. Return 0 if this kernel cannot
+    say.
+    """
+    answer = bytearray(4)
+    try:
+        fcntl.ioctl(connection.fileno(), SIOCOUTQNSD, answer)
+    except OSError:
+        return 0
+    return int(struct.unpack("@i", answer)[0])
+
+
+# How much data a receiver holds back because data before it is missing.
+#
+# The kernel has no counter for the data held back. It is computed from two counters in bytes:
+#
+#     arrived - delivered = held back + duplicates so far
+#
+# `arrived` is the data of all segments that arrived on any subflow. `delivered` is the data that
+# the application can read in order. The number of duplicates only grows. So if the difference
+# falls, data was held back before and is delivered now. The largest fall of the difference from a
+# peak is the largest amount of data held back.
+
+SOL_MPTCP, MPTCP_INFO, MPTCP_TCPINFO = 284, 1, 2  # linux/mptcp.h
+INFO_BYTES = 192  # of a struct tcp_info, up to its data_segs_in and some more
+MAX_SUBFLOWS = 64
+SUBFLOW_DATA = struct.Struct("=IIII")  # struct mptcp_subflow_data
+PERIOD_S = 0.05  # between two polls
+MAX_ATTEMPTS = 10  # to read all counters while no data arrives
+
+
+class ReceiveBuffer:
+    """Measure the data held back at the receiving end of one connection, by repeated polls.
+
+    `most_bytes` is the largest amount so far; None before the first poll. `take_recent_bytes`
+    returns the largest amount that was delivered since its last call. Data that is still held back
+    does not count before it is delivered.
+    """
+
+    def __init__(self, connection: socket.socket, is_mptcp: bool) -> None:
+        self._connection, self._is_mptcp = connection, is_mptcp
+        self._getsockopt: Callable[..., int] | None = None
+        self._segment_bytes = 0  # of a full segment: the largest that arrived
+        self._subflows, self._peak, self._due_s = 0, 0, 0.0
+        self._difference, self._recent_peak, self._recent_bytes = 0, 0, 0
+        self.most_bytes: int | None = None
+
+    def poll(self) -> None:
+        """Read the counters of the connection, unless the last poll was less than 50 ms ago."""
+        now = time.monotonic()
+        if now < self._due_s:
+            return
+        self._due_s = now + PERIOD_S
+        try:
+            infos, delivered = self._multipath() if self._is_mptcp else self._plain()
+        except OSError:  # the connection has ended, or this kernel cannot say
+            return
+        if infos:
+            self.take([(info.segments, info.segment_bytes) for info in infos], delivered)
+
+    def take(self, arrived: list[tuple[int, int]], delivered: int) -> None:
+        """Update `most_bytes` from one reading of the counters.
+
+        `arrived` has the number of segments and the segment size in bytes of each subflow,
+        `delivered` the number of bytes delivered in order.
+        """
+        self._segment_bytes = max(self._segment_bytes, *(size for _, size in arrived))
+        difference = sum(count for count, _ in arrived) * self._segment_bytes - delivered
+        if len(arrived) != self._subflows:  # counters of another subflow begin or end
+            self._subflows, self._peak, self._recent_peak = len(arrived), difference, difference
+        self._difference = difference
+        self._peak = max(self._peak, difference)
+        self.most_bytes = max(self.most_bytes or 0, self._peak - difference)
+        self._recent_peak = max(self._recent_peak, difference)
+        self._recent_bytes = max(self._recent_bytes, self._recent_peak - difference)
+
+    def take_recent_bytes(self) -> int | None:
+        """Return the most data that was held back and then delivered since the last call, in bytes.
+
+        Return None before the first poll.
+        """
+        if self.most_bytes is None:
+            return None
+        found, self._recent_bytes, self._recent_peak = self._recent_bytes, 0, self._difference
+        return found
+
+    def delivered_bytes(self) -> int:
+        """Return a counter of the bytes that the application can read in order or has read.
+
+        It does not start at 0. Raise `OSError` if the connection has ended.
+        """
+        if not self._is_mptcp:
+            return self._plain()[1]
+        info = self._connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 40)
+        return int(struct.unpack_from("=Q", info, 32)[0])  # the next expected sequence number
+
+    def _plain(self) -> tuple[list[TcpInfo], int]:
+        info = TcpInfo(self._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES))
+        return [info], info.bytes_received
+
+    def _multipath(self) -> tuple[list[TcpInfo], int]:
+        """Return the counters of all subflows, and the bytes delivered at the same time.
+
+        The delivered bytes are read before and after the counters. If they differ, all is read once
+        more, at most `MAX_ATTEMPTS` times; after that the result is an empty list and 0.
+        """
+        for _ in range(MAX_ATTEMPTS):
+            before = self.delivered_bytes()
+            infos = self._subflow_infos()
+            if self.delivered_bytes() == before:
+                return infos, before
+        return [], 0
+
+    def _subflow_infos(self) -> list[TcpInfo]:
+        """Return the TCP counters of every subflow.
+
+        This calls getsockopt of the C library: Python's getsockopt cannot pass the input that the
+        option MPTCP_TCPINFO needs.
+        """
+        import ctypes  # slow to load, and a host that only sends does not need it
+
+        if self._getsockopt is None:
+            self._getsockopt = ctypes.CDLL(None, use_errno=True).getsockopt
+        buffer = ctypes.create_string_buffer(SUBFLOW_DATA.size + MAX_SUBFLOWS * INFO_BYTES)
+        SUBFLOW_DATA.pack_into(buffer, 0, SUBFLOW_DATA.size, 0, 0, INFO_BYTES)
+        length = ctypes.c_uint(len(buffer))
+        number = self._connection.fileno()
+        if self._getsockopt(number, SOL_MPTCP, MPTCP_TCPINFO, buffer, ctypes.byref(length)):
+            raise OSError(ctypes.get_errno(), "read the subflows")
+        raw = buffer.raw
+        header, count, _, size = SUBFLOW_DATA.unpack_from(raw, 0)
+        starts = range(header, header + min(count, MAX_SUBFLOWS) * size, size)
+        return [TcpInfo(raw[start : start + size]) for start in starts]
+
+
+class TcpInfo:
+    """Decode the received bytes, the segments and their size in a struct tcp_info (linux/tcp.h)."""
+
+    def __init__(self, raw: bytes) -> None:
+        (self.segment_bytes,) = struct.unpack_from("=I", raw, 20)  # tcpi_rcv_mss
+        (self.bytes_received,) = struct.unpack_from("=Q", raw, 128)
+        (self.segments,) = struct.unpack_from("=I", raw, 152)  # tcpi_data_segs_in
+
 
 IPPROTO_MPTCP = 262  # RFC 8684 on Linux: a program must request it for a socket
 FLAG_FALLBACK = 1  # mptcpi_flags: the connection fell back to TCP (linux/mptcp.h)
@@ -26,7 +234,7 @@ ZEROS = bytes(CHUNK_BYTES)
 
 
 class FlowRequest(NamedTuple):
-    """Describe a flow to open.
+    """A flow to open.
 
     `server` and `bind` are the addresses of the server and of the user; `direction` is "down" or
     "up". `protocol` is "tcp" (also for MPTCP) or "udp". `cc` is the kernel's name of the congestion
@@ -77,7 +285,6 @@ class Flow:
         threading.Thread(target=self._run, args=(at_s,), daemon=True).start()
 
     def stop(self) -> None:
-        """End the flow by shutting its connection down in both directions."""
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def report_rate(self, at_s: float = 0.0) -> None:
@@ -117,7 +324,7 @@ class Flow:
     def _send(self) -> None:
         """Send until the volume of the flow is sent, then close the connection for sending.
 
-        If the flow has a rate, write in turns (see application.py); otherwise write as fast as
+        If the flow has a rate, write in turns (see `Application`); otherwise write as fast as
         possible.
         """
         left = self._volume_bytes
@@ -227,7 +434,6 @@ def next_wait_s(wait_s: float, received: int) -> float:
 
 
 def open_socket(mptcp: bool) -> socket.socket:
-    """Return a new stream socket: MPTCP with `mptcp`, otherwise plain TCP."""
     return socket.socket(
         socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else socket.IPPROTO_TCP
     )
@@ -248,3 +454,166 @@ def is_mptcp(connection: socket.socket) -> bool:
 def choose_cc(connection: socket.socket, cc: str) -> None:
     """Set the congestion control of a connection; `cc` is the kernel's name for it."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+
+
+# Each datagram of a UDP flow begins with its number, counted from 0. So the receiver knows how many
+# datagrams are missing and how many came out of order.
+
+PAYLOAD_BYTES = 1472  # of a full Ethernet frame
+DATAGRAM_TURN_S = 0.005  # of the sender: the datagrams of 5 ms may leave together
+LONGEST_SLEEP_S = 0.02  # until a sender notices a new rate, or its end
+BUFFER_BYTES = 1 << 22
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
+NUMBER = struct.Struct("!Q")
+
+
+class DatagramFlow:
+    """Send or receive the datagrams of a flow at one end.
+
+    `own` is the UDP socket of this end; `sends` says whether this end sends. `rate_bps` counts
+    payload. A datagram is lost if it finds a full queue, even on the sending host.
+    """
+
+    def __init__(self, request: FlowRequest, own: socket.socket, sends: bool) -> None:
+        self.connection, self.sends = own, sends
+        self.rate_bps = request.rate_bps
+        self.bytes, self.error = 0, None
+        self._datagrams, self._out_of_order, self._next = 0, 0, 0
+        self._is_over = False
+        for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
+            with contextlib.suppress(PermissionError):
+                own.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+        own.setblocking(False)
+
+    def go(self, at_s: float = 0.0) -> None:
+        """Start a thread that sends the datagrams, or receives them, until `stop`.
+
+        The flow starts when the monotonic clock shows `at_s`, at once if that has passed.
+        """
+        threading.Thread(target=self._run, args=(at_s,), daemon=True).start()
+
+    def stop(self) -> None:
+        """End the flow at this end; the runner ends the flow at the other end separately."""
+        self._is_over = True
+
+    def report_rate(self, _at_s: float = 0.0) -> None:
+        """Do nothing.
+
+        A TCP flow sends its rate to the other end here. For a UDP flow, the runner sets the rate at
+        both ends.
+        """
+
+    def set_cc(self, _cc: str) -> None:
+        """Do nothing: UDP has no congestion control."""
+
+    def further_subflows(self) -> None:
+        """Return None: a UDP flow has no subflows."""
+        return
+
+    def _run(self, at_s: float) -> None:
+        time.sleep(max(0.0, at_s - time.monotonic()))
+        (self._send if self.sends else self._receive)()
+
+    def _send(self) -> None:
+        turns, due = Application(time.monotonic(), DATAGRAM_TURN_S), 0
+        while not self._is_over:
+            now_s, rate_bps = time.monotonic(), self.rate_bps or 0
+            due += turns.due_bytes(rate_bps, now_s)
+            for _ in range(due // PAYLOAD_BYTES):
+                self._send_one()
+            due %= PAYLOAD_BYTES
+            next_s = (PAYLOAD_BYTES - due) * 8 / rate_bps if rate_bps else LONGEST_SLEEP_S
+            time.sleep(max(turns.wait_s(time.monotonic()), min(next_s, LONGEST_SLEEP_S)))
+
+    def _send_one(self) -> None:
+        data = NUMBER.pack(self._datagrams).ljust(PAYLOAD_BYTES, b"\0")
+        with contextlib.suppress(OSError):  # a full queue, or no receiver yet
+            self.connection.send(data)
+        self._datagrams += 1
+        self.bytes += PAYLOAD_BYTES
+
+    def _receive(self) -> None:
+        """Read what has arrived, 20 times a second."""
+        while not self._is_over:
+            with contextlib.suppress(BlockingIOError, ConnectionRefusedError):
+                while True:
+                    self._count(self.connection.recv(2048))
+            time.sleep(COUNT_S)
+
+    def _count(self, data: bytes) -> None:
+        if len(data) < NUMBER.size:
+            return  # the first datagram, which only makes the controller set up the path
+        (number,) = NUMBER.unpack_from(data)
+        self._datagrams += 1
+        self._out_of_order += number < self._next
+        self._next = max(self._next, number + 1)
+        self.bytes += len(data)
+
+    def status(self) -> dict[str, Any]:
+        """Return the counters of this end as a dictionary.
+
+        `datagrams` counts the datagrams sent or received at this end. `out_of_order` counts
+        datagrams that arrived after one with a larger number. `next` is one more than the largest
+        number that has arrived.
+        """
+        return {
+            "bytes": self.bytes,
+            "done_s": None,
+            "error": self.error,
+            "sends": self.sends,
+            "mptcp": False,
+            "receive_buffer_max_bytes": 0,
+            "held_back_bytes": 0,
+            "datagrams": self._datagrams,
+            "out_of_order": self._out_of_order,
+            "next": self._next,
+        }
+
+
+def open_datagrams(bind: str, port: int = 0) -> socket.socket:
+    """Return a UDP socket bound to the address `bind` and this port; 0 means any free port.
+
+    Several sockets of a server may share one port.
+    """
+    own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    own.bind((bind, port))
+    return own
+
+
+# All subflows of a connection get the same local port. A hash of addresses and ports chooses among
+# equally short paths. If the kernel drew the ports, the paths would differ from run to run. The
+# scenario draws them from its seed.
+
+IP_LOCAL_PORT_RANGE = 51  # linux/in.h; Linux applies it to subflows since version 6.8
+OPENING_S = 3.0  # by then a new connection has its subflows
+
+
+def bind(connection: socket.socket, address: str, port: int) -> None:
+    """Bind a TCP or MPTCP socket to `address` and `port`; 0 means any free port.
+
+    The further subflows get the same port if they open within `OPENING_S` seconds. Later ones get
+    any port: the kernel reserves the port of a closed subflow for a minute. If the port is taken,
+    or the kernel does not know the option, any free port is used.
+    """
+    try:
+        _limit(connection, port)
+        connection.bind((address, port))
+    except OSError:
+        _lift(connection)
+        connection.bind((address, 0))
+    else:
+        later = threading.Timer(OPENING_S, _lift, (connection,))
+        later.daemon = True
+        later.start()
+
+
+def _limit(connection: socket.socket, port: int) -> None:
+    """Allow only `port` as the local port of the connection's subflows; 0 allows all."""
+    allowed = struct.pack("=I", port << 16 | port)
+    connection.setsockopt(socket.IPPROTO_IP, IP_LOCAL_PORT_RANGE, allowed)
+
+
+def _lift(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        _limit(connection, 0)

@@ -33,7 +33,7 @@ ZEROS = bytes(PAYLOAD_BYTES)
 
 @dataclass(frozen=True)
 class Burst:
-    """Describe a burst of `packets` full frames that are sent at `send_bps` [bit/s].
+    """A burst of `packets` full frames that are sent at `send_bps` [bit/s].
 
     With a rate of 0, the frames leave without pauses.
     """
@@ -42,7 +42,6 @@ class Burst:
     send_bps: int
 
     def send(self, sender: socket.socket, peer: tuple[str, int]) -> None:
-        """Send the burst from the socket `sender` to the address `peer`."""
         interval_s = FRAME_BYTES * 8 / self.send_bps if self.send_bps else 0.0
         began_s = time.monotonic()
         for number in range(min(self.packets, MAX_PACKETS)):

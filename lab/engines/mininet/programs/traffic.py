@@ -41,9 +41,15 @@ from collections.abc import Callable
 from typing import Any
 
 from lab.engines.mininet.programs import path_probe
-from lab.engines.mininet.programs.datagram_flow import DatagramFlow, open_datagrams
-from lab.engines.mininet.programs.flow import Flow, FlowRequest, choose_cc, open_socket
-from lab.engines.mininet.programs.local_port import bind
+from lab.engines.mininet.programs.flow import (
+    DatagramFlow,
+    Flow,
+    FlowRequest,
+    bind,
+    choose_cc,
+    open_datagrams,
+    open_socket,
+)
 
 PORT = 5001
 CONNECT_TIMEOUT_S = 10
@@ -156,7 +162,6 @@ class TrafficProgram:
         return {}
 
     def set_cc(self, cc: str) -> Answer:
-        """Change the congestion control of all open connections at this end."""
         for flow in list(self.flows.values()):
             flow.set_cc(cc)
         return {}

@@ -16,11 +16,11 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lab.engines.mininet.kernel import pacing
+from lab.engines.mininet.kernel import subflow_rates
 from lab.engines.mininet.machine import shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
-from lab.engines.mininet.network import host_port, wifi_cell
+from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.vm import dilation, vm_kernel
 from lab.run import manifest
 
@@ -72,9 +72,9 @@ def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
     for file in files:
         _copy(Path(os.path.abspath(file)), folder / "files")
     (folder / "start.sh").write_text(_start_script(argv, folder))
-    wifi_cell.program()  # compiling is slow in the guest
-    host_port.program()
-    pacing.program()
+    packet_programs.cell_program()  # compiling is slow in the guest
+    packet_programs.port_program()
+    subflow_rates.pacing_program()
     for part in ("lab", "controller"):
         compileall.compile_dir(PROJECT / part, quiet=2)
     return folder

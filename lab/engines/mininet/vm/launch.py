@@ -17,18 +17,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from lab.engines.mininet.machine import lock, upstreams
 from lab.engines.mininet.machine.ledger import Ledger, user_ledger
 from lab.engines.mininet.machine.lost_time import Reporter
-from lab.engines.mininet.vm import foreground, guest, snapshot, vm_kernel
+from lab.engines.mininet.vm import guest, snapshot, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 
 BOOT_TIMEOUT_S = 120
@@ -47,7 +50,7 @@ GRACE_S = 30  # from interrupting the command to switching the VM off
 
 @dataclass(frozen=True)
 class GuestCommand:
-    """Describe a command for the VM, and how this process reacts while the command runs.
+    """A command for the VM, and how this process reacts while the command runs.
 
     The command runs in the project's folder. Only the files that it writes into the folder `shared`
     are kept. `on_poll` is called about five times a second. The first Ctrl-C or SIGTERM calls
@@ -203,10 +206,10 @@ def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] =
         (folder / f"console-{number}.txt").write_text(text)
     monitor = _Monitor(folder, command.on_interrupt or (folder / "stop").touch)
     files = {"output.txt": sys.stdout, "errors.txt": sys.stderr} if command.show else {}
-    output = [foreground.Follower(folder / name, to) for name, to in files.items()]
-    with foreground.interrupts() as interrupts, starting(command.shared) as qemu:
+    output = [Follower(folder / name, to) for name, to in files.items()]
+    with interrupts() as received, starting(command.shared) as qemu:
         lost = Reporter(qemu.pid, folder / guest.LOST_SHARE)
-        while (status := monitor.poll(qemu.poll() is not None, len(interrupts))) is None:
+        while (status := monitor.poll(qemu.poll() is not None, len(received))) is None:
             command.on_poll()
             lost.poll(time.monotonic())
             for follower in output:
@@ -287,3 +290,39 @@ def _failure(folder: Path, reason: str) -> LabError:
 
 def _last_lines(text: str, count: int) -> str:
     return "\n".join([line.strip() for line in text.splitlines() if line.strip()][-count:])
+
+
+@contextlib.contextmanager
+def interrupts() -> Iterator[list[int]]:
+    """Collect Ctrl-C and SIGTERM while the `with` block runs, so that they do not end this process.
+
+    Yields a list, to which the number of each received signal is appended. Signals can be caught
+    only in the main thread; in another thread the list stays empty.
+    """
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = {
+        number: signal.signal(number, lambda number, _frame: received.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Follower:
+    def __init__(self, path: Path, to: IO[str]) -> None:
+        self._path, self._to, self._at = path, to, 0
+
+    def copy(self) -> None:
+        with self._path.open("rb") as source:
+            source.seek(self._at)
+            new = source.read()
+        self._at += len(new)
+        if new:
+            self._to.write(new.decode(errors="replace"))
+            self._to.flush()

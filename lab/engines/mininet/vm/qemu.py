@@ -20,8 +20,6 @@ Message = dict[str, Any]
 
 
 class Files(NamedTuple):
-    """Name the files of a snapshot in its folder."""
-
     folder: Path
 
     @property
@@ -86,8 +84,6 @@ def _escaped(path: Path) -> str:
 
 
 class Monitor:
-    """Send QMP commands to QEMU over a connected socket."""
-
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(TIMEOUT_S)
         self._lines = connection.makefile("rw", encoding="utf-8")

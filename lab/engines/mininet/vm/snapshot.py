@@ -68,7 +68,6 @@ def wanted() -> bool:
 
 
 def find(kernel: Path) -> Files | None:
-    """Return the snapshot that fits this machine; None if there is none."""
     files = _files(kernel)
     return files if is_valid(files) else None
 

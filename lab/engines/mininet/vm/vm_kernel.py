@@ -57,7 +57,6 @@ def version(image: Path) -> str:
 
 
 def modules(image: Path) -> Path:
-    """Return the path of the folder with the modules of a kernel; `image` is the kernel's file."""
     return image.parents[1] / "lib" / "modules" / version(image)
 
 

@@ -45,7 +45,7 @@ RUNNER = (
     "lab.run.runner",
     "lab.engines.mininet.engine",
     "lab.engines.mininet.network.nodes",
-    "lab.engines.mininet.network.radios",
+    "lab.engines.mininet.network.wifi",
     "lab.engines.mininet.programs.host_agent",
     "lab.engines.mininet.programs.ap_agent",
     "lab.engines.mininet.programs.traffic",

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import Any
 
-from lab.engines.mininet import datagram_end
 from lab.engines.mininet.ebpf import kernel_name
-from lab.engines.mininet.flow_batches import at_most, lead_s, one_each, starting_flows
-from lab.engines.mininet.sampler import SERVER_PORT, Connection, OpenedFlow, Sampler
-from lab.engines.mininet.traffic_processes import TrafficProcesses
+from lab.engines.mininet.traffic.processes import TrafficProcesses
+from lab.engines.mininet.traffic.sampler import (
+    SERVER_PORT,
+    Connection,
+    OpenedFlow,
+    Sampler,
+    single_path,
+)
 from lab.run.report import MptcpCheck
 from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, plan
 from lab.scenario.loading import scaled_traffic
@@ -19,6 +24,7 @@ from lab.topologies.topology import Interface, Wiring
 
 SUBFLOWS_WITHIN_S = 5.0  # if none joined for so long, the missing ones will not join
 MOST_AT_ONCE = 8  # connections that are opened at the same time; POX sets up the paths of each
+COMMAND_S = 0.05  # for a command to all hosts, in a VM without KVM
 MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is final
 
 
@@ -65,7 +71,6 @@ class Workload:
         self._carry_out(due, 0.0)
 
     def now_s(self) -> float:
-        """Return the time of the run in s."""
         return time.monotonic() - self.zero_s
 
     def until(self, t: float) -> None:
@@ -140,13 +145,11 @@ class Workload:
         time.sleep(max(0.0, self.zero_s + t - time.monotonic()))
 
     def _take_due(self) -> list[Act]:
-        """Remove the acts of the earliest time from the plan, and return them."""
         due = [act for act in self._acts if act.at_s <= self._acts[0].at_s]
         self._acts = self._acts[len(due) :]
         return due
 
     def _carry_out(self, due: list[Act], at_s: float) -> None:
-        """Carry out the acts that are due at time `at_s` of the run."""
         starting = starting_flows(due)
         self._started_s |= {flow.id: at_s for flow in starting}
         self._start(starting, at_s)
@@ -250,7 +253,7 @@ class Workload:
             flow.direction,
             is_multipath,
             receiver=flow.user if flow.direction == "down" else server.node,
-            path=() if is_multipath else datagram_end.path(self.wiring, server, user, ports),
+            path=() if is_multipath else single_path(self.wiring, server, user, ports),
             protocol=flow.protocol,
         )
 
@@ -275,3 +278,30 @@ class Workload:
             "volume_bytes": flow.volume_bytes,
             "receive_buffer_bytes": self.receive_buffer_bytes,
         }
+
+
+def one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
+    """Split flows into batches with at most one flow per user; a user's flows keep their order."""
+    by_user: dict[str, list[Flow]] = {}
+    for flow in starting:
+        by_user.setdefault(flow.user, []).append(flow)
+    return [[flow for flow in column if flow] for column in zip_longest(*by_user.values())]
+
+
+def starting_flows(acts: Iterable[Act]) -> list[Flow]:
+    return [act.flow for act in acts if act.verb == "start"]
+
+
+def lead_s(starting: list[Flow]) -> float:
+    """Return how long before their common start the commands that start these flows are sent [s].
+
+    The commands go to all users at once, for UDP also to the server of each flow.
+    """
+    to_servers = sum(flow.protocol == "udp" for flow in starting)
+    return COMMAND_S * (len(one_each(starting)) + to_servers)
+
+
+def at_most(most: int, batches: list[list[Flow]]) -> list[list[Flow]]:
+    return [
+        batch[start : start + most] for batch in batches for start in range(0, len(batch), most)
+    ]

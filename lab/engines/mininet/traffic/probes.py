@@ -31,7 +31,7 @@ RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
 
 @dataclass(frozen=True)
 class PathFigures:
-    """Hold the rates of both directions and the round-trip time of a path.
+    """The rates of both directions and the round-trip time of a path.
 
     `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. Among expected
     figures, a rate of None means unlimited; an `up_mbps` of None can also mean that it is not
@@ -53,8 +53,6 @@ class PathFigures:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold the expected and the measured figures of one path."""
-
     expected: PathFigures
     measured: PathFigures
 

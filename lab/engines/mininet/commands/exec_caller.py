@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from lab.engines.mininet.execute import MACHINE, PROMPT, Request
+from lab.engines.mininet.commands.execute import MACHINE, PROMPT, Request
 from lab.engines.mininet.machine import shell
 from lab.errors import LabError, RequestError, unknown
 from lab.isolation import python
@@ -72,7 +72,6 @@ def _has_terminal() -> bool:
 
 
 def _send(folder: Path, host: str, argv: list[str]) -> int:
-    """Write a request into the run folder, show the output, and return the exit status."""
     file = folder / "exec" / f"{time.time_ns()}.json"
     terminal = os.environ.get("TERM", "xterm") if _has_terminal() else ""
     if terminal:
@@ -175,7 +174,6 @@ def _open_window(folder: Path, host: str) -> None:
 
 
 def _write_size(file: Path) -> None:
-    """Write the size of this process's terminal into the request's file `.size`."""
     size = os.get_terminal_size()
     draft = file.with_suffix(".resized")
     draft.write_text(f"{size.lines} {size.columns}")

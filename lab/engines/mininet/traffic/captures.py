@@ -32,7 +32,7 @@ PAUSE_S = 0.02  # between two looks whether a tcpdump has ended
 
 @dataclass(frozen=True)
 class Captured:
-    """Hold the number of packets in the capture file of one host, and of packets that are missing.
+    """The number of packets in the capture file of one host, and of packets that are missing.
 
     The missing packets are those that the kernel `dropped` because tcpdump was too slow. Both
     numbers are None if tcpdump had to be killed.
@@ -83,7 +83,6 @@ class Captures:
             _append(pipe, self.files[host])
 
     def stop(self) -> dict[str, Captured]:
-        """End every tcpdump, and return the number of captured and dropped packets of each host."""
         for program in self._programs.values():
             program.send_signal(signal.SIGINT)
         counts = {}
@@ -95,7 +94,6 @@ class Captures:
 
 
 def _append(pipe: int, file: Path) -> None:
-    """Append what is in a pipe now to a file."""
     with file.open("ab") as target, contextlib.suppress(BlockingIOError):
         while data := os.read(pipe, PIPE_BYTES):
             target.write(data)

@@ -1,9 +1,14 @@
-"""Limit subflows to their expected throughput: the kernel paces their sockets (S-MPTCP, section V).
+"""Limit subflows to their expected rates, by pacing or by window (S-MPTCP, section V).
 
-The paper limits subflows by other means. Here an eBPF iterator finds the socket of a subflow by its
-addresses and ports, and sets the socket option SO_MAX_PACING_RATE. This works on any interface. On
-a slow machine, a socket reaches this rate only if its interface has an fq qdisc (`shaping.paced`).
-The option counts bytes of payload; `rate_bps` in this module counts Ethernet frames.
+`Pacing`: an eBPF iterator finds the socket of a subflow by its addresses and ports, and sets the
+socket option SO_MAX_PACING_RATE. The paper limits subflows by other means; this works on any
+interface. On a slow machine, a socket reaches this rate only if its interface has an fq qdisc
+(`shaping.paced`). The option counts bytes of payload.
+
+`ExpectedRates`: the congestion control, an eBPF program, reads the rate from a pinned map and
+limits the window of the subflow (Algorithm 5; ebpf/expected.h).
+
+`rate_bps` counts Ethernet frames everywhere in this module.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ import socket
 import struct
 from pathlib import Path
 
-from lab.engines.mininet.kernel import bpf, bpf_object, netlink
+from lab.engines.mininet.kernel import bpf, netlink
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
 
@@ -23,9 +28,9 @@ UNLIMITED = 0xFFFFFFFF
 Endpoint = tuple[str, int]
 
 
-def program() -> Path:
+def pacing_program() -> Path:
     """Compile pacing.bpf.c if needed, and return the path of the eBPF object file."""
-    return bpf_object.compiled(SOURCE, "the pacing program")
+    return bpf.compiled(SOURCE, "the pacing program")
 
 
 def payload_rate(rate_bps: int) -> int:
@@ -101,7 +106,7 @@ class Pacing:
     def _loaded(self) -> bpf.Map:
         if self._rates is None:
             pins = str(self._pins)
-            argv = ["bpftool", "prog", "loadall", str(program()), pins, "pinmaps", pins]
+            argv = ["bpftool", "prog", "loadall", str(pacing_program()), pins, "pinmaps", pins]
             shell.run(argv, "load the pacing program")
             self._program = bpf.iterate(self._pins / "pace", self._pins / "each")
             self._rates = bpf.Map(self._pins / "rates", 12, 4)
@@ -124,3 +129,54 @@ def socket_key(local: Endpoint, remote: Endpoint) -> bytes:
     """
     addresses = b"".join(socket.inet_aton(address) for address, _ in (local, remote))
     return addresses + struct.pack("!HH", local[1], remote[1])
+
+
+VALUE = struct.Struct("=Q")  # bit/s
+KEY_BYTES = 12
+
+
+class ExpectedRates:
+    """Set and read the expected rates of subflows in a pinned map that the eBPF programs read."""
+
+    def __init__(self, pin: Path) -> None:
+        """Choose the map that is pinned at `pin`.
+
+        The map may be pinned later; until then no subflow has an expected rate.
+        """
+        self._pin = pin
+        self._map: bpf.Map | None = None
+
+    def set_rate(self, pid: int, local: Endpoint, remote: Endpoint, rate_bps: int | None) -> None:
+        """Set the expected rate of the TCP socket with these two endpoints; None removes the rate.
+
+        `rate_bps` counts Ethernet frames. `pid` is not used, because the endpoints identify a
+        socket in the whole network; `Pacing.set_rate` needs it. Raises `LabError` if the map is not
+        pinned, or if there is no rate to remove.
+        """
+        rates = self._opened()
+        key = socket_key(local, remote)
+        argv = ["bpftool", "map", "delete" if rate_bps is None else "update", "pinned"]
+        argv += [str(self._pin), "key", "hex", *key.hex(" ").split()]
+        if rate_bps is None:
+            shell.journal_command(argv)
+            rates.delete(key)
+        else:
+            value = VALUE.pack(rate_bps)
+            shell.journal_command([*argv, "value", "hex", *value.hex(" ").split()])
+            rates.write(key, value)
+
+    def rate_bps(self, sending: TcpSocket) -> int | None:
+        """Return the expected rate of a socket in Ethernet frames [bit/s]; None if it has none."""
+        if self._map is None and not self._pin.exists():
+            return None
+        found = self._opened().find(socket_key(sending.source, sending.destination))
+        return None if found is None else int(VALUE.unpack(found)[0])
+
+    def is_set(self, subflow: TcpSocket, rate_bps: int | None) -> bool:
+        """Return whether the expected rate of `subflow` is `rate_bps` already (None: no rate)."""
+        return self.rate_bps(subflow) == rate_bps
+
+    def _opened(self) -> bpf.Map:
+        if self._map is None:
+            self._map = bpf.Map(self._pin, KEY_BYTES, VALUE.size)
+        return self._map

@@ -1,27 +1,35 @@
-"""Run a WiFi cell: load its eBPF program, set the rates of its stations, read its clock.
+"""The two eBPF programs that packets cross: one for each WiFi cell, one for switch ports of hosts.
 
-The program (wifi_cell.bpf.c) keeps one virtual clock per cell, which says until when the accepted
-packets occupy the radio channel.
+wifi_cell.bpf.c keeps one virtual clock per cell, which says until when the accepted packets occupy
+the radio channel.
+
+host_port.bpf.c separates the packets of a network from the hosts that have sent them. In an
+emulation all nodes share one kernel. A segment that waits in the queue of an access point is still
+the clone of one that the sending socket keeps for retransmission, and the socket can tell. Linux
+then takes the segment for one that waits in the queue of the host itself: it neither retransmits it
+after a timeout nor sends it as a tail loss probe (`skb_still_in_host_queue`). A real host knows
+nothing about the queues of its network. So the program replaces every packet that comes from a host
+by a clone that belongs to no socket (`bpf_clone_redirect`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from lab.engines.mininet.kernel import bpf_object
-from lab.engines.mininet.kernel.cell_clock import PINS, CellClock, Clock
-from lab.engines.mininet.kernel.cell_members import CellMembers
+from lab.engines.mininet.kernel import bpf, shaping
+from lab.engines.mininet.kernel.cell_maps import PINS, CellClock, CellMembers, Clock
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.radio.cell import Cell, Station
 from lab.radio.wifi import limit_ns
 
-SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
+CELL_SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
 
 
-def program() -> Path:
+def cell_program() -> Path:
     """Compile wifi_cell.bpf.c if needed, and return the path of the eBPF object file."""
-    return bpf_object.compiled(SOURCE, "the cell's program")
+    return bpf.compiled(CELL_SOURCE, "the cell's program")
 
 
 def mount_pins(ledger: Ledger) -> None:
@@ -39,8 +47,6 @@ def mount_pins(ledger: Ledger) -> None:
 
 
 class RunningCell:
-    """Load and control the eBPF program of one WiFi cell."""
-
     def __init__(self, cell: Cell, ledger: Ledger) -> None:
         """Load the program of `cell`, and start the clock of the cell.
 
@@ -50,7 +56,7 @@ class RunningCell:
         """
         self.cell, self.pins = cell, PINS / cell.ap
         ledger.record("pin", path=str(self.pins))
-        argv = ["bpftool", "prog", "loadall", str(program()), str(self.pins)]
+        argv = ["bpftool", "prog", "loadall", str(cell_program()), str(self.pins)]
         argv += ["type", "classifier", "pinmaps", str(self.pins)]
         shell.run(argv, f"load the cell of {cell.ap}")
         self._clock = CellClock(cell.ap)
@@ -71,7 +77,6 @@ class RunningCell:
             shell.journal_command(command)
 
     def remove_station(self, address: str) -> None:
-        """Remove the station with this IPv4 address from the cell."""
         self._members.remove(address)
 
     def first_packet_ns(self, address: str) -> int | None:
@@ -84,5 +89,27 @@ class RunningCell:
         return member.first_ns or None if member else None
 
     def read(self) -> Clock:
-        """Return the current state of the cell's clock, with its counters."""
         return self._clock.read()
+
+
+PORT_SOURCE = Path(__file__).with_name("host_port.bpf.c")
+PORT_PIN = PINS / "host_port"
+
+
+def port_program() -> Path:
+    """Compile host_port.bpf.c if needed, and return the path of the eBPF object file."""
+    return bpf.compiled(PORT_SOURCE, "the program for switch ports")
+
+
+def replace_packets(ports: Iterable[str], ledger: Ledger) -> None:
+    """Make the kernel replace all packets that arrive at `ports`, which are switch ports.
+
+    Each port is one end of a pair of interfaces (veth); the other end belongs to a host. `ledger`
+    records the pinned program for the clean-up. The eBPF file system must be mounted at `PINS`.
+    """
+    ledger.record("pin", path=str(PORT_PIN))
+    argv = ["bpftool", "prog", "load", str(port_program()), str(PORT_PIN), "type", "classifier"]
+    shell.run(argv, "load the program for switch ports")
+    lines = [line for port in ports for line in shaping.arriving(port, str(PORT_PIN))]
+    doing = "attach the program to the switch ports"
+    shell.run(["tc", "-batch", "-"], doing, stdin=shaping.batch(lines))

@@ -20,7 +20,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 PROGRAM = "lab.engines.mininet.programs.traffic"  # one host's
 STARTER = "lab.engines.mininet.programs.traffic_forks"
 MESSAGE_BYTES = 32
@@ -28,14 +28,12 @@ ANSWER_TIMEOUT_S = 30
 
 
 class Namespaces(Protocol):
-    """Name the method that this module needs of a network."""
-
     def pid(self, host: str) -> int:
         """Return the number of a process in the network namespace of a host."""
 
 
 class _Program:
-    """Hold a traffic program: its process number and the pipes to its input and output."""
+    """A traffic program: its process number and the pipes to its input and output."""
 
     def __init__(self) -> None:
         self.own_input, write = os.pipe()
@@ -50,7 +48,7 @@ class _Program:
 
 
 class TrafficProcesses:
-    """Hold one traffic program per host, which runs all flows of the host.
+    """One traffic program per host, which runs all flows of the host.
 
     All programs are forks of one process (programs/traffic_forks.py): starting Python once per host
     takes a second each in a VM without KVM. There is no program per flow for the same reason.
@@ -96,11 +94,9 @@ class TrafficProcesses:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return the hosts that have a traffic program."""
         return tuple(self._programs)
 
     def send(self, host: str, **request: Any) -> dict[str, Any]:
-        """Send a command to the traffic program of one host, and return its answer."""
         return self.send_all({host: request})[host]
 
     def send_all(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.network import release
+from lab.engines.mininet.network import network
 from lab.engines.mininet.network.nodes import CLI, setLogLevel
 from lab.run import inbox
 from lab.run.reading import Follower, Line, read_document
@@ -134,7 +134,6 @@ class Flips:
 
 
 def _answer(event: Line) -> str:
-    """Return what a `flip` event says, as a sentence."""
     if not event["ok"]:
         return f"refused: {event['error']}"
     return f"{event['target']} = {str(event['value']).lower()}, recorded at {event['t']:g} s"
@@ -159,7 +158,7 @@ class Updates:
                     self._net[user].position = [row["x_m"], row["y_m"], 0.0]
         for event in self._events.new():
             if event["kind"] == "handover":
-                release.associate(self._net, event["user"], event["to"])
+                network.record_in_objects(self._net, event["user"], event["to"])
 
 
 def run(net: Any, folder: Path, windows: Path, script: Sequence[str] | None) -> None:

@@ -9,32 +9,25 @@ named after its flow (`ue2-1`). Its subflows have the numbers that the controlle
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab.engines.mininet.datagram_end import ends
-from lab.engines.mininet.kernel.pacing import pacing_rate_bps
+from controller import paths, units
+from lab.engines.mininet.kernel.subflow_rates import UNLIMITED, pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
-from lab.engines.mininet.subflow_figures import (
-    ExpectedBps,
-    Subflow,
-    fraction,
-    rate_mbps,
-    subflow_report,
-    subflow_sample,
-)
 from lab.run.frame import SubflowSample, UserSample
-from lab.run.report import ConnectionReport
+from lab.run.report import ConnectionReport, SubflowReport
 from lab.topologies.topology import Interface, Wiring
 
 Endpoint = tuple[str, int]
 SERVER_PORT = 5001
+UDP = 17
 
 
 @dataclass(frozen=True)
 class OpenedFlow:
-    """Describe a flow of a user, for which a connection is open.
+    """A flow of a user, for which a connection is open.
 
     `endpoint` is the user's address and port. `direction` is the direction of the data, "down" or
     "up", and `receiver` the host that gets the data. `path` has the switches from the server to the
@@ -53,7 +46,7 @@ class OpenedFlow:
 
 @dataclass
 class Connection:
-    """Hold the connection of a flow, and its subflows by the user's address and port.
+    """The connection of a flow, and its subflows by the user's address and port.
 
     `token` is the server's MPTCP token of the connection. It is None until it is known, and always
     for plain TCP.
@@ -69,7 +62,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class HostSamples:
-    """Hold one sample of all hosts: users by name, subflows by ID.
+    """One sample of all hosts: users by name, subflows by ID.
 
     `tier_mbps[link][tier]` is the throughput [Mb/s] of a tier at an access point or on a link. A
     subflow over a relay (a switch that is a station of a cell) counts at each access point on its
@@ -124,7 +117,6 @@ class Sampler:
                 subflow.interface = self.interface[address]
 
     def take(self, server: Iterable[TcpSocket], users: Iterable[TcpSocket]) -> None:
-        """Assign the current sockets of all servers and users to connections and subflows."""
         at_user = {each.source: each for each in users if each.destination[1] == SERVER_PORT}
         at_server = [each for each in server if each.source[1] == SERVER_PORT]
         by_endpoint = {
@@ -178,7 +170,7 @@ class Sampler:
             got = status.get(name, {})
             if "datagrams" in got:
                 (subflow,) = connection.subflows.values()
-                subflow.sender, subflow.receiver = ends(got)
+                subflow.sender, subflow.receiver = datagram_ends(got)
             rate = rate_mbps(int(got.get("bytes", 0)) - connection.received, elapsed_s)
             connection.received = int(got.get("bytes", connection.received))
             connection.completion_s = got.get("done_s")
@@ -256,3 +248,175 @@ def _added(user: UserSample | None, mbps: float, held_bytes: int | None) -> User
     if held_bytes is not None:
         held_kb = round((held_kb or 0.0) + held_bytes / 1000, 3)
     return UserSample(round((user.mbps if user else 0.0) + mbps, 4), held_back_kb=held_kb)
+
+
+ExpectedBps = Callable[[TcpSocket], int | None]  # rate limit of a sending socket; None without one
+
+
+@dataclass
+class Subflow:
+    """The latest sockets at both ends of a subflow, and the counters of the last sample."""
+
+    number: int
+    interface: Interface
+    sender: TcpSocket | DatagramEnd | None = None
+    receiver: TcpSocket | DatagramEnd | None = None
+    received: int = 0
+    segments: int = 0
+    out_of_order: int = 0
+    rtt_sum_ms: float = 0.0
+    rtt_samples: int = 0
+    backup_s: float = 0.0
+    path: tuple[str, ...] = ()
+    tier: int = 1
+
+
+def fraction(late: int, subflows: Iterable[Subflow]) -> float:
+    """Return `late` divided by the number of data segments that `subflows` have received."""
+    segments = sum(subflow.segments for subflow in subflows)
+    return round(late / segments, 5) if segments else 0.0
+
+
+def rate_mbps(byte_count: int, elapsed_s: float) -> float:
+    return max(0, byte_count) * 8 / elapsed_s / 1e6
+
+
+def subflow_sample(
+    subflow: Subflow, elapsed_s: float, user: str, expected_bps: ExpectedBps
+) -> SubflowSample:
+    sender, receiver = subflow.sender, subflow.receiver
+    received = receiver.bytes_received if receiver else subflow.received
+    segments = receiver.data_segments_in if receiver else subflow.segments
+    late = receiver.out_of_order if receiver else subflow.out_of_order
+    rate, arrived, late_now = (
+        rate_mbps(received - subflow.received, elapsed_s),
+        segments - subflow.segments,
+        late - subflow.out_of_order,
+    )
+    subflow.received, subflow.segments, subflow.out_of_order = received, segments, late
+    backup = bool(sender and sender.backup)
+    rtt_ms = sender.rtt_ms if sender else None
+    if rtt_ms is not None:
+        subflow.rtt_sum_ms += rtt_ms
+        subflow.rtt_samples += 1
+    subflow.backup_s += elapsed_s if backup else 0.0
+    return SubflowSample(
+        mbps=round(rate, 4),
+        cwnd=sender.cwnd if sender else None,
+        rtt_ms=None if rtt_ms is None else round(rtt_ms, 3),
+        tier=subflow.tier,
+        backup=backup,
+        expected_mbps=_mbps(expected_bps(sender)) if isinstance(sender, TcpSocket) else None,
+        out_of_order=round(late_now / arrived, 5) if arrived > 0 else 0.0,
+        user=user,
+        ap=subflow.interface.link,
+    )
+
+
+def _mbps(rate_bps: int | None) -> float | None:
+    return None if rate_bps is None else round(units.mbps_from_bps(rate_bps), 4)
+
+
+def _lost_segments(subflow: Subflow) -> int | None:
+    """Return the number of lost data segments of a subflow: sent, minus arrived, minus in flight.
+
+    Return None if the socket of either end is not known.
+    """
+    sender, receiver = subflow.sender, subflow.receiver
+    if sender is None or receiver is None:
+        return None
+    arrived = receiver.data_segments_in
+    return max(0, sender.data_segments_out - arrived - sender.in_flight)
+
+
+def subflow_report(connection: str, subflow: Subflow, duration_s: float) -> SubflowReport:
+    sender = subflow.sender
+    return SubflowReport(
+        id=f"{connection}/{subflow.number}",
+        path=subflow.path or (subflow.interface.switch,),
+        tier=subflow.tier,
+        throughput_mbps=round(rate_mbps(subflow.received, duration_s), 4),
+        rtt_ms_mean=round(subflow.rtt_sum_ms / subflow.rtt_samples, 3)
+        if subflow.rtt_samples
+        else None,
+        segments=sender.data_segments_out if sender else None,
+        out_of_order_segments=subflow.out_of_order,
+        lost_segments=_lost_segments(subflow),
+        retransmitted_segments=sender.retransmitted if sender else None,
+        backup_s=round(subflow.backup_s, 3),
+        cc=sender.cc if sender else None,
+    )
+
+
+@dataclass(frozen=True)
+class DatagramEnd:
+    """One end of a UDP flow, with the fields of a TCP socket; each datagram is a segment.
+
+    The fields that UDP does not have are None or keep their defaults: UDP has no congestion window,
+    measures no round-trip time, retransmits nothing and has no congestion control.
+    """
+
+    bytes_received: int = 0
+    data_segments_out: int = 0
+    data_segments_in: int = 0
+    in_flight: int = 0
+    out_of_order: int = 0
+    retransmitted: int = 0
+    pacing_limit: int = UNLIMITED
+    rtt_ms: float | None = None
+    cwnd: int | None = None
+    cc: str | None = None
+    backup: bool = False
+
+
+def datagram_ends(status: Mapping[str, Any]) -> tuple[DatagramEnd, DatagramEnd]:
+    """Return the sending and the receiving end of a UDP flow, in this order.
+
+    `status` is the flow's status at the receiver, from `receivers`. Datagrams that were sent after
+    the latest one that has arrived count as in flight.
+    """
+    sent = max(status.get("sent", 0), status["next"])
+    return (
+        DatagramEnd(data_segments_out=sent, in_flight=sent - status["next"]),
+        DatagramEnd(
+            bytes_received=status["bytes"],
+            data_segments_in=status["datagrams"],
+            out_of_order=status["out_of_order"],
+        ),
+    )
+
+
+def receivers(answers: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the status of every flow at its receiver, by the flow's ID.
+
+    `answers` are the answers of the traffic programs of all hosts to the command "status". The
+    status of a UDP flow gets an additional key `sent`: the number of datagrams sent by the other
+    end.
+    """
+    found = [each for answer in answers for each in answer["flows"].items()]
+    sent = {
+        name: flow["datagrams"] for name, flow in found if flow["sends"] and "datagrams" in flow
+    }
+    return {
+        name: flow | ({"sent": sent[name]} if name in sent else {})
+        for name, flow in found
+        if not flow["sends"]
+    }
+
+
+def single_path(
+    wiring: Wiring, server: Interface, user: Interface, ports: tuple[int, int] | None = None
+) -> tuple[str, ...]:
+    """Return the switches that a flow from `server` to `user` passes while all links are up.
+
+    `ports` are the TCP ports of the server and of the user; None stands for a UDP flow. The
+    controller chooses the path by the same rule (controller/pox_ext/router.py).
+    """
+    neighbours: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
+    for trunk in wiring.trunks:
+        neighbours[trunk.a].add(trunk.b)
+        neighbours[trunk.b].add(trunk.a)
+    candidates = paths.between(neighbours, server.switch, user.switch)
+    protocol = UDP if ports is None else paths.TCP
+    flow = paths.Flow(server.address, user.address, protocol, *(ports or ()))
+    return tuple(paths.choose(candidates, flow))

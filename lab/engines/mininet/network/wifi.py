@@ -1,0 +1,309 @@
+"""WiFi: simulated radios (mac80211_hwsim), access points (hostapd), and stations that associate.
+
+Radios are made and moved into hosts by netlink messages; commands would start two processes per
+radio. When the network is built, stations associate by `iw`; during a run, walking ones by nl80211.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.kernel.netlink import Family, Scheduler, attribute
+from lab.engines.mininet.machine import shell, upstreams
+from lab.engines.mininet.machine.ledger import Ledger
+from lab.errors import CommandFailed, LabError, RequestError
+from lab.topologies.topology import Interface, Topology, radio_port, wire
+
+HWSIM_NEW_RADIO, HWSIM_RADIO_NAME = 4, 17  # mac80211_hwsim.h
+SET_WIPHY_NETNS, WIPHY, NETNS_PID, NETNS_FD = 49, 1, 82, 219  # linux/nl80211.h
+RADIOS = Path("/sys/class/ieee80211")
+SIOCSIFNAME = 0x8923  # linux/sockios.h
+NETWORK_MANAGER = Path("/run/NetworkManager")
+
+
+@dataclass(frozen=True)
+class Radio:
+    """A radio to make.
+
+    `name` is the name of the radio, `interface` the name that its network interface will get. `pid`
+    is the process that holds the network namespace of the host that gets the radio. It is None for
+    the radio of an access point or of a relay, which stays outside all hosts.
+    """
+
+    name: str
+    interface: str
+    pid: int | None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A radio that is in a host: its number, and a process (`pid`) in that namespace."""
+
+    index: int
+    pid: int
+
+
+def make_radios(radios: Iterable[Radio]) -> list[Moved]:
+    """Make the radios, name their interfaces, and move each into the namespace of its host.
+
+    Return the radios that were moved into a host.
+    An interface is renamed before the move. Otherwise a host with two radios would get two
+    interfaces that the kernel has named wlan0.
+    """
+    radios = list(radios)
+    if not radios:
+        return []
+    shell.run(["modprobe", "mac80211_hwsim", "radios=0"], "load the module of the radios")
+    hwsim, wireless = Family("MAC80211_HWSIM"), Family("nl80211")
+    try:
+        moved = [_create(radio, hwsim, wireless) for radio in radios]
+    finally:
+        hwsim.close()
+        wireless.close()
+    return [each for each in moved if each]
+
+
+def move_back(moved: Iterable[Moved]) -> None:
+    """Move radios from the hosts back to the network namespace of the caller.
+
+    The kernel does it too when it removes the namespace of a host, but an open connection in the
+    host can delay that for a minute. A radio that cannot be moved is left to the kernel.
+    """
+    with open("/proc/self/ns/net") as here:
+        for each in moved:
+            body = attribute(WIPHY, struct.pack("=I", each.index))
+            body += attribute(NETNS_FD, struct.pack("=I", here.fileno()))
+            with contextlib.suppress(LabError, OSError):
+                netlink.inside(each.pid, partial(_request_once, SET_WIPHY_NETNS, body))
+
+
+def _request_once(command: int, body: bytes) -> None:
+    wireless = Family("nl80211")
+    try:
+        wireless.request(command, body)
+    finally:
+        wireless.close()
+
+
+def _create(radio: Radio, hwsim: Family, wireless: Family) -> Moved | None:
+    shell.journal_command([str(upstreams.hwsim_mgmt()), "-c", "-n", radio.name])
+    hwsim.request(HWSIM_NEW_RADIO, attribute(HWSIM_RADIO_NAME, radio.name.encode() + b"\0"))
+    folder = RADIOS / radio.name
+    for blocked in folder.glob("rfkill*/soft"):
+        blocked.write_text("0")
+    _rename(next((folder / "device" / "net").iterdir()).name, radio.interface)
+    if radio.pid is None:
+        _record_address(radio.interface)
+        _unmanage(radio.interface)
+        return None
+    shell.journal_command(["iw", "phy", radio.name, "set", "netns", str(radio.pid)])
+    moved = Moved(int((folder / "index").read_text()), radio.pid)
+    body = attribute(WIPHY, struct.pack("=I", moved.index))
+    wireless.request(SET_WIPHY_NETNS, body + attribute(NETNS_PID, struct.pack("=I", moved.pid)))
+    return moved
+
+
+def _rename(old: str, new: str) -> None:
+    shell.journal_command(["ip", "link", "set", "dev", old, "name", new])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCSIFNAME, struct.pack("16s16s", old.encode(), new.encode()))
+
+
+def _record_address(interface: str) -> None:
+    """Report a command that gives an interface the address that it has.
+
+    Stations connect to the address of their access point. When the commands of a run are run once
+    more, the radio would have another one: the kernel derives it from the number of the radio.
+    """
+    address = Path(f"/sys/class/net/{interface}/address").read_text().strip()
+    shell.journal_command(["ip", "link", "set", "dev", interface, "address", address])
+
+
+def _unmanage(interface: str) -> None:
+    """Make NetworkManager ignore an interface; do nothing if NetworkManager does not run here."""
+    if NETWORK_MANAGER.is_dir() and shutil.which("nmcli"):
+        argv = ["nmcli", "device", "set", interface, "managed", "no"]
+        shell.run(argv, f"keep NetworkManager from using {interface}")
+
+
+SOCKETS = Path("/var/run/hostapd")  # for hostapd_cli
+
+
+def start_hostapd(folder: Path, interface: str, configuration: str) -> None:
+    file = _hostapd_file(folder, interface, "apconf")
+    file.write_text(configuration)
+    shell.journal_command(["mkdir", "-p", str(folder)])
+    shell.journal_command(["tee", str(file)], configuration)
+    argv = ["hostapd", "-B", "-P", str(_hostapd_file(folder, interface, "pid")), str(file)]
+    shell.run(argv, f"start hostapd on {interface}")
+
+
+def hostapd_pid_files(folder: Path, aps: Iterable[str]) -> dict[str, Path]:
+    """Return, by access point, the file into which its hostapd has written its process number."""
+    return {ap: _hostapd_file(folder, radio_port(ap), "pid") for ap in aps}
+
+
+def record_hostapd(ledger: Ledger, aps: Iterable[str]) -> None:
+    """Record in the ledger, for each access point, its hostapd and the files of this program."""
+    ledger.record("folder", path=str(SOCKETS), only_if_empty=True)
+    for ap in aps:
+        ledger.record("file", path=str(SOCKETS / radio_port(ap)))
+    word = f"mn{os.getpid()}_"  # in the names of hostapd's configuration files
+    ledger.record("daemon", program="hostapd", word=word)
+
+
+def _hostapd_file(folder: Path, interface: str, suffix: str) -> Path:
+    return folder / f"mn{os.getpid()}_{interface}.{suffix}"
+
+
+TIMEOUT_S, RETRY_S = 20, 2
+TRIES = 4  # at least: on a busy machine, one try can take as long as the timeout
+Run = Callable[[str, list[str], str], str]  # a host, a command, its purpose; returns its output
+
+
+def associate(stations: Iterable[Interface], target: Callable[[str], Target], run: Run) -> None:
+    """Associate each station with its access point by `iw connect`; return when all are associated.
+
+    `stations` are radio interfaces; the field `switch` of each is its access point. `target(ap)`
+    returns the SSID, frequency and MAC address of an access point. `run(host, argv, doing)` runs a
+    command inside a host; `doing` says its purpose, for error messages.
+
+    Every `RETRY_S` seconds, retry the stations that hostapd does not list yet. Raise `LabError` if,
+    after at least `TRIES` tries, no further station has appeared in the lists for `TIMEOUT_S`
+    seconds.
+    """
+    waiting = {each.mac: each for each in stations}
+    deadline, retry, tries = time.monotonic() + TIMEOUT_S, 0.0, 0
+    while waiting:
+        if time.monotonic() > retry:
+            for each in waiting.values():
+                _join(each, target(each.switch), run)
+            retry, tries = time.monotonic() + RETRY_S, tries + 1
+        before = len(waiting)
+        for ap in {each.switch for each in waiting.values()}:
+            argv = ["iw", "dev", radio_port(ap), "station", "dump"]
+            listed = shell.run(argv, f"list the stations of {ap}").split()
+            waiting = {mac: each for mac, each in waiting.items() if mac not in listed}
+        if len(waiting) < before:
+            deadline = time.monotonic() + TIMEOUT_S
+        if waiting and time.monotonic() > deadline and tries >= TRIES:
+            names = ", ".join(f"{each.node} with {each.switch}" for each in waiting.values())
+            raise LabError(
+                f"associate {names}: no answer from hostapd in {TIMEOUT_S} s. "
+                "Try: ./run_lab.sh clean, then run it once more"
+            )
+
+
+def _join(station: Interface, ap: Target, run: Run) -> None:
+    argv = ["iw", "dev", station.name, "connect", ap.ssid, str(ap.mhz), ap.mac]
+    with contextlib.suppress(CommandFailed):  # it may be associating; hostapd's list decides
+        run(station.node, argv, f"associate {station.node} with {ap.ap}")
+
+
+CONNECT, DISCONNECT = 46, 48  # linux/nl80211.h
+IFINDEX, MAC, FREQUENCY, SSID, STATUS = 3, 6, 38, 52, 72
+
+
+@dataclass(frozen=True)
+class Target:
+    """The access point with which a station associates.
+
+    `ap` is its name in the topology, `ssid` the name of its WiFi network, `mhz` the frequency of
+    its channel, `mac` the MAC address of its radio.
+    """
+
+    ap: str
+    ssid: str
+    mhz: int
+    mac: str
+
+
+class StationRadio:
+    """Associate the radio of one station, by nl80211 sockets.
+
+    Create this object inside the station's network namespace: the sockets stay in the namespace in
+    which they were opened. `interface` is the name of the radio's interface.
+    """
+
+    def __init__(self, interface: str) -> None:
+        self.interface = interface
+        scheduler = Scheduler()
+        try:
+            self._index = attribute(IFINDEX, struct.pack("=I", scheduler.index(interface)))
+        finally:
+            scheduler.close()
+        self._family = Family("nl80211")
+        self._events = self._family.listen("mlme")
+
+    def fileno(self) -> int:
+        return self._events.fileno()
+
+    def leave(self) -> None:
+        """Leave the present access point; do nothing if the station is not associated."""
+        with contextlib.suppress(LabError):  # it was not associated
+            self._family.request(DISCONNECT, self._index)
+
+    def associate(self, target: Target) -> None:
+        """Begin to associate with the access point `target`; `answer` returns the result later.
+
+        Raises `LabError` if the kernel cannot begin now.
+        """
+        body = self._index + attribute(SSID, target.ssid.encode())
+        body += attribute(FREQUENCY, struct.pack("=I", target.mhz))
+        body += attribute(MAC, bytes.fromhex(target.mac.replace(":", "")))
+        self._family.request(CONNECT, body)
+
+    def commands(self, target: Target) -> list[list[str]]:
+        """Return the `iw` commands that do the same as `leave` and `associate`, for the journal.
+
+        The journal records the commands of a run.
+        """
+        device = ["iw", "dev", self.interface]
+        return [
+            [*device, "disconnect"],
+            [*device, "connect", target.ssid, str(target.mhz), target.mac],
+        ]
+
+    def answer(self) -> bool | None:
+        """Return whether the attempt to associate has succeeded; None if no result has come yet.
+
+        A result is returned only once: by the first call after it has come.
+        """
+        found = None
+        for command, fields in self._events.messages():
+            if command == CONNECT:
+                found = struct.unpack("=H", fields.get(STATUS, b"\1\0")[:2])[0] == 0
+        return found
+
+    def close(self) -> None:
+        self._events.close()
+        self._family.close()
+
+
+def check_relays(topology: Topology) -> None:
+    """Raise `RequestError` unless each relay with a WiFi radio has exactly one host behind it.
+
+    A relay is a switch that is a station of a radio cell. In a WiFi cell its radio is a port of its
+    Open vSwitch bridge. A WiFi station can send and receive only frames with its own MAC address.
+    So the radio has the MAC address of the host behind the relay. A relay in an LTE cell has a wire
+    to the base station instead, which is shaped like the link of an LTE user.
+    """
+    wiring = wire(topology)
+    for relay in dict.fromkeys(each.node for each in wiring.relays if each.name.endswith("wlan0")):
+        hosts = len(wiring.hosts_behind(relay))
+        if hosts != 1:
+            raise RequestError(
+                f"topology '{topology.name}' on engine 'mininet': relay '{relay}' has {hosts} "
+                "hosts, and its radio carries the frames of one. Choose --engine sim"
+            )
