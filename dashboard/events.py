@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.event_subjects import drawn_facts, subjects
-from lab.results.flips import flip_text, value_text
+from lab.results.flips import flip_text, is_waiting, value_text
+from lab.run.flipping import APPLIED, REFUSED
 
 ON_REQUEST = {"observation", "subflow", "ready"}  # the log shows them with "show everything"
 MARKED = {"flip", "handover", "link", "strategy", "control", "switch", "error"}
@@ -41,6 +42,7 @@ class LogRow:
     subject: str = ""
     orders: str = ""
     seq: str = ""
+    state: str = ""
     about: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -60,7 +62,7 @@ def describe(event: Event, n: int) -> LogRow:
 def _described(event: Event, n: int) -> LogRow:
     kind = str(event.get("kind", "event"))
     ok = event.get("ok", True) is not False
-    is_decision = kind == "decision"
+    is_decision, sent = kind == "decision", is_waiting(event)
     changes_nothing = is_decision and event.get("action") in ("keep", "forecast")
     return LogRow(
         n=n,
@@ -70,14 +72,19 @@ def _described(event: Event, n: int) -> LogRow:
         title=_title(kind, event),
         reason=_reason(kind, event),
         ok=ok,
-        mark="tick" if is_decision else "line" if kind in MARKED and ok else "none",
+        mark="tick" if is_decision else "line" if kind in MARKED and ok and not sent else "none",
         quiet=kind in ON_REQUEST or changes_nothing,
         subject=_subject(event) if is_decision else "",
         orders=_orders(event) if is_decision else "",
         seq="" if is_decision else str(event.get("seq") or ""),
+        state=_state(event, ok) if kind == "flip" else "",
         about=subjects(event),
         facts=drawn_facts(event),
     )
+
+
+def _state(flip: Event, ok: bool) -> str:
+    return str(flip.get("state") or (APPLIED if ok else REFUSED))
 
 
 def _title(kind: str, event: Event) -> str:
@@ -152,8 +159,10 @@ def _orders(event: Event) -> str:
 
 
 def _reason(kind: str, event: Event) -> str:
-    if event.get("error"):
-        return ("refused: " if kind in ("flip", "control") else "") + str(event["error"])
+    if error := event.get("why") or event.get("error"):
+        return ("refused: " if kind in ("flip", "control") else "") + str(error)
+    if is_waiting(event):
+        return f"sent at {event['t']:.1f} s …"
     if event.get("reason") or event.get("text"):
         return str(event.get("reason") or event["text"])
     if kind == "flip":

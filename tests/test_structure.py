@@ -76,6 +76,7 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/results/documents.py": "result.json of other runs",
     "lab/results/figures.py": "result.json and samples",
     "lab/results/flips.py": "the flips in result.json",
+    "lab/run/flipping.py": "the flips in events.jsonl and result.json",
     "lab/results/index_document.py": "TinyDB",
     "lab/results/packages.py": "a bill of materials in JSON",
     "lab/results/storage.py": "TinyDB",
