@@ -86,7 +86,7 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "controller/agent_messages.py": "datagrams",
     "controller/decision_log.py": "decisions.jsonl",
     "controller/pox_ext/statistics.py": "TinyDB",
-    "lab/engines/mininet/pox_process.py": "messages to POX",
+    "lab/engines/mininet/controller_client.py": "messages to POX",
     "lab/engines/mininet/traffic_processes.py": "messages to the traffic programs",
 }
 MAX_UNTYPED = 60

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet import pox_process as pox
+from lab.engines.mininet import controller_client
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 
@@ -26,7 +26,7 @@ def start(
             doing,
             stdin=subprocess.PIPE,
             stderr=errors,
-            cwd=pox.PROJECT,
+            cwd=controller_client.PROJECT,
             start_new_session=True,
             **options,
         )

@@ -18,8 +18,7 @@ from typing import Any
 
 from controller.agent_messages import ApReport, read_ap_report
 from controller.errors import MessageRefused
-from lab.engines.mininet import agent_program
-from lab.engines.mininet import pox_process as pox
+from lab.engines.mininet import agent_program, controller_client
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network.lte_bearers import uplink_device
@@ -72,7 +71,7 @@ class ApAgentProcess:
 
     def _launch(self) -> None:
         """Start the AP agent with the present stations."""
-        ports = [pox.AP_AGENT_PORT, self._reports.getsockname()[1]]
+        ports = [controller_client.AP_AGENT_PORT, self._reports.getsockname()[1]]
         aps = {name: asdict(ap) for name, ap in self._aps.items()}
         configuration = {"aps": aps, "ports": ports, "key": self._key}
         write_secret(self._configuration, json.dumps(configuration), self._ledger)

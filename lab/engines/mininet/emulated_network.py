@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines.mininet import host_agent_process, probes
+from lab.engines.mininet.controller_client import ControllerClient, RunningStrategy
 from lab.engines.mininet.ebpf.load import Laws
 from lab.engines.mininet.host_agent_process import HostAgentProcess
 from lab.engines.mininet.kernel.cell_clock import PINS
@@ -25,7 +26,6 @@ from lab.engines.mininet.network import host_port, real_medium, wifi_cell
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.real_medium import RealMedium
-from lab.engines.mininet.pox_process import PoxProcess, RunningStrategy
 from lab.engines.mininet.stations import Stations
 from lab.engines.mininet.traffic_processes import TrafficProcesses
 from lab.errors import LabError
@@ -49,7 +49,6 @@ class EmulatedNetwork:
     links: Links
     network: Network
     programs: TrafficProcesses
-    pox: PoxProcess
     stations: Stations
 
     def __init__(
@@ -61,6 +60,9 @@ class EmulatedNetwork:
         self.ledger = Ledger()
         self.host_agent: HostAgentProcess | None = None
         self.misleading: list[str] = []  # measurements of paths that make the run worthless
+        running = RunningStrategy(scenario.strategy.name, scenario.strategy.params)
+        folder, upstream = recorder.folder / "pox", upstreams.folder("pox")
+        self.pox = ControllerClient(folder, upstream, self.ledger, running, KEY)
         # the pinned map of expected rates; None if hosts limit pacing rates instead of windows
         self.expected = PINS / "expected" / "rates" if scenario.multipath.by_window else None
 
@@ -100,12 +102,8 @@ class EmulatedNetwork:
         return frozenset(user for user, own in self.scenario.data_flows if own == direction)
 
     def _start_pox(self) -> None:
-        strategy = self.scenario.strategy
         STATE.mkdir(parents=True, exist_ok=True)
         write_secret(KEY, secrets.token_hex(16), self.ledger)
-        running = RunningStrategy(strategy.name, strategy.params)
-        folder, upstream = self.recorder.folder / "pox", upstreams.folder("pox")
-        self.pox = PoxProcess(folder, upstream, self.ledger, running, KEY)
         self._undo.callback(self.pox.stop)
         buffer_kb, scale = self.scenario.multipath.receive_buffer_kb, self.scenario.rate_scale
         flows = self.scenario.data_flows

@@ -15,8 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from controller import paths
-from lab.engines.mininet import agent_program
-from lab.engines.mininet import pox_process as pox
+from lab.engines.mininet import agent_program, controller_client
 from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.kernel.cell_clock import PINS
 from lab.engines.mininet.machine import shell
@@ -144,7 +143,7 @@ def settings_of(
         )
     at_least_s, at_most_s = REPORT_PERIOD_S
     period_s = min(at_most_s, max(at_least_s, interval_s / PERIODS_PER_STEP))
-    controller = ("127.0.0.1", pox.HOST_AGENT_PORT)
+    controller = ("127.0.0.1", controller_client.HOST_AGENT_PORT)
     return Settings(controller, key, period_s, PINS / "pacing", hosts, expected)
 
 
