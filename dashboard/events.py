@@ -61,8 +61,8 @@ def describe(event: Event, n: int) -> LogRow:
 
 def _described(event: Event, n: int) -> LogRow:
     kind = str(event.get("kind", "event"))
-    ok = event.get("ok", True) is not False
     is_decision, sent = kind == "decision", is_waiting(event)
+    ok = event.get("ok", True) is not False and not sent
     changes_nothing = is_decision and event.get("action") in ("keep", "forecast")
     return LogRow(
         n=n,
@@ -72,7 +72,7 @@ def _described(event: Event, n: int) -> LogRow:
         title=_title(kind, event),
         reason=_reason(kind, event),
         ok=ok,
-        mark="tick" if is_decision else "line" if kind in MARKED and ok and not sent else "none",
+        mark="tick" if is_decision else "line" if kind in MARKED and ok else "none",
         quiet=kind in ON_REQUEST or changes_nothing,
         subject=_subject(event) if is_decision else "",
         orders=_orders(event) if is_decision else "",

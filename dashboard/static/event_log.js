@@ -111,7 +111,7 @@ function row(event) {
     {
       "data-kind": event.kind,
       "data-sent": event.state === "sent" ? event.seq : null,
-      class: event.ok ? "" : "bad",
+      class: event.ok || event.state === "sent" ? "" : "bad",
     },
     element("td", { class: "num" }, badge),
     element("td", { class: "num" }, number(event.t, 1)),

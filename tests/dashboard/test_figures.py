@@ -207,5 +207,6 @@ def test_a_flip_has_one_mark_although_it_has_two_events():
     assert [each.state for each in (sent, applied, refused)] == ["sent", "applied", "refused"]
     assert {each.seq for each in (sent, applied, refused)} == {"7"}
     assert (sent.reason, refused.reason) == ("sent at 3.0 s …", "refused: no")
+    assert [each.ok for each in (sent, applied, refused)] == [False, True, False]
     assert [bool(each.facts) for each in (sent, applied, refused)] == [False, True, False]
     assert events.describe(flip | {"ok": True}, 1).state == "applied"  # of an older version
