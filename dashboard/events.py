@@ -104,6 +104,8 @@ def _title(kind: str, event: Event) -> str:
             return f"{event.get('user', '')} over {over}, Tier {event.get('tier', '?')}"
         case "switch":
             return f"{event.get('switch', '')} {event.get('state', '')}"
+        case "reroute":
+            return f"link {event['link']}: {event['flows_moved']} flows moved"
         case "completion":
             return f"{event['connection']}: its file arrived in {event['completion_s']:.1f} s"
     named = (event.get(key) for key in ("link", "strategy", "user", "ap"))
