@@ -7,6 +7,7 @@ import json
 import pytest
 import yaml
 
+from dashboard import flips as dashboard_flips
 from dashboard import repeats
 from lab.batch.jobs import Job, kept
 from lab.results import compare
@@ -143,3 +144,19 @@ def test_a_repeated_run_gets_the_flips_that_took_effect():
     assert json.loads(repeats.with_events({}, flips).partition("=")[2]) == [
         {"at_s": FLIP["t"], "target": FLIP["target"], "value": FLIP["value"]}
     ]
+
+
+@pytest.mark.parametrize(
+    ("second", "value"),
+    [
+        (None, 0.3),
+        ({"state": "applied", "ok": True}, 0.3),
+        ({"state": "refused", "ok": False, "why": "no"}, 0.85),
+    ],
+)
+def test_a_page_shows_a_value_that_was_sent_unless_it_was_refused(make, second, value):
+    folder = make("live", 5.0)
+    (folder / "inbox").mkdir()
+    events = [SENT] if second is None else [SENT, SENT | second]
+    (folder / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
+    assert dashboard_flips.present_values(folder)["strategy.cth"] == value

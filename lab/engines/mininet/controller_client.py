@@ -132,8 +132,8 @@ def read_line(text: bytes) -> Line:
     fields = parse_object(text)
     try:
         at, kind = float(fields.pop("at")), str(fields.pop("kind"))
-    except KeyError as error:
-        raise ValueError(f"a line of POX has no {error}") from error
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"a line of POX without time or kind: {error}") from error
     return CLASSES.get(kind, Line)(at, kind, fields)
 
 
