@@ -91,6 +91,17 @@ def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
     }
 
 
+def applied_line(seq: int, what: str, effect: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to message `seq` of the runner. `effect` has its `value` in scenario units,
+    and of a link how many flows moved. A change of the strategy acts from the next step on."""
+    return {"kind": "flip", "seq": seq, "what": what, "state": "applied", "ok": True, **effect}
+
+
+def refused_line(seq: int, why: str) -> dict[str, Any]:
+    """Return the answer to message `seq` of the runner if it changes nothing."""
+    return {"kind": "flip", "seq": seq, "state": "refused", "ok": False, "why": why}
+
+
 def subflow_line(subflow: Subflow, rate_scale: float = 1.0, ended: bool = False) -> dict[str, Any]:
     """Return a subflow as a JSON object, written when the subflow is established, changes or ends.
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.event_subjects import drawn_facts, subjects
-from lab.results.flips import flip_text, value_text
+from lab.results.flips import flip_text, is_waiting, value_text
+from lab.run.flipping import APPLIED, REFUSED
 
 ON_REQUEST = {"observation", "subflow", "ready"}  # the log shows them with "show everything"
 MARKED = {"flip", "handover", "link", "strategy", "control", "switch", "error"}
@@ -41,6 +42,7 @@ class LogRow:
     subject: str = ""
     orders: str = ""
     seq: str = ""
+    state: str = ""
     about: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -59,8 +61,8 @@ def describe(event: Event, n: int) -> LogRow:
 
 def _described(event: Event, n: int) -> LogRow:
     kind = str(event.get("kind", "event"))
-    ok = event.get("ok", True) is not False
-    is_decision = kind == "decision"
+    is_decision, sent = kind == "decision", is_waiting(event)
+    ok = event.get("ok", True) is not False and not sent
     changes_nothing = is_decision and event.get("action") in ("keep", "forecast")
     return LogRow(
         n=n,
@@ -75,9 +77,14 @@ def _described(event: Event, n: int) -> LogRow:
         subject=_subject(event) if is_decision else "",
         orders=_orders(event) if is_decision else "",
         seq="" if is_decision else str(event.get("seq") or ""),
+        state=_state(event, ok) if kind == "flip" else "",
         about=subjects(event),
         facts=drawn_facts(event),
     )
+
+
+def _state(flip: Event, ok: bool) -> str:
+    return str(flip.get("state") or (APPLIED if ok else REFUSED))
 
 
 def _title(kind: str, event: Event) -> str:
@@ -97,6 +104,8 @@ def _title(kind: str, event: Event) -> str:
             return f"{event.get('user', '')} over {over}, Tier {event.get('tier', '?')}"
         case "switch":
             return f"{event.get('switch', '')} {event.get('state', '')}"
+        case "reroute":
+            return f"link {event['link']}: {event['flows_moved']} flows moved"
         case "completion":
             return f"{event['connection']}: its file arrived in {event['completion_s']:.1f} s"
     named = (event.get(key) for key in ("link", "strategy", "user", "ap"))
@@ -152,8 +161,10 @@ def _orders(event: Event) -> str:
 
 
 def _reason(kind: str, event: Event) -> str:
-    if event.get("error"):
-        return ("refused: " if kind in ("flip", "control") else "") + str(event["error"])
+    if error := event.get("why") or event.get("error"):
+        return ("refused: " if kind in ("flip", "control") else "") + str(error)
+    if is_waiting(event):
+        return f"sent at {event['t']:.1f} s …"
     if event.get("reason") or event.get("text"):
         return str(event.get("reason") or event["text"])
     if kind == "flip":

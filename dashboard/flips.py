@@ -16,6 +16,7 @@ from typing import Any
 
 from dashboard import code_paths
 from lab.errors import LabError, RequestError
+from lab.results.flips import each_once, is_accepted, is_waiting
 from lab.run import inbox
 from lab.run.reading import readable_events
 from lab.scenario import catalogue, loading, targets, yaml_text
@@ -143,7 +144,8 @@ def _row(target: Target) -> Row:
 
 
 def _flipped(folder: Path) -> list[tuple[str, Any]]:
-    """Return (target, value) of each accepted change, then of each change that waits in the inbox.
+    """Return (target, value) of each change that was applied or waits for an answer, then of each
+    change that waits in the inbox.
 
     The inbox is read before the event log. If the run takes a change between the two reads, the
     change is found in both, and it is returned once.
@@ -156,8 +158,8 @@ def _flipped(folder: Path) -> list[tuple[str, Any]]:
     flips = [event for event in readable_events(folder) if event.get("kind") == "flip"]
     done = [
         (str(event["target"]), event.get("value"))
-        for event in flips
-        if event.get("ok") and "target" in event
+        for event in each_once(flips)
+        if (is_accepted(event) or is_waiting(event)) and "target" in event
     ]
     recorded = {event.get("seq") for event in flips}
     return done + [message for seq, message in waiting.items() if seq not in recorded]

@@ -10,6 +10,7 @@ from dashboard import code_paths, runs
 from dashboard.errors import Problem
 from dashboard.runs import Launcher
 from lab.errors import RequestError
+from lab.results.flips import has_effect
 from lab.scenario import loading, yaml_text
 from lab.scenario.overrides import Overrides
 
@@ -39,6 +40,8 @@ def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: boo
 def with_events(raw: dict[str, Any], flips: list[dict[str, Any]]) -> str:
     """Return the setting `events=...` with the events of a scenario and the flips of its run."""
     added = [
-        {"at_s": each["t"], "target": each["target"], "value": each.get("value")} for each in flips
+        {"at_s": each["t"], "target": each["target"], "value": each.get("value")}
+        for each in flips
+        if has_effect(each)
     ]
     return f"events={json.dumps([*(raw.get('events') or []), *added])}"

@@ -246,7 +246,7 @@ def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, 
     """
     steps: list[tuple[float, float | None]] = [(0.0, first)]
     for event in happened:
-        if event.get("kind") != "flip" or not event.get("ok"):
+        if not changes.is_accepted(event):
             continue
         if event.get("target") == CTH:
             steps.append((event["t"], event.get("value")))

@@ -12,6 +12,7 @@ from controller.pox_ext import frames
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
+from controller.pox_ext.switches import Switches
 
 DPID = {"s1": 1, "up": 2, "low": 3, "ap": 4}
 PORTS = {
@@ -96,6 +97,7 @@ class World:
         self.forwarding = Forwarding(
             nexus,
             network,
+            Switches(nexus, network),
             places,
             Router(network, places),
             self.seen.append,

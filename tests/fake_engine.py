@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from controller.units import mbps_from_bps
 from lab.errors import LabError
-from lab.run.engine import Engine
+from lab.run.engine import Answer, Engine, Reported
 from lab.run.frame import ApSample, Frame, UserSample
 from lab.run.recorder import Recorder
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
 from lab.scenario.engine_table import ENGINES, Entry
 from lab.scenario.schema import Scenario
-from lab.scenario.targets import Change, SetDemand, SetLinkUp
+from lab.scenario.targets import Change, SetDemand, SetLinkUp, SetStrategyParameter
 
 REPORT = Report(
     (
@@ -39,10 +39,11 @@ class FakeEngine(Engine):
     on_advance: Callable[[float], None] = staticmethod(lambda until_s: None)
     step_s = 0.0
     fails_to_open = ""
+    asks = False  # changes of parameters wait for an `Answer` in `reports`
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
         self.topology, self.changes, self.closed = scenario.network, [], False
-        self.folder = recorder.folder
+        self.folder, self.reports = recorder.folder, []
         self.rates = dict.fromkeys(self.topology.users, 1.0)
         recorder.command(["ip", "link", "add", "s1-eth1"])
         if self.fails_to_open:
@@ -55,13 +56,20 @@ class FakeEngine(Engine):
         aps = {ap: ApSample(2.0, 0.5, 0.9) for ap in self.topology.ids("wifi", "lte")}
         return [Frame(until_s, aps, {}, users)]
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> int | None:
         self.changes.append(change)
         match change:
             case SetLinkUp("lte"):
                 raise LabError("take link lte down: the fake refuses")
             case SetDemand(user, rate_bps):
                 self.rates[user] = mbps_from_bps(rate_bps)
+            case SetStrategyParameter() if self.asks:
+                return len(self.changes)
+        return None
+
+    def news(self) -> list[Answer | Reported]:
+        reports, self.reports = self.reports, []
+        return reports
 
     def close(self) -> Report:
         self.closed = True

@@ -7,9 +7,11 @@ import json
 import pytest
 import yaml
 
+from dashboard import flips as dashboard_flips
+from dashboard import repeats
 from lab.batch.jobs import Job, kept
 from lab.results import compare
-from lab.results.flips import label, made_by_hand
+from lab.results.flips import each_once, is_accepted, label, made_by_hand
 from lab.results.store import Store
 from lab.run import metrics
 from lab.run.engine import Options
@@ -103,3 +105,58 @@ def test_a_label_names_three_flips_and_counts_the_others():
     assert label([named | {"t": 4}]) == "changed: strategy: none -> disjoint at 4 s"
     assert label([down | {"old": True}]) == "changed: link.wifi.up: on -> off at 3 s"
     assert label([FLIP] * 5).endswith("at 12 s and 2 more")
+
+
+SENT = FLIP | {"kind": "flip", "source": "inbox", "seq": "7", "state": "sent"}
+APPLIED = SENT | {"t": 12.2, "state": "applied", "ok": True}
+
+
+@pytest.mark.parametrize(
+    ("events", "counted"),
+    [
+        ([SENT, APPLIED], [("applied", True)]),
+        ([SENT], [("sent", False)]),
+        ([SENT, SENT | {"state": "refused", "ok": False, "why": "no"}], []),
+        ([SENT, SENT | {"seq": "8"}, APPLIED], [("applied", True), ("sent", False)]),
+        ([SENT | {"source": "scenario"}, APPLIED | {"source": "scenario"}], []),
+    ],
+)
+def test_a_flip_with_two_events_counts_once(events, counted):
+    assert [(each["state"], each["ok"]) for each in made_by_hand(events)] == counted
+    assert sum(map(is_accepted, events)) == sum(map(is_applied, each_once(events)))
+
+
+def is_applied(event):
+    return event["state"] == "applied"
+
+
+def test_a_flip_without_an_answer_is_named_so_and_is_another_experiment(make):
+    applied = FLIP | {"state": "applied", "ok": True}
+    sent = FLIP | {"state": "sent", "ok": False}
+    assert label([applied]) == label([FLIP])
+    assert label([sent]) == f"{label([FLIP])} (no answer)"
+    folders = [make("old", 5.0, FLIP), make("new", 5.0, applied, seed=2), make("sent", 5.0, sent)]
+    assert sorted(len(group.runs) for group in compare.grouped(folders)) == [1, 2]
+
+
+def test_a_repeated_run_gets_the_flips_that_took_effect():
+    flips = [FLIP, FLIP | {"t": 20, "state": "sent", "ok": False}]
+    assert json.loads(repeats.with_events({}, flips).partition("=")[2]) == [
+        {"at_s": FLIP["t"], "target": FLIP["target"], "value": FLIP["value"]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "value"),
+    [
+        (None, 0.3),
+        ({"state": "applied", "ok": True}, 0.3),
+        ({"state": "refused", "ok": False, "why": "no"}, 0.85),
+    ],
+)
+def test_a_page_shows_a_value_that_was_sent_unless_it_was_refused(make, second, value):
+    folder = make("live", 5.0)
+    (folder / "inbox").mkdir()
+    events = [SENT] if second is None else [SENT, SENT | second]
+    (folder / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
+    assert dashboard_flips.present_values(folder)["strategy.cth"] == value

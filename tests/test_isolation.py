@@ -132,7 +132,7 @@ def test_the_emulation_runs_nothing_from_there(traps):
 FROM_OUR_FOLDERS = {  # these start Python in a folder of the lab or of POX
     "lab/batch/virtual_machine.py",
     "lab/engines/mininet/agents.py",
-    "lab/engines/mininet/pox_process.py",
+    "lab/engines/mininet/controller_client.py",
     "lab/engines/mininet/traffic/processes.py",
     "lab/engines/mininet/vm/guest.py",
     "lab/engines/mininet/vm/snapshot_image.py",

@@ -95,10 +95,12 @@ def test_a_paused_run_accepts_flips_and_can_be_resumed(load, record):
     going.join(5)
     assert not going.is_alive()
     told = [
-        (event["t"], event.get("control"), event["ok"]) for event in read_events(recorder.folder)
+        (event["t"], event.get("control"), event.get("ok"))
+        for event in read_events(recorder.folder)
     ]
     assert told == [
         (0.5, "pause", True),
+        (0.5, None, None),
         (0.5, None, True),
         (0.5, "speed", True),
         (0.5, "resume", True),

@@ -11,13 +11,25 @@ from fake_engine import FakeEngine
 
 from lab.errors import LabError, MachineLacks
 from lab.run import inbox
+from lab.run.engine import Answer, Reported
 from lab.run.reading import read_events, read_samples
 from lab.run.runner import run
 from lab.scenario.targets import SetDemand, SetLinkUp, SetStrategyParameter
 
 
 def flips(outcome):
-    return [event for event in read_events(outcome.folder) if event["kind"] == "flip"]
+    """Return what became of the flips; each must have been sent before."""
+    found = [event for event in read_events(outcome.folder) if event["kind"] == "flip"]
+    sent, ended = [], []
+    for each in found:
+        if each["state"] == "sent":
+            assert "ok" not in each
+            sent.append(each["seq"])
+        else:
+            assert "target" not in each or sent.count(each["seq"]) == 1
+            assert each["ok"] == (each["state"] == "applied")
+            ended.append(each)
+    return ended
 
 
 def test_a_run_is_sampled_to_its_end(go):
@@ -211,19 +223,95 @@ def test_a_full_disk_ends_the_run_with_one_error(load, record):
     assert engine.closed
 
 
-def test_decisions_of_pox_are_recorded_with_times_of_the_run(load, record):
+def test_reports_of_the_engine_are_recorded_with_times_of_the_run(load, record):
     scenario = load("duration_s=1")
     recorder, engine = record(scenario), FakeEngine()
     engine.started_at = 1000.0
-    (recorder.folder / "pox").mkdir()
-    line = {"at": 1000.75, "kind": "decision", "ap": "wifi1", "reason": "because"}
-    engine.on_advance = lambda until_s: (recorder.folder / "pox" / "decisions.jsonl").write_text(
-        json.dumps(line) + "\n"
-    )
+
+    def report(until_s):
+        if until_s == 1.0:
+            fields = {"ap": "wifi1", "reason": "because"}
+            engine.reports.append(Reported(1000.75, "decision", fields))
+
+    engine.on_advance = report
     outcome = run(scenario, engine, recorder)
     assert [event for event in read_events(outcome.folder) if event["kind"] == "decision"] == [
         {"t": 0.75, "kind": "decision", "ap": "wifi1", "reason": "because"}
     ]
+
+
+def asked(load, record, answers):
+    """Send cth = 0.3 at 0.5 s and cth = 0.5 at 1 s; `answers` are reported at 1.5 s."""
+    scenario = load("duration_s=2", "strategy.name=meter_throttling")
+    recorder, engine = record(scenario), FakeEngine()
+    engine.asks, engine.started_at = True, 1000.0
+
+    def at(until_s):
+        if until_s in (0.5, 1.0):
+            value = {0.5: 0.3, 1.0: 0.5}[until_s]
+            inbox.send(recorder.folder, {"target": "strategy.cth", "value": value})
+        if until_s == 1.5:
+            engine.reports += answers
+
+    engine.on_advance = at
+    outcome = run(scenario, engine, recorder)
+    events = [event for event in read_events(outcome.folder) if event["kind"] == "flip"]
+    return outcome, [(each["t"], each["value"], each["state"], each.get("ok")) for each in events]
+
+
+def test_a_flip_is_applied_when_the_engine_has_answered(load, record):
+    outcome, events = asked(load, record, [Answer(1, 1001.2), Answer(2, 1001.4)])
+    assert events == [
+        (0.5, 0.3, "sent", None),
+        (1.0, 0.5, "sent", None),
+        (1.2, 0.3, "applied", True),
+        (1.4, 0.5, "applied", True),
+    ]
+    applied = {"target": "strategy.cth", "state": "applied", "ok": True}
+    assert outcome.result["flips"] == [
+        {"t": 1.2, "old": 0.85, "value": 0.3} | applied,
+        {"t": 1.4, "old": 0.3, "value": 0.5} | applied,
+    ]
+
+
+def test_a_flip_that_is_refused_later_says_why_and_is_not_in_the_result(load, record):
+    outcome, events = asked(load, record, [Answer(1, 1001.2, "no"), Answer(2, 1001.4)])
+    assert events[2:] == [(1.2, 0.3, "refused", False), (1.4, 0.5, "applied", True)]
+    refused = flips(outcome)[0]
+    assert (refused["why"], refused["error"]) == ("no", "no")
+    assert [each["value"] for each in outcome.result["flips"]] == [0.5]
+
+
+def test_a_flip_that_nobody_answers_ends_as_sent(load, record):
+    outcome, events = asked(load, record, [Answer(9, 1001.2, "about something else")])
+    assert [state for _, _, state, _ in events] == ["sent", "sent"]
+    assert [(each["state"], each["ok"]) for each in outcome.result["flips"]] == [
+        ("sent", False),
+        ("sent", False),
+    ]
+    warnings = [each for each in read_events(outcome.folder) if each["kind"] == "warning"]
+    assert [each["text"] for each in warnings] == ["about something else"]
+
+
+def test_the_check_of_a_later_flip_forgets_one_that_was_refused(load, record):
+    """The parameter belongs to a strategy that the engine has refused."""
+    scenario = load("duration_s=2")
+    recorder, engine = record(scenario), FakeEngine()
+
+    def refuse(change):
+        raise LabError("no such strategy here")
+
+    engine.apply = refuse
+
+    def at(until_s):
+        if until_s == 0.5:
+            inbox.send(recorder.folder, {"target": "strategy", "value": "meter_throttling"})
+            inbox.send(recorder.folder, {"target": "strategy.cth", "value": 0.5})
+
+    engine.on_advance = at
+    whys = [each["why"] for each in flips(run(scenario, engine, recorder))]
+    assert whys[0] == "no such strategy here"
+    assert "target" in whys[1]
 
 
 def test_progress_has_phase_time_and_remaining_time(load, record):
@@ -281,15 +369,8 @@ def test_the_event_of_a_new_congestion_control_says_that_it_is_for_open_connecti
 def test_a_strategy_that_fails_in_pox_ends_the_run_as_failed(go):
     engine = FakeEngine()
     text = "strategy 'mine' failed in decide: /home/me/mine.py, line 12: KeyError: 'x'"
-    line = {"at": 0, "kind": "failed", "strategy": "mine", "line": 12, "text": text}
-
-    def write(until_s):
-        if until_s == 1.0:
-            folder = engine.folder / "pox"
-            folder.mkdir()
-            (folder / "decisions.jsonl").write_text(json.dumps(line) + "\n")
-
-    engine.on_advance = write
+    failed = Reported(0, "failed", {"strategy": "mine", "line": 12, "text": text})
+    engine.on_advance = lambda until_s: until_s == 1.0 and engine.reports.append(failed)
     outcome, _ = go(engine=engine)
     assert (outcome.exit_code, outcome.result["status"]) == (4, "failed")
     assert "/home/me/mine.py, line 12: KeyError" in outcome.result["error"]

@@ -79,13 +79,14 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/results/documents.py": "result.json of other runs",
     "lab/results/figures.py": "result.json and samples",
     "lab/results/flips.py": "the flips in result.json",
+    "lab/run/flipping.py": "the flips in events.jsonl and result.json",
     "lab/results/store.py": "TinyDB",
     "lab/results/packages.py": "a bill of materials in JSON",
     "lab/engines/mininet/programs/traffic.py": "messages of a traffic program",
     "lab/topologies/topology_file.py": "topology.json",
     "controller/decision_log.py": "decisions.jsonl",
     "controller/pox_ext/statistics.py": "TinyDB",
-    "lab/engines/mininet/pox_process.py": "messages to POX",
+    "lab/engines/mininet/controller_client.py": "messages to POX",
     "lab/engines/mininet/traffic/processes.py": "messages to the traffic programs",
 }
 MAX_UNTYPED = 60

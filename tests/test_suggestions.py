@@ -37,7 +37,7 @@ def test_a_run_accepts_the_three_suggestions_in_every_order(name, tmp_path):
     outcome = run(short, registry.create("sim", Options(0.0)), recorder)
     assert outcome.error == ""
     happened = [each for each in read_events(tmp_path) if each["kind"] == "flip"]
-    assert [each["ok"] for each in happened] == [True] * 18
+    assert [each["state"] for each in happened] == ["sent", "applied"] * 18
 
 
 def test_a_suggestion_stays_valid_whatever_the_strategy_is():

@@ -58,19 +58,16 @@ def start(
     folder = RunFolder(Path(run) if run else Path(str(topology)).resolve().parent)
     writer = statistics.Writer(folder.statistics)
 
-    hosts = (
-        DatagramSocket(hosts_port, lambda data, sender: session.host_datagram(data, sender))
-        if key
-        else None
-    )
+    hosts = DatagramSocket(hosts_port) if key else None
     channel = HostChannel(key, hosts.send) if hosts else None
     session = Session(network, control, folder, core.openflow, writer.put, patience_s, channel)
     session.restore(statistics.read(folder.statistics))
     Listener(
         of13_address, of13_port, session.channel_up, session.channel_down, session.warn
     ).start()
-    if key:
-        DatagramSocket(agents_port, session.datagram)
+    if hosts:
+        hosts.receive(session.host_datagram)
+        DatagramSocket(agents_port).receive(session.datagram)
     Timer(TICK_S, session.tick, recurring=True)
     log.info("strategy %s on %d switches, folder %s", strategy, len(network.switches), folder.path)
 
@@ -128,18 +125,22 @@ def read_key(path: str | None) -> str:
 
 
 class DatagramSocket(Task):  # type: ignore[misc]
-    """Receive and send UDP datagrams at a port of the loopback interface.
+    """Receive and send UDP datagrams at a port of the loopback interface."""
 
-    `handle(data, sender)` is called with each received datagram and the address of its sender. If
-    it raises an exception, the exception is logged and the next datagram is received.
-    """
+    _take: Callable[[bytes, Address], None]
 
-    def __init__(self, port: int, handle: Callable[[bytes, Address], None]) -> None:
+    def __init__(self, port: int) -> None:
         Task.__init__(self)
-        self._take = handle
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((AGENTS_HOST, port))
         self._socket.setblocking(False)
+
+    def receive(self, handle: Callable[[bytes, Address], None]) -> None:
+        """Begin to call `handle(data, sender)` with each datagram and the address of its sender.
+
+        If it raises an exception, the exception is logged and the next datagram is received.
+        """
+        self._take = handle
         self.start()
 
     def send(self, data: bytes, address: Address) -> None:

@@ -45,6 +45,7 @@ class Forwarding:
         self,
         nexus: Any,
         plan: Plan,
+        switches: Switches,
         hosts: Hosts,
         router: Router,
         on_syn: Callable[[Ip], None],
@@ -69,7 +70,7 @@ class Forwarding:
         self._warn = warn
         self._log = logging.getLogger("pox_ext.forwarding")
         self._installed: dict[Flow, float] = {}
-        self.switches = Switches(nexus, plan)
+        self.switches = switches
         self._entries = PathEntries(self.switches, hosts)
         self._arp = ArpResponder(plan, hosts, self.switches)
         nexus.clear_flows_on_connect = False

@@ -10,12 +10,22 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from controller.agent_messages import InboxMessage, read_inbox_message
 from controller.errors import MessageRefused
 from controller.folder_changes import FolderChanges
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A message that is not valid, and why. `seq` comes from the name of its file, such as
+    `000007.json`; it is None if the name is no number."""
+
+    seq: int | None
+    why: str
 
 
 class RunFolder:
@@ -43,18 +53,17 @@ class RunFolder:
             b"".join(json.dumps({"at": at, **line}).encode() + b"\n" for line in lines)
         )
 
-    def messages(self) -> Iterator[InboxMessage | str]:
-        """Yield the new messages in the order of their file names, and delete their files.
-
-        If a message is not valid, yield the text of the error instead.
-        """
+    def messages(self) -> Iterator[InboxMessage | Unreadable]:
+        """Yield the new messages in the order of their file names, and delete their files."""
         for file in sorted(self._inbox.glob("*.json")) if self._changes.may_have_changed() else ():
             text = file.read_bytes()
             file.unlink()
             try:
                 yield read_inbox_message(text)
             except MessageRefused as error:
-                yield f"inbox/{file.name}: {error}"
+                name = file.stem
+                seq = int(name) if name.isascii() and name.isdigit() else None
+                yield Unreadable(seq, f"inbox/{file.name}: {error}")
 
     def close(self) -> None:
         self._decisions.close()

@@ -36,9 +36,10 @@ from controller.pox_ext.meters import Meters
 from controller.pox_ext.observer import Handovers, Observer
 from controller.pox_ext.openflow13_channel import Channel
 from controller.pox_ext.router import Router
-from controller.pox_ext.run_folder import RunFolder
+from controller.pox_ext.run_folder import RunFolder, Unreadable
 from controller.pox_ext.statistics import Tables
 from controller.pox_ext.subflow_lifecycle import SubflowLifecycle
+from controller.pox_ext.switches import Switches
 from controller.pox_ext.tracker import Tracker
 from controller.strategies import from_file
 
@@ -66,26 +67,20 @@ class Session:
     ) -> None:
         self._plan, self._control, self._folder = plan, control, folder
         self._put, self._patience_s = put, patience_s
+        self._started_s = time.monotonic()
+        self._warned: set[str] = set()
+        self._host_check_due_s = 0.0
+        self._failed = False  # a strategy raised an exception: no further step is made
+        self._held = False  # the runner holds the control steps
+        self._readiness = Readiness(plan.switches)
         self._hosts = Hosts(plan)
         self._router = Router(plan, self._hosts)
         tracker, host_reports = Tracker(), HostReports()
-        self._forwarding = Forwarding(
-            nexus,
-            plan,
-            self._hosts,
-            self._router,
-            self._handle_syn,
-            self._switch_changed,
-            lambda cookie: self._subflows.handle_idle_entry(cookie),
-            self.warn,
-        )
-        self._meters = Meters(plan, self._hosts, lambda switch: self._part_ready(switch, TABLE_0))
-        self._counters = Counters(self._forwarding.switches.ports, plan.rate_scale)
+        switches = Switches(nexus, plan)
+        self._counters = Counters(switches.ports, plan.rate_scale)
+        self._meters = Meters(plan, self._hosts, self._table_0_ready)
         self._observer = Observer(
             plan, self._hosts, self._router, tracker, self._meters, self._counters, host_reports
-        )
-        self._handovers = Handovers(
-            self._observer, self._router, self._meters, self._forwarding.reroute, folder.write
         )
         self._subflows = SubflowLifecycle(
             tracker,
@@ -105,12 +100,20 @@ class Session:
             lambda: round(time.time() * 1e3),
         )
         self._poll = CounterPoll(self._meters, self._counters, plan.aps, self._step)
-        self._readiness = Readiness(plan.switches)
-        self._started_s = time.monotonic()
-        self._warned: set[str] = set()
-        self._host_check_due_s = 0.0
-        self._failed = False  # a strategy raised an exception: no further step is made
-        self._held = False  # the runner holds the control steps
+        self._forwarding = Forwarding(  # it listens to POX from here on
+            nexus,
+            plan,
+            switches,
+            self._hosts,
+            self._router,
+            self._handle_syn,
+            self._switch_changed,
+            self._subflows.handle_idle_entry,
+            self.warn,
+        )
+        self._handovers = Handovers(
+            self._observer, self._router, self._meters, self._forwarding.reroute, folder.write
+        )
 
     # --- reports and connections
 
@@ -167,6 +170,9 @@ class Session:
         if state == "lost":
             self._readiness.lost(switch, TABLE_1)
 
+    def _table_0_ready(self, switch: str) -> None:
+        self._part_ready(switch, TABLE_0)
+
     def _part_ready(self, switch: str, part: str) -> None:
         if self._readiness.ready(switch, part):
             switches = sorted(self._plan.switches)
@@ -196,9 +202,13 @@ class Session:
         may = (late or self._readiness.complete) and not (self._failed or self._held)
         return may and self._control.due(time.monotonic_ns())
 
-    def _handle_message(self, message: InboxMessage | str) -> None:
-        if isinstance(message, str):
-            self.warn(message)
+    def _handle_message(self, message: InboxMessage | Unreadable) -> None:
+        """Carry out a message of the runner, and answer it with its number."""
+        if isinstance(message, Unreadable):
+            if message.seq is None:
+                self.warn(message.why)
+            else:
+                self._folder.write(lines.refused_line(message.seq, message.why))
             return
         if isinstance(message, StepsFlip):
             self._held = message.value.held
@@ -208,9 +218,9 @@ class Session:
         try:
             effect = self._apply(message)
         except ControllerError as error:
-            self._folder.write({"kind": "warning", "seq": message.seq, "text": str(error)})
+            self._folder.write(lines.refused_line(message.seq, str(error)))
             return
-        self._folder.write({"kind": "flip", "seq": message.seq, "what": message.kind, **effect})
+        self._folder.write(lines.applied_line(message.seq, message.kind, effect))
 
     def _apply(self, message: InboxMessage) -> dict[str, Any]:
         if isinstance(message, ParamsFlip):

@@ -146,7 +146,7 @@ export class LiveRun {
     if (!this.log.add(event)) return;
     this.charts.mark(event);
     this.onEvent?.(event);
-    if (event.kind !== "flip") return;
+    if (event.kind !== "flip" || event.state === "sent") return;
     if (event.ok && event.number)
       this.changes.append(element("li", { value: event.number }, `${number(event.t, 1)} s: ${event.title}`));
     if (old) return;

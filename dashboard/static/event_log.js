@@ -40,6 +40,7 @@ export class EventLog {
     this.orders = new Map(); // the last orders about each subject
     this.paths = new Map(); // the present path of each subflow
     this.marks = 0;
+    this.replaced = 0; // rows of flips that were sent and then answered
     this.most = ROWS;
     this.draw();
   }
@@ -50,6 +51,7 @@ export class EventLog {
     this.latest = event.n;
     if (this.changesNothing(event)) Object.assign(event, { quiet: true, mark: "none" });
     if (event.mark === "line") event.number = ++this.marks;
+    if (event.kind === "flip" && event.seq) this.answered(event.seq);
     keep(this.events, event, this.live());
     if (this.shows(event)) {
       this.body.prepend(row(event));
@@ -57,6 +59,15 @@ export class EventLog {
     }
     this.showNote();
     return true;
+  }
+
+  // A flip has one row, which says that it was sent until it was applied or refused.
+  answered(seq) {
+    const at = this.events.findLastIndex((each) => each.state === "sent" && each.seq === seq);
+    if (at < 0) return;
+    this.events.splice(at, 1);
+    this.replaced += 1;
+    this.body.querySelector(`tr[data-sent="${CSS.escape(seq)}"]`)?.remove();
   }
 
   // Whether a decision leaves its subject as it is.
@@ -82,7 +93,7 @@ export class EventLog {
     this.older.hidden = all <= this.body.rows.length;
     this.table.hidden = !all;
     const text =
-      this.latest > this.events.length
+      this.latest > this.events.length + this.replaced
         ? "Events that are older still are in events.jsonl. This page shows them when the run is over."
         : all
           ? ""
@@ -97,7 +108,11 @@ function row(event) {
   const badge = event.number ? element("span", { class: "badge" }, String(event.number)) : "";
   return element(
     "tr",
-    { "data-kind": event.kind, class: event.ok ? "" : "bad" },
+    {
+      "data-kind": event.kind,
+      "data-sent": event.state === "sent" ? event.seq : null,
+      class: event.ok || event.state === "sent" ? "" : "bad",
+    },
     element("td", { class: "num" }, badge),
     element("td", { class: "num" }, number(event.t, 1)),
     element("td", {}, event.word),

@@ -23,7 +23,7 @@ export class Lesson {
 
   // A row of the event log has arrived; rows of marks have their number.
   event(event) {
-    if (event.kind !== "flip") return;
+    if (event.kind !== "flip" || event.state === "sent") return;
     if (event.seq) this.flips.set(event.seq, event);
     if (event.ok) {
       this.marks.set(event.n, event.number);

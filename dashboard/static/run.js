@@ -76,8 +76,12 @@ function eventArrived(event, old = false) {
     transfers.event(event);
     showTransfers();
   }
-  if (event.kind === "flip" && event.ok && !old) changeApplied(event);
-  if (event.kind === "flip" && !event.ok && !old) toast(`${event.title}: ${event.reason}`, true);
+  if (event.kind === "flip" && !old) changeArrived(event);
+}
+
+function changeArrived(event) {
+  if (event.state === "applied") changeApplied(event); // the log shows that it was sent
+  if (event.state === "refused") toast(`${event.title}: ${event.reason}`, true);
 }
 
 async function changeApplied(event) {

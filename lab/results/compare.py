@@ -141,7 +141,7 @@ def _run(folder: Path) -> Run:
         )
     settings["engine"] = result["engine"]
     if made := result.get(flips.FLIPS):
-        settings[FLIPS_KEY] = json.dumps(made, sort_keys=True)
+        settings[FLIPS_KEY] = flips.setting(made)
     rate_scale = None
     if result.get("schema", WIRE_RATES_SCHEMA) > WIRE_RATES_SCHEMA:
         rate_scale = float(result["rate_scale"])

@@ -6,9 +6,11 @@ comparisons and statistics name its flips and never pool the two.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from lab.run.flipping import SENT
 from lab.scenario.checking import UNITS
 
 FLIPS = "flips"  # the key of result.json
@@ -16,8 +18,26 @@ NAMED = 3  # flips that a label names one by one
 
 
 def is_accepted(event: Mapping[str, Any]) -> bool:
-    """Return whether an event of a run is a flip that the run accepted."""
+    """Return whether an event of a run says that a flip has taken effect.
+
+    There is one such event for each flip that did. Runs of older versions have no `state`, and no
+    event of the time when a flip was sent.
+    """
     return bool(event.get("kind") == "flip" and event.get("ok"))
+
+
+def is_waiting(event: Mapping[str, Any]) -> bool:
+    """Return whether an event says that a flip was sent; what became of it is in another event."""
+    return bool(event.get("kind") == "flip" and event.get("state") == SENT)
+
+
+def each_once(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the latest event of each flip, in the order in which the flips were sent."""
+    latest: dict[Any, Mapping[str, Any]] = {}
+    for n, event in enumerate(events):
+        if event.get("kind") == "flip":
+            latest[event.get("seq", n)] = event  # old flips of a scenario have no `seq`
+    return list(latest.values())
 
 
 def value_text(value: Any) -> str:
@@ -100,14 +120,17 @@ def label(flips: Sequence[Mapping[str, Any]]) -> str:
     """
     if not flips:
         return ""
-    named = [f"{flip_text(each)} at {each['t']:g} s" for each in flips[:NAMED]]
+    named = [
+        f"{flip_text(each)} at {each['t']:g} s{'' if has_effect(each) else ' (no answer)'}"
+        for each in flips[:NAMED]
+    ]
     more = f" and {len(flips) - NAMED} more" if len(flips) > NAMED else ""
     return f"changed: {', '.join(named)}{more}"
 
 
 def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the accepted flips among `events` that came from outside, in the form that
-    result.json has: each as {"t", "target", "old", "value"}.
+    """Return the flips among `events` that came from outside and were not refused, in the form that
+    result.json has: each as {"t", "target", "old", "value", "state", "ok"}.
 
     This is for runs without a result.
     """
@@ -115,6 +138,24 @@ def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         {"t": each["t"], "target": str(each.get("target"))}
         | {key: each[key] for key in ("old",) if key in each}
         | {"value": each.get("value")}
-        for each in events
-        if is_accepted(each) and each.get("source") == "inbox"
+        | ({"state": each["state"], "ok": is_accepted(each)} if "state" in each else {})
+        for each in each_once(events)
+        if (is_accepted(each) or is_waiting(each)) and each.get("source") == "inbox"
     ]
+
+
+def has_effect(flip: Mapping[str, Any]) -> bool:
+    """Return whether an entry of `flips` in result.json took effect. Old entries all did."""
+    return bool(flip.get("ok", True))
+
+
+def setting(flips: Iterable[Mapping[str, Any]]) -> str:
+    """Return the flips of a result as JSON. Runs whose texts are equal were flipped alike, also if
+    an older version made one of them, which recorded no states."""
+    alike = [
+        {key: value for key, value in each.items() if key not in ("state", "ok")}
+        if has_effect(each)
+        else each
+        for each in flips
+    ]
+    return json.dumps(alike, sort_keys=True)

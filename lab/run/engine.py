@@ -1,7 +1,8 @@
 """Define the interface of an engine: the emulation or the simulator. An engine builds the network
 of a scenario, runs it, and reports what it measured.
 
-    open(scenario, recorder) -> advance(until_s)* with apply(change) in between -> close() -> Report
+    open(scenario, recorder) -> advance(until_s)* with apply(change) and news() in between
+        -> close() -> Report
 
 The runner makes these calls in this order from one thread. It calls `close` in any case, even if
 `open` failed half-way. Engines work with rates on the wire, that is, the scenario's rates
@@ -11,9 +12,11 @@ multiplied by its `rate_scale`. Only the runner converts rates.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.run.frame import Frame
+from lab.run.reading import Line
 from lab.run.recorder import Recorder
 from lab.run.report import Report
 from lab.scenario.schema import Scenario
@@ -32,6 +35,29 @@ class Options:
     speed: float = 1.0
     pcap: bool = False
     wait: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Say what became of a change for which `Engine.apply` has returned a number.
+
+    `at` is in s since 1970. `refused` says why the change was refused, and is empty if it was
+    applied.
+    """
+
+    number: int
+    at: float
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Reported:
+    """An event that a program of the engine has reported at `at` [s since 1970], with rates in
+    scenario units."""
+
+    at: float
+    kind: str
+    fields: Line
 
 
 class Engine(ABC):
@@ -62,12 +88,22 @@ class Engine(ABC):
         since the last call, with rates on the wire."""
 
     @abstractmethod
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> int | None:
         """Apply one change to the running network.
+
+        Return None if it has taken effect. Otherwise it was only sent on to a program of the
+        engine; return its number, and `news` has the `Answer` later.
 
         Raise `LabError` with the reason if the change cannot be applied. The run continues in this
         case.
         """
+
+    def news(self) -> Sequence[Answer | Reported]:
+        """Return what the engine's programs have reported since the last call, in order.
+
+        The runner calls it after each step, and once before `close` even if `open` has failed.
+        """
+        return ()
 
     @abstractmethod
     def close(self) -> Report | None:

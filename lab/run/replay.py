@@ -21,8 +21,15 @@ class Replay:
     """Yield the messages of a run that has ended, when the new run reaches their times."""
 
     def __init__(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Take the messages from `events`, the lines of events.jsonl of the run."""
-        self._left = [each for each in events if "seq" in each]
+        """Take the messages from `events`, the lines of events.jsonl of the run.
+
+        The first event of a message says what it held and when the run took it.
+        """
+        first: dict[str, Mapping[str, Any]] = {}
+        for each in events:
+            if "seq" in each and each.get("source") != "scenario":
+                first.setdefault(each["seq"], each)
+        self._left = list(first.values())
 
     def messages(self, now_s: float) -> Iterator[Message]:
         """Yield each message that the run had received by the simulated time `now_s`, once."""

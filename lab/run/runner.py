@@ -25,15 +25,14 @@ from controller.folder_changes import FolderChanges
 from lab import extensions
 from lab.errors import LabError, RequestError
 from lab.run import inbox
-from lab.run.engine import Engine
+from lab.run.engine import Answer, Engine
+from lab.run.flipping import Flipping
 from lab.run.frame import Frame
 from lab.run.outcome import Outcome, Progress, conclude
 from lab.run.pace import CONTROLS, Pace
-from lab.run.reading import Follower
 from lab.run.recorder import Recorder
 from lab.run.replay import Message, Replay, WithoutWaiting
 from lab.run.report import Report
-from lab.scenario import targets
 from lab.scenario.schema import Event, Scenario
 
 # Stop a run on SIGINT and SIGTERM.
@@ -71,8 +70,7 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-CC_NOTE = "open connections use it too, from their present windows on; UDP has none"
-STRATEGY_FAILED = "failed"  # the kind of a line in decisions.jsonl
+STRATEGY_FAILED = "failed"  # the kind of an event
 POLL_INBOX_EVERY_S = 0.05  # while waiting
 
 
@@ -112,9 +110,7 @@ class _Run:
         self.now = 0.0
         self.stop_requested = False
         self.error: LabError | None = None
-        self.changed: dict[
-            str, float | bool | str | None
-        ] = {}  # the latest value of each changed target
+        self.flips = Flipping(scenario, engine, recorder)
         self.due = sorted(scenario.events, key=lambda event: event.at_s)
         self.started = time.time()
         pace = WithoutWaiting if replay else Pace
@@ -125,7 +121,6 @@ class _Run:
             )  # this class waits, and reads flips meanwhile
         self.inbox_handle = os.open(recorder.folder / "inbox", os.O_RDONLY)
         self.inbox_changes = FolderChanges(lambda: os.fstat(self.inbox_handle).st_mtime_ns)
-        self.decisions = Follower(recorder.folder / "pox" / "decisions.jsonl")
 
     def outcome(self) -> Outcome:
         interrupted, report = False, None
@@ -152,7 +147,7 @@ class _Run:
             quiet.set()
             try:
                 self._progress("stopping")
-                self._follow_decisions()  # later lines of POX are about the end of the network
+                self._follow_engine()  # later lines of POX are about the end of the network
                 report = self.engine.close()
                 if report:
                     report = report.in_scenario_units(self.scenario.rate_scale)
@@ -174,7 +169,7 @@ class _Run:
                 self.recorder.sample(frame)
             self.now = until
             self._wait_until_due()
-            self._follow_decisions()
+            self._follow_engine()
             left = (scenario.duration_s - until) * (time.monotonic() - began) / until
             self._progress("running", frames[-1] if frames else None, left)
 
@@ -198,14 +193,15 @@ class _Run:
         """Apply the events of the scenario that are due, then the messages in the inbox."""
         while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
             event: Event = self.due.pop(0)
-            self._flip(event.target, event.value, source="scenario")
+            self.flips.from_scenario(self.now, event.target, event.value)
         for seq, message, problem in self._messages():
             if problem:
-                self._note("flip", ok=False, seq=seq, error=problem)
+                self.flips.unreadable(self.now, seq, problem)
             elif "control" in message:
                 self._control(message, seq)
             else:
-                self._flip(str(message["target"]), message.get("value"), source="inbox", seq=seq)
+                target, value = str(message["target"]), message.get("value")
+                self.flips.from_inbox(self.now, target, value, seq)
 
     def _messages(self) -> Iterable[Message]:
         if self.replay:
@@ -237,51 +233,28 @@ class _Run:
             return
         self._note("control", ok=True, seq=seq, **fields)
 
-    def _flip(self, target: str, value: Any, **source: Any) -> None:
-        """Check one change of a target, apply it, and record it. If the change is refused, record
-        why; the run continues."""
-        try:
-            value = targets.check_flip(self.scenario, target, value)
-            self.engine.apply(targets.change(self.scenario, target, value))
-        except LabError as error:
-            self._note("flip", ok=False, target=target, value=value, error=str(error), **source)
-            return
-        old = self._present(target)
-        self.changed[target] = value
-        self.scenario = targets.after(self.scenario, target, value)
-        if target in ("strategy", "cc"):
-            self.recorder.use(value["name"] if target == "strategy" else value)
-        if source.get("source") == "inbox":
-            self.recorder.flips.append(
-                {"t": self.now, "target": target, "old": old, "value": value}
-            )
-        if target == "cc":
-            source["note"] = CC_NOTE
-        self._note("flip", ok=True, target=target, old=old, value=value, **source)
-
-    def _present(self, target: str) -> Any:
-        """Return the present value of a target; of the strategy, its name."""
-        if target in self.changed and not target.startswith("strategy"):
-            return self.changed[target]
-        return targets.targets(self.scenario)[target].value
-
     def _note(self, kind: str, **fields: Any) -> None:
         self.recorder.event(self.now, kind, **fields)
 
-    def _follow_decisions(self) -> None:
-        """Record the decisions that POX has written to decisions.jsonl since the last call. Convert
-        their times to s since the start of the run.
+    def _follow_engine(self) -> None:
+        """Record what the programs of the engine have reported since the last call, with times in s
+        since the start of the run, and the answers to flips.
 
         If the strategy in POX has raised an exception, mark the run as failed.
         """
-        entries = self.decisions.new()
-        failures = [entry["text"] for entry in entries if entry["kind"] == STRATEGY_FAILED]
-        if entries:
+        reports = self.engine.news()
+        events = [each for each in reports if not isinstance(each, Answer)]
+        if events:
             self.recorder.events(
-                (entry.pop("at") - self.started, entry.pop("kind"), entry) for entry in entries
+                (each.at - self.started, each.kind, each.fields) for each in events
             )
-        for text in failures:
-            self._fail("run", LabError(f"run '{self.scenario.name}': {text}"))
+        for each in reports:
+            if isinstance(each, Answer):
+                self.flips.answered(each, each.at - self.started)
+        for event in events:
+            if event.kind == STRATEGY_FAILED:
+                text = str(event.fields["text"])
+                self._fail("run", LabError(f"run '{self.scenario.name}': {text}"))
 
     def _progress(self, phase: str, frame: Frame | None = None, eta_s: float | None = None) -> None:
         self.on_progress(Progress(phase, self.now, self.scenario.duration_s, frame, eta_s))

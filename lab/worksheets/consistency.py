@@ -37,7 +37,7 @@ from lab.worksheets.schema import (
 
 EVENTS = (
     *("flip", "handover", "completion", "control", "warning", "error"),
-    *("decision", "observation", "subflow", "association", "switch", "ready", "failed"),
+    *("decision", "observation", "subflow", "association", "reroute", "switch", "ready", "failed"),
 )
 RESULT = (
     *("throughput_mbps", "convergence_s", "duration_s", "tiers", "aps", "users", "fairness"),

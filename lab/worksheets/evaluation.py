@@ -10,6 +10,7 @@ from typing import Any
 
 from lab.errors import RequestError
 from lab.results import figures
+from lab.results.flips import is_waiting
 from lab.run.metrics import mean
 from lab.run.reading import read_document, read_events, read_samples
 from lab.worksheets import language as at
@@ -169,6 +170,7 @@ class _Checker:
             for each in self._of(event.run).events
             if each.get("kind") == event.kind
             and each.get("ok", True) is not False
+            and not is_waiting(each)
             and all(_has(each, field, value) for field, value in event.where)
         ]
 

@@ -169,9 +169,10 @@ def test_the_demand_of_tier_1_is_limited_by_a_meter_of_its_own(network):
     held_to(lambda: mbps(lte, 3), 0.3, within=0.5)
     assert "meter:" not in network.ofctl("dump-flows", "wifi1")  # all there is Tier 2
     assert mbps(wifi, 2) > 1
-    flips = {line["seq"]: line["value"] for line in network.lines("flip")}
-    assert flips[1] == {"ap": "lte1", "mbps": 0.3}
-    assert any("choose from wifi1, lte1" in line["text"] for line in network.lines("warning"))
+    flips = {line["seq"]: line for line in network.lines("flip")}
+    assert (flips[1]["state"], flips[1]["value"]) == ("applied", {"ap": "lte1", "mbps": 0.3})
+    assert (flips[3]["state"], flips[3]["ok"]) == ("refused", False)
+    assert "choose from wifi1, lte1" in flips[3]["why"]
     network.tell(4, "tier1", {"ap": "lte1", "mbps": None})
     eventually(lambda: network.meter_kbps("lte1") is None, "withdraw the limit")
     assert eventually(lambda: mbps(lte, 1) > 2, "go on at full rate")
@@ -267,8 +268,9 @@ def test_switching_the_strategy_removes_the_meter_and_installs_it_again(network)
     )
     eventually(lambda: network.meter_kbps("wifi1") == 500, "start again")
     network.tell(3, "strategy", {"name": "nothing"})
-    warning = eventually(lambda: network.lines("warning"), "refuse an unknown strategy")
-    assert "choose from disjoint, expected_throughput" in warning[0]["text"]
+    last = eventually(lambda: network.lines("flip")[2:], "refuse an unknown strategy")
+    assert last[0]["state"] == "refused"
+    assert "choose from disjoint, expected_throughput" in last[0]["why"]
 
 
 def test_a_link_that_is_down_carries_nothing_until_it_is_up(network):

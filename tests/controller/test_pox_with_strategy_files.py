@@ -47,11 +47,13 @@ def test_a_message_switches_to_a_strategy_from_a_file(network):
     file = network.folder / "broken.py"
     file.write_text(BROKEN.replace("return observation.nothing", "nonsense ="))
     network.tell(1, "strategy", {"name": "broken", "params": FAST, "file": str(file)})
-    warning = eventually(lambda: network.lines("warning"), "refuse a file with an error")
-    assert warning[0]["text"] == f"import {file}, line 6: SyntaxError: invalid syntax"
+    (refusal,) = eventually(lambda: network.lines("flip"), "refuse a file with an error")
+    assert (refusal["seq"], refusal["state"], refusal["ok"]) == (1, "refused", False)
+    assert refusal["why"] == f"import {file}, line 6: SyntaxError: invalid syntax"
     file.write_text(BROKEN.replace("observation.nothing", "[]"))
     network.tell(2, "strategy", {"name": "broken", "params": FAST, "file": str(file)})
-    eventually(lambda: network.lines("flip"), "switch")
+    eventually(lambda: len(network.lines("flip")) == 2, "switch")
+    assert network.lines("flip")[1]["state"] == "applied"
     eventually(
         lambda: any(line["strategy"] == "broken" for line in network.lines("observation")),
         "decide with the strategy from the file",

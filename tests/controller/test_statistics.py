@@ -47,7 +47,7 @@ def test_a_missing_or_broken_file_holds_nothing(tmp_path):
     assert statistics.read(tmp_path / "broken.json") == {}
 
 
-def test_messages_are_read_once_and_in_order_and_invalid_ones_give_a_text(tmp_path):
+def test_messages_are_read_once_and_in_order_and_invalid_ones_say_why(tmp_path):
     folder = RunFolder(tmp_path)
     for seq in (2, 1):
         (tmp_path / "inbox" / f"{seq:06d}.json").write_text(
@@ -59,7 +59,8 @@ def test_messages_are_read_once_and_in_order_and_invalid_ones_give_a_text(tmp_pa
         ParamsFlip(kind="params", seq=1, value={}),
         ParamsFlip(kind="params", seq=2, value={}),
     )
-    assert third.startswith("inbox/000003.json: read an inbox message")
+    assert third.seq == 3
+    assert third.why.startswith("inbox/000003.json: read an inbox message")
     assert list(folder.messages()) == []
     folder.close()
 

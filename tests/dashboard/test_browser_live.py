@@ -47,6 +47,27 @@ LOG = """async (counts) => {
   return found;
 }"""
 
+FLIPS = """async (flips) => {
+  const { EventLog } = await import('/static/event_log.js');
+  document.body.insertAdjacentHTML('beforeend',
+    '<div><div><table id="log-3"><tbody></tbody></table></div></div><input type="checkbox" id="all-3">');
+  const table = document.getElementById('log-3');
+  const log = new EventLog(table, document.getElementById('all-3'), () => true);
+  const rows = () => [...table.tBodies[0].rows].map((each) => [each.cells[0].textContent, each.cells[4].textContent, each.className]);
+  return flips.map((each) => {
+    log.add({ kind: 'flip', word: 'Change', title: 'x', quiet: false, about: [], ...each });
+    const live = rows();
+    log.draw();
+    return [live, rows(), log.note.textContent];
+  });
+}"""
+
+
+def flip(n, seq, state):
+    ok = state == "applied"
+    mark = "line" if ok else "none"
+    return {"n": n, "t": n, "seq": seq, "state": state, "ok": ok, "mark": mark, "reason": state}
+
 
 def trace(y, **more):
     return {
@@ -118,3 +139,14 @@ def test_the_log_of_a_live_page_does_not_grow(page, address):  # noqa: F811
     assert second[0] < 400
     assert second[1] == 540
     assert second[2] == 40
+
+
+def test_a_flip_has_one_row_which_says_sent_until_it_was_applied_or_refused(page, address):  # noqa: F811
+    page.goto(f"{address}/runs/plain")
+    sent, other = ["", "sent", ""], ["", "sent", ""]
+    applied, refused = ["1", "applied", ""], ["", "refused", "bad"]
+    states = [("1", "sent"), ("2", "sent"), ("1", "applied"), ("2", "refused")]
+    flips = [flip(n, seq, state) for n, (seq, state) in enumerate(states, 1)]
+    found = page.evaluate(FLIPS, flips)
+    rows = [[sent], [other, sent], [applied, other], [refused, applied]]
+    assert found == [[each, each, ""] for each in rows]

@@ -165,6 +165,7 @@ def test_events_are_described_in_words():
         "subject": "wifi1",
         "orders": '{"kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1}',
         "seq": "",
+        "state": "",
         "about": ("wifi1",),
         "facts": {},
     }
@@ -180,7 +181,32 @@ def test_events_are_described_in_words():
         {"t": 1, "kind": "flip", "ok": False, "target": "cc", "value": "x", "error": "unknown"}, 2
     )
     assert (refused.mark, refused.reason) == ("none", "refused: unknown")
+    assert refused.state == "refused"  # in a run of an older version
     handover = events.describe(
         {"t": 1, "kind": "handover", "user": "ue1", "from": "wifi1", "to": "wifi2"}, 3
     )
     assert (handover.mark, handover.title) == ("line", "ue1: wifi1 to wifi2")
+
+
+def test_a_flip_has_one_mark_although_it_has_two_events():
+    """The log shows what became of it, by its `seq` and `state`."""
+    flip = {
+        "t": 3.04,
+        "kind": "flip",
+        "target": "strategy.cth",
+        "old": 0.85,
+        "value": 0.3,
+        "seq": "7",
+    }
+    sent = events.describe(flip | {"state": "sent"}, 1)
+    applied = events.describe(flip | {"t": 3.3, "state": "applied", "ok": True}, 2)
+    refused = events.describe(
+        flip | {"state": "refused", "ok": False, "why": "no", "error": "no"}, 2
+    )
+    assert [each.mark for each in (sent, applied, refused)] == ["none", "line", "none"]
+    assert [each.state for each in (sent, applied, refused)] == ["sent", "applied", "refused"]
+    assert {each.seq for each in (sent, applied, refused)} == {"7"}
+    assert (sent.reason, refused.reason) == ("sent at 3.0 s …", "refused: no")
+    assert [each.ok for each in (sent, applied, refused)] == [False, True, False]
+    assert [bool(each.facts) for each in (sent, applied, refused)] == [False, True, False]
+    assert events.describe(flip | {"ok": True}, 1).state == "applied"  # of an older version

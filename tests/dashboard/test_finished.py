@@ -143,5 +143,6 @@ def test_a_changed_run_is_repeated_with_its_changes_as_events(runs, client):
             lambda path=path: (d := client.get(path).json)["status"] == "complete" and d, 20
         )
         assert (doc["seed"], doc["flips"]) == (1, [])
-        flips = [e for e in client.get(f"{path}/charts").json["events"] if e["kind"] == "flip"]
+        events = client.get(f"{path}/charts").json["events"]
+        flips = [each for each in events if each["state"] == "applied"]
         assert [each["t"] for each in flips] == wanted

@@ -51,12 +51,13 @@ def test_a_refused_change_is_not_among_the_changes(client, running_run):
     path = f"/api/runs/{running_run}"
     body = {"target": "link.lte.up", "value": False}
     seq = client.post(f"{path}/flips", json=body).json["seq"]
-    events = until(
-        lambda: [
-            each for each in client.get(f"{path}/charts").json["events"] if each["kind"] == "flip"
-        ]
-    )
-    assert [(each["seq"], each["ok"]) for each in events] == [(seq, False)]
+
+    def flips():
+        events = client.get(f"{path}/charts").json["events"]
+        return [(each["seq"], each["state"]) for each in events if each["kind"] == "flip"]
+
+    until(lambda: len(flips()) == 2)
+    assert flips() == [(seq, "sent"), (seq, "refused")]
     assert applied(client, running_run) == []
 
 

@@ -131,8 +131,9 @@ def test_a_new_congestion_control_is_read_back_from_every_open_subflow(emulated)
         "ue4-1": {None},
         "ue4-2": {"bpf_olia"},
     }
-    (flip,) = run.events("flip")
-    assert (flip["ok"], flip["target"]) == (True, "cc")
+    sent, flip = run.events("flip")
+    assert (sent["state"], sent["seq"]) == ("sent", flip["seq"])
+    assert (flip["state"], flip["ok"], flip["target"]) == ("applied", True, "cc")
     assert flip["note"].startswith("open connections use it too")
 
 

@@ -190,5 +190,5 @@ def test_a_killed_pox_is_restarted_and_continues(tree):
     } == numbers
     assert any("POX had ended" in event.get("text", "") for event in run.events("warning"))
     assert [
-        flip for flip in run.events("flip") if flip["t"] > tree["back"] and flip.get("flows_moved")
+        each for each in run.events("reroute") if each["t"] > tree["back"] and each["flows_moved"]
     ]  # moved by the restarted POX

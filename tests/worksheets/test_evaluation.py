@@ -23,6 +23,7 @@ PLAIN = RunFiles(
     [
         {"t": 1.0, "kind": "flip", "ok": False, "target": "link.wifi.loss", "value": 0.1},
         {"t": 2.0, "kind": "flip", "ok": True, "target": "strategy", "value": {"name": "none"}},
+        {"t": 1.5, "kind": "flip", "state": "sent", "target": "link.wifi.loss", "value": 0.05},
         {"t": 3.0, "kind": "flip", "ok": True, "target": "link.wifi.loss", "value": 0.05},
         {"t": 3.5, "kind": "handover", "user": "ue2", "gap_ms": None},
     ],

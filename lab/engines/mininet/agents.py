@@ -25,7 +25,7 @@ from typing import Any
 from controller import paths
 from controller.agent_messages import ApReport, read_ap_report
 from controller.errors import MessageRefused
-from lab.engines.mininet import pox_process as pox
+from lab.engines.mininet import controller_client
 from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.kernel.cell_maps import PINS
 from lab.engines.mininet.machine import shell
@@ -63,7 +63,7 @@ def start_agent(
             doing,
             stdin=subprocess.PIPE,
             stderr=errors,
-            cwd=pox.PROJECT,
+            cwd=controller_client.PROJECT,
             start_new_session=True,
             **options,
         )
@@ -113,7 +113,7 @@ class ApAgentProcess:
             raise
 
     def _launch(self) -> None:
-        ports = [pox.AP_AGENT_PORT, self._reports.getsockname()[1]]
+        ports = [controller_client.AP_AGENT_PORT, self._reports.getsockname()[1]]
         aps = {name: asdict(ap) for name, ap in self._aps.items()}
         configuration = {"aps": aps, "ports": ports, "key": self._key}
         write_secret(self._configuration, json.dumps(configuration), self._ledger)
@@ -362,7 +362,7 @@ def settings_of(
         )
     at_least_s, at_most_s = REPORT_PERIOD_S
     period_s = min(at_most_s, max(at_least_s, interval_s / PERIODS_PER_STEP))
-    controller = ("127.0.0.1", pox.HOST_AGENT_PORT)
+    controller = ("127.0.0.1", controller_client.HOST_AGENT_PORT)
     return Settings(controller, key, period_s, PINS / "pacing", hosts, expected)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from lab.engines.mininet import agents
 from lab.engines.mininet.agents import ApAgentProcess, HostAgentProcess
+from lab.engines.mininet.controller_client import ControllerClient, RunningStrategy
 from lab.engines.mininet.ebpf.load import Laws
 from lab.engines.mininet.kernel.cell_maps import PINS
 from lab.engines.mininet.machine import upstreams
@@ -27,7 +28,6 @@ from lab.engines.mininet.network import packet_programs, real_medium
 from lab.engines.mininet.network.links import Links
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.real_medium import RealMedium
-from lab.engines.mininet.pox_process import PoxProcess, RunningStrategy
 from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.errors import LabError
@@ -52,7 +52,6 @@ class EmulatedNetwork:
     links: Links
     network: Network
     programs: TrafficProcesses
-    pox: PoxProcess
     stations: Stations
 
     def __init__(
@@ -64,6 +63,9 @@ class EmulatedNetwork:
         self.ledger = Ledger()
         self.host_agent: HostAgentProcess | None = None
         self.misleading: list[str] = []  # measurements of paths that make the run worthless
+        running = RunningStrategy(scenario.strategy.name, scenario.strategy.params)
+        folder, upstream = recorder.folder / "pox", upstreams.folder("pox")
+        self.pox = ControllerClient(folder, upstream, self.ledger, running, KEY)
         # the pinned map of expected rates; None if hosts limit pacing rates instead of windows
         self.expected = PINS / "expected" / "rates" if scenario.multipath.by_window else None
 
@@ -103,12 +105,8 @@ class EmulatedNetwork:
         return frozenset(user for user, own in self.scenario.data_flows if own == direction)
 
     def _start_pox(self) -> None:
-        strategy = self.scenario.strategy
         STATE.mkdir(parents=True, exist_ok=True)
         write_secret(KEY, secrets.token_hex(16), self.ledger)
-        running = RunningStrategy(strategy.name, strategy.params)
-        folder, upstream = self.recorder.folder / "pox", upstreams.folder("pox")
-        self.pox = PoxProcess(folder, upstream, self.ledger, running, KEY)
         self._undo.callback(self.pox.stop)
         buffer_kb, scale = self.scenario.multipath.receive_buffer_kb, self.scenario.rate_scale
         flows = self.scenario.data_flows

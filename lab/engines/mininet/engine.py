@@ -20,19 +20,19 @@ from lab.engines.mininet import ebpf
 from lab.engines.mininet.agents import ApAgentProcess
 from lab.engines.mininet.commands import execute
 from lab.engines.mininet.commands.command_script import HEADER, CommandScript
+from lab.engines.mininet.controller_client import Answered, Line, RunningStrategy
 from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
 from lab.engines.mininet.install import doctor
 from lab.engines.mininet.machine import lock, shell
 from lab.engines.mininet.mobility import Mobility
-from lab.engines.mininet.pox_process import RunningStrategy
 from lab.engines.mininet.supervision import Supervision
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.traffic.captures import Captures
 from lab.engines.mininet.traffic.workload import Workload
 from lab.errors import LabError
-from lab.run.engine import Engine
+from lab.run.engine import Answer, Engine, Reported
 from lab.run.frame import Frame
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
@@ -66,10 +66,11 @@ class MininetEngine(Engine):
         """
         self.scenario, self.recorder = scenario, recorder
         self._sampled_s = 0.0
+        self._untold: list[Line] = []
         self._captures: Captures | None = None
         self._undo = ExitStack()
-        self._undo.enter_context(lock.hold(f"run {recorder.run_id}", self.options.wait))
         self.emulated = EmulatedNetwork(scenario, recorder, self._undo, self._record_event)
+        self._undo.enter_context(lock.hold(f"run {recorder.run_id}", self.options.wait))
         self.emulated.clean_up()
         self._script = CommandScript(self.emulated.pids)
         recorder.begin_commands(HEADER)
@@ -93,6 +94,7 @@ class MininetEngine(Engine):
         self._sampled_s = until_s
         if self._captures:
             self._captures.flush()
+        self._hear()
         frame, reasons = self.telemetry.frame(until_s, late_s)
         for t, fields in self.workload.completed(self.telemetry.sampler.newly_complete()):
             self.recorder.event(t, "completion", **fields)
@@ -112,17 +114,18 @@ class MininetEngine(Engine):
         for outcome in ended:
             self.recorder.event(outcome.at_s - self.workload.zero_s, "handover", **outcome.fields())
 
-    def apply(self, change: targets.Change) -> None:
+    def apply(self, change: targets.Change) -> int | None:
         """Carry out a change during the run.
 
-        Raises `LabError` for a change that the emulation cannot make.
+        Changes that POX makes return the number of the message to POX. Raises `LabError` for a
+        change that the emulation cannot make.
         """
         pox = self.emulated.pox
         match change:
             case targets.SetStrategy(name, params):
-                pox.set_strategy(RunningStrategy(name, params))
+                return pox.set_strategy(RunningStrategy(name, params))
             case targets.SetStrategyParameter(key, value):
-                pox.set_params({key: value})
+                return pox.set_params({key: value})
             case (
                 targets.SetLinkRate()
                 | targets.SetLinkDelay()
@@ -140,7 +143,22 @@ class MininetEngine(Engine):
                 self.laws.load(name)
                 self.workload.set_cc(name)
             case targets.SetTier1Demand(ap, rate_bps):
-                pox.set_tier1_demand(ap, rate_bps)
+                return pox.set_tier1_demand(ap, rate_bps)
+        return None
+
+    def _hear(self) -> None:
+        lines = self.emulated.pox.take()
+        self.telemetry.heard(lines)
+        self._untold += lines
+
+    def news(self) -> list[Answer | Reported]:
+        """Return what POX has reported since the last call."""
+        if self.started_at is not None:
+            self._hear()
+        else:
+            self._untold += self.emulated.pox.take()
+        lines, self._untold = self._untold, []
+        return [each for line in lines if (each := _told(line))]
 
     def _change_link(self, change: targets.LinkChange) -> None:
         self.emulated.links.change(change)
@@ -172,9 +190,7 @@ class MininetEngine(Engine):
         emulated, folder = self.emulated, self.recorder.folder
         if self.options.pcap:
             self._start_captures()
-        self.telemetry = Telemetry(
-            emulated, folder / "pox" / "decisions.jsonl", self.scenario.rate_scale
-        )
+        self.telemetry = Telemetry(emulated, self.scenario.rate_scale)
         self._undo.callback(self.telemetry.close)
         if emulated.topology.cells:
             agent = self.telemetry.ap_agent = emulated.stations.agent = ApAgentProcess(
@@ -210,6 +226,7 @@ class MininetEngine(Engine):
         self.workload.begin()
         zero_s = self.workload.zero_s
         self.started_at = time.time() + zero_s - time.monotonic()
+        self._hear()
         self.telemetry.begin(zero_s)
         self.mobility.start(zero_s)
 
@@ -296,3 +313,18 @@ class MininetEngine(Engine):
         """Append a command that was issued at time `at` [s since 1970] to commands.sh."""
         for line in self._script.lines(argv, stdin):
             self.recorder.command_line(line, at - self.recorder.started)
+
+
+def _told(line: Line) -> Answer | Reported | None:
+    """Return a line of POX as the runner takes it; None if nothing happened.
+
+    The flip of a link is the engine's: POX only reports how many flows it has moved.
+    """
+    if not isinstance(line, Answered) or line.kind == "steps":
+        return Reported(line.at, line.kind, line.fields)
+    if line.fields.get("what") != "link":
+        return Answer(line.seq, line.at, line.refused)
+    if line.fields.get("flows_moved") is None:
+        return None
+    link = {"link": line.fields["value"]["link"], "flows_moved": line.fields["flows_moved"]}
+    return Reported(line.at, "reroute", link)

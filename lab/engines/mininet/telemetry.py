@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines.mininet.agents import ApAgentProcess
+from lab.engines.mininet.controller_client import Decided, Line, Observed, SubflowSeen
 from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.kernel import netlink, tcp_sockets
 from lab.engines.mininet.kernel.shaping import FQ, NETEM
@@ -26,7 +27,6 @@ from lab.engines.mininet.watchdog import Watchdog
 from lab.radio.cell import Cell
 from lab.radio.mobility import Place
 from lab.run.frame import ApSample, Direction, Frame, LinkSample, UserSample
-from lab.run.reading import Follower
 from lab.topologies.topology import Trunk
 
 
@@ -36,11 +36,10 @@ class Telemetry:
     The counters of the last sample are kept, because rates are differences of counters.
     """
 
-    def __init__(self, emulated: EmulatedNetwork, decisions: Path, rate_scale: float) -> None:
+    def __init__(self, emulated: EmulatedNetwork, rate_scale: float) -> None:
         """Open the netlink sockets in all hosts.
 
-        `decisions` is the file into which POX writes its decisions. `rate_scale` is the quotient of
-        wire rates and the scenario's rates.
+        `rate_scale` is the quotient of wire rates and the scenario's rates.
         """
         self.rate_scale = rate_scale
         self.topology, self.wiring = emulated.topology, emulated.wiring
@@ -70,17 +69,13 @@ class Telemetry:
         self._handles = [(number, NETEM) for number in self._device.values()]
         self._handles += [(number, FQ) for number in self._radio.values()]
         self._queues = self._scheduler.queues(self._handles)
-        self._decisions = Follower(decisions)
         self._meter_mbps: dict[str, float | None] = {}
         self._tiers: dict[str, dict[str, int]] = {}
         self._sampled = time.monotonic()
 
     def begin(self, zero_s: float) -> None:
-        """Read POX's decisions so far, and begin the first sampling interval.
-
-        It begins at t = 0 of the run, when the monotonic clock shows `zero_s`.
-        """
-        self._read_decisions()
+        """Begin the first sampling interval at t = 0 of the run, when the monotonic clock shows
+        `zero_s`."""
         self._sampled = zero_s
 
     def close(self) -> None:
@@ -98,7 +93,6 @@ class Telemetry:
         `late_s` says how much later than planned the sample is taken. A reason says, as text, why
         the machine is too slow.
         """
-        self._read_decisions()
         now = time.monotonic()
         elapsed_s, self._sampled = now - self._sampled, now
         found = {host: diagnosis.sockets() for host, diagnosis in self._diagnoses.items()}
@@ -128,18 +122,18 @@ class Telemetry:
         answers = self.programs.send_all({host: {"do": "status"} for host in self._diagnoses})
         return sampler.receivers(answers.values())
 
-    def _read_decisions(self) -> None:
-        for line in self._decisions.new():
-            if line["kind"] == "observation":
-                self._tiers = line.get("tiers", self._tiers)
-                self._meter_mbps |= {
-                    ap: row.get("meter_mbps") for ap, row in line.get("aps", {}).items()
-                }
-            elif line["kind"] == "subflow":
-                address, port = line["destination"].rsplit(":", 1)
-                self.sampler.routed((address, int(port)), line["subflow"], tuple(line["path"]))
-            elif line["kind"] == "decision" and "meter_mbps" in line:
-                self._meter_mbps[line["ap"]] = line["meter_mbps"]
+    def heard(self, lines: Iterable[Line]) -> None:
+        """Update tiers, meters and paths of subflows with what POX has reported."""
+        for line in lines:
+            if isinstance(line, Observed):
+                self._tiers = self._tiers if line.tiers is None else line.tiers
+                self._meter_mbps |= line.meters_mbps
+            elif isinstance(line, SubflowSeen):
+                path = tuple(line.fields["path"])
+                self.sampler.routed(line.destination, line.fields["subflow"], path)
+            elif isinstance(line, Decided) and line.meter:
+                ap, mbps = line.meter
+                self._meter_mbps[ap] = mbps
 
     def _ap(
         self, cell: Cell, tier_mbps: Mapping[int, float], occupancy: Mapping[str, float]

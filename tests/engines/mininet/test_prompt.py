@@ -116,10 +116,12 @@ class Inbox(threading.Thread):
                 assert not problem
                 self.found.append(message)
                 refused = "path2" in message["target"]
-                answer = {"ok": False, "error": "no"} if refused else {"ok": True}
-                event = {"t": 2.5, "kind": "flip", "seq": seq, **message, **answer}
+                no, yes = {"state": "refused", "ok": False, "why": "no"}, {"state": "applied"}
+                flip = {"t": 2.5, "kind": "flip", "seq": seq, **message}
+                answer = no if refused else yes | {"ok": True}
                 with (self.folder / "events.jsonl").open("a") as events:
-                    events.write(json.dumps(event) + "\n")
+                    for event in (flip | {"state": "sent"}, flip | answer):
+                        events.write(json.dumps(event) + "\n")
 
 
 @pytest.fixture

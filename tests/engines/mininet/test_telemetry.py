@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from lab.engines.mininet import telemetry
+from lab.engines.mininet.controller_client import read_line
 from lab.engines.mininet.emulated_network import Stations
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.netlink import Queue
@@ -92,16 +93,15 @@ def made(load, tmp_path, monkeypatch):
         misleading=[],
         stations=Stations(topology, wire(topology), Links()),
     )
-    made = Telemetry(emulated, tmp_path / "decisions.jsonl", 0.5)
-    made.clock, made.decisions = clock, tmp_path / "decisions.jsonl"
+    made = Telemetry(emulated, 0.5)
+    made.clock = clock
     made.watchdog.sample = lambda t, late_s, lag_ms: ["slow"] if late_s > 1 else []
     made.begin(zero_s=10.0)
     return made
 
 
 def write(made, **line):
-    with made.decisions.open("a") as file:
-        file.write(json.dumps(line) + "\n")
+    made.heard([read_line(json.dumps({"at": 1.0} | line).encode())])
 
 
 def frame(made, t, late_s=0.0, elapsed_s=0.5):

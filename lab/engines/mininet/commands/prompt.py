@@ -19,6 +19,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import network
 from lab.engines.mininet.network.nodes import CLI, setLogLevel
 from lab.run import inbox
+from lab.run.flipping import SENT
 from lab.run.reading import Follower, Line, read_document
 
 SHELLS = ("bash", "sh")
@@ -122,12 +123,12 @@ class Flips:
         return [link for link, ends in self._ends if ends == {near, far}]
 
     def make(self, target: str, value: bool) -> str:
-        """Send a flip, wait until the run has recorded it, and return a sentence about it."""
+        """Send a flip, wait until the run has recorded what became of it, and say it."""
         seq, until = inbox.send(self._run, {"target": target, "value": value}), time.monotonic()
         until += APPLIED_WITHIN_S
         while time.monotonic() < until:
             for event in self._events.new():
-                if event.get("seq") == seq:
+                if event.get("seq") == seq and event.get("state") != SENT:
                     return _answer(event)
             time.sleep(0.1)
         return f"{target}: the run has not answered within {APPLIED_WITHIN_S} s"
@@ -135,7 +136,7 @@ class Flips:
 
 def _answer(event: Line) -> str:
     if not event["ok"]:
-        return f"refused: {event['error']}"
+        return f"refused: {event['why']}"
     return f"{event['target']} = {str(event['value']).lower()}, recorded at {event['t']:g} s"
 
 

@@ -12,10 +12,10 @@ from controller import plan
 from controller.agent_messages import StrategyChoice
 from controller.strategies import STRATEGIES
 from lab import extensions
-from lab.engines.mininet import pox_process as pox
+from lab.engines.mininet import controller_client as client
+from lab.engines.mininet.controller_client import RunningStrategy
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.pox_process import RunningStrategy
 from lab.errors import LabError
 from lab.topologies import parallel_paths
 from lab.topologies.topology import wire
@@ -26,7 +26,7 @@ FORMATS = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 
 @pytest.fixture
 def made(tmp_path):
-    return pox.PoxProcess(
+    return client.ControllerClient(
         tmp_path / "pox",
         tmp_path,
         Ledger(tmp_path / "ledger"),
@@ -98,7 +98,9 @@ def test_a_relative_run_folder_is_absolute_for_pox_which_runs_in_another_folder(
 ):
     monkeypatch.chdir(tmp_path)
     strategy = RunningStrategy("none", {})
-    made = pox.PoxProcess(Path("data/pox"), tmp_path, Ledger(tmp_path / "l"), strategy, Path("k"))
+    made = client.ControllerClient(
+        Path("data/pox"), tmp_path, Ledger(tmp_path / "l"), strategy, Path("k")
+    )
     start(made, monkeypatch, "input()")
     assert f"--run={tmp_path / 'data/pox'}" in made.argv
     assert f"--topology={tmp_path / 'data/pox/topology.json'}" in made.argv
@@ -112,7 +114,64 @@ def test_changes_are_numbered_files_and_outlive_a_restart(made):
     first, second = sorted((made.folder / "inbox").iterdir())
     assert json.loads(first.read_text()) == {"seq": 1, "kind": "params", "value": {"cth": 0.5}}
     assert json.loads(second.read_text())["seq"] == 2
-    assert made.strategy == RunningStrategy("none", {})
+    assert made.strategy.name == "meter_throttling"  # POX has not answered
+
+
+def answer(made, *lines):
+    made.folder.mkdir(exist_ok=True)
+    with (made.folder / "decisions.jsonl").open("a") as file:
+        file.writelines(json.dumps({"at": 1, "kind": "flip", **line}) + "\n" for line in lines)
+
+
+def test_the_strategy_of_a_restart_is_the_one_that_pox_has_confirmed(made):
+    (made.folder / "inbox").mkdir(parents=True)
+    numbers = [
+        made.set_params({"cth": 0.5}),
+        made.set_params({"cth": 0.6, "alpha": 1}),
+        made.set_strategy(RunningStrategy("none", {})),
+    ]
+    assert numbers == [1, 2, 3]
+    refused = {"state": "refused", "ok": False, "why": "no such file"}
+    answer(made, {"seq": 1, "state": "applied"}, {"seq": 3} | refused)
+    first, last = made.hear()
+    assert (first.seq, first.refused, last.seq, last.refused) == (1, "", 3, "no such file")
+    assert made.strategy == RunningStrategy("meter_throttling", {"cth": 0.5})
+    answer(made, {"seq": 2, "state": "applied"})
+    made.hear()
+    assert made.strategy.params == {"cth": 0.6, "alpha": 1}
+
+
+def test_lines_are_read_once_and_kept_until_they_are_taken(made):
+    row = {"mac_occupancy": 0.9, "meter_mbps": None}
+    answer(
+        made,
+        {"kind": "ready", "switches": []},
+        {"kind": "observation", "aps": {"wifi1": row}, "tiers": {"ue1": {"wifi1": 2}}},
+        {"kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 2.5},
+        {"kind": "subflow", "destination": "10.1.0.1:4000", "subflow": 1, "path": ["s1"]},
+        {"kind": "switch", "switch": "s1", "state": "lost"},
+        {"kind": "steps", "seq": 4, "held": True},
+    )
+    with (made.folder / "decisions.jsonl").open("a") as file:
+        file.write('nonsense\n{"kind": "flip"}\n')
+    ready, observed, decided, subflow, switch, steps = made.hear()
+    assert (made.hear(), len(made.take()), made.take()) == ([], 6, [])
+    assert isinstance(ready, client.Ready)
+    assert observed.tiers == {"ue1": {"wifi1": 2}}
+    assert observed.meters_mbps == {"wifi1": None}
+    assert (decided.meter, decided.changes_a_subflow) == (("wifi1", 2.5), False)
+    assert subflow.destination == ("10.1.0.1", 4000)
+    assert (switch.kind, switch.fields) == ("switch", {"switch": "s1", "state": "lost"})
+    assert (steps.seq, steps.refused) == (4, "")
+
+
+def test_a_strategy_named_ready_does_not_make_pox_ready(made, monkeypatch):
+    start(made, monkeypatch, "import time; time.sleep(60)")
+    monkeypatch.setattr(client, "READY_TIMEOUT_S", 0.2)
+    answer(made, {"kind": "warning", "text": '"kind": "ready"'})
+    with pytest.raises(LabError, match="the switches did not connect"):
+        made.wait_ready()
+    made.stop()
 
 
 @pytest.fixture
@@ -164,7 +223,7 @@ def test_a_pox_that_ends_is_an_error_with_the_end_of_its_log(made, monkeypatch):
 
 
 def test_a_pox_without_switches_is_an_error(made, monkeypatch):
-    monkeypatch.setattr(pox, "READY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(client, "READY_TIMEOUT_S", 0.2)
     start(made, monkeypatch, "import time; time.sleep(60)")
     with pytest.raises(LabError, match=r"the switches did not connect in 0.2 s"):
         made.wait_ready()
@@ -209,27 +268,29 @@ def test_traffic_waits_until_no_subflow_changes(made, monkeypatch):
 
     def more(_seconds=0):
         with said.open("a") as file:
-            file.writelines(json.dumps(line) + "\n" for line in steps.pop(0))
+            file.writelines(json.dumps({"at": 1} | line) + "\n" for line in steps.pop(0))
 
     more()
-    monkeypatch.setattr(pox.time, "sleep", more)
+    monkeypatch.setattr(client.time, "sleep", more)
     made.wait_settled()
     assert len(steps) == 1
-    monkeypatch.setattr(pox, "SETTLED_WITHIN_S", -1)
+    monkeypatch.setattr(client, "SETTLED_WITHIN_S", -1)
     made.wait_settled()
 
 
 def test_steps_are_held_once_pox_has_confirmed_it_and_go_on_afterwards(made, monkeypatch):
     (made.folder / "inbox").mkdir(parents=True)
     said = made.folder / "decisions.jsonl"
-    said.write_text(json.dumps({"kind": "steps", "seq": 1, "held": True}) + "\n")  # of before
+    said.write_text(
+        json.dumps({"at": 1, "kind": "steps", "seq": 1, "held": True}) + "\n"
+    )  # of before
     waits = []
 
     def confirm(_seconds):
         waits.append(len(list((made.folder / "inbox").iterdir())))
         line = {"kind": "flip"} if len(waits) == 1 else {"kind": "steps", "seq": 1, "held": True}
         with said.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps({"at": 1} | line) + "\n")
 
     def messages():
         files = sorted((made.folder / "inbox").iterdir())
@@ -237,11 +298,11 @@ def test_steps_are_held_once_pox_has_confirmed_it_and_go_on_afterwards(made, mon
             (each["kind"], each["value"]) for each in map(json.loads, map(Path.read_text, files))
         ]
 
-    monkeypatch.setattr(pox.time, "sleep", confirm)
+    monkeypatch.setattr(client.time, "sleep", confirm)
     with made.steps_held():
         assert waits == [1, 1]
         assert messages() == [("steps", {"held": True})]
     assert messages() == [("steps", {"held": True}), ("steps", {"held": False})]
-    monkeypatch.setattr(pox, "HELD_WITHIN_S", -1)
+    monkeypatch.setattr(client, "HELD_WITHIN_S", -1)
     with made.steps_held():  # POX does not answer
         assert len(messages()) == 3

@@ -1,6 +1,7 @@
-"""Start POX with the lab's extension, send it changes, and restart it if it ends.
+"""Speak with POX, the controller, which makes all control decisions of a run.
 
-POX is the controller; it makes all control decisions of a run.
+Messages to POX are numbered files in its inbox. POX answers in decisions.jsonl, where it also
+reports what it sees and decides; `hear` reads the new lines as objects.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from controller.bounded_json import parse_object
 from controller.units import mbps_from_bps
 from lab import extensions
 from lab.engines.mininet.machine import open_vswitch, shell, warm
@@ -27,6 +29,7 @@ READY_TIMEOUT_S = 90
 PATIENCE_S = 180  # how long POX waits for the switches, which are built after its start
 SETTLED_WITHIN_S = 10.0
 HELD_WITHIN_S = 5.0  # how long the runner waits until POX holds its control steps
+POLL_S = 0.1
 # actions of decisions that a switch or a host has yet to carry out
 SUBFLOW_ACTIONS = {"route", "expect", "backup", "normal"}
 AP_AGENT_PORT, HOST_AGENT_PORT = 6699, 6698  # where POX receives their reports
@@ -51,8 +54,95 @@ class RunningStrategy:
         return plain if self.file is None else plain | {"file": self.file}
 
 
-class PoxProcess:
-    """Start, control and stop POX, a child process. Its files are in `folder` (`RUN/pox`)."""
+@dataclass(frozen=True)
+class Line:
+    """A line of decisions.jsonl: written `at` [s since 1970], with its other fields. Lines that
+    mean something to the engine have a class of their own."""
+
+    at: float
+    kind: str
+    fields: dict[str, Any]
+
+
+class Ready(Line):
+    """All switches are connected and have their flow tables."""
+
+
+class Decided(Line):
+    """The strategy has decided something."""
+
+    @property
+    def changes_a_subflow(self) -> bool:
+        return self.fields.get("action") in SUBFLOW_ACTIONS
+
+    @property
+    def meter(self) -> tuple[str, float] | None:
+        """Return the access point and its new limit of Tier 2 [scenario Mb/s], if that changed."""
+        fields = self.fields
+        return (fields["ap"], fields["meter_mbps"]) if "meter_mbps" in fields else None
+
+
+class Observed(Line):
+    """What a control step has observed before its decisions."""
+
+    @property
+    def tiers(self) -> dict[str, dict[str, int]] | None:
+        found: dict[str, dict[str, int]] | None = self.fields.get("tiers")
+        return found
+
+    @property
+    def meters_mbps(self) -> dict[str, float | None]:
+        return {ap: row.get("meter_mbps") for ap, row in self.fields.get("aps", {}).items()}
+
+
+class SubflowSeen(Line):
+    """A subflow was established, has changed or has ended."""
+
+    @property
+    def destination(self) -> tuple[str, int]:
+        address, port = self.fields["destination"].rsplit(":", 1)
+        return address, int(port)
+
+
+class Answered(Line):
+    """POX has carried out a message, or refused it."""
+
+    @property
+    def seq(self) -> int:
+        return int(self.fields.get("seq", 0))
+
+    @property
+    def refused(self) -> str:
+        """Return why POX has refused the message; an empty text if it has not."""
+        return str(self.fields["why"]) if self.fields.get("state") == "refused" else ""
+
+
+CLASSES: dict[str, type[Line]] = {
+    "ready": Ready,
+    "decision": Decided,
+    "observation": Observed,
+    "subflow": SubflowSeen,
+    "flip": Answered,
+    "steps": Answered,
+}
+
+
+def read_line(text: bytes) -> Line:
+    """Return a line of decisions.jsonl; raise `ValueError` if it is damaged."""
+    fields = parse_object(text)
+    try:
+        at, kind = float(fields.pop("at")), str(fields.pop("kind"))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"a line of POX without time or kind: {error}") from error
+    return CLASSES.get(kind, Line)(at, kind, fields)
+
+
+class ControllerClient:
+    """Start POX, a child process, wait until it is ready, send it messages, hear what it reports,
+    restart and stop it. Its files are in `folder` (`RUN/pox`).
+
+    `strategy` is the strategy that POX has confirmed; a restarted POX begins with it.
+    """
 
     def __init__(
         self,
@@ -72,6 +162,9 @@ class PoxProcess:
         self._upstream, self._key_file = upstream, key_file
         self._process: warm.Process | None = None
         self._sent = 0
+        self._unanswered: dict[int, RunningStrategy | Mapping[str, Any]] = {}
+        self._follower = Follower(self.folder / "decisions.jsonl", read_line)
+        self._heard: list[Line] = []  # and not taken yet
 
     def start(self, description: Mapping[str, Any]) -> None:
         """Write `description` as the topology file, and start POX without waiting for it.
@@ -124,8 +217,7 @@ class PoxProcess:
         longer than `READY_TIMEOUT_S`.
         """
         deadline = time.monotonic() + READY_TIMEOUT_S
-        decisions = self.folder / "decisions.jsonl"
-        while not (decisions.exists() and '"kind": "ready"' in decisions.read_text()):
+        while not any(isinstance(line, Ready) for line in self.hear()):
             if not self.is_alive():
                 raise LabError(
                     f"start POX: it ended with status {self._status()}: {self._end_of_log()}"
@@ -137,7 +229,7 @@ class PoxProcess:
                     f"start POX: the switches did not connect in {READY_TIMEOUT_S} s: "
                     f"{self._end_of_log()}"
                 )
-            time.sleep(0.1)
+            time.sleep(POLL_S)
 
     @contextmanager
     def steps_held(self) -> Iterator[None]:
@@ -145,11 +237,10 @@ class PoxProcess:
 
         The context begins when POX has confirmed this, or after `HELD_WITHIN_S`.
         """
-        decisions = Follower(self.folder / "decisions.jsonl")
-        decisions.new()
-        self._send("steps", {"held": True})
+        self.hear()
+        seq = self._send("steps", {"held": True})
         deadline = time.monotonic() + HELD_WITHIN_S
-        while time.monotonic() < deadline and not _confirmed(decisions.new(), self._sent):
+        while time.monotonic() < deadline and not _answers(self.hear(), seq):
             time.sleep(0.05)
         try:
             yield
@@ -162,11 +253,33 @@ class PoxProcess:
         Traffic that starts earlier would use paths and pacing rates that the strategy has not
         chosen for it.
         """
-        decisions = Follower(self.folder / "decisions.jsonl")
         deadline = time.monotonic() + SETTLED_WITHIN_S
-        decisions.new()  # skip the steps during which subflows were missing
-        while time.monotonic() < deadline and not _settled(decisions.new()):
+        self.hear()  # skip the steps during which subflows were missing
+        while time.monotonic() < deadline and not _settled(self.hear()):
             time.sleep(0.2)
+
+    def hear(self) -> list[Line]:
+        """Return the lines that POX has written since the last call, and keep them for `take`."""
+        lines: list[Line] = self._follower.new()
+        for line in lines:
+            if isinstance(line, Answered):
+                self._settle(line)
+        self._heard += lines
+        return lines
+
+    def take(self) -> list[Line]:
+        """Return all lines since the last call of `take`, also those that `hear` has returned."""
+        self.hear()
+        taken, self._heard = self._heard, []
+        return taken
+
+    def _settle(self, answer: Answered) -> None:
+        change = self._unanswered.pop(answer.seq, None)
+        if change is None or answer.refused:
+            return
+        if not isinstance(change, RunningStrategy):
+            change = replace(self.strategy, params={**self.strategy.params, **change})
+        self.strategy = change
 
     def is_alive(self) -> bool:
         """Return whether POX is running."""
@@ -179,37 +292,46 @@ class PoxProcess:
         """
         if self.is_alive():
             return False
+        self.hear()
         self.restarts += 1
         self._launch()
         return True
 
-    def set_strategy(self, strategy: RunningStrategy) -> None:
-        """Send POX another strategy, which replaces the running one."""
-        self.strategy = strategy
-        self._send("strategy", strategy.to_json())
+    def set_strategy(self, strategy: RunningStrategy) -> int:
+        """Send POX another strategy, which replaces the running one; return the message's number,
+        which its answer has."""
+        seq = self._send("strategy", strategy.to_json())
+        self._unanswered[seq] = strategy
+        return seq
 
-    def set_params(self, params: Mapping[str, Any]) -> None:
-        """Send POX new values of parameters of the running strategy, in scenario units."""
-        merged = {**self.strategy.params, **params}
-        self.strategy = replace(self.strategy, params=merged)
-        self._send("params", params)
+    def set_params(self, params: Mapping[str, Any]) -> int:
+        """Send POX new values of parameters of the strategy, in scenario units; return the number
+        of the message."""
+        seq = self._send("params", params)
+        self._unanswered[seq] = params
+        return seq
 
-    def set_link(self, link: str, state: Mapping[str, Any]) -> None:
-        """Notify POX that a link has changed. `state` has the changed fields, with wire rates."""
-        self._send("link", {"link": link, **state})
+    def set_link(self, link: str, state: Mapping[str, Any]) -> int:
+        """Notify POX that a link has changed; return the number of the message.
 
-    def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
-        """Send POX a limit of all Tier 1 data of an access point together; None removes it."""
+        `state` has the changed fields, with wire rates.
+        """
+        return self._send("link", {"link": link, **state})
+
+    def set_tier1_demand(self, ap: str, rate_bps: int | None) -> int:
+        """Send POX a limit of all Tier 1 data of an access point together; None removes it. Return
+        the number of the message."""
         mbps = None if rate_bps is None else mbps_from_bps(rate_bps)
-        self._send("tier1", {"ap": ap, "mbps": mbps})
+        return self._send("tier1", {"ap": ap, "mbps": mbps})
 
-    def _send(self, kind: str, value: Mapping[str, Any]) -> None:
-        """Send a message to POX: write it into a file, and rename the file into POX's inbox."""
+    def _send(self, kind: str, value: Mapping[str, Any]) -> int:
+        """Write a message into a file, and rename the file into POX's inbox."""
         self._sent += 1
         target = self.folder / "inbox" / f"{self._sent:06d}.json"
         draft = target.with_suffix(".part")
         draft.write_text(json.dumps({"seq": self._sent, "kind": kind, "value": dict(value)}))
         draft.rename(target)
+        return self._sent
 
     def stop(self) -> None:
         """Send POX SIGTERM, and kill it if it does not end within 3 s."""
@@ -225,18 +347,18 @@ class PoxProcess:
         return " / ".join(lines[-3:])
 
 
-def _confirmed(lines: Iterable[Mapping[str, Any]], seq: int) -> bool:
-    """Return whether POX has confirmed the `steps` message `seq`, from lines of decisions.jsonl."""
-    return any(line["kind"] == "steps" and line["seq"] == seq for line in lines)
+def _answers(lines: Iterable[Line], seq: int) -> bool:
+    return any(isinstance(line, Answered) and line.seq == seq for line in lines)
 
 
-def _settled(lines: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether POX has nothing left to change on subflows, from lines of decisions.jsonl.
+def _settled(lines: Iterable[Line]) -> bool:
+    """Return whether POX has nothing left to change on subflows.
 
     The lines must contain a control step, but no command to a subflow and no change of a subflow.
     """
     found = list(lines)
     changes = any(
-        line["kind"] == "subflow" or line.get("action") in SUBFLOW_ACTIONS for line in found
+        isinstance(line, SubflowSeen) or (isinstance(line, Decided) and line.changes_a_subflow)
+        for line in found
     )
-    return not changes and any(line["kind"] == "observation" for line in found)
+    return not changes and any(isinstance(line, Observed) for line in found)
