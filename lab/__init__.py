@@ -1,3 +1,3 @@
 """Provide an emulation lab for Multipath TCP and software-defined networking."""
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"

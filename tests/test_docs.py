@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGES.md",
+    ROOT / "CONTRIBUTING.md",
     ROOT / "scenarios" / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
