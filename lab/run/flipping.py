@@ -58,7 +58,7 @@ class Flipping:
 
     def unreadable(self, t: float, seq: str, problem: str) -> None:
         """Record a message of the inbox that says no target."""
-        self._recorder.event(t, "flip", seq=seq, **_refusal(problem))
+        self._recorder.event(t, "flip", ok=False, seq=seq, **_refusal(problem))
 
     def answered(self, answer: Answer, t: float) -> None:
         """Record the answer to a flip, which the engine had to wait for."""
@@ -77,7 +77,7 @@ class Flipping:
             value = targets.check_flip(self.scenario, target, value)
         except LabError as error:
             self._recorder.event(t, "flip", **fields, state=SENT)
-            self._recorder.event(t, "flip", **fields, **_refusal(str(error)))
+            self._recorder.event(t, "flip", ok=False, **fields, **_refusal(str(error)))
             return
         fields = {"target": target, "old": self._present(target), "value": value, **about}
         row = {"t": t} | {key: fields[key] for key in ("target", "old", "value")}
@@ -115,7 +115,7 @@ class Flipping:
             is_strategy = flip.target == "strategy"
             self._recorder.use(flip.value["name"] if is_strategy else flip.value)
         note = {"note": CC_NOTE} if flip.target == "cc" else {}
-        self._recorder.event(t, "flip", **flip.about, state=APPLIED, ok=True, **note)
+        self._recorder.event(t, "flip", ok=True, **flip.about, state=APPLIED, **note)
 
     def _refused(self, flip: _Flip, t: float, why: str) -> None:
         """Record a refusal, and compute the scenario anew without this flip."""
@@ -125,9 +125,9 @@ class Flipping:
             self._remember(each)
         if flip.row in self._recorder.flips:
             self._recorder.flips.remove(flip.row)
-        self._recorder.event(max(t, flip.t), "flip", **flip.about, **_refusal(why))
+        self._recorder.event(max(t, flip.t), "flip", ok=False, **flip.about, **_refusal(why))
 
 
 def _refusal(why: str) -> dict[str, Any]:
     """Return the fields of a refusal; `error` is what readers of older runs know."""
-    return {"state": REFUSED, "ok": False, "why": why, "error": why}
+    return {"state": REFUSED, "why": why, "error": why}
