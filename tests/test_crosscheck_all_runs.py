@@ -151,9 +151,7 @@ def test_runs_of_an_older_schema_are_repeated(engines, tmp_path):
 
 
 def test_both_engines_run_at_the_rate_scale_of_the_emulation(engines, monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        paired_runs.crosscheck_runs.registry, "is_slow", lambda name, vm: name == "fake"
-    )
+    monkeypatch.setattr(paired_runs.crosscheck.registry, "is_slow", lambda name, vm: name == "fake")
     runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
     experiment = Case("shared_pipe", "none").experiment
     scales = {job.scenario.rate_scale for engine in PAIR for job in runs.jobs(experiment, engine)}

@@ -128,7 +128,8 @@ def test_files_that_are_named_exist(page):
 def options(command: click.Command) -> set[str]:
     """Every option of a command and of what is below it, as --help shows them."""
     own = {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
-    below = command.commands.values() if isinstance(command, click.Group) else ()
+    names = command.list_commands(CONTEXT) if isinstance(command, click.Group) else ()
+    below = [command.get_command(CONTEXT, name) for name in names]
     return own.union({"--help", "-h"}, *map(options, below))
 
 

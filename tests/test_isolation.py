@@ -137,10 +137,6 @@ FROM_OUR_FOLDERS = {  # these start Python in a folder of the lab or of POX
     "lab/engines/mininet/vm/guest.py",
     "lab/engines/mininet/vm/snapshot_image.py",
     "lab/engines/sim/compiler.py",
-    "bench/classes.py",
-    "bench/runs.py",
-    "bench/page.py",
-    "papers/crosscheck.py",
 }
 
 
