@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import comparison, finished, group_charts, repeats, stretches
+from dashboard import comparison, finished, group_charts, stretches
 from dashboard.api import route
 from dashboard.errors import Problem
 from dashboard.http import (
@@ -61,7 +61,7 @@ def repeat(id: str) -> Any:
     request = body(RepeatRequest)
     folder = folder_of(id)
     store().refresh()
-    run_id = repeats.start(launcher(), folder, store().get(id), request.with_flips)
+    run_id = finished.start(launcher(), folder, store().get(id), request.with_flips)
     store().refresh()
     return {"id": run_id, "url": f"/runs/{run_id}"}
 

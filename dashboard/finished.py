@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dashboard import flips, lessons, stretches, transfers
+from dashboard import code_paths, flips, lessons, runs, stretches, transfers
+from dashboard.errors import Problem
 from dashboard.headline import headline
+from dashboard.runs import Launcher
 from lab.errors import RequestError
 from lab.results import compare
 from lab.results.documents import tolerant_document
 from lab.results.effects import number_text
+from lab.results.flips import has_effect
 from lab.results.statistics import Estimate, estimate
 from lab.results.store import Store
+from lab.scenario import loading, yaml_text
+from lab.scenario.overrides import Overrides
+
+# Run a finished run once more: with the same seed, and on request with its flips as events.
+
+
+def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: bool) -> str:
+    """Start the run in `folder` once more and return the id of the new run.
+
+    `doc` describes the run in lists. With `with_flips`, the changes that were made by hand become
+    events of the scenario, at the same times. Raise an error if the scenario cannot be read or the
+    run cannot start.
+    """
+    path = folder / "scenario.yaml"
+    try:
+        raw = yaml_text.read(path)
+    except RequestError as error:
+        raise Problem(409, f"run '{folder.name}' once more: {error}") from error
+    code_paths.refuse(raw, f"run '{folder.name}' once more")
+    settings = (with_events(raw, doc["flips"]),) if with_flips and doc["flips"] else ()
+    scenario = loading.load(str(folder), Overrides(settings=settings))
+    vm = (folder / "vm").exists()
+    argv = ["run", str(folder), "--engine", doc["engine"], *(["--vm"] if vm else [])]
+    argv += [word for each in settings for word in ("--set", each)]
+    runs.refuse_without_root(doc["engine"], vm, argv)
+    return launcher.begin(scenario, argv)
+
+
+def with_events(raw: dict[str, Any], flips: list[dict[str, Any]]) -> str:
+    """Return the setting `events=...` with the events of a scenario and the flips of its run."""
+    added = [
+        {"at_s": each["t"], "target": each["target"], "value": each.get("value")}
+        for each in flips
+        if has_effect(each)
+    ]
+    return f"events={json.dumps([*(raw.get('events') or []), *added])}"
+
 
 Doc = dict[str, Any]  # JSON
 BASELINE = "baseline"  # the tag of a run with which others of its scenario are compared

@@ -7,25 +7,33 @@ import re
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, Response, g, redirect, render_template, request, url_for
 from markupsafe import Markup, escape
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import (
-    comparison,
-    glossary,
-    group_charts,
-    handout,
-    network_api,
-    scenario_pages,
-    view,
-)
+from dashboard import comparison, group_charts, handout, markdown, network_api, scenario_pages, view
 from dashboard.errors import Problem
 from dashboard.http import folder_of, mixed_scales_allowed, requested_runs, store
 from lab.batch import simulator_state
+from lab.run.manifest import ROOT
 from lab.worksheets import loading as worksheets
+
+# Show docs/glossary.md as HTML.
+
+
+FILE = ROOT / "docs" / "glossary.md"
+
+
+def page(path: Path = FILE) -> Markup:
+    """Return the glossary as HTML, or a paragraph that says that the file is missing."""
+    try:
+        return markdown.html(path.read_text(encoding="utf-8"))
+    except OSError:
+        return Markup("<p>There is no glossary: docs/glossary.md is missing.</p>")
+
 
 pages = Blueprint("pages", __name__)
 FOREVER = "public, max-age=31536000, immutable"
@@ -97,7 +105,7 @@ def worksheet(name: str) -> str:
 
 @pages.get("/glossary")
 def words() -> str:
-    return render_template("glossary.html", glossary=glossary.page())
+    return render_template("glossary.html", glossary=page())
 
 
 @pages.get("/plotly/<wanted>.js")

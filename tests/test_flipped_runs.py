@@ -7,8 +7,8 @@ import json
 import pytest
 import yaml
 
+from dashboard import finished as repeats
 from dashboard import flips as dashboard_flips
-from dashboard import repeats
 from lab.batch.jobs import Job, kept
 from lab.results import compare
 from lab.results.flips import each_once, is_accepted, label, made_by_hand

@@ -1,4 +1,4 @@
-// Subflows that share a link are parallel lanes, as in dashboard/network/lanes.py.
+// Subflows that share a link are parallel lanes, as in dashboard/network/svg.py.
 const LANE = 4;
 
 export function normal(a, b) {

@@ -15,7 +15,7 @@ from class_fakes import command
 from filelock import FileLock
 
 from dashboard.classroom import create_app, serve
-from dashboard.classroom.tls import TlsDoor, context
+from dashboard.classroom.serve import TlsDoor, context
 from dashboard.serve import server
 from lab.classroom import folder
 from lab.classroom.door import Newcomer

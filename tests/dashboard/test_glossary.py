@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard import glossary
+from dashboard import pages
 
 TEXT = """# Words
 
@@ -25,7 +25,7 @@ def test_every_page_links_to_the_glossary(client):
 
 def test_markdown_becomes_simple_html(tmp_path):
     (tmp_path / "glossary.md").write_text(TEXT)
-    page = str(glossary.page(tmp_path / "glossary.md"))
+    page = str(pages.page(tmp_path / "glossary.md"))
     assert "<h1>Words</h1>" in page
     assert "<b>path</b>" in page
     assert "see formats." in page
@@ -38,4 +38,4 @@ def test_markdown_becomes_simple_html(tmp_path):
 
 
 def test_a_missing_file_is_a_sentence(tmp_path):
-    assert "docs/glossary.md is missing" in glossary.page(tmp_path / "glossary.md")
+    assert "docs/glossary.md is missing" in pages.page(tmp_path / "glossary.md")

@@ -13,9 +13,8 @@ from dashboard import charts
 from dashboard.errors import Problem
 from dashboard.event_subjects import subjects
 from dashboard.network.drawing import activity, drawing, to_json
-from dashboard.network.lanes import polylines
 from dashboard.network.layout import MAP_HEIGHT, STRIPS, arrange
-from dashboard.network.svg import svg
+from dashboard.network.svg import polylines, svg
 from lab.scenario import loading
 from lab.scenario.overrides import Overrides
 from lab.topologies.topology import Link, Node, Topology
