@@ -13,15 +13,7 @@ from typing import Any, Literal
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import (
-    code_paths,
-    exports,
-    flips,
-    lessons,
-    openapi,
-    scenario_pages,
-    view,
-)
+from dashboard import exports, flips, openapi, scenario_pages, view
 from dashboard.errors import Problem
 from dashboard.http import (
     body,
@@ -36,8 +28,10 @@ from dashboard.http import (
 from dashboard.runs import StartRequest
 from lab import __version__
 from lab.errors import LabError, RequestError, unknown
+from lab.results.explain import changes as explained
 from lab.run import inbox
 from lab.scenario import catalogue
+from lab.scenario import code_paths as code_paths
 
 api = Blueprint("api", __name__)
 route = openapi.router(api)
@@ -235,7 +229,7 @@ def charts(id: str) -> Any:
     "Return what each change of the run changed: means of the 10 s before and after it, in words.",
 )
 def changes(id: str) -> Any:
-    return lessons.changes(folder_of(id))
+    return explained.changes(folder_of(id))
 
 
 @route(

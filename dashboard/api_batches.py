@@ -6,10 +6,10 @@ from typing import Any
 
 from flask import current_app
 
-from dashboard import code_paths
 from dashboard.api import route
 from dashboard.batches import Batches, BatchRequest
 from dashboard.http import body
+from lab.scenario import code_paths as code_paths
 
 
 @route("GET", "/api/batches", "List the batches, the latest first, with their progress.")

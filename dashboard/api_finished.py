@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import comparison, finished, group_charts, stretches
+from dashboard import comparison, finished, group_charts
 from dashboard.api import route
 from dashboard.errors import Problem
 from dashboard.http import (
@@ -20,6 +20,7 @@ from dashboard.http import (
     store,
 )
 from lab.results import compare
+from lab.results.explain import stretches as stretches
 
 
 class RepeatRequest(BaseModel):

@@ -14,14 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.palette import (
-    USERS,
-    natural,
-    place_colours,
-    subflow_colour,
-    subflow_dash,
-    user_colours,
-)
+from dashboard.palette import USERS, place_colours, subflow_colour, subflow_dash, user_colours
+from lab.results.labels import natural
 
 RUN_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 HELD_BACK = "held_back_kb"  # a field of a user's sample, missing if it was not measured

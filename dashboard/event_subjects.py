@@ -27,7 +27,7 @@ def subjects(event: Event) -> tuple[str, ...]:
 def drawn_facts(event: Event) -> dict[str, Any]:
     """Return what the drawing needs of an event; empty if the event does not change the drawing.
 
-    The result has the fields of `dashboard.network.paths.Paths`: those of a reported subflow, or
+    The result has the fields of `lab.results.explain.paths.Paths`: those of a reported subflow, or
     the target and value of an accepted flip. For a completed file it has the user, for the charts.
     """
     if event.get("kind") == "subflow":

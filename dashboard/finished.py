@@ -7,17 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dashboard import code_paths, flips, lessons, runs, stretches, transfers
+from dashboard import runs
 from dashboard.errors import Problem
-from dashboard.headline import headline
 from dashboard.runs import Launcher
 from lab.errors import RequestError
 from lab.results import compare
 from lab.results.documents import tolerant_document
 from lab.results.effects import number_text
+from lab.results.explain import changes, present
+from lab.results.explain import stretches as stretches
+from lab.results.explain.changes import headline
 from lab.results.flips import has_effect
 from lab.results.statistics import Estimate, estimate
 from lab.results.store import Store
+from lab.scenario import code_paths as code_paths
 from lab.scenario import loading, yaml_text
 from lab.scenario.overrides import Overrides
 
@@ -79,7 +82,7 @@ def summary(store: Store, folder: Path) -> Doc:
         if each["scenario"] == doc["scenario"] and each["id"] != doc["id"]
     ]
     found: Doc = {
-        "verdict": headline(stretches.rows(folder), lessons.changes(folder))
+        "verdict": headline(stretches.rows(folder), changes.changes(folder))
         or verdict(result, done),
         "means": {},
         "repeats": 1,
@@ -112,7 +115,7 @@ def summary(store: Store, folder: Path) -> Doc:
 def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
     """Return two sentences about a result: who got what, and what the additional paths did.
 
-    `done` are the finished users (`dashboard.transfers`). The text is empty if no throughput was
+    `done` are the finished users (`explain.changes`). The text is empty if no throughput was
     measured.
     """
     users = {
@@ -139,7 +142,7 @@ def held_back_kb(result: Mapping[str, Any]) -> float | None:
 def finished(folder: Path, result: Mapping[str, Any]) -> list[Doc]:
     """Return the users whose transfers are complete, each with the time of the last one in s."""
     try:
-        return transfers.finished(result, flips.loaded(folder))
+        return changes.finished(result, present.loaded(folder))
     except LookupError:
         return []
 

@@ -13,14 +13,16 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from controller.bounded_json import JsonRefused, parse_object
-from dashboard import code_paths, flips, openapi
+from dashboard import openapi
 from dashboard.errors import Problem, whole_number
 from dashboard.http import folder_of
 from dashboard.network.drawing import activity, drawing, to_json
 from dashboard.network.layout import WIDTH
 from dashboard.network.svg import svg
 from lab.errors import show
+from lab.results.explain import present
 from lab.run.reading import readable_events, readable_samples
+from lab.scenario import code_paths as code_paths
 from lab.scenario import loading
 from lab.scenario.overrides import Overrides
 from lab.scenario.schema import Scenario
@@ -114,7 +116,7 @@ def _width(text: str | None) -> float:
 
 def _scenario_of(folder: Path) -> Scenario:
     try:
-        return flips.loaded(folder)
+        return present.loaded(folder)
     except LookupError as error:
         raise Problem(404, str(error)) from error
 

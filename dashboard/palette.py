@@ -6,8 +6,9 @@ access point or link. `dashboard/static/network.css` holds the colours of both t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+
+from lab.results.labels import natural
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#F0E442")
 VARIED = (
@@ -27,12 +28,6 @@ PLACES = (
 USERS = (*OKABE_ITO, *VARIED)
 COLOURS = (*USERS, *PLACES)  # the palette
 DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot")  # of the subflows of a connection
-
-
-def natural(name: str) -> list[tuple[int, int, str]]:
-    """Return a sort key with which `ue2` comes before `ue10`."""
-    parts = re.findall(r"\d+|\D+", name)
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
 
 
 def user_colours(users: Iterable[str]) -> dict[str, int]:

@@ -20,7 +20,6 @@ from typing import IO, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard import code_paths
 from dashboard.errors import Problem
 from lab.batch import request as planning
 from lab.errors import RequestError, unknown
@@ -29,6 +28,7 @@ from lab.results.store import Store
 from lab.run.manifest import ROOT
 from lab.run.recorder import new_folder
 from lab.scenario import catalogue, loading, yaml_text
+from lab.scenario import code_paths as code_paths
 from lab.scenario.schema import Scenario
 
 REPORTS_WITHIN_S = 5.0  # a run that cannot start reports it within this time

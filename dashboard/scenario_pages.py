@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dashboard import code_paths
 from lab.scenario import catalogue, checking, loading, strategy_table
+from lab.scenario import code_paths as code_paths
 from lab.scenario.schema import Scenario
 
 Row = dict[str, Any]  # a JSON object of the catalogue

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dashboard import flips
 from lab import plain_file
 from lab.results.documents import tolerant_document
+from lab.results.explain import present
 from lab.results.labels import counted
 from lab.results.labels import describe as describe_mptcp
 from lab.run import process, reading
@@ -179,7 +179,7 @@ def _state_events(path: Path) -> Iterator[Doc]:
 
 def _multipath_users(folder: Path) -> list[str]:
     try:
-        return list(flips.network(folder).multipath)
+        return list(present.network(folder).multipath)
     except LookupError:
         return []
 

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import charts as charting
-from dashboard import events, figures, flips, lessons, state, transfers
+from dashboard import events, figures, flips, state
 from dashboard.errors import Problem, whole_number
 from dashboard.stream import EVENTS
 from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.results import flips as changes
 from lab.results import labels
+from lab.results.explain import changes as explained
+from lab.results.explain import present
 from lab.results.store import Store
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario import catalogue, strategy_table
@@ -65,7 +67,7 @@ def run(store: Store, folder: Path) -> Doc:
         "transfers": {"users": {}, "all": False},
     }
     try:
-        scenario = flips.loaded(folder)
+        scenario = present.loaded(folder)
     except LookupError:
         return doc
     happened = _events(folder)
@@ -74,17 +76,17 @@ def run(store: Store, folder: Path) -> Doc:
         "shares_path": shares_path(happened),
         "has_orders": not now.over or has_orders(happened) or not shares_path(happened),
         "sample_interval_s": scenario.sample_interval_s,
-        "users": len(flips.network(folder).users),
+        "users": len(present.network(folder).users),
         "title": scenario.title,
         "question": scenario.question,
         "expect": scenario.expect,
         "paper": scenario.paper,
-        "has_tiers": bool(flips.network(folder).cells),
-        "relayed": bool(flips.network(folder).relays),
-        "multipath": list(flips.network(folder).multipath),
-        "transfers": transfers.expected(scenario),
+        "has_tiers": bool(present.network(folder).cells),
+        "relayed": bool(present.network(folder).relays),
+        "multipath": list(present.network(folder).multipath),
+        "transfers": explained.expected(scenario),
         "targets": flips.rows(folder),
-        "to_try": [] if now.over else lessons.suggestions(folder),
+        "to_try": [] if now.over else explained.suggestions(folder),
     }
 
 
@@ -196,7 +198,7 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
     only default values.
     """
     try:
-        scenario, network = flips.loaded(folder), flips.network(folder)
+        scenario, network = present.loaded(folder), present.network(folder)
     except LookupError:
         return charting.About()
     shaped = [link for link in network.links if link.rate_bps is not None]

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from dashboard import finished as repeats
-from dashboard import flips as dashboard_flips
 from lab.batch.jobs import Job, kept
 from lab.results import compare
+from lab.results.explain import present
 from lab.results.flips import each_once, is_accepted, label, made_by_hand
 from lab.results.store import Store
 from lab.run import metrics
@@ -159,4 +159,4 @@ def test_a_page_shows_a_value_that_was_sent_unless_it_was_refused(make, second, 
     (folder / "inbox").mkdir()
     events = [SENT] if second is None else [SENT, SENT | second]
     (folder / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
-    assert dashboard_flips.present_values(folder)["strategy.cth"] == value
+    assert present.present_values(folder)["strategy.cth"] == value

@@ -78,6 +78,7 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/run/inbox.py": "files in the inbox",
     "lab/results/documents.py": "result.json of other runs",
     "lab/results/figures.py": "result.json and samples",
+    "lab/results/explain/": "rows of the page and events in JSON",
     "lab/results/flips.py": "the flips in result.json",
     "lab/run/flipping.py": "the flips in events.jsonl and result.json",
     "lab/results/store.py": "TinyDB",

@@ -14,7 +14,7 @@ from flask import Flask
 from dashboard import ROOT, errors
 from dashboard.classroom import door_api, guard, instructor_api, pages, run_api, student_api
 from dashboard.classroom.conductor import Conductor
-from dashboard.classroom.streams import Slots
+from dashboard.classroom.slots import Slots
 from dashboard.runs import Launcher
 from dashboard.stream import Streams
 from lab.classroom.room import NO_SEAT, Room

@@ -21,7 +21,8 @@ from dashboard.classroom.requests import (
     room,
     slots,
 )
-from dashboard.classroom.streams import Slots, Source, stream
+from dashboard.classroom.slots import Slots
+from dashboard.classroom.streams import Source, stream
 from dashboard.classroom.student_api import queued
 from dashboard.http import body
 from lab.classroom import folder, views

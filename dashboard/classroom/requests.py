@@ -8,7 +8,7 @@ from flask import current_app, g
 from pydantic import BaseModel, ConfigDict, Field
 
 from dashboard.classroom.conductor import Conductor
-from dashboard.classroom.streams import Slots
+from dashboard.classroom.slots import Slots
 from dashboard.errors import Problem
 from lab.classroom.room import Room
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response, g, request
 
-from dashboard import api, code_paths, flips, network_api, view
+from dashboard import api, flips, network_api, view
 from dashboard.classroom.requests import EmptyBody, FlipBody, conductor, room, slots, viewer
 from dashboard.errors import Problem
 from dashboard.http import body, points, store
@@ -15,6 +15,7 @@ from lab.classroom import rules
 from lab.classroom.refusals import NotNow, Unknown
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show
+from lab.scenario import code_paths as code_paths
 
 runs = Blueprint("class_runs", __name__, url_prefix="/api/class")
 NOT_FOR_STUDENTS = ("expect", "to_try", "why")  # what a run will show is for the student to find

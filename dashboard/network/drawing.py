@@ -10,10 +10,10 @@ from typing import Any
 
 from controller.units import fraction_from_ppm, ms_from_ns, scenario_mbps
 from dashboard.errors import Problem
-from dashboard.network import paths as network_paths
 from dashboard.network.layout import WIDTH, Layout, Place, arrange, on_map
-from dashboard.network.paths import Event, NodePath, Paths
 from dashboard.palette import place_colours, subflow_colour, user_colours
+from lab.results.explain import paths as network_paths
+from lab.results.explain.paths import Event, NodePath, Paths
 from lab.topologies.topology import Topology
 
 MOST_NODES = 300

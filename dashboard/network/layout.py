@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from dashboard.palette import natural
+from lab.results.explain.paths import graph_of
+from lab.results.labels import natural
 from lab.topologies.topology import Topology
 
 Place = tuple[float, float]
@@ -59,15 +60,6 @@ class Layout:
     def ribbon(self) -> float:
         """Return the greatest width of a link in pixels; on a map, links leave room for users."""
         return 9.0 if self.area else 19.0
-
-
-def graph_of(topology: Topology) -> nx.Graph:
-    """Return the nodes of a topology, joined by its links and by the air of its cells."""
-    graph = nx.Graph()
-    graph.add_nodes_from(node.id for node in topology.nodes)
-    graph.add_edges_from((link.a, link.b) for link in topology.links)
-    graph.add_edges_from((cell.ap, each.user) for cell in topology.cells for each in cell.stations)
-    return graph
 
 
 def arrange(topology: Topology, width: float = WIDTH) -> Layout:

@@ -16,6 +16,7 @@ from string import ascii_letters
 from dashboard.network.drawing import Activity, Drawing, Line, Spot, Subflow
 from dashboard.network.layout import Place
 from dashboard.palette import COLOURS, DASHES
+from lab.results.explain.links import FULL
 
 # Draw subflows that share a link as parallel lanes.
 #
@@ -61,7 +62,6 @@ def normal(a: Place, b: Place) -> Place:
     return -y / length, x / length
 
 
-FULL = 0.9  # of its rate: from here on, a link is full and limits those that share it
 NAME_AT = 0.4  # where the name of a link is, as a part of its length from its first end
 NAME_ABOVE, FIGURES_BELOW = 4.0, 13.0  # pixels
 THIN = 3.0  # width of a link without load

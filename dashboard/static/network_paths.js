@@ -1,4 +1,4 @@
-// The path of each subflow and the links that are down, as in dashboard/network/paths.py.
+// The path of each subflow and the links that are down, as in lab/results/explain/paths.py.
 export class Paths {
   constructor(drawing) {
     this.drawing = drawing;

@@ -7,6 +7,7 @@ scenario.yaml. Both have paths such as `users.ue1.throughput_mbps`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -137,3 +138,9 @@ def describe(mptcp: Mapping[str, Any]) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun in singular or plural, such as `1 fallback` or `2 fallbacks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """Return a sort key with which `ue2` comes before `ue10`."""
+    parts = re.findall(r"\d+|\D+", name)
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]

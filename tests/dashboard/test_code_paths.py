@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from dashboard import code_paths, create_app
+from dashboard import create_app
 from dashboard.runs import StartRequest, checked
 from lab.errors import RequestError
+from lab.scenario import code_paths as code_paths
 from lab.scenario import loading, yaml_text
 
 START = {"scenario": "testbed_wifi_lte", "engine": "testbed"}

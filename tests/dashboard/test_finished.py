@@ -9,7 +9,7 @@ import testbed
 from conftest import until
 
 from dashboard.finished import held_back_kb, verdict
-from dashboard.transfers import expected, finished
+from lab.results.explain.changes import expected, finished
 from lab.scenario import loading
 from lab.scenario.overrides import Overrides
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from test_reasons import AFTER, BEFORE, collision, path, scene
 
-from dashboard.headline import NO_CAUSE, headline
-from dashboard.reasons import delays, held, links, shares
-from dashboard.reasons.why import cause
+from lab.results.explain import delays as delays
+from lab.results.explain import held as held
+from lab.results.explain import links as links
+from lab.results.explain import shares as shares
+from lab.results.explain.changes import NO_CAUSE, headline
+from lab.results.explain.why import cause
 from lab.results.flips import flip_words
 from lab.run.frame import Frame, SubflowSample, UserSample
 

@@ -8,9 +8,9 @@ import json
 import pytest
 from conftest import until
 
-from dashboard import lessons
 from dashboard.runs import checked
 from dashboard.serve import DEMO
+from lab.results.explain import changes
 from lab.run.recorder import write_scenario
 from lab.scenario import loading, targets
 from lab.scenario.overrides import Overrides
@@ -98,7 +98,7 @@ def recorded(folder, scenario):
         with (folder / "events.jsonl").open("a") as events:
             events.write(json.dumps(event) + "\n")
 
-    return lambda: [each["already"] for each in lessons.suggestions(folder)], flip
+    return lambda: [each["already"] for each in changes.suggestions(folder)], flip
 
 
 def test_a_change_is_not_measured_after_the_transfers_have_ended(tmp_path):
@@ -115,7 +115,7 @@ def test_a_change_is_not_measured_after_the_transfers_have_ended(tmp_path):
     events += [{"t": 4, **flip}, {"t": 20, **flip}]
     events.sort(key=lambda each: each["t"])
     (tmp_path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
-    early, late = lessons.changes(tmp_path)
+    early, late = changes.changes(tmp_path)
     assert (early["before"], early["after"], early["seconds"]) == (8, 8, 4)  # until ue1 ends
     assert "the transfers had finished" in late["sentence"]
 
@@ -152,7 +152,7 @@ def test_no_suggestion_of_the_demo_is_a_no_op(tmp_path):
 
 
 def test_a_run_without_scenario_has_no_changes(tmp_path):
-    assert lessons.changes(tmp_path) == lessons.suggestions(tmp_path) == []
+    assert changes.changes(tmp_path) == changes.suggestions(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -166,4 +166,4 @@ def test_a_run_without_scenario_has_no_changes(tmp_path):
     ],
 )
 def test_the_number_that_shows_a_change(target, name):
-    assert lessons.default_watched(target).text == name
+    assert changes.default_watched(target).text == name

@@ -6,9 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.reasons import air, delays, links, shares, split
-from dashboard.reasons.scene import Scene, listed
-from dashboard.reasons.why import limits, why
+from lab.results.explain import air as air
+from lab.results.explain import delays as delays
+from lab.results.explain import links as links
+from lab.results.explain import shares as shares
+from lab.results.explain import split as split
+from lab.results.explain.scene import Scene, listed
+from lab.results.explain.why import limits, why
 from lab.results.stretches import Span
 from lab.run.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
 from lab.scenario import loading

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from test_reasons import AFTER, BEFORE, link, scene, subflow
 
-from dashboard.reasons import split
+from lab.results.explain import split as split
 from lab.run.frame import Frame
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dashboard.reasons.scene import Scene, inside
 from lab.results.effects import number_text
+from lab.results.explain.scene import Scene, inside
 from lab.results.stretches import Span
 from lab.run.frame import Frame
 

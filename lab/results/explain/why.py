@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.reasons import air, delays, held, links, shares, split
-from dashboard.reasons.scene import Scene
+from lab.results.explain import air as air
+from lab.results.explain import delays as delays
+from lab.results.explain import held as held
+from lab.results.explain import links as links
+from lab.results.explain import shares as shares
+from lab.results.explain import split as split
+from lab.results.explain.scene import Scene
 from lab.results.stretches import Span
 from lab.scenario.watched import Watched
 

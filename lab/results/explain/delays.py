@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dashboard.palette import natural
-from dashboard.reasons import held
-from dashboard.reasons.scene import Event, Scene, inside, listed, subflow_number
 from lab.results.effects import WINDOW_S, number_text, value
+from lab.results.explain import held as held
+from lab.results.explain.scene import Event, Scene, inside, listed, subflow_number
 from lab.results.flips import is_accepted
+from lab.results.labels import natural
 from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.metrics import EPSILON_S

@@ -9,14 +9,14 @@ from typing import Any
 
 import networkx as nx
 
-from dashboard.network.layout import graph_of
-from dashboard.network.paths import NodePath
-from dashboard.network.svg import FULL
-from dashboard.palette import natural
-from dashboard.reasons.scene import Routes, Scene, listed, percent
 from lab.results.effects import number_text
+from lab.results.explain.paths import NodePath, graph_of
+from lab.results.explain.scene import Routes, Scene, listed, percent
+from lab.results.labels import natural
 from lab.results.stretches import Span
 from lab.topologies.topology import Link
+
+FULL = 0.9  # of its rate: from here on, a link is full and limits those that share it
 
 STOPPED = 0.05  # of its rate before: a subflow that carries less has stopped
 IDLE = 0.05  # of its rate

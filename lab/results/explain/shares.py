@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dashboard.palette import natural
-from dashboard.reasons import split
-from dashboard.reasons.links import Shared, shared
-from dashboard.reasons.scene import Scene, listed, percent, subflow_number
 from lab import extensions
 from lab.results.effects import number_text
+from lab.results.explain import split as split
+from lab.results.explain.links import Shared, shared
+from lab.results.explain.scene import Scene, listed, percent, subflow_number
+from lab.results.labels import natural
 from lab.results.stretches import Span
 
 LONGER = 1.2  # ratio of two round trips that differ

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dashboard import flips, lessons
-from dashboard.lessons import Change
-from dashboard.palette import natural
-from dashboard.reasons.delays import first_order_s
-from dashboard.reasons.scene import Scene
-from dashboard.reasons.why import cause, limits
 from lab.results import effects
+from lab.results.explain import changes, present
+from lab.results.explain.changes import Change
+from lab.results.explain.delays import first_order_s
+from lab.results.explain.scene import Scene
+from lab.results.explain.why import cause, limits
 from lab.results.flips import flip_words
+from lab.results.labels import natural
 from lab.results.stretches import Span, Stretch, stretches
 from lab.run.frame import Frame
 from lab.run.reading import readable_events, readable_samples
@@ -33,14 +33,14 @@ def rows(folder: Path) -> list[Row]:
     on, at `order`; elsewhere, `order` is None. The result is empty without samples or a scenario.
     """
     try:
-        scenario = flips.loaded(folder)
+        scenario = present.loaded(folder)
     except LookupError:
         return []
     frames = [Frame.from_json(line) for line in readable_samples(folder)]
     if not frames:
         return []
     events = readable_events(folder)
-    made = lessons.made(events)
+    made = changes.made(events)
     scene = Scene(scenario, frames, events)
     numbers = _numbers(scene)
     found: list[Row] = []

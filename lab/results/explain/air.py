@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from controller.units import scenario_mbps
-from dashboard.palette import natural
-from dashboard.reasons.scene import Scene, listed, percent
 from lab.radio.cell import Cell
 from lab.results.effects import number_text
+from lab.results.explain.scene import Scene, listed, percent
+from lab.results.labels import natural
 from lab.results.stretches import Span
 
 MATTERS = 0.08  # a smaller change of a share of the air is not named

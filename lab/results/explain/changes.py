@@ -1,29 +1,87 @@
-"""Say what changes a run suggests, and what each change of the run has changed.
-
-The measurement is that of `lab.results.effects`, for running and for finished runs alike.
-"""
+"""Say what changes a run suggests, what each change of the run did, and why."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dashboard import flips, transfers
-from dashboard.reasons.delays import first_order_s
-from dashboard.reasons.scene import Scene, listed
-from dashboard.reasons.why import why
 from lab.results import effects
-from lab.results.effects import Effect
+from lab.results.effects import Effect, number_text
+from lab.results.explain import present
+from lab.results.explain.delays import first_order_s
+from lab.results.explain.scene import Scene, listed
+from lab.results.explain.why import why
 from lab.results.flips import flip_text, flip_words, is_accepted
 from lab.results.stretches import Span
 from lab.run.frame import Frame
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario import targets, watched
+from lab.scenario.flows import plan
 from lab.scenario.schema import Scenario, Suggestion
 from lab.scenario.watched import ALL, Watched
+
+Doc = dict[str, Any]  # JSON
+
+
+def expected(scenario: Scenario) -> Doc:
+    """Return the number of file transfers of each user who does nothing else, as `users`.
+
+    `all` says whether that is the whole traffic of the scenario.
+    """
+    count: Counter[str] = Counter()
+    others = set()
+    for each in scenario.traffic:
+        if each.volume_mb is None:
+            others.add(each.user)
+        else:
+            count[each.user] += each.parallel
+    users = {user: n for user, n in count.items() if user not in others}
+    return {"users": users, "all": bool(users) and not others}
+
+
+def ends(scenario: Scenario, events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the time in s at which the last transfer of each finished user was complete.
+
+    `events` are the events of a run.
+    """
+    left = dict(expected(scenario)["users"])
+    found = {}
+    for each in events:
+        user = str(each.get("user"))
+        if each.get("kind") == "completion" and user in left:
+            left[user] -= 1
+            if not left[user]:
+                found[user] = float(each["t"])
+    return found
+
+
+def finished(result: Mapping[str, Any], scenario: Scenario) -> list[Doc]:
+    """Return each user whose transfers are all complete, with the time `t` of the last one in s
+    since the start of the run; the first user that was finished comes first."""
+    flows = plan(scenario.traffic, scenario.seed, scenario.duration_s)
+    started = {act.flow.id: act.at_s for act in flows if act.verb == "start"}
+    ends: dict[str, list[float]] = {}
+    for each in result.get("connections") or []:
+        if each.get("completion_s") is not None and each["id"] in started:
+            ends.setdefault(each["user"], []).append(started[each["id"]] + each["completion_s"])
+    users = expected(scenario)["users"]
+    done = [
+        {"user": user, "t": max(found)}
+        for user, found in ends.items()
+        if len(found) == users.get(user)
+    ]
+    return sorted(done, key=lambda each: each["t"])
+
+
+# Say what changes a run suggests, and what each change of the run has changed.
+#
+# The measurement is that of `lab.results.effects`, for running and for finished runs alike.
+
 
 Row = dict[str, Any]  # a JSON object that a page gets
 Event = dict[str, Any]  # a line of events.jsonl
@@ -92,11 +150,11 @@ def suggestions(folder: Path) -> list[Row]:
     `already` says that a change would leave the run as it is now.
     """
     try:
-        scenario = flips.loaded(folder)
+        scenario = present.loaded(folder)
     except LookupError:
         return []
-    already = flips.already_so(folder, [(each.target, each.value) for each in scenario.to_try])
-    old = flips.present_values(folder)
+    already = present.already_so(folder, [(each.target, each.value) for each in scenario.to_try])
+    old = present.present_values(folder)
     return [
         {
             "target": each.target,
@@ -122,15 +180,15 @@ def changes(folder: Path) -> list[Row]:
     False while later samples can change the sentence.
     """
     try:
-        scenario = flips.loaded(folder)
+        scenario = present.loaded(folder)
     except LookupError:
         return []
     events = readable_events(folder)
     found = made(events)
     frames = [Frame.from_json(line) for line in readable_samples(folder)] if found else []
     orders = [first_order_s(events, each.target, each.t) for each in found]
-    times, ends = [each.t for each in found], transfers.ends(scenario, events)
-    run = Measured(frames, times, ends, [t for t in orders if t is not None])
+    times, ended = [each.t for each in found], ends(scenario, events)
+    run = Measured(frames, times, ended, [t for t in orders if t is not None])
     scene = Scene(scenario, frames, events)
     return _said_once([_row(scene, each, run) for each in found])
 
@@ -176,7 +234,7 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
         subject = watched.parsed(suggestion.watch, scenario.network)
     else:
         subject = default_watched(change.target)
-    wanted = transfers.expected(scenario)
+    wanted = expected(scenario)
     is_all = wanted["all"] and wanted["users"].keys() == run.ends.keys()
     acts_s = first_order_s(scene.events, change.target, change.t)
     found = run.effect(change.t, subject, is_all, acts_s)
@@ -248,3 +306,85 @@ def _most_text(scenario: Scenario, most: Effect) -> str:
     ]
     where = f" (on {listed(aps)})" if aps else ""
     return effects.sentence(most, MOST_CHANGED.format(user=user, where=where))
+
+
+# Say in a few sentences what each change of a finished run did, and why.
+
+
+NAMED = 3  # changes; of more, the ones with the greatest effect on all users are named
+NEARLY = 0.8  # of the greatest change of a user: the others that are named, too
+NOTED = 0.03  # of a rate: a smaller change of it is not named
+MINUS = "\u2212"
+ALL_USERS = "all users"
+NO_CAUSE = "The measurements do not show the cause."
+Part = dict[str, Any]  # a row of `lab.results.explain.stretches`
+
+
+def headline(parts: Sequence[Part], changes: Sequence[Row]) -> str:
+    """Return what happened and why: one or two sentences for each part of the run that a change
+    began. `parts` are the rows of the times between the changes, and `changes` those of the
+    changes. The result is empty for a run without changes."""
+    by_number = {each["n"]: each for each in changes}
+    found = [
+        (abs(_total(now) - _total(was)), n, _part(was, now, by_number))
+        for n, (was, now) in enumerate(pairwise(parts))
+    ]
+    chosen = sorted(sorted(found, reverse=True)[:NAMED], key=lambda each: each[1])
+    more = len(found) - len(chosen)
+    texts = [text for _, _, text in chosen]
+    return "\n".join([*texts, *([f"{more} other changes had smaller effects."] if more else [])])
+
+
+def _part(was: Part, now: Part, by_number: dict[int, Row]) -> str:
+    """Return who got what in two parts of a run, and the main cause of the difference."""
+    begun = [by_number[n] for n in now["n"] if n in by_number]
+    is_clear = not begun or any(each["is_clear"] for each in begun)
+    name = now["name"].removeprefix("after ")
+    order = now.get("order")
+    first = "" if order is None else f"; the first order came at {order:.1f} s"
+    span = f"{now['from'] if order is None else order:.1f} to {now['to']:.1f} s"
+    text = f"{span} ({name} from {now['from']:.1f} s on{first}): {_who(was, now, is_clear)}"
+    if not is_clear:
+        subject = begun[-1]["watch"].replace(": ", ", ")
+        text += (
+            f" No clear change of {subject}: its mean over the "
+            f"{begun[-1]['seconds']:.3g} s after is in the range of such means before."
+        )
+        return f"{text} {now['cause']}".strip()
+    why = f"Why: {now['cause']}" if now["cause"] else NO_CAUSE
+    return f"{text} {why}"
+
+
+def _who(was: Part, now: Part, has_users: bool) -> str:
+    """Return the rates of all users together, and of the users whose rates changed most in Mb/s:
+    the greatest change, and others that are nearly as great. Without `has_users`, none is
+    named."""
+    pairs = [
+        (label, old, new)
+        for (label, unit, old), (_, _, new) in zip(was["means"], now["means"], strict=True)
+        if unit == "Mb/s" and not label.startswith("Tier") and None not in (old, new)
+    ]
+    if not pairs:
+        return "nothing was measured."
+    together = _pair(*pairs[0])
+    users = pairs[1:]
+    users.sort(key=lambda each: -abs(each[2] - each[1]))
+    most = users[:1]
+    if not has_users or not most or abs(most[0][2] - most[0][1]) <= NOTED * max(most[0][1:]):
+        return f"{together}."
+    least = NEARLY * abs(most[0][2] - most[0][1])
+    most += [each for each in users[1:NAMED] if abs(each[2] - each[1]) >= least]
+    changes = "change" if len(most) == 1 else "changes"
+    return f"{together}. The greatest {changes} in Mb/s: {listed([_pair(*each) for each in most])}."
+
+
+def _pair(label: str, old: float, new: float) -> str:
+    if abs(new - old) <= NOTED * max(old, new):
+        return f"{label} got {number_text(new)} Mb/s, about as before"
+    part = f", {100 * (new / old - 1):+.0f} %" if old > NOTED else ""
+    change = f"{'+' if new > old else '-'}{number_text(abs(new - old))}{part}".replace("-", MINUS)
+    return f"{label} got {number_text(new)} instead of {number_text(old)} Mb/s ({change})"
+
+
+def _total(part: Part) -> float:
+    return next((mean or 0.0 for label, _, mean in part["means"] if label == ALL_USERS), 0.0)

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from controller.units import scenario_mbps
-from dashboard.network.paths import NodePath, Paths, owner
 from lab.results.effects import USUAL_S, variation
+from lab.results.explain.paths import NodePath, Paths, owner
 from lab.results.flips import is_accepted
 from lab.results.stretches import Span
 from lab.run.frame import Frame

@@ -10,13 +10,21 @@ from typing import Any
 
 import networkx as nx
 
-from dashboard.network.layout import graph_of
 from lab.results.flips import is_accepted
 from lab.topologies.topology import Topology
 
 Event = Mapping[str, Any]  # a line of events.jsonl
 NodePath = tuple[str, ...]  # nodes, from the server to the user
 DOWN = ("link.", ".up")  # a flip target that switches a link on or off
+
+
+def graph_of(topology: Topology) -> nx.Graph:
+    """Return the nodes of a topology, joined by its links and by the air of its cells."""
+    graph = nx.Graph()
+    graph.add_nodes_from(node.id for node in topology.nodes)
+    graph.add_edges_from((link.a, link.b) for link in topology.links)
+    graph.add_edges_from((cell.ap, each.user) for cell in topology.cells for each in cell.stations)
+    return graph
 
 
 class Paths:

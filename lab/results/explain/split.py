@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.palette import natural
-from dashboard.reasons.links import MOST_SHARED, Shared, load_text, overlaps, shared
-from dashboard.reasons.scene import Scene, listed, percent
 from lab.results.effects import number_text
+from lab.results.explain.links import MOST_SHARED, Shared, load_text, overlaps, shared
+from lab.results.explain.scene import Scene, listed, percent
+from lab.results.labels import natural
 from lab.results.stretches import Span
 
 SHIFT = 0.03  # a smaller change of a share is none

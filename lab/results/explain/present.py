@@ -1,0 +1,111 @@
+"""Tell what the targets of a run are set to now: its scenario, with all flips so far applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lab.errors import LabError, RequestError
+from lab.results.flips import each_once, is_accepted, is_waiting
+from lab.run import inbox
+from lab.run.reading import readable_events
+from lab.scenario import code_paths as code_paths
+from lab.scenario import loading, targets, yaml_text
+from lab.scenario.schema import Scenario
+from lab.scenario.targets import Target
+from lab.topologies.topology import Topology
+
+
+def loaded(folder: Path) -> Scenario:
+    """Return the complete scenario in a run folder; raise `LookupError` if it cannot be read."""
+    path = folder / "scenario.yaml"
+    try:
+        return _loaded(path, path.stat().st_mtime_ns)
+    except (OSError, LabError) as error:
+        raise LookupError(f"{folder.name} has no scenario yet: {error}") from error
+
+
+def network(folder: Path) -> Topology:
+    """Return the network of a run; raise `LookupError` if its scenario cannot be read."""
+    return loaded(folder).network
+
+
+def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
+    """Return the scenario with all changes so far, and the latest value of each changed target.
+
+    Changes that wait in the inbox of the run are included. Changes that the run would refuse are
+    not.
+    """
+    scenario, values = loaded(folder), {}
+    for target, value in _flipped(folder):
+        try:
+            checked = targets.check_flip(scenario, target, value)
+        except RequestError:  # the run refuses this change with the same words
+            continue
+        scenario = targets.after(scenario, target, checked)
+        values[target] = checked
+        if target == "strategy":
+            values = {
+                name: each for name, each in values.items() if not name.startswith("strategy.")
+            }
+    return scenario, values
+
+
+def already_so(folder: Path, changes: Iterable[tuple[str, Any]]) -> list[bool]:
+    """Return for each change, a pair (target, value), whether it would leave the run as it is."""
+    scenario, values = present(folder)
+    known = targets.targets(scenario)
+
+    def is_same(target: str, value: Any) -> bool:
+        try:
+            checked = targets.check_flip(scenario, target, value)
+        except RequestError:
+            return False
+        if target == "strategy":
+            now = scenario.strategy
+            return bool(checked == {"name": now.name, "params": dict(now.params)})
+        return bool(checked == values.get(target, known[target].value))
+
+    return [is_same(target, value) for target, value in changes]
+
+
+def present_values(folder: Path) -> dict[str, Any]:
+    """Return the present value of each target of a run; of the strategy, its name."""
+    scenario, values = present(folder)
+    known = targets.targets(scenario)
+    return {name: present_value(each, values) for name, each in known.items()}
+
+
+def present_value(target: Target, values: dict[str, Any]) -> Any:
+    value = values.get(target.name, target.value)
+    return value["name"] if target.name == "strategy" and isinstance(value, dict) else value
+
+
+def _flipped(folder: Path) -> list[tuple[str, Any]]:
+    """Return (target, value) of each change that was applied or waits for an answer, then of each
+    change that waits in the inbox.
+
+    The inbox is read before the event log. If the run takes a change between the two reads, the
+    change is found in both, and it is returned once.
+    """
+    waiting = {
+        number: (str(message["target"]), message.get("value"))
+        for number, message in inbox.waiting(folder).items()
+        if "target" in message
+    }
+    flips = [event for event in readable_events(folder) if event.get("kind") == "flip"]
+    done = [
+        (str(event["target"]), event.get("value"))
+        for event in each_once(flips)
+        if (is_accepted(event) or is_waiting(event)) and "target" in event
+    ]
+    recorded = {event.get("seq") for event in flips}
+    return done + [message for seq, message in waiting.items() if seq not in recorded]
+
+
+@lru_cache(maxsize=64)
+def _loaded(path: Path, changed_ns: int) -> Scenario:
+    code_paths.refuse(yaml_text.read(path), "show the run")
+    return loading.load(str(path))
