@@ -115,7 +115,10 @@ def verdict_text(result: dict[str, Any]) -> str:
 
 
 def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
-    """Return a Markdown page about one run: its scenario and a summary of its results."""
+    """Return a Markdown page about one run: its scenario, a summary of its results, and what its
+    changes did."""
+    from lab.results.explain.stretches import told  # of a report only: it takes a while
+
     about = [
         f"# {scenario.title}",
         scenario.paper,
@@ -123,7 +126,10 @@ def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
         f"**Expected.** {scenario.expect}" if scenario.expect else "",
     ]
     text = [part for part in about if part]
-    return "\n\n".join([*text, "## Measured", f"```\n{summary(result, folder)}\n```", ""])
+    text += ["## Measured", f"```\n{summary(result, folder)}\n```"]
+    if did := told(folder):
+        text += ["## What the changes did", *did.splitlines()]
+    return "\n\n".join([*text, ""])
 
 
 def _head(result: dict[str, Any]) -> str:

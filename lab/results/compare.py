@@ -21,6 +21,7 @@ from typing import Any
 from lab.errors import RequestError
 from lab.results import flips
 from lab.results.documents import WIRE_RATES_SCHEMA
+from lab.results.explain.stretches import told
 from lab.results.labels import WIRE_LABEL, heading
 from lab.results.labels import label as metric_label
 from lab.results.statistics import Estimate, Verdict, estimate, mean, verdict
@@ -63,6 +64,7 @@ class Run:
     rate_scale: float | None
     settings: Settings
     metrics: Mapping[str, float | None]
+    folder: Path
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ def _run(folder: Path) -> Run:
         rate_scale,
         settings,
         numbers(result),
+        folder,
     )
 
 
@@ -319,7 +322,7 @@ def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = F
     if as_json:
         return json.dumps(_document(found), indent=1)
     parts = [_markdown(found)] if as_markdown else _text(found)
-    return "\n\n".join([*parts, *warnings(found.groups)])
+    return "\n\n".join([*parts, *_explained(found.groups), *warnings(found.groups)])
 
 
 def direction(metric: str) -> int:
@@ -387,6 +390,14 @@ def _document(found: Comparison) -> dict[str, Any]:
         "verdicts": verdicts,
         "warnings": notes,
     }
+
+
+def _explained(groups: Sequence[Group]) -> Iterator[str]:
+    """Yield what the changes of the first run of each group did, and why; nothing without any."""
+    for group in groups:
+        run = group.runs[0]
+        if text := told(run.folder):
+            yield f"What the changes did, {group.label} (run {run.run_id}):\n{text}"
 
 
 def _heads(found: Comparison) -> list[str]:

@@ -67,6 +67,12 @@ def rows(folder: Path) -> list[Row]:
     return found
 
 
+def told(folder: Path) -> str:
+    """Return what each change of a run did, and why: a line for each. It is empty for a run without
+    changes, and for one whose files cannot be read."""
+    return changes.headline(rows(folder), changes.changes(folder))
+
+
 def _order(events: Sequence[Any], begun: Sequence[Change], span: Span) -> float | None:
     """Return when the strategy first acted in a part that a change of it began; None if it did not,
     or only at the end."""

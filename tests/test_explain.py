@@ -1,0 +1,80 @@
+"""Compare and --report say what the changes of a run did, in the words of its page."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.finished import summary
+from lab.results import compare
+from lab.results.explain.stretches import told
+from lab.results.store import Store
+
+SCENARIO = """\
+name: cut
+title: A path that becomes slow
+topology: {kind: parallel_paths, paths: [{rate_mbps: 20, delay_ms: 10}, {rate_mbps: 12, delay_ms: 30}]}
+traffic: [{user: ue1, kind: bulk, direction: down}]
+events: [{at_s: 12, target: link.path1.rate_mbps, value: 4}]
+duration_s: 24
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two seeds of a scenario with a change, and one run without."""
+    from click.testing import CliRunner
+
+    from lab.cli.commands import cli
+
+    folder = tmp_path_factory.mktemp("explained")
+    file = folder / "cut.yaml"
+    file.write_text(SCENARIO)
+    calls = [
+        [
+            "run",
+            str(file),
+            "--seed",
+            "1",
+            "--report",
+            "--quiet",
+            "--out",
+            str(folder / "runs" / "one"),
+        ],
+        ["run", str(file), "--seed", "2", "--quiet", "--out", str(folder / "runs" / "two")],
+        [
+            "run",
+            str(file),
+            "--set",
+            "events=[]",
+            "--report",
+            "--quiet",
+            "--out",
+            str(folder / "runs" / "plain"),
+        ],
+    ]
+    for argv in calls:
+        assert CliRunner().invoke(cli, argv, catch_exceptions=False).exit_code == 0
+    return folder / "runs"
+
+
+def test_it_names_the_change_its_size_and_its_cause(runs):
+    text = told(runs / "one")
+    assert "path1" in text
+    assert "12.0" in text
+    assert "all users" in text
+
+
+def test_report_and_compare_and_the_page_say_the_same(runs):
+    text = told(runs / "one")
+    assert all(line in (runs / "one" / "report.md").read_text() for line in text.splitlines())
+    assert text in compare.report([runs / "one", runs / "two"])
+    assert text in compare.report([runs / "one", runs / "two"], as_markdown=True)
+    store = Store(runs)
+    store.reindex()
+    assert summary(store, runs / "one")["verdict"] == text
+
+
+def test_a_run_without_changes_is_not_explained(runs):
+    assert told(runs / "plain") == ""
+    assert "What the changes did" not in (runs / "plain" / "report.md").read_text()
+    assert "What the changes did" not in compare.report([runs / "plain"])
