@@ -17,7 +17,7 @@ from torture.__main__ import CAMPAIGNS
 from torture.campaign import Campaign, Counts, Failed
 from torture.in_the_vm import RUNNER, WORDS, Answer, Job, judge
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "notebook"
 QUICK = [
     *parsers.ALL,
     *folders.ALL,
