@@ -1,4 +1,4 @@
-"""Switch the core from interpreted to compiled code as soon as compiled code is ready.
+"""Run the core compiled if compiled code is ready when a run begins, else interpreted to its end.
 
 Interpreted and compiled code come from the same source and give the same results to the last bit.
 The core works on two flat tables of numbers. The interpreter uses lists, which it reads three times

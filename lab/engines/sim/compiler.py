@@ -1,7 +1,7 @@
 """Compile the simulator's core in a separate process.
 
-No run waits for the compiler: a first run starts interpreted while another process compiles, and
-switches to compiled code when all of it is ready (`compiled`). `python -m lab.engines.sim.compiler
+No run waits for the compiler: a first run is interpreted to its end while another process
+compiles, and the next one is compiled. `python -m lab.engines.sim.compiler
 [NAME=FILE...]` compiles the core, with users' congestion control laws if given.
 """
 
@@ -23,8 +23,8 @@ COMMAND = [sys.executable, "-m", "lab.engines.sim.compiler"]
 
 
 def is_to_come() -> bool:
-    """Return True if compiled code is not ready but is being made, so this process starts
-    interpreted and may switch later. Start a compiler process if none is running.
+    """Return True if compiled code is not ready but is being made. Start a compiler process if none
+    is running.
 
     Return False if compiled code is ready, or if numba is missing or switched off. Raise `LabError`
     if the compiler has failed or cannot be started.

@@ -14,7 +14,7 @@ from typing import Any
 
 from controller.control import Control
 from lab import congestion
-from lab.engines.sim import compiled, compiler
+from lab.engines.sim import compiler
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.connections import Connections
 from lab.engines.sim.controller import SimController
@@ -52,7 +52,7 @@ class SimEngine(Engine):
         """Build the network and its controller. No packet is sent yet: flows that start at t = 0
         start in the first call of `advance`."""
         self.recorder, self.scenario = recorder, scenario
-        self._is_interpreted = self._begins_interpreted()
+        self._compile_for_the_next_run()
         self._acts: list[Act] = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         flows = {act.flow.id: act.flow for act in self._acts}
         self.network = self._network = Network(
@@ -90,23 +90,21 @@ class SimEngine(Engine):
                 "warning", text=f"receive buffers hold {largest_bytes // 1_000_000} MB at most"
             )
 
-    def _begins_interpreted(self) -> bool:
-        """Return True if the run begins with interpreted Python because the compiled code is not
-        ready yet. `advance` switches to compiled code later.
+    def _compile_for_the_next_run(self) -> None:
+        """Start the compiler if there is no compiled code: this run is interpreted to its end.
 
-        Log if the run is slow for this reason, or because the compiler has failed.
+        Log that the run is slow, and the reason if the compiler has failed.
         """
         try:
             is_to_come = compiler.is_to_come()
         except LabError as error:
-            self.recorder.log(f"the simulator goes on slowly: {error}")
-            return False
+            self.recorder.log(f"this run is slow, interpreted: {error}")
+            return
         if is_to_come:
             self.recorder.log(
-                "the simulator is being compiled, once for this version; the run is slower until "
-                "then"
+                "the simulator is being compiled, once for this version; this run is interpreted, "
+                "about 12 times slower, and the next one is compiled"
             )
-        return is_to_come
 
     def advance(self, until_s: float) -> list[Frame]:
         """Simulate until t = `until_s`. Return one frame, with the means since the last call.
@@ -114,11 +112,6 @@ class SimEngine(Engine):
         The simulation never waits for real time. The runner does this if the run has a speed.
         """
         self._run_until(round(until_s * at.NS_PER_S))
-        if self._is_interpreted and compiled.is_fast():
-            self._is_interpreted = False
-            self.recorder.log(
-                f"the simulator is compiled, and goes faster now, at t = {until_s:g} s"
-            )
         means = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
         self._occupancies = {}
         for flow in sorted(self.sampler.completed(), key=self._done_ns):

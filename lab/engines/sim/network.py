@@ -69,7 +69,6 @@ class Network:
     def run(self, until_ns: int) -> None:
         """Handle all events that are due before `until_ns`, and set the virtual time to
         `until_ns`."""
-        compiled.speed_up_if_possible()
         self.w = at.World(compiled.ints(self.w.row), compiled.floats(self.w.window))
         while not event_loop.run(self.w, until_ns):
             self.w = world.with_room(self.w, int(self.w.row[at.HEAP_SIZE]))

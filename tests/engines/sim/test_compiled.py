@@ -1,4 +1,4 @@
-"""Runs start interpreted and switch to compiled code of the same sources, with the same bytes."""
+"""A run is interpreted or compiled, with the same bytes."""
 
 from __future__ import annotations
 
@@ -136,33 +136,24 @@ for half_seconds in range(1, 9):
     if half_seconds == 4 and len(sys.argv) > 2:
         cache = compiled.folder()
         shutil.copytree(sys.argv[2], cache, dirs_exist_ok=True)
-        if "edited" in sys.argv:
-            compiled.folder = lambda: cache.with_name("of other sources")
     frames += engine.advance(half_seconds / 2)
     fast.append(compiled.is_fast())
 print(repr([frames, engine.close()]), *map(int, fast), sep="\\n")
 """
 
 
-def test_a_run_switches_to_compiled_code_with_the_same_numbers(tmp_path):
+def test_a_run_stays_interpreted_to_its_end_and_the_next_is_compiled(tmp_path):
     pytest.importorskip("numba")
-    for name in ("switches", "interpreted"):
+    for name in ("first", "next", "interpreted"):
         (tmp_path / name).mkdir()
     cache = {"MULTIPATH_LAB_CACHE": str(tmp_path / "cache")}
-    switches = python(ENGINE, tmp_path / "switches", compiled.folder(), **cache).split("\n")
+    first = python(ENGINE, tmp_path / "first", compiled.folder(), **cache).split("\n")
+    second = python(ENGINE, tmp_path / "next", **cache).split("\n")
     interpreted = python(ENGINE, tmp_path / "interpreted", NUMBA_DISABLE_JIT="1").split("\n")
-    assert switches[0] == interpreted[0]
-    assert "".join(switches[1:]) == "00011111"
-    assert "".join(interpreted[1:]) == "00000000"
-    assert "goes faster now, at t = 2 s" in (tmp_path / "switches" / "log.txt").read_text()
-
-
-def test_a_run_stays_interpreted_if_its_sources_were_edited_meanwhile(tmp_path):
-    pytest.importorskip("numba")
-    done = python(
-        ENGINE, tmp_path, compiled.folder(), "edited", MULTIPATH_LAB_CACHE=str(tmp_path / "cache")
-    ).split("\n")
-    assert "".join(done[1:]) == "00000000"
+    assert first[0] == second[0] == interpreted[0]
+    assert "".join(first[1:]) == "00000000"  # its compiled code was ready after 2 s
+    assert "".join(second[1:]) == "11111111"
+    assert "the next one is compiled" in (tmp_path / "first" / "log.txt").read_text()
 
 
 def test_a_run_stays_interpreted_if_the_compiler_cannot_write_its_cache(tmp_path):
@@ -170,7 +161,7 @@ def test_a_run_stays_interpreted_if_the_compiler_cannot_write_its_cache(tmp_path
     (tmp_path / "cache").write_text("not a folder")
     done = python(ENGINE, tmp_path, MULTIPATH_LAB_CACHE=str(tmp_path / "cache")).split("\n")
     assert "".join(done[1:]) == "00000000"
-    assert "goes on slowly: compile the simulator into" in (tmp_path / "log.txt").read_text()
+    assert "interpreted: compile the simulator into" in (tmp_path / "log.txt").read_text()
 
 
 GROW = """
