@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from lab.errors import RequestError
+from lab.run import manifest
 from lab.scenario.engine_table import STACKS
-from papers.paired_runs import Trial
 
 ENGINES = ("sim", "mininet")
 duration_option = click.option(
@@ -25,6 +26,29 @@ tries_option = click.option(
     help="Runs of the emulation that fail or overload the machine are made so often. 0: make no "
     "run, and write the page from those that exist (only `all`, or --engine mininet).",
 )
+
+allow_changed_option = click.option(
+    "--allow-changed",
+    is_flag=True,
+    help="Try it although files were changed since the last commit. Never for a published page.",
+)
+
+
+def check_committed(command: str, option: str, page: Path | None, allow_changed: bool) -> None:
+    """Raise `RequestError` if the page would name a commit that nobody else can have.
+
+    `page` is where `option` puts the page; None stands for its place in the documentation.
+    """
+    made = manifest.commit()
+    if made is not None and not made.endswith("+"):
+        return
+    if page is not None and allow_changed:
+        return
+    why = "this is no git checkout" if made is None else f"files were changed since {made[:-1]}"
+    raise RequestError(
+        f"{command}: {why}, and a published page is made at a commit that others can check out. "
+        f"Commit the changes, or try it with --allow-changed {option} SOMEWHERE"
+    )
 
 
 @click.command()
@@ -51,6 +75,7 @@ tries_option = click.option(
 )
 @duration_option
 @tries_option
+@allow_changed_option
 @click.pass_context
 def crosscheck(
     ctx: click.Context,
@@ -61,6 +86,7 @@ def crosscheck(
     page: Path | None,
     duration_s: float | None,
     tries: int,
+    allow_changed: bool,
 ) -> None:
     """Compare the engines on the same cases.
 
@@ -71,7 +97,10 @@ def crosscheck(
     Runs that exist already are kept: an interrupted command continues.
     """
     from papers import crosscheck_command as crosschecking
+    from papers.paired_runs import Trial
 
+    if only is None:
+        check_committed("crosscheck", "--page", page, allow_changed)
     ctx.exit(crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries)))
 
 
@@ -127,6 +156,7 @@ def crosscheck(
     metavar="DIR",
     help="Folder of the page. Default: docs/notebook/reproduction.",
 )
+@allow_changed_option
 @click.pass_context
 def reproduce(
     ctx: click.Context,
@@ -141,6 +171,7 @@ def reproduce(
     tries: int,
     runs: Path | None,
     pages: Path | None,
+    allow_changed: bool,
 ) -> None:
     """Repeat the experiments of PAPER.
 
@@ -152,8 +183,10 @@ def reproduce(
     Runs that exist already are kept: an interrupted command continues.
     """
     from papers import reproduce_command as reproducing
+    from papers.paired_runs import Trial
     from papers.runs import DEFAULT_REPEAT, PAGES, RUNS, Folders
 
+    check_committed("reproduce", "--pages", pages, allow_changed)
     folders = Folders(runs or RUNS, pages or PAGES)
     if engine == ENGINES[0]:
         if claims or duration_s:

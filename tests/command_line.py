@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from lab.cli.commands import cli
+from lab.run import manifest
 from lab.scenario.engine_table import ENGINES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,6 +31,12 @@ def lab():
     yield call
     ENGINES.clear()
     ENGINES.update(before)
+
+
+@pytest.fixture
+def committed(monkeypatch):
+    """Nothing was changed since the last commit."""
+    monkeypatch.setattr(manifest, "commit", lambda: "0123456789ab")
 
 
 def start(command, *args, **options):

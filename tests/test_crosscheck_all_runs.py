@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from command_line import lab  # noqa: F401 - a fixture
+from command_line import committed, lab  # noqa: F401 - fixtures
 from test_crosscheck_all import cells
 
 from lab.batch import jobs
@@ -208,7 +208,7 @@ def test_names_of_scenarios_and_of_studies(monkeypatch, tmp_path):
         crosschecking.main(["two_paths"], 1, trial=Trial(5))
 
 
-def test_an_unknown_scenario_is_refused_by_the_command(lab):  # noqa: F811
+def test_an_unknown_scenario_is_refused_by_the_command(lab, committed):  # noqa: F811
     refused = lab("crosscheck", "all", "pool", "--tries", "0", "--duration", "5")
     assert refused.exit_code == 2
     assert "crosscheck: scenario 'pool' is unknown" in refused.stderr

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from command_line import lab  # noqa: F401 - a fixture
+from command_line import committed, lab  # noqa: F401 - fixtures
 
 from lab.batch import jobs
 from lab.cli.terminal import Terminal
@@ -216,7 +216,7 @@ def test_an_interruption_leaves_the_page_and_keeps_the_runs(tiny, monkeypatch, t
     assert made == ["slow"] * 4 + ["fake"] * 2 + ["fake"] * 3
 
 
-def test_options_of_the_emulation_are_refused_in_the_simulator(lab):  # noqa: F811
+def test_options_of_the_emulation_are_refused_in_the_simulator(lab, committed):  # noqa: F811
     refused = lab("reproduce", "mp_sdn", "--claim", "4")
     assert refused.exit_code == 2
     assert "--claim and --duration belong to --engine mininet" in refused.stderr

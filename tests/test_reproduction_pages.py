@@ -7,9 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from command_line import lab  # noqa: F401 - a fixture
+from command_line import committed, lab  # noqa: F401 - fixtures
 
 from lab.cli.terminal import Terminal
+from lab.run import manifest
 from lab.scenario.engine_table import STACKS
 from papers import (
     dtmc,
@@ -73,7 +74,7 @@ def test_the_page_judges_every_claim(name):
     assert not is_of_more("the simulator, seeds 1 to 5, 1900 runs", 5, both, quick=True)
 
 
-def test_an_unknown_paper_is_refused(lab):  # noqa: F811
+def test_an_unknown_paper_is_refused(lab, committed):  # noqa: F811
     refused = lab("reproduce", "unknown")
     assert refused.exit_code == 2
     assert "choose from dtmc, mp_sdn, mptcp_la, rat_study, s_mptcp" in refused.stderr
@@ -163,3 +164,18 @@ def test_the_page_in_the_repository_has_a_reason_for_every_claim(name):
             assert found.startswith("the stack") or len(cause) > len(found) + 30
     for what, why in NOT_JUDGED[name]:
         assert f"- {what}. {why}." in text
+
+
+def test_a_published_page_is_of_a_commit_that_others_can_have(lab, monkeypatch, tmp_path):  # noqa: F811
+    elsewhere = ["--pages", str(tmp_path)]
+    for made, why in (("0123456789ab+", "files were changed since 0123456789ab"), (None, "no git")):
+        monkeypatch.setattr(manifest, "commit", lambda made=made: made)
+        for words in ([], ["--allow-changed"], elsewhere):
+            refused = lab("reproduce", "mp_sdn", *words)
+            assert refused.exit_code == 2
+            assert why in refused.stderr
+            assert "--allow-changed --pages SOMEWHERE" in refused.stderr
+        refused = lab("crosscheck", "all")
+        assert "--allow-changed --page SOMEWHERE" in refused.stderr
+        accepted = lab("reproduce", "unknown", "--allow-changed", *elsewhere)
+        assert "choose from dtmc" in accepted.stderr  # as with a committed tree

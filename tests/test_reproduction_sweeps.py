@@ -121,7 +121,7 @@ def test_the_usual_value_uses_the_runs_of_the_page(tmp_path):
     assert [each.name for each in (paper / "varied" / "s").iterdir()] == ["long_way"]
 
 
-def test_what_cannot_be_varied_is_refused(lab):  # noqa: F811
+def test_what_cannot_be_varied_is_refused(lab, committed):  # noqa: F811
     for args, why in (
         (("s_mptcp",), "choose from dtmc, mp_sdn, mptcp_la, rat_study"),
         (("dtmc", "--quick"), "exclude each other"),
