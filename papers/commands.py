@@ -9,6 +9,7 @@ import click
 from lab.errors import RequestError
 from lab.run import manifest
 from lab.scenario.engine_table import STACKS
+from papers import sources
 
 ENGINES = ("sim", "mininet")
 duration_option = click.option(
@@ -65,7 +66,7 @@ def check_committed(command: str, option: str, page: Path | None, allow_changed:
     "--runs",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder of the runs. Default: data/crosscheck.",
+    help="Folder of the runs. Default: data/crosscheck/DIGEST, of the sources of the engines.",
 )
 @click.option(
     "--page",
@@ -97,10 +98,12 @@ def crosscheck(
     Runs that exist already are kept: an interrupted command continues.
     """
     from papers import crosscheck_command as crosschecking
+    from papers.crosscheck import RUNS as crosscheck_runs
     from papers.paired_runs import Trial
 
     if only is None:
         check_committed("crosscheck", "--page", page, allow_changed)
+    runs = runs or crosscheck_runs / sources.digest()
     ctx.exit(crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries)))
 
 
@@ -148,7 +151,7 @@ def crosscheck(
     "--runs",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder of the runs. Default: data/reproduction.",
+    help="Folder of the runs. Default: data/reproduction/DIGEST, of the sources of the engines.",
 )
 @click.option(
     "--pages",
@@ -187,7 +190,8 @@ def reproduce(
     from papers.runs import DEFAULT_REPEAT, PAGES, RUNS, Folders
 
     check_committed("reproduce", "--pages", pages, allow_changed)
-    folders = Folders(runs or RUNS, pages or PAGES)
+    runs = runs or RUNS / sources.digest()
+    folders = Folders(runs, pages or PAGES)
     if engine == ENGINES[0]:
         if claims or duration_s:
             raise click.UsageError("--claim and --duration belong to --engine mininet")
