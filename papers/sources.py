@@ -1,4 +1,4 @@
-"""Name the sources that decide what runs measure, so that runs of other sources are not mixed in."""
+"""Name the sources that decide what runs measure: runs of other sources are not mixed in."""
 
 from __future__ import annotations
 
