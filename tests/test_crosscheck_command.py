@@ -10,7 +10,6 @@ from command_line import lab  # noqa: F401 - a fixture
 from test_crosscheck import STUDY
 
 from lab.batch import jobs, virtual_machine
-from lab.engines import registry
 from lab.engines.mininet.vm import launch as vm
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import RequestError
@@ -124,7 +123,7 @@ def in_vm(command, monkeypatch):
     monkeypatch.setitem(
         engine_table.ENGINES, "slow", replace(engine_table.ENGINES["slow"], real_time=True)
     )
-    monkeypatch.setattr(registry.vm_kernel, "remembered_kvm", lambda: False)
+    monkeypatch.setattr(vm_kernel, "remembered_kvm", lambda: False)
     machine = OneVm(inside)
     monkeypatch.setattr(virtual_machine, "launcher", lambda: machine)
     return machine

@@ -101,6 +101,20 @@ def test_the_simulator_does_not_know_the_emulation():
             assert not wrong, f"{path.relative_to(ROOT)} imports {', '.join(sorted(wrong))}"
 
 
+def test_a_simulation_loads_nothing_of_the_emulation(tmp_path):
+    program = f"""
+import sys
+from lab.cli.commands import cli
+words = ["run", "testbed_wifi_lte", "--duration", "1", "--quiet", "--out", {str(tmp_path / "run")!r}]
+cli(words, standalone_mode=False)
+print([name for name in sys.modules if name.startswith("lab.engines.mininet")])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "[]\n"
+
+
 def test_only_one_module_imports_mininet():
     for path in files("lab"):
         if {name.split(".")[0] for name in imported(path)} & {"mn_wifi", "mininet"}:

@@ -10,11 +10,8 @@ import importlib
 import os
 from pathlib import Path
 
-from lab import extensions, user_file
+from lab import extensions
 from lab.congestion import BY_DELAY
-from lab.engines.mininet import ebpf
-from lab.engines.mininet.network import real_medium, wifi
-from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.run.engine import Engine, Options
 from lab.scenario.engine_table import VARIANTS, entry, refuse
@@ -30,33 +27,34 @@ def create(name: str, options: Options) -> Engine:
     Raise `RequestError` if no engine has this name, or if a user's congestion control law for this
     engine has an error. Raise `MachineLacks` if a Python module that the engine needs is missing.
     """
-    module, _, attribute = entry(name).path.partition(":")
-    try:
-        cls: type[Engine] = getattr(importlib.import_module(module), attribute)
-    except ImportError as error:
-        raise MachineLacks(f"load engine '{name}': {error}. Try: ./run_lab.sh doctor") from error
-    if not issubclass(cls, Engine):
-        raise LabError(f"load engine '{name}': {attribute} is not an Engine")
     load_laws(name)
-    engine = cls()
+    engine = _class(name)()
     engine.options, engine.real_time = options, entry(name).real_time
     return engine
+
+
+def _class(name: str) -> type[Engine]:
+    module, _, attribute = entry(name).path.partition(":")
+    try:
+        found: type[Engine] = getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        raise MachineLacks(f"load engine '{name}': {error}. Try: ./run_lab.sh doctor") from error
+    if not issubclass(found, Engine):
+        raise LabError(f"load engine '{name}': {attribute} is not an Engine")
+    return found
 
 
 def admit(name: str, scenario: Scenario, options: Options) -> None:
     """Raise an error if engine `name` cannot run the scenario with these options.
 
     The error is `RequestError` if the engine does not support the scenario, and `MachineLacks` if
-    this machine cannot run it. The checks cover the speed, the relays of the topology, wmediumd,
-    the Multipath TCP settings, the kinds of traffic and the congestion controls. Call this before
-    any part of the run starts.
+    this machine cannot run it. The checks cover the speed, the Multipath TCP settings, the kinds of
+    traffic, the congestion controls, and what the engine itself refuses (`Engine.check`). Call this
+    before any part of the run starts.
     """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
-    if entry(name).real_time:
-        wifi.check_relays(scenario.network)
-    if real_medium.is_used(scenario.network.cells):
-        real_medium.check(name, scenario.multipath.receive_buffer_kb)
+    _class(name).check(scenario)
     for setting in ("stack", "scheduler", "penalisation", *VARIANTS):
         refuse(name, setting, getattr(scenario.multipath, setting))
     load_laws(name)
@@ -80,17 +78,8 @@ def load_laws(name: str) -> None:
     for path in filter(None, paths):
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         if _loaded.get(path) != digest:
-            _load_law(path)
+            _class(name).load_law(path)
             _loaded[path] = digest
-
-
-def _load_law(path: Path) -> None:
-    if path.suffix == user_file.C:
-        ebpf.register(ebpf.user_law(path))
-    else:
-        from lab.engines.sim import user_laws
-
-        user_laws.register(path)
 
 
 def is_slow(name: str, in_vm: bool) -> bool:
@@ -98,4 +87,6 @@ def is_slow(name: str, in_vm: bool) -> bool:
     KVM. With `in_vm`, the engine will run in a VM that this process starts."""
     if not entry(name).real_time:
         return False
+    from lab.engines.mininet.vm import vm_kernel  # for an emulation only
+
     return vm_kernel.SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from lab.run.frame import Frame
 from lab.run.reading import Line
@@ -68,6 +69,16 @@ class Engine(ABC):
     runner waits between steps to keep `options.speed`, and can pause the run. `started_at` is the
     wall-clock time of t = 0 in s since 1970, or None if the engine does not set it.
     """
+
+    @classmethod  # noqa: B027 - an engine may refuse nothing more
+    def check(cls, scenario: Scenario) -> None:
+        """Raise `RequestError` if this engine cannot run the scenario, and `MachineLacks` if this
+        machine lacks what it needs. What the table of engines says is checked before."""
+
+    @classmethod  # noqa: B027 - an engine may know no laws
+    def load_law(cls, path: Path) -> None:
+        """Load the congestion control law that a user wrote in a file. Raise `RequestError` if it
+        has an error; the message names the line."""
 
     options = Options()  # replaced before `open`
     real_time = True  # replaced before `open`

@@ -26,6 +26,7 @@ from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
 from lab.engines.mininet.install import doctor
 from lab.engines.mininet.machine import lock, shell
 from lab.engines.mininet.mobility import Mobility
+from lab.engines.mininet.network import real_medium, wifi
 from lab.engines.mininet.supervision import Supervision
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.traffic import probes
@@ -49,6 +50,16 @@ class MininetEngine(Engine):
     supervision: Supervision
     telemetry: Telemetry
     workload: Workload
+
+    @classmethod
+    def check(cls, scenario: Scenario) -> None:
+        wifi.check_relays(scenario.network)
+        if real_medium.is_used(scenario.network.cells):
+            real_medium.check(scenario.multipath.receive_buffer_kb)
+
+    @classmethod
+    def load_law(cls, path: Path) -> None:
+        ebpf.register(ebpf.user_law(path))
 
     def ready(self, scenario: Scenario) -> None:
         """Raise `MachineLacks` if this machine cannot emulate the scenario.

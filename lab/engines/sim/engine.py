@@ -10,11 +10,12 @@ The packet simulation stops at three kinds of moments:
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from controller.control import Control
 from lab import congestion
-from lab.engines.sim import compiler
+from lab.engines.sim import compiler, user_laws
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.connections import Connections
 from lab.engines.sim.controller import SimController
@@ -25,7 +26,7 @@ from lab.engines.sim.reports import report
 from lab.engines.sim.sampler import Sampler
 from lab.engines.sim.tables import LARGEST_WINDOW, MPTCP_PAYLOAD_BYTES
 from lab.engines.sim.wireless import Wireless
-from lab.errors import LabError
+from lab.errors import LabError, RequestError
 from lab.radio.occupancy import PERIOD_S
 from lab.run.engine import Engine
 from lab.run.frame import Frame
@@ -47,6 +48,18 @@ class SimEngine(Engine):
     (see `Engine`)."""
 
     _network: Network | None = None
+
+    @classmethod
+    def check(cls, scenario: Scenario) -> None:
+        if any(cell.air == "wmediumd" for cell in scenario.network.cells):
+            raise RequestError(
+                "topology.air 'wmediumd' on engine 'sim': wmediumd is a program of the emulation. "
+                "Choose --engine mininet, or topology.air=cell"
+            )
+
+    @classmethod
+    def load_law(cls, path: Path) -> None:
+        user_laws.register(path)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
         """Build the network and its controller. No packet is sent yet: flows that start at t = 0

@@ -39,17 +39,9 @@ def is_used(cells: Iterable[Cell]) -> bool:
     return any(cell.air == "wmediumd" for cell in cells)
 
 
-def check(engine: str, receive_buffer_kb: int) -> None:
-    """Raise an error if wmediumd cannot be the medium of a scenario.
-
-    It is `RequestError` for an engine other than the emulation and for a receive buffer that is too
-    large, and `MachineLacks` if wmediumd is not built.
-    """
-    if engine != "mininet":
-        raise RequestError(
-            f"topology.air 'wmediumd' on engine '{engine}': wmediumd is a program of the "
-            "emulation. Choose --engine mininet, or topology.air=cell"
-        )
+def check(receive_buffer_kb: int) -> None:
+    """Raise `RequestError` if wmediumd is the medium of a scenario and the receive buffer is too
+    large, and `MachineLacks` if wmediumd is not built."""
     if receive_buffer_kb > MAX_RECEIVE_BUFFER_KB:
         raise RequestError(
             f"topology.air 'wmediumd' with multipath.receive_buffer_kb {receive_buffer_kb}: the "
