@@ -1,6 +1,6 @@
 """Make statements about Ben, the benefit of a second path, over all pairs of bandwidths.
 
-Ben is defined by eq (1) of MPTCP-LA (`papers.benefit`): 0 if Multipath TCP carries as much
+Ben is defined by eq (1) of MPTCP-LA (`papers.mptcp_la_benefit`): 0 if Multipath TCP carries as much
 as the better path alone, 1 if it carries the sum of both. A pair of bandwidths is the rate of the
 WiFi path and of the LTE path. For each pair, Ben is the mean over the seeds. The throughput of one
 path alone is the largest value over the seeds, as in the paper.
@@ -8,13 +8,13 @@ path alone is the largest value over the seeds, as in the paper.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from lab.results.statistics import mean
 from papers.base import PAYLOAD
-from papers.benefit import benefit
 from papers.mptcp_la_runs import (
     LOSSES,
     PAIRS,
@@ -25,6 +25,33 @@ from papers.mptcp_la_runs import (
     pair_name,
 )
 from papers.relations import Found, Verdict
+
+# Compute the benefit Ben(M) of Multipath TCP over the best single path (MPTCP-LA, eq (1)).
+
+
+EQUAL = 1e-9  # relative difference below which two throughputs count as equal
+
+
+def benefit(multipath_mbps: float, single_mbps: Sequence[float]) -> float | None:
+    """Return Ben(M) (MPTCP-LA, section 3.3). It is 0 if multipath carries as much as the best path
+    alone, 1 if it carries the sum of all paths, and -1 if it carries nothing. A measured value can
+    exceed 1.
+
+    `multipath_mbps` is the throughput of Multipath TCP. `single_mbps` holds the throughput of plain
+    TCP over each path alone, under the same conditions. Return None if no path carries anything
+    alone. If only one path does, the sum equals the best path; any gain then counts as 1.
+    """
+    best = max(single_mbps, default=0.0)
+    if best <= 0:
+        return None
+    gained = multipath_mbps - best
+    if gained < 0:
+        return gained / best
+    others = sum(single_mbps) - best
+    if others > 0:
+        return gained / others
+    return 1.0 if gained > EQUAL * best else 0.0
+
 
 TITLES = {"wifi": "WiFi", "lte": "LTE"}
 TCP_PAYLOAD = 1448 / 1514  # the share of a frame that is data of plain TCP

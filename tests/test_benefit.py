@@ -2,7 +2,7 @@
 
 import pytest
 
-from papers.benefit import benefit
+from papers.mptcp_la_benefit import benefit
 
 
 @pytest.mark.parametrize(

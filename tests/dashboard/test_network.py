@@ -11,7 +11,7 @@ import pytest
 
 from dashboard import charts
 from dashboard.errors import Problem
-from dashboard.event_subjects import subjects
+from dashboard.events import subjects
 from dashboard.network.drawing import activity, drawing, to_json
 from dashboard.network.layout import MAP_HEIGHT, STRIPS, arrange
 from dashboard.network.svg import polylines, svg

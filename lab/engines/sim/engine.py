@@ -9,20 +9,22 @@ The packet simulation stops at three kinds of moments:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from controller.control import Control
+from controller import decision_log
+from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
+from controller.control import Control, Step
+from controller.observation import SubflowKey, Tiers
 from lab import congestion
 from lab.engines.sim import compiler, user_laws
 from lab.engines.sim.cells import Cells
-from lab.engines.sim.connections import Connections
-from lab.engines.sim.controller import SimController
+from lab.engines.sim.connections import Connection, Connections, SubflowCounters, rate_mbps
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.observer import Observer
-from lab.engines.sim.reports import report
 from lab.engines.sim.sampler import Sampler
 from lab.engines.sim.tables import LARGEST_WINDOW, MPTCP_PAYLOAD_BYTES
 from lab.engines.sim.wireless import Wireless
@@ -31,13 +33,208 @@ from lab.radio.occupancy import PERIOD_S
 from lab.run.engine import Engine
 from lab.run.frame import Frame
 from lab.run.recorder import Recorder
-from lab.run.report import Report
+from lab.run.report import (
+    ConnectionReport,
+    MptcpCheck,
+    MptcpVerdict,
+    Report,
+    SubflowReport,
+    mptcp_verdict,
+)
 from lab.scenario import targets
 from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, plan
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Change
+
+# Run the controller inside the simulator: the same class `Control` as in POX, in virtual time.
+
+
+Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup flag, expected rate in bit/s
+RecordEvent = Callable[..., None]  # kind, then the fields of an event
+
+
+class SimController:
+    """Take the control steps when they are due, execute the commands of the strategy, and record
+    its decisions.
+
+    `tiers` has the tier (1 or 2) of each user at each access point. `limits_bps` has the Tier 2
+    limit of each access point in bit/s, None where there is no limit.
+    """
+
+    def __init__(
+        self, wireless: Wireless, observer: Observer, control: Control, record: RecordEvent
+    ) -> None:
+        self.wireless, self.network = wireless, wireless.network
+        self.observer, self.control, self.record = observer, control, record
+        self.tiers: Tiers = {}
+        self.limits_bps: dict[str, int | None] = dict.fromkeys(self.network.tables.cells)
+        self._tier1_demands_bps: dict[str, int | None] = {}
+        self._known: dict[SubflowKey, Logged] = {}
+
+    def step_if_due(self, now_ns: int) -> None:
+        """Record the subflows that are new or have changed since the last call. Then, if a control
+        step is due, observe the network, let the strategy decide, record and execute its decisions,
+        and record the subflows that these have changed."""
+        self._update_subflows(self.observer.active_subflows())
+        if not self.control.due(now_ns):
+            return
+        step = self.control.step(self.observer.observe(now_ns, self.tiers, self.limits_bps))
+        self.tiers = step.observation.tiers
+        self._record(step)
+        for decision in step.decisions:
+            if decision.command is not None:
+                self._execute(decision.command)
+        for text in step.refused:
+            self.record("warning", text=text)
+        for ap in self._tier1_demands_bps:
+            self._meter_tier1(ap)
+        self._update_subflows(self.observer.active_subflows())
+
+    def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
+        """Limit the data of all Tier 1 users of access point `ap` together to `rate_bps`, with the
+        second meter of its switch. None removes the limit."""
+        self._tier1_demands_bps[ap] = rate_bps
+        self._meter_tier1(ap)
+
+    def hand_over(self, user: str, old: str, new: str) -> None:
+        """Give a user at access point `new` the tier that it had at `old`. The next control step
+        may change it."""
+        self.tiers = {
+            (each, new if (each, ap) == (user, old) else ap): tier
+            for (each, ap), tier in self.tiers.items()
+        }
+
+    def _record(self, step: Step) -> None:
+        """Record the observation of a control step as an event, then each decision of the step."""
+        scale = step.observation.rate_scale
+        lines = [decision_log.decision_line(step.strategy, each, scale) for each in step.decisions]
+        for line in (decision_log.observation_line(step), *lines):
+            self.record(line.pop("kind"), **line)
+
+    def _meter_tier1(self, ap: str) -> None:
+        here = (each.node for each in self.network.tables.wiring.interfaces if each.link == ap)
+        users = [user for user in here if self.tiers.get((user, ap), 1) == 1]
+        self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
+
+    def _update_subflows(self, active: Collection[SubflowKey]) -> None:
+        """Record each subflow of `active` that is new, or whose path, backup flag or expected rate
+        has changed, as an event. If a subflow is new or has ended, wake the controller: a strategy
+        that reacts to such a change then decides now, not at the end of its period."""
+        known: dict[SubflowKey, Logged] = {}
+        for key in sorted(active):
+            subflow = self.observer.subflow(key, self.tiers)
+            known[key] = (subflow.path, subflow.backup, subflow.expected_bps)
+            if self._known.get(key) != known[key]:
+                line = decision_log.subflow_line(subflow, self.control.rate_scale)
+                self.record(line.pop("kind"), **line)
+        if self._known.keys() != known.keys():
+            self.control.wake()
+        self._known = known
+
+    def _execute(self, command: Command) -> None:
+        network = self.network
+        match command:
+            case Route(key, path):
+                network.route(network.subflow(key), path)
+            case Expect(key, rate_bps):
+                network.expect(network.subflow(key), rate_bps)
+            case SetBackup(key, backup):
+                network.set_backup(network.subflow(key), backup)
+            case Throttle(ap, addresses, rate_bps):
+                here = [each for each in network.tables.wiring.interfaces if each.link == ap]
+                users = [each.node for each in here if addresses & {each.address, *each.further}]
+                self._meter_tier2(ap, users, rate_bps)
+            case Unthrottle(ap):
+                self._meter_tier2(ap, [], None)
+
+    def _meter_tier2(self, ap: str, users: list[str], rate_bps: int | None) -> None:
+        self.limits_bps[ap] = rate_bps
+        self.wireless.set_meter(ap, users, rate_bps)
+
+
+# Report a simulated run when it ends: its connections, their subflows, and whether the connections
+# were Multipath TCP.
+
+
+def report(network: Network, connections: Connections) -> Report:
+    """Return the report of a run that has ended: its connections and subflows, the Multipath TCP
+    verdict, and the names of the congestion controls that were used, joined by "+"."""
+    elapsed_ns = max(1, network.now_ns)
+    laws = {each.cc for each in connections.values() if each.cc}
+    return Report(
+        tuple(_connection(connections, each, elapsed_ns) for each in connections.values()),
+        _verdict(network, connections),
+        "+".join(sorted(laws)) or None,
+    )
+
+
+def _connection(
+    connections: Connections, connection: Connection, elapsed_ns: int
+) -> ConnectionReport:
+    def count(field: int) -> int:
+        return connections.count(connection.place, field)
+
+    done_ns, started_ns, subflows = count(at.DONE_NS), count(at.STARTED_NS), connection.subflows
+    segments = sum(connections.count(each.place, at.SEGMENTS_RECEIVED) for each in subflows)
+    return ConnectionReport(
+        id=connection.flow.id,
+        user=connection.flow.user,
+        throughput_mbps=round(rate_mbps(connections.read_bytes(connection), elapsed_ns), 4),
+        completion_s=round((done_ns - started_ns) / at.NS_PER_S, 6) if done_ns else None,
+        out_of_order_fraction=round(count(at.DATA_OUT_OF_ORDER) / segments, 5) if segments else 0.0,
+        receive_buffer_max_bytes=count(at.REORDER_BUFFERED_MAX) * count(at.SEGMENT_BYTES),
+        subflows=tuple(
+            _subflow(connections, connection, number, elapsed_ns)
+            for number, each in enumerate(subflows, 1)
+            if connections.is_established(each)
+        ),
+    )
+
+
+def _subflow(
+    connections: Connections, connection: Connection, number: int, elapsed_ns: int
+) -> SubflowReport:
+    subflow: SubflowCounters = connection.subflows[number - 1]
+    received_bytes = connections.received_bytes(connection, subflow)
+
+    def count(field: int) -> int:
+        return connections.count(subflow.place, field)
+
+    return SubflowReport(
+        id=f"{connection.flow.id}/{number}",
+        path=tuple(subflow.subflow.path),
+        tier=subflow.tier,
+        throughput_mbps=round(rate_mbps(received_bytes, elapsed_ns), 4),
+        rtt_ms_mean=round(subflow.rtt_sum_ms / subflow.samples, 3) if subflow.samples else None,
+        segments=count(at.SEGMENTS_SENT),
+        out_of_order_segments=count(at.SEGMENTS_OUT_OF_ORDER),
+        lost_segments=count(at.SEGMENTS_DROPPED),
+        retransmitted_segments=count(at.SEGMENTS_RETRANSMITTED),
+        backup_s=round(subflow.backup_ns / at.NS_PER_S, 3),
+        cc=connection.cc,
+    )
+
+
+def _verdict(network: Network, connections: Connections) -> MptcpVerdict:
+    """Return the verdict on the TCP connections of users with Multipath TCP: whether each used
+    Multipath TCP, and how many of its subflows were established."""
+    multipath = network.tables.topology.multipath
+    meant = [each for each in connections.values() if each.cc and each.flow.user in multipath]
+    is_mptcp = network.tables.multipath.server_enabled
+    checks = [
+        MptcpCheck(
+            each.flow.id,
+            is_mptcp,
+            sum(map(connections.is_established, each.subflows)),
+            len(each.subflows),
+        )
+        for each in meant
+    ]
+    joins = sum(max(0, each.subflows - 1) for each in checks)
+    return mptcp_verdict(checks, joins, 0 if is_mptcp else len(meant))
+
 
 MEASUREMENT_NS = round(PERIOD_S * at.NS_PER_S)
 STEP_MEASUREMENTS = round(STEP_S / PERIOD_S)  # measurements of the cells between two steps

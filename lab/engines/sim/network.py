@@ -12,8 +12,18 @@ from dataclasses import replace
 
 from controller.observation import SubflowKey
 from controller.paths import Path
-from lab.engines.sim import compiled, world
-from lab.engines.sim.core import application, dispatch, event_loop, events, links, round_trips
+from lab.engines.sim import compiled
+from lab.engines.sim.compiled import floats, ints
+from lab.engines.sim.core import (
+    application,
+    dispatch,
+    event_loop,
+    events,
+    links,
+    rings,
+    round_trips,
+    sender,
+)
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
@@ -23,6 +33,83 @@ from lab.scenario.schema import Multipath
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies.data_directions import data_directions
 from lab.topologies.topology import Interface, Topology, link_delay_ns
+
+# Build the two tables of numbers that hold a simulated network (`core.layout` describes them).
+# Lengthen the integer table while the network runs.
+
+
+NO_THRESHOLD = float(at.FOREVER)
+PACKETS = 2048  # packets in flight that a new world has room for
+SPARE = 1 << 16  # places that are added beyond those needed
+
+
+def build(tables: Tables) -> at.World:
+    """Return the two tables of numbers that hold a network. The integer table has the rows of
+    `tables`, a ring buffer of recent segments for each subflow and connection, and space for
+    packets and events."""
+    row = ints(_with_rings(tables))
+    return with_room(at.World(row, floats(_windows(tables))), PACKETS)
+
+
+def with_room(w: at.World, packets: int) -> at.World:
+    """Return `w` (both tables) with space for `packets` more packets in flight, and for as many
+    more scheduled events."""
+    size = int(w.row[at.HEAP_SIZE])
+    w, begins = with_places(w, packets * at.PACKET_FIELDS)
+    w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
+    row, old = w.row, int(w.row[at.HEAP])
+    for p in range(begins, heap_begins, at.PACKET_FIELDS):
+        row[p + at.NEXT_FREE], row[at.FREE_PACKET] = row[at.FREE_PACKET], p
+    row[at.FREE_PACKETS] += packets
+    row[heap_begins : heap_begins + size * events.FIELDS] = row[old : old + size * events.FIELDS]
+    row[at.HEAP], row[at.HEAP_SIZE] = heap_begins, size + packets
+    return w
+
+
+def with_places(w: at.World, count: int) -> tuple[at.World, int]:
+    """Reserve `count` places (entries) in the integer table; all are 0. Lengthen the table if
+    needed.
+
+    Return two values: the tables, of which the integer table may be a new one, and the index of the
+    first reserved place.
+    """
+    begins = int(w.row[at.PLACES_USED])
+    if begins + count > len(w.row):
+        longer = ints([0] * (begins + count + SPARE))
+        longer[: len(w.row)] = w.row
+        w = w._replace(row=longer)
+    w.row[at.PLACES_USED] = begins + count
+    return w, begins
+
+
+def _windows(tables: Tables) -> list[float]:
+    """Return the floating-point table, with the initial congestion window, SSTHRESH and growth
+    divisor of each subflow."""
+    window = [0.0] * len(tables.values)
+    for f in _subflows(tables):
+        window[f + at.CWND] = sender.INITIAL_WINDOW
+        window[f + at.SSTHRESH] = NO_THRESHOLD
+        window[f + at.GROWTH_DIVISOR] = 1.0
+    return window
+
+
+def _with_rings(tables: Tables) -> list[int]:
+    """Return the integer table: the rows of `tables`, then a ring buffer of recent segments for
+    each subflow and each connection (`core.rings`)."""
+    values, end = list(tables.values), len(tables.values)
+    for field, places, fields in (
+        (at.RING, _subflows(tables), rings.SUBFLOW_FIELDS),
+        (at.CONN_RING, list(tables.connections.values()), rings.CONNECTION_FIELDS),
+    ):
+        for place in places:
+            values[place + field] = end
+            end += tables.ring_size * fields
+    values[at.RING_SIZE], values[at.PLACES_USED] = tables.ring_size, end
+    return values + [0] * (end - len(values))
+
+
+def _subflows(tables: Tables) -> list[int]:
+    return [each.place for subflows in tables.subflows.values() for each in subflows]
 
 
 class Network:
@@ -47,7 +134,7 @@ class Network:
         relays = {(relay, direction) for relay in topology.relays for direction in (DOWN, UP)}
         self._data_directions = users | relays
         self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
-        self.w = world.build(self.tables)
+        self.w = build(self.tables)
         self._written: dict[Hops, int] = {}  # where the hops of a path are written
         self.now_ns = 0
 
@@ -71,7 +158,7 @@ class Network:
         `until_ns`."""
         self.w = at.World(compiled.ints(self.w.row), compiled.floats(self.w.window))
         while not event_loop.run(self.w, until_ns):
-            self.w = world.with_room(self.w, int(self.w.row[at.HEAP_SIZE]))
+            self.w = with_room(self.w, int(self.w.row[at.HEAP_SIZE]))
         self.now_ns = until_ns
 
     # --- connections
@@ -200,7 +287,7 @@ class Network:
         index of the first. The same hops are written once and never moved: packets in flight refer
         to them."""
         if hops not in self._written:
-            self.w, before = world.with_places(self.w, len(hops) + 2)
+            self.w, before = with_places(self.w, len(hops) + 2)
             for n, hop in enumerate((at.NOTHING, *hops, at.NOTHING)):
                 self.w.row[before + n] = hop
             self._written[hops] = before + 1  # a packet at its first hop has crossed nothing yet

@@ -4,7 +4,7 @@ scheduling."""
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.engines.sim import world
+from lab.engines.sim import network
 from lab.engines.sim.core import events
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.tables import Tables
@@ -18,7 +18,7 @@ EMPTY = Topology(
 
 @given(st.lists(st.integers(0, 20), max_size=60))
 def test_events_are_popped_in_the_order_of_time_then_of_scheduling(times):
-    w = world.build(Tables(EMPTY, Multipath(), 1))
+    w = network.build(Tables(EMPTY, Multipath(), 1))
     for number, at_ns in enumerate(times):
         events.schedule(w.row, at_ns, at.ARRIVAL, number)
     popped = [int(events.pop(w.row)) // at.EVENT_KINDS for _ in times]
@@ -27,7 +27,7 @@ def test_events_are_popped_in_the_order_of_time_then_of_scheduling(times):
 
 def test_a_postponed_timer_expires_once_at_its_last_time():
     """A timer that is postponed keeps its first event; one that is stopped does not expire."""
-    row = world.build(Tables(EMPTY, Multipath(), 1)).row
+    row = network.build(Tables(EMPTY, Multipath(), 1)).row
     timer = len(row) - 2  # places that belong to no row
     events.start_timer(row, timer, 10, at.RTO_DUE, 0)
     events.start_timer(row, timer, 30, at.RTO_DUE, 0)

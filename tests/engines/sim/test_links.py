@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.engines.sim import world
+from lab.engines.sim import network as world
 from lab.engines.sim.core import layout as at
 from lab.scenario.flows import Flow
 from lab.scenario.targets import SetLinkUp

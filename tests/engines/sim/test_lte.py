@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from lab.engines.sim.core import event_loop, events, links, lte
 from lab.engines.sim.core import layout as at
-from lab.engines.sim.network import Network
+from lab.engines.sim.network import Network, with_room
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.wireless import Wireless
-from lab.engines.sim.world import with_room
 from lab.radio.cell import Cell, Station
 from lab.radio.lte import ATTEMPTS, BLOCK_ERROR, HARQ_TTIS, on_air_bps
 from lab.scenario.flows import Flow
