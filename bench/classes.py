@@ -63,7 +63,7 @@ ANSWER = """(text) => new Promise((done, failed) => {
 
 @dataclass
 class Student:
-    """Hold a student's browser. `beside` is an HTTP client that follows the same run: from it comes
+    """A student's browser. `beside` is an HTTP client that follows the same run: from it comes
     the time at which the run began. `lost` counts requests that were not answered well."""
 
     page: Page
@@ -207,7 +207,7 @@ app.extensions["conductor"].stop()
 
 @dataclass
 class Seat:
-    """Hold one student's browser. `arrived` are the pairs (time in the run, time of arrival), both
+    """One student's browser. `arrived` are the pairs (time in the run, time of arrival), both
     in s, of the samples of its run, and `lost` counts requests that were not answered well."""
 
     port: int
@@ -277,7 +277,7 @@ class Seat:
 
 @dataclass(frozen=True)
 class ClassServer:
-    """Hold the server of a class: its port, the code to join, and its process."""
+    """The server of a class: its port, the code to join, and its process."""
 
     port: int
     code: str
@@ -332,7 +332,7 @@ def wait_for_runs(seats: Sequence[Seat], wait_s: Callable[[float], object]) -> N
 
 @dataclass
 class Answered:
-    """Hold what was measured while seats answered from `first` to `last`, times of the performance
+    """What was measured while seats answered from `first` to `last`, times of the performance
     counter: how long each answer took in ms, and the largest memory (PSS) in MiB."""
 
     first: float

@@ -64,7 +64,7 @@ from lab.errors import RequestError, unknown
 
 @dataclass(frozen=True)
 class Measure:
-    """Describe one measurement. `once` measures and returns one value for each figure in `names`.
+    """One measurement. `once` measures and returns one value for each figure in `names`.
 
     The measurement is repeated `repeats` times. `emulation` is True if it needs the virtual
     machine, and `on_request` if it is measured only by its name.

@@ -53,7 +53,7 @@ class HostCommand:
 
 @dataclass(frozen=True)
 class SubflowState:
-    """Describe a subflow as one of its two hosts reports it.
+    """A subflow as one of its two hosts reports it.
 
     `token` is the MPTCP token by which the reporting host knows the connection, `NO_TOKEN` for a
     connection without MPTCP. `local` and

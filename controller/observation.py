@@ -19,7 +19,7 @@ RECEIVE_BUFFER_BYTES = 4_000_000  # the default
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """Describe an access point and the meter of its switch (MP-SDN, section III-B1).
+    """An access point and the meter of its switch (MP-SDN, section III-B1).
 
     `capacity_bps` is the largest rate that a station can have when it is alone. `mac_occupancy`
     says how full the MAC buffer was since the last control step, from 0 to 1: the mean of min(1,
@@ -39,7 +39,7 @@ class AccessPoint:
 
 @dataclass(frozen=True)
 class Association:
-    """Describe the association of a user with an access point (MP-SDN, section III-A).
+    """The association of a user with an access point (MP-SDN, section III-A).
 
     `rate_bps` is the rate of the user when it is alone at the access point. `weight` is the user's
     LTE resource weight (MP-SDN, eq (3)). `addresses` are the addresses of the user's interface at
@@ -64,7 +64,7 @@ def air(ap: str) -> str:
 
 @dataclass(frozen=True)
 class Arc:
-    """Describe one direction of a link, from the node `tail` to the node `head`.
+    """One direction of a link, from the node `tail` to the node `head`.
 
     A node is a switch, a host address, or the air of an access point. In each direction, one arc
     joins the switch of the access point with its air, and one arc per station joins the air with
@@ -84,7 +84,7 @@ class Arc:
 
 @dataclass(frozen=True)
 class Subflow:
-    """Describe one subflow of an MPTCP connection.
+    """One subflow of an MPTCP connection.
 
     `source` is the server's end and `destination` the user's end, both `address:port`; `path` lists
     the switches from the server to the user. `ap` is the access point at which the user has the

@@ -23,7 +23,7 @@ class _Part(BaseModel):
 
 
 class Switch(_Part):
-    """Describe a switch by its datapath id and its ports towards other switches.
+    """A switch by its datapath id and its ports towards other switches.
 
     `ports` maps the name of a neighbouring switch to the name of the port that leads to it.
     """
@@ -60,7 +60,7 @@ class Shape(_Part):
 
 
 class HostPort(Shape):
-    """Describe an interface of a host, and the switch and port to which it is connected.
+    """An interface of a host, and the switch and port to which it is connected.
 
     `address` is the first address of the interface, and `further` lists all others. If the file
     gives no address or MAC address, the controller learns them from the first packets. `link` is
@@ -81,7 +81,7 @@ class HostPort(Shape):
 
 
 class Trunk(Shape):
-    """Describe a link between the switches `a` and `b`, with the port at each end."""
+    """A link between the switches `a` and `b`, with the port at each end."""
 
     link: str
     a: str
@@ -91,7 +91,7 @@ class Trunk(Shape):
 
 
 class PlannedStation(_Part):
-    """Describe a station of an access point.
+    """A station of an access point.
 
     `rate_mbps` is the rate of the station when it is alone at the access point. `weight` is its LTE
     resource weight (MP-SDN, eq (3)).
@@ -102,7 +102,7 @@ class PlannedStation(_Part):
 
 
 class PlannedAp(_Part):
-    """Describe an access point; `stations` maps the name of a user to that user's station.
+    """An access point; `stations` maps the name of a user to that user's station.
 
     `capacity_mbps` is the rate of the fastest station when it is alone; 0 means no limit. `port` is
     the port of the switch to which a handover moves stations; empty if stations cannot come.

@@ -39,7 +39,7 @@ FRAMES_AT_ONCE = 2000
 
 
 class FlipRequest(BaseModel):
-    """Hold a request to change a target in a running run.
+    """A request to change a target in a running run.
 
     A target is a setting that can be changed, such as the rate of a link.
     """
@@ -50,7 +50,7 @@ class FlipRequest(BaseModel):
 
 
 class SpeedRequest(BaseModel):
-    """Hold a request to change the speed of a running simulation."""
+    """A request to change the speed of a running simulation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     speed: float | Literal["max"] = Field(description="simulated time over real time, or max")

@@ -24,7 +24,7 @@ from lab.results.explain import stretches as stretches
 
 
 class RepeatRequest(BaseModel):
-    """Hold a request to run a run once more."""
+    """A request to run a run once more."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     with_flips: bool = Field(False, description="make the changes by hand at the same times")

@@ -30,7 +30,7 @@ Doc = dict[str, Any]  # JSON
 
 
 class Varied(BaseModel):
-    """Hold a key of the scenario by its path, and the values that it takes in turn."""
+    """A key of the scenario by its path, and the values that it takes in turn."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     key: str = Field(min_length=1)
@@ -38,7 +38,7 @@ class Varied(BaseModel):
 
 
 class BatchRequest(BaseModel):
-    """Hold the body of POST /api/batches.
+    """The body of POST /api/batches.
 
     `start` is the request for one run; its parameters belong to its own strategy.
     """
@@ -52,7 +52,7 @@ class BatchRequest(BaseModel):
 
 @dataclass
 class Batch:
-    """Hold the progress of a batch that this dashboard started."""
+    """The progress of a batch that this dashboard started."""
 
     id: str
     title: str

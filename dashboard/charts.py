@@ -25,7 +25,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class About:
-    """Hold the facts about a run that its charts need in addition to the frames.
+    """The facts about a run that its charts need in addition to the frames.
 
     `multipath` are the users with several paths. `ends` maps each link to the names of its two
     ends. `threshold` holds pairs (t, occupancy). From
@@ -44,7 +44,7 @@ class About:
 
 @dataclass(frozen=True)
 class Line:
-    """Describe one line of a chart.
+    """One line of a chart.
 
     `key` holds the nested keys that lead to the value in a frame. `row` is 1 for the upper part of
     the chart and 2 for the lower part. If `step`, the line is drawn as steps. If not `drawn`, the
@@ -62,7 +62,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Describe a chart: its title, axes and lines.
+    """A chart: its title, axes and lines.
 
     `axes` are the titles of the vertical axes, from top to bottom. `top` is the largest value on
     the upper axis, None for automatic. `explains` is the text shown with the chart.

@@ -53,7 +53,7 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True)
 class LogRow:
-    """Hold one row of the event log.
+    """One row of the event log.
 
     `n` numbers the events of a run from 1, and `t` is the time of the event in s. `mark` says how
     charts show the event: "line", "tick" or "none". A `quiet` row is shown only with "show

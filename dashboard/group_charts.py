@@ -30,7 +30,7 @@ EXPLAINS = "Line: mean over the runs of a group. Band: from the smallest to the 
 
 @dataclass(frozen=True)
 class Shown:
-    """Hold a group of runs as the page shows it: its label and the documents of its runs."""
+    """A group of runs as the page shows it: its label and the documents of its runs."""
 
     label: str
     docs: tuple[Doc, ...]

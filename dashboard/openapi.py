@@ -25,7 +25,7 @@ ERRORS = {
 
 @dataclass(frozen=True)
 class Row:
-    """Describe one address of the API.
+    """One address of the API.
 
     `body` is the model of its JSON request body, and `status` is the HTTP status of success.
     """

@@ -38,7 +38,7 @@ MOST_ERROR_BYTES = 65_536
 
 
 class StartRequest(BaseModel):
-    """Hold the body of POST /api/runs.
+    """The body of POST /api/runs.
 
     A value that is left out is taken from the scenario file.
     """
@@ -62,7 +62,7 @@ class StartRequest(BaseModel):
 
 @dataclass
 class Child:
-    """Hold the process and the run folder of a run that the dashboard started.
+    """The process and the run folder of a run that the dashboard started.
 
     `errors` is the file to which the process writes its standard error. When the process has ended,
     `text` is the content of this file without the prefix `error: `.

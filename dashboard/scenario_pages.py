@@ -39,7 +39,7 @@ OTHERS = ("Other networks", "Scenarios of no paper, and your own files in scenar
 
 @dataclass(frozen=True)
 class Group:
-    """Hold the scenarios of one paper, in the order of the paper's figures.
+    """The scenarios of one paper, in the order of the paper's figures.
 
     `title` and `about` are the heading of the group and the text below it.
     """

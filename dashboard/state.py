@@ -22,7 +22,7 @@ Doc = dict[str, Any]  # a JSON document of the run folder
 
 @dataclass(frozen=True)
 class Verdict:
-    """Hold whether the connections of a run use MPTCP, and this statement as text.
+    """Whether the connections of a run use MPTCP, and this statement as text.
 
     `kind` is "yes", "no", "pending" (not known yet) or "none" (no user uses MPTCP).
     """
@@ -33,7 +33,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class RunState:
-    """Describe the state of a run.
+    """The state of a run.
 
     `t` is the time that the run has reached, in s. `over` is True if the run has ended. `speed` is
     simulated time over real time, "max", or None for an engine that runs in real time. `overloaded`
@@ -58,7 +58,7 @@ class RunState:
 
 @dataclass
 class _Flags:
-    """Hold what the event log says about pauses, speed changes and overload."""
+    """What the event log says about pauses, speed changes and overload."""
 
     paused: bool = False
     speed: float | str | None = None

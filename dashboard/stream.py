@@ -37,7 +37,7 @@ LINGER_S = 10.0  # a reader continues for so long after its last use
 
 @dataclass(frozen=True)
 class Message:
-    """Hold one message for browsers.
+    """One message for browsers.
 
     `kind` is "sample", "event" or "status". `seq` is the position in the run after this message,
     and `body` is the content as JSON text.
@@ -130,7 +130,7 @@ class Tail(threading.Thread):
 
 
 class Streams:
-    """Hold one `Tail` thread per watched run folder, and allow at most `most` streams."""
+    """One `Tail` thread per watched run folder, and allow at most `most` streams."""
 
     def __init__(self, most: int) -> None:
         self._tails: dict[Path, Tail] = {}

@@ -38,7 +38,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True)
 class Extension:
-    """Hold a registered file: what kind of thing it defines, its name, path and content."""
+    """A registered file: what kind of thing it defines, its name, path and content."""
 
     kind: Kind
     name: str

@@ -14,7 +14,7 @@ FILLED = 0.8  # of the width that a group of bars has
 
 @dataclass(frozen=True)
 class Bars:
-    """Hold a bar chart: one group of bars for each of `groups`, with one bar for each series.
+    """A bar chart: one group of bars for each of `groups`, with one bar for each series.
 
     `series` maps the name of a series to one value per group. `unit` is the unit of the values.
     """

@@ -22,7 +22,7 @@ SHOWN = 3  # relations of a claim in the table; those that do not hold come firs
 
 @dataclass(frozen=True)
 class Case:
-    """Describe one experiment: a scenario, and what replaces the values of its file. Each of
+    """One experiment: a scenario, and what replaces the values of its file. Each of
     `settings` is written as `key.path=value`. A field that is None keeps the value of the file."""
 
     name: str
@@ -35,7 +35,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Claim:
-    """Hold one claim of a paper, and the relations that must hold if the claim is true here.
+    """One claim of a paper, and the relations that must hold if the claim is true here.
 
     `strength` is "S" if the paper states the claim plainly and confirms it, "M" if it states it
     once, "W" if it states it weakly. If `judged` is True, the claim is one of those that decide
@@ -75,7 +75,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """Describe a paper: its name on the command line, its cases (experiments), and two functions.
+    """A paper: its name on the command line, its cases (experiments), and two functions.
 
     `measure` returns the numbers of a finished run of a case. `tables` returns Markdown with tables
     of what was measured; its argument holds the numbers of all runs by case. `note` explains the

@@ -60,7 +60,7 @@ FILES_S = 20.0
 
 @dataclass(frozen=True)
 class Case:
-    """Describe one scenario with one strategy. `experiment` says how it is run."""
+    """One scenario with one strategy. `experiment` says how it is run."""
 
     scenario: str
     strategy: str

@@ -26,7 +26,7 @@ SHARES = ("0", "40", "80")  # percent of multipath users in thirty_users
 
 @dataclass(frozen=True)
 class Emulation:
-    """Hold the names of the claims of a paper that are checked in the emulation.
+    """The names of the claims of a paper that are checked in the emulation.
 
     `fits` gets the name of a case (an experiment) and returns whether it is run there.
     """
@@ -37,7 +37,7 @@ class Emulation:
 
 @dataclass(frozen=True)
 class Restricted:
-    """Hold a claim, and the part of it that is checked in the emulation.
+    """A claim, and the part of it that is checked in the emulation.
 
     `part` has only those relations of `claim` whose cases fit. `refused` says why the emulation
     refuses some cases of `claim`; it is empty if it refuses none.

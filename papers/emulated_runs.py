@@ -49,7 +49,7 @@ weak, above all if the claim is about a share of the runs."""
 
 @dataclass(frozen=True)
 class Side:
-    """Hold the numbers of the valid runs of a case (an experiment) in one engine.
+    """The numbers of the valid runs of a case (an experiment) in one engine.
 
     `text` says how many runs are valid, and why the others are not.
     """
@@ -60,7 +60,7 @@ class Side:
 
 @dataclass(frozen=True)
 class CheckedCase:
-    """Hold the numbers of a case (an experiment) in both engines.
+    """The numbers of a case (an experiment) in both engines.
 
     If the emulation refuses the case, `refusal` says why; otherwise it is empty. `length_s` is the
     duration of a run in s, `scale` the rate scale, and `made_on` names the machines.

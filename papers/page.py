@@ -155,7 +155,7 @@ PARALLEL = (1, 5, 10)  # connections per node
 
 @dataclass(frozen=True)
 class Opening:
-    """Hold one sentence or two that a student understands, and the chart of the main result."""
+    """One sentence or two that a student understands, and the chart of the main result."""
 
     claimed: str
     bars: Callable[[Found], Bars]
@@ -327,7 +327,7 @@ QUICK = " --quick"  # in the options of a page with the quick cases only
 
 @dataclass(frozen=True)
 class Origin:
-    """Hold how the runs of a page were made: `commits` of the lab, the wall time in minutes, and
+    """How the runs of a page were made: `commits` of the lab, the wall time in minutes, and
     `options`, the command line options that differ from the defaults, with a leading space."""
 
     seeds: int

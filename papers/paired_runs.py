@@ -31,7 +31,7 @@ from papers.studies import AS_LINUX, is_evidence
 
 @dataclass(frozen=True)
 class Trial:
-    """Hold how long each run is, and how often it is repeated if it cannot be used.
+    """How long each run is, and how often it is repeated if it cannot be used.
 
     `duration_s` replaces the duration of every run; None keeps the durations. `tries` is how often
     a run of the emulation is made at most, if it fails or overloads the machine.
@@ -47,7 +47,7 @@ ENGINES = ("mininet", "sim")
 
 @dataclass(frozen=True)
 class Experiment:
-    """Describe one experiment: a scenario, and values that replace those of the scenario file.
+    """One experiment: a scenario, and values that replace those of the scenario file.
 
     `name` is the path of the experiment's folder inside the folder of an engine. Each of `settings`
     is written as `key.path=value`. A field that is None keeps the value of the scenario file.
@@ -63,7 +63,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Account:
-    """Hold the valid runs of one experiment in one engine, and why the others cannot be used.
+    """The valid runs of one experiment in one engine, and why the others cannot be used.
 
     A run is valid if it is evidence (`studies.is_evidence`). `left_out` holds one reason for each
     other run, such as "overloaded: the processors were busy". `planned` is the number of

@@ -17,7 +17,7 @@ ROMAN = {1: "I", 2: "II", 3: "III"}
 
 @dataclass(frozen=True)
 class Cell:
-    """Describe one experiment of the study, which is one point in a figure of the paper.
+    """One experiment of the study, which is one point in a figure of the paper.
 
     `setup` is the number of the paper's setup, 1 to 3. `wifi` is the WiFi standard, such as "11n5"
     for 802.11n at 5 GHz. `parallel` is the number of connections per node. `interfaces` is "both",

@@ -107,7 +107,7 @@ class Quotient:
 
 @dataclass(frozen=True)
 class Constant:
-    """Hold a given number with which measured numbers are compared. `title` may be empty."""
+    """A given number with which measured numbers are compared. `title` may be empty."""
 
     value: float
     title: str = ""

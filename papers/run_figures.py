@@ -17,7 +17,7 @@ from papers.page_file import read_page, write_page
 
 @dataclass(frozen=True)
 class RunFigures:
-    """Hold the figures of one run of a scenario with a strategy in one engine.
+    """The figures of one run of a scenario with a strategy in one engine.
 
     `numbers` are the compared numbers by their titles. `left_out` says why the run cannot be used;
     it is empty for a valid run. `verified` says whether Multipath TCP was verified, None if there

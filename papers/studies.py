@@ -15,7 +15,7 @@ STEADY, SHORT = 5, 15  # allowed difference in percent: steady throughput, short
 
 @dataclass(frozen=True)
 class Measured:
-    """Hold the content of result.json of a run, and its samples: the JSON objects in
+    """The content of result.json of a run, and its samples: the JSON objects in
     samples.jsonl."""
 
     result: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Case:
-    """Describe one experiment of a study: the strategy, and settings that replace values of the
+    """One experiment of a study: the strategy, and settings that replace values of the
     scenario file, each written as `key.path=value`.
 
     `duration_s` is the length of the run; None means the length that the study gives.
@@ -43,7 +43,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Metric:
-    """Describe a number that is compared. It is a number in result.json or, with `between_s`, the
+    """A number that is compared. It is a number in result.json or, with `between_s`, the
     mean of a number in the samples of that time span (start and end in s).
 
     `path` leads to the number: keys joined by `.`; list entries are counted from 1. `witness` is
@@ -75,7 +75,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Study:
-    """Describe the cases in which a scenario is run in both engines, and the metrics that are
+    """The cases in which a scenario is run in both engines, and the metrics that are
     compared.
 
     `engines` names the reference engine first; differences are those of the second engine from it.

@@ -20,7 +20,7 @@ Measure = Callable[[Case, FinishedRun], Numbers]
 
 @dataclass(frozen=True)
 class Point:
-    """Hold one value of the setting. `label` shows it in tables. `settings` returns what a case
+    """One value of the setting. `label` shows it in tables. `settings` returns what a case
     needs for this value, each written as `key.path=value`; None means the value of the page.
     `measure` measures the runs instead of the paper's own function, if it is not None. `runs` names
     the folder of the runs, which points with the same settings share; if empty, the label does."""

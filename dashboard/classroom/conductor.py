@@ -33,7 +33,7 @@ KILLED_AFTER_S = 10.0  # a run that does not end when it is asked to
 
 @dataclass
 class Running:
-    """Hold a run that goes on. `child` is None if another server started it. After `ends_at`, a
+    """A run that goes on. `child` is None if another server started it. After `ends_at`, a
     time of the monotonic clock, it is asked to end."""
 
     run: ClassRun

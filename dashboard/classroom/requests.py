@@ -20,21 +20,21 @@ class Body(BaseModel):
 
 
 class PersonBody(Body):
-    """Hold one person who joins."""
+    """One person who joins."""
 
     name: str = Field(max_length=200)
     pin: str = Field("", max_length=200)
 
 
 class JoinBody(Body):
-    """Hold the body of POST /api/class/join."""
+    """The body of POST /api/class/join."""
 
     code: str = Field(max_length=40)
     people: tuple[PersonBody, ...] = Field(min_length=1, max_length=2)
 
 
 class ReturnBody(Body):
-    """Hold the body of POST /api/class/return."""
+    """The body of POST /api/class/return."""
 
     code: str = Field(max_length=40)
     name: str = Field(max_length=200)
@@ -42,19 +42,19 @@ class ReturnBody(Body):
 
 
 class AnswerBody(Body):
-    """Hold an answer."""
+    """An answer."""
 
     value: Any
 
 
 class RunBody(Body):
-    """Hold what a student chose for a run."""
+    """What a student chose for a run."""
 
     chosen: dict[str, Any] = {}
 
 
 class FlipBody(Body):
-    """Hold a change of a target in a running run. A student gives no mapping as a value."""
+    """A change of a target in a running run. A student gives no mapping as a value."""
 
     target: str
     value: Any
@@ -65,7 +65,7 @@ class EmptyBody(Body):
 
 
 class LookBody(Body):
-    """Hold what the instructor shows to all: a run, a step, or nothing."""
+    """What the instructor shows to all: a run, a step, or nothing."""
 
     run: str | None = None
     worksheet: str | None = None
@@ -73,7 +73,7 @@ class LookBody(Body):
 
 
 class FreezeBody(Body):
-    """Hold whether the class is to be frozen."""
+    """Whether the class is to be frozen."""
 
     frozen: bool
 
@@ -87,13 +87,13 @@ class ExtendBody(Body):
 
 
 class SharedRunBody(Body):
-    """Hold the engine of a run of the instructor, if it is not the worksheet's."""
+    """The engine of a run of the instructor, if it is not the worksheet's."""
 
     engine: str | None = None
 
 
 class GradeBody(Body):
-    """Hold the points for a text."""
+    """The points for a text."""
 
     seat: str
     worksheet: str
@@ -103,7 +103,7 @@ class GradeBody(Body):
 
 
 class WipeBody(Body):
-    """Hold the name of the class that is to be deleted, typed by the instructor."""
+    """The name of the class that is to be deleted, typed by the instructor."""
 
     name: str
 

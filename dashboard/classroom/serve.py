@@ -147,7 +147,7 @@ SENT_WITHIN_S = 5.0  # by a server that ends
 
 @dataclass(frozen=True)
 class Wanted:
-    """Hold what the command line says about a class."""
+    """What the command line says about a class."""
 
     name: str
     host: str = LOOPBACK

@@ -20,7 +20,7 @@ Doc = dict[str, Any]
 
 @dataclass(frozen=True)
 class Source:
-    """Describe a stream: the name of its events, who watches, and what is sent.
+    """A stream: the name of its events, who watches, and what is sent.
 
     `owner` is a seat, or a role. `make` returns the document to send, and `plain` returns it
     without what changes by time alone. There is at most one event in `every_s` seconds.

@@ -27,7 +27,7 @@ Frame = Mapping[str, Any]  # a line of samples.jsonl
 
 @dataclass(frozen=True)
 class Spot:
-    """Describe a drawn node. `kind` is as in the topology; `colour` is the palette index of a user
+    """A drawn node. `kind` is as in the topology; `colour` is the palette index of a user
     or an access point, -1 for another node.
 
     `side` says where the label is: "left", "right", "below", or "inside" as the number of a user.
@@ -45,7 +45,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Line:
-    """Describe a drawn link between the nodes `a` and `b`, with its figures in scenario units.
+    """A drawn link between the nodes `a` and `b`, with its figures in scenario units.
 
     A link on the `air` joins a station to its access point. `rate_mbps` is None for a link without
     a configured rate. `loss` is the greater loss of the two directions, as a fraction. `shift`
@@ -77,7 +77,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Subflow:
-    """Describe a drawn subflow: its path from server to user, its number in its connection from 1,
+    """A drawn subflow: its path from server to user, its number in its connection from 1,
     colour, state and figures."""
 
     id: str
@@ -91,7 +91,7 @@ class Subflow:
 
 @dataclass(frozen=True)
 class Activity:
-    """Hold the state of a network at one time of a run.
+    """The state of a network at one time of a run.
 
     `moved` holds the places of users that move. `frame` is the sample of that time.
     """

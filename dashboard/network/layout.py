@@ -38,7 +38,7 @@ SMALLEST, GREATEST = 6.5, 17.0  # radius of a node
 
 @dataclass(frozen=True)
 class Layout:
-    """Hold the places of all nodes, the size of the drawing and the radius of a node, in pixels.
+    """The places of all nodes, the size of the drawing and the radius of a node, in pixels.
 
     `area` is the square in which users move: its left and upper edge and its side in pixels, and
     its side in metres. It is None for a drawing with layers. `is_upright` says that the servers

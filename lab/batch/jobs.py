@@ -43,7 +43,7 @@ _stopped: Event  # set in each worker process
 
 @dataclass(frozen=True)
 class Job:
-    """Describe one run to make: its scenario, its engine and options, and its run folder.
+    """One run to make: its scenario, its engine and options, and its run folder.
 
     If `out` is None, the run gets a new folder, named after the time of its start. If `vm`, the
     emulation runs inside the virtual machine.

@@ -21,7 +21,7 @@ INSTALL = "./run_lab.sh fast"
 
 @dataclass(frozen=True)
 class SimulatorState:
-    """Hold the state of the simulator: `kind` is "compiled", "compiling", "installing",
+    """The state of the simulator: `kind` is "compiled", "compiling", "installing",
     "interpreted" or "failed", and `text` names the state for people."""
 
     kind: str

@@ -68,7 +68,7 @@ DUMMY = secrets.pin_hash("nobody")  # compared if there is no PIN, which takes t
 
 @dataclass(frozen=True)
 class Newcomer:
-    """Hold what somebody who joins writes: a name, and a PIN or an empty text."""
+    """What somebody who joins writes: a name, and a PIN or an empty text."""
 
     name: str
     pin: str = ""

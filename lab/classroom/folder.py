@@ -40,7 +40,7 @@ SETTINGS, JOURNAL, ROSTER, WORKSHEETS, RUNS = (
 
 
 class Settings(BaseModel):
-    """Hold the content of class.json: names, secrets, and the digest of each worksheet."""
+    """The content of class.json: names, secrets, and the digest of each worksheet."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -54,7 +54,7 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True)
 class ClassFolder:
-    """Hold a class as it is in its folder, apart from its journal and its runs."""
+    """A class as it is in its folder, apart from its journal and its runs."""
 
     path: Path
     settings: Settings

@@ -109,7 +109,7 @@ READ_RUNS = 64  # files of runs that are kept in memory
 
 @dataclass(frozen=True)
 class StepGrade:
-    """Hold what was handed in for one step, and the points for it.
+    """What was handed in for one step, and the points for it.
 
     `runs` are the ids of the runs that the step was marked by, by the id of the run step. `by_hand`
     are points that a person gave, or None. `checker` is the version of the lab that marked it.
@@ -127,7 +127,7 @@ class StepGrade:
 
 @dataclass(frozen=True)
 class Submission:
-    """Hold what one seat handed in for one worksheet."""
+    """What one seat handed in for one worksheet."""
 
     seat: str
     people: tuple[str, ...]
@@ -148,7 +148,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Difference:
-    """Describe a step that now gets other points, or evidence that has changed."""
+    """A step that now gets other points, or evidence that has changed."""
 
     submission: Submission
     step: str

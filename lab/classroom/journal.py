@@ -34,14 +34,14 @@ class Part(BaseModel):
 
 
 class Person(Part):
-    """Describe a person on a seat: the nickname, and a hash of the PIN if there is one."""
+    """A person on a seat: the nickname, and a hash of the PIN if there is one."""
 
     name: str
     pin: str | None = None
 
 
 class Event(Part):
-    """Hold what all events have."""
+    """What all events have."""
 
     n: int = 0
     at: float = 0.0
@@ -99,7 +99,7 @@ class Answered(Event):
 
 
 class Figure(Part):
-    """Hold a figure that a check looked at: its text in the language of checks, and its value."""
+    """A figure that a check looked at: its text in the language of checks, and its value."""
 
     text: str
     value: float

@@ -31,7 +31,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Lesson:
-    """Hold a class: its folder, and its state, which changes."""
+    """A class: its folder, and its state, which changes."""
 
     folder: ClassFolder
     state: ClassState

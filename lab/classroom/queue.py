@@ -127,7 +127,7 @@ ALONE = "mininet"  # of this engine one run at a time is possible on a machine
 
 @dataclass(frozen=True)
 class Entry:
-    """Describe a run in the queue. `seat` is None for a run of the instructor."""
+    """A run in the queue. `seat` is None for a run of the instructor."""
 
     run: str
     seat: str | None
@@ -136,7 +136,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Load:
-    """Hold the measured load of a machine: the share of all processors that is busy, from 0 to 1,
+    """The measured load of a machine: the share of all processors that is busy, from 0 to 1,
     the number of processors, and the free memory in bytes."""
 
     busy: float
@@ -151,7 +151,7 @@ class Load:
 
 
 class Queue:
-    """Hold the runs that wait and those that run. It starts nothing."""
+    """The runs that wait and those that run. It starts nothing."""
 
     def __init__(self) -> None:
         self._waiting: list[Entry] = []

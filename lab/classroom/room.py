@@ -72,7 +72,7 @@ One = TypeVar("One", bound=of.Event)
 
 
 class Room:
-    """Hold a class that goes on: its journal, its state and its queue. Threads may share it.
+    """A class that goes on: its journal, its state and its queue. Threads may share it.
 
     `news` wakes the threads that show the state.
     """

@@ -26,7 +26,7 @@ NAME_LENGTHS = range(1, 41)
 
 @dataclass(frozen=True)
 class Entry:
-    """Hold one student of a roster: the name, a hash of the PIN or None, and all other columns."""
+    """One student of a roster: the name, a hash of the PIN or None, and all other columns."""
 
     name: str
     pin: str | None
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Roster:
-    """Hold the students of a class by `folded` name."""
+    """The students of a class by `folded` name."""
 
     entries: Mapping[str, Entry]
 

@@ -19,7 +19,7 @@ OVER = ("complete", "interrupted", "failed", "cut")
 
 @dataclass
 class StepWork:
-    """Hold what a seat has done in one step.
+    """What a seat has done in one step.
 
     `wrong` counts wrong tries, and `wrong_at` is the time of the last one. `passed` is None while
     nothing was marked. `runs` are those on which a check was evaluated last. `graded` and `comment`
@@ -42,7 +42,7 @@ class StepWork:
 
 @dataclass
 class ClassRun:
-    """Hold one run of a class. `seat` is None if the instructor requested it; then all see it.
+    """One run of a class. `seat` is None if the instructor requested it; then all see it.
 
     `status` is "waiting", "running", or how the run ended.
     """
@@ -80,7 +80,7 @@ class ClassRun:
 
 @dataclass
 class Work:
-    """Hold what a seat has done in a worksheet.
+    """What a seat has done in a worksheet.
 
     `opened_at` and `done_at` are times in s: of the first look, and of the last progress.
     """
@@ -96,7 +96,7 @@ class Work:
 
 @dataclass
 class SeatState:
-    """Hold a seat: its people, and its work by the name of the worksheet."""
+    """A seat: its people, and its work by the name of the worksheet."""
 
     id: str
     people: tuple[Person, ...]
@@ -109,7 +109,7 @@ class SeatState:
 
 
 class ClassState:
-    """Hold the state of a class. `apply` is the only method that changes it, apart from the status
+    """The state of a class. `apply` is the only method that changes it, apart from the status
     of runs that begin to run."""
 
     def __init__(self, happened: Iterable[Event] = ()) -> None:

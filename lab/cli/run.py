@@ -47,7 +47,7 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
 
 @dataclass(frozen=True)
 class Output:
-    """Hold the output options: write report.md for each run, print JSON only, print errors only."""
+    """The output options: write report.md for each run, print JSON only, print errors only."""
 
     report: bool = False
     as_json: bool = False

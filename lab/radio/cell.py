@@ -22,7 +22,7 @@ THERMAL_DBM_HZ = -174.0
 
 @dataclass(frozen=True)
 class Radio:
-    """Hold the properties of an access point's transmitter.
+    """The properties of an access point's transmitter.
 
     `standard` is a key of `rates.STANDARDS`, or "lte". `power_dbm` is the transmit power.
     `exponent` is n of the path loss model. `blocks` is the number of LTE resource blocks.
@@ -49,7 +49,7 @@ def snr_db(rssi_dbm: float, bandwidth_hz: float, noise_figure_db: float) -> floa
 
 @dataclass(frozen=True)
 class Station:
-    """Describe one member of a radio cell.
+    """One member of a radio cell.
 
     `rate_bps` is the rate of the station when it is alone in the cell. `weight` is its LTE resource
     weight (MP-SDN, eq (3)). `overhead` is the part of a frame's airtime that does not depend on the
@@ -70,7 +70,7 @@ class Station:
 
 @dataclass(frozen=True)
 class Cell:
-    """Describe the radio channel of one access point, which its stations share.
+    """The radio channel of one access point, which its stations share.
 
     `delay_ns` and `jitter_ns` are one way, between the access point and the core. `collisions` is
     for WiFi: if True, the number of contending nodes decides how often a frame is transmitted.

@@ -78,7 +78,7 @@ def on_air_bps(alone_bps: int) -> int:
 
 @dataclass(frozen=True)
 class Bearer:
-    """Hold the state of one user: its rate in bit/s when alone, its weight, and its recent use.
+    """The state of one user: its rate in bit/s when alone, its weight, and its recent use.
 
     `backlogged` is computed by `is_backlogged`. `used_bps` is the rate that the user got
     since the shares were last computed.

@@ -26,7 +26,7 @@ Place = tuple[float, float]  # x and y in m
 
 @dataclass(frozen=True)
 class Leg:
-    """Hold one walk of a user, at constant speed, from `origin` to `target`.
+    """One walk of a user, at constant speed, from `origin` to `target`.
 
     The user waits at `target` from `arrives_s` to `leaves_s`. Times are seconds since the start of
     the run.

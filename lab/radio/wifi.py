@@ -58,7 +58,7 @@ HT = (
 
 @dataclass(frozen=True)
 class Standard:
-    """Hold one PHY standard: its rates and the times of its frames in us.
+    """One PHY standard: its rates and the times of its frames in us.
 
     `rates` holds pairs: a rate in Mb/s, and the weakest signal in dBm at which it can be used.
     `extension_us` is a silence after every frame of 802.11g, which gives receivers as much time as

@@ -31,7 +31,7 @@ BETWEEN_DEGREES = 10  # the angle between two stations, seen from the access poi
 
 @dataclass(frozen=True)
 class Place:
-    """Hold the place of a station, with the access point at (0, 0), and its rate on the air.
+    """The place of a station, with the access point at (0, 0), and its rate on the air.
 
     `phy_mbps` is the rate of 802.11g that its frames are sent at.
     """

@@ -48,7 +48,7 @@ Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JS
 
 @dataclass(frozen=True)
 class Run:
-    """Hold the data of one run that a comparison needs.
+    """The data of one run that a comparison needs.
 
     `settings` maps each key of the run's scenario, except the seed and texts for the user, to its
     value; runs with equal settings form a group. `rate_scale` is None in runs of schema 1, which
@@ -279,7 +279,7 @@ LESS_IS_BETTER = ("fairness.sd_mbps", "out_of_order_fraction", "convergence_s")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold the groups of runs, the estimates of all metrics, and the verdicts on each group but the
+    """The groups of runs, the estimates of all metrics, and the verdicts on each group but the
     first.
 
     `estimates[metric]` holds one estimate per group, in the order of `groups`.

@@ -16,7 +16,7 @@ WIRE_RATES_SCHEMA = 1  # of a manifest and a result with rates on the wire
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """Hold the content of result.json of a run, and the path of the run folder."""
+    """The content of result.json of a run, and the path of the run folder."""
 
     result: Mapping[str, Any]
     folder: Path

@@ -27,7 +27,7 @@ NOTHING = 0.005  # a rate in Mb/s below this is shown as 0
 
 @dataclass(frozen=True)
 class Effect:
-    """Hold the means of one number before and after a change.
+    """The means of one number before and after a change.
 
     `before` and `after` are None if nothing was measured. `seconds_before` and `seconds` are the
     measured times before and after the change, in s. If `is_final`, later samples do not change the

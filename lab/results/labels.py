@@ -32,7 +32,7 @@ SHORT = ("strategy.params.", "strategy.", "topology.", "multipath.")  # beginnin
 
 @dataclass(frozen=True)
 class Label:
-    """Hold the name of a metric for people and its unit, which is empty if it has none."""
+    """The name of a metric for people and its unit, which is empty if it has none."""
 
     text: str
     unit: str = ""

@@ -23,7 +23,7 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class Package:
-    """Hold a locked package. `marker` says for which platforms it is; empty means for all."""
+    """A locked package. `marker` says for which platforms it is; empty means for all."""
 
     name: str
     version: str

@@ -31,7 +31,7 @@ WORDS = {  # by direction: 1 where more is better, -1 where less is better, 0 wh
 
 @dataclass(frozen=True)
 class Estimate:
-    """Hold the mean of a metric over `n` runs, and its 95 % interval from `low` to `high`.
+    """The mean of a metric over `n` runs, and its 95 % interval from `low` to `high`.
 
     `mean` is None without runs. `low` and `high` are None if there are fewer than `MIN_RUNS` runs.
     """
@@ -53,7 +53,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Hold the comparison of one metric between a group of runs and the base group, in words.
+    """The comparison of one metric between a group of runs and the base group, in words.
 
     `short` fits into a table cell. `text` adds the number of runs and, if the difference may be
     chance, how many more runs are needed.

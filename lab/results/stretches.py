@@ -18,7 +18,7 @@ Number = Callable[[Frame], float | None]  # takes one number out of a frame
 
 @dataclass(frozen=True)
 class Span:
-    """Hold a part of a run, from `start_s` to `end_s`, in s since the start of the run."""
+    """A part of a run, from `start_s` to `end_s`, in s since the start of the run."""
 
     start_s: float
     end_s: float
@@ -38,7 +38,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Hold a span of a run in which nothing was changed. `begun_by` holds the indices of the
+    """A span of a run in which nothing was changed. `begun_by` holds the indices of the
     changes at its start; it is empty for the first stretch."""
 
     span: Span

@@ -26,7 +26,7 @@ from lab.scenario.targets import Change
 
 @dataclass(frozen=True)
 class Options:
-    """Hold the options of a run that come from the command line, not from the scenario.
+    """The options of a run that come from the command line, not from the scenario.
 
     `speed` is a multiple of real time, or 0 for as fast as possible. `pcap` turns packet capture
     on. Only one emulation can run on a machine: if another one is running, `wait` delays the start

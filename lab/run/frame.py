@@ -21,7 +21,7 @@ DIGITS = 4  # of a rate in samples.jsonl
 
 @dataclass(frozen=True)
 class ApSample:
-    """Hold the figures of one access point: received payload of Tier 1 and Tier 2, MAC occupancy
+    """The figures of one access point: received payload of Tier 1 and Tier 2, MAC occupancy
     from 0 to 1, the limit that an OpenFlow meter sets on Tier 2 (`meter_mbps`, None: no limit), and
     the number of associated stations."""
 
@@ -34,7 +34,7 @@ class ApSample:
 
 @dataclass(frozen=True)
 class Direction:
-    """Hold the figures of one direction of a link: its rate in Mb/s (Ethernet headers included),
+    """The figures of one direction of a link: its rate in Mb/s (Ethernet headers included),
     the number of packets in its queue, and the fraction of packets that it dropped."""
 
     mbps: float
@@ -54,7 +54,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class LinkSample:
-    """Hold the figures of one link: the rates in both directions in Mb/s (Ethernet headers
+    """The figures of one link: the rates in both directions in Mb/s (Ethernet headers
     included), and the queue and loss of the direction with the higher rate.
 
     `backlog` counts packets. `loss` is the fraction of packets that were dropped or lost. A link
@@ -82,7 +82,7 @@ class LinkSample:
 
 @dataclass(frozen=True)
 class UserSample:
-    """Hold the rate at which a user's applications receive data, and the user's position in m. The
+    """The rate at which a user's applications receive data, and the user's position in m. The
     position is None if the topology gives users no positions.
 
     `held_back_kb` is data that has arrived and that the applications cannot read, because data
@@ -96,7 +96,7 @@ class UserSample:
 
 @dataclass(frozen=True)
 class SubflowSample:
-    """Hold the figures of one subflow: the payload that it delivered, and the state of its sender.
+    """The figures of one subflow: the payload that it delivered, and the state of its sender.
 
     `cwnd` is in segments. `expected_mbps` is the rate that the controller expects (S-MPTCP), or
     None. `out_of_order` is the fraction of segments that arrived out of order. `user` is the
@@ -117,7 +117,7 @@ class SubflowSample:
 
 @dataclass(frozen=True)
 class Frame:
-    """Hold one sample of the network, taken `t` s after the start of the run.
+    """One sample of the network, taken `t` s after the start of the run.
 
     The four mappings hold one sample for each access point (`ap`), link (`link`), user (`user`) and
     subflow (`sf`), by its ID. Rates are means over the interval since the frame before.

@@ -109,7 +109,7 @@ NOT_SAMPLED = ApSample(tier1_mbps=None, tier2_mbps=None)
 
 @dataclass(frozen=True)
 class Header:
-    """Hold the part of result.json that is known without measuring: the names and settings of the
+    """The part of result.json that is known without measuring: the names and settings of the
     run, and its status.
 
     `flips` lists the changes that were made by hand during the run, each as {"t", "target",

@@ -28,7 +28,7 @@ def is_whole(result: Result) -> bool:
 
 @dataclass(frozen=True)
 class Progress:
-    """Describe how far a run has come.
+    """How far a run has come.
 
     `phase` is "starting", "running" or "stopping". `t` is the time since the start of the run in s,
     and `duration_s` the planned length. `frame` is the latest sample. `eta_s` is the expected rest
@@ -44,7 +44,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Describe how a run ended: the content of result.json, the run folder, and the exit code for
+    """How a run ended: the content of result.json, the run folder, and the exit code for
     the command line. `error` is the error message, empty if there is no error."""
 
     result: dict[str, Any]

@@ -107,7 +107,7 @@ class _Note(_Form):
 
 
 class _Indexed(_Manifest, _Note):
-    """Describe a run in the index. Every field is there, because lists show each of them."""
+    """A run in the index. Every field is there, because lists show each of them."""
 
     id: str
     stamp: list[int]

@@ -17,7 +17,7 @@ DIGITS = 4  # of a rate in result.json
 
 @dataclass(frozen=True)
 class SubflowReport:
-    """Hold the figures of one subflow, measured over the whole run.
+    """The figures of one subflow, measured over the whole run.
 
     `path` lists the switches from the server to the user. `tier` is 1 if the subflow uses its
     user's primary access point or link, else 2 (MP-SDN). `throughput_mbps` is received payload.
@@ -43,7 +43,7 @@ class SubflowReport:
 
 @dataclass(frozen=True)
 class ConnectionReport:
-    """Hold the figures of one connection, measured over the whole run.
+    """The figures of one connection, measured over the whole run.
 
     `completion_s` is the time in s from the start of the connection until its file was complete.
     `receive_buffer_max_bytes` is the largest amount of out-of-order data that the receiver held

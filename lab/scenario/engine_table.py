@@ -32,7 +32,7 @@ from lab.errors import MachineLacks, RequestError, unknown
 
 @dataclass(frozen=True)
 class Stack:
-    """Hold the settings of a stack. The fields have the names of keys of `multipath`."""
+    """The settings of a stack. The fields have the names of keys of `multipath`."""
 
     scheduler: str
     penalisation: bool
@@ -70,7 +70,7 @@ def with_stack(name: str, multipath: Any) -> Any:
 
 @dataclass(frozen=True)
 class Entry:
-    """Describe one engine: the import path of its class (`path`), and what the engine can run.
+    """One engine: the import path of its class (`path`), and what the engine can run.
 
     - `real_time`: the engine follows the wall clock, so its runs cannot be paused or sped up
     - `cc`: the built-in congestion controls that the engine can run

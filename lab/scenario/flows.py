@@ -16,7 +16,7 @@ FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
 
 @dataclass(frozen=True)
 class Flow:
-    """Describe one connection. The ID `ue2-1` is the first connection of user ue2.
+    """One connection. The ID `ue2-1` is the first connection of user ue2.
 
     `rate_bps` is the rate at which the application writes; None: as fast as the connection allows.
     `volume_bytes` is the size of the file that the connection transfers; None: it has no end.
@@ -35,7 +35,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Act:
-    """Hold one entry of the time line: at `at_s`, in s since the start of the run, the flow starts,
+    """One entry of the time line: at `at_s`, in s since the start of the run, the flow starts,
     stops or gets a new rate.
 
     `verb` is "start", "stop" or "rate". `rate_bps` is the new rate if `verb` is "rate", else None.

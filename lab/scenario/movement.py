@@ -41,7 +41,7 @@ class Stations(Protocol):
 
 
 class Movement:
-    """Hold the position of each user (`places`, in m) and move the users. Without mobility, users
+    """The position of each user (`places`, in m) and move the users. Without mobility, users
     stay where the topology places them."""
 
     def __init__(

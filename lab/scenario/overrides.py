@@ -14,7 +14,7 @@ from lab.scenario.yaml_text import parse
 
 @dataclass(frozen=True)
 class Overrides:
-    """Hold the command line options that change the content of a scenario file. `settings` holds
+    """The command line options that change the content of a scenario file. `settings` holds
     the values of all options `--set`; they are applied last.
 
     `slow_machine` is True if a scenario with `rate_scale: auto` must run at its

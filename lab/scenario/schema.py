@@ -46,7 +46,7 @@ def known_cc(name: str | None) -> str | None:
 
 
 class Traffic(Part):
-    """Describe the traffic of one user, or of each user if `user` is "all".
+    """The traffic of one user, or of each user if `user` is "all".
 
     With the kinds "rate" and "on_off", `rate_mbps` is the rate at which the application writes.
     "on_off" alternates between sending and silence; the lengths of the periods are exponentially
@@ -84,7 +84,7 @@ class Traffic(Part):
 
 
 class Multipath(Part):
-    """Describe how connections use their paths.
+    """How connections use their paths.
 
     - `server_enabled`: if false, the server refuses Multipath TCP
     - `balia_decrease` and `olia_metric` choose between two variants of BALIA and OLIA: that of the
@@ -134,7 +134,7 @@ class Multipath(Part):
 
 
 class StrategyChoice(Part):
-    """Hold the name of a strategy and its parameters. In a loaded scenario, `params` holds every
+    """The name of a strategy and its parameters. In a loaded scenario, `params` holds every
     parameter, also those that have their default."""
 
     name: str = "none"
@@ -142,7 +142,7 @@ class StrategyChoice(Part):
 
 
 class TopologyChoice(Part):
-    """Hold the kind of a topology, and its parameters as the checked model that this kind
+    """The kind of a topology, and its parameters as the checked model that this kind
     defines."""
 
     kind: str
@@ -150,7 +150,7 @@ class TopologyChoice(Part):
 
 
 class Event(Part):
-    """Hold a change of the running network: at `at_s`, in s since the start of the run, `target` is
+    """A change of the running network: at `at_s`, in s since the start of the run, `target` is
     set to `value`. `target` is a name that `./run_lab.sh list targets` shows."""
 
     at_s: Seconds
@@ -159,7 +159,7 @@ class Event(Part):
 
 
 class Suggestion(Part):
-    """Describe a change that the page of a run suggests.
+    """A change that the page of a run suggests.
 
     A click sets `target` to `value`. `watch` names the number of a sample that shows the effect,
     such as `user.ue1.mbps`. `before` is shown before the change. `after` is shown 10 s after it,
@@ -175,7 +175,7 @@ class Suggestion(Part):
 
 
 class Mobility(Part):
-    """Describe how users move: each goes to a random waypoint at a random speed between
+    """How users move: each goes to a random waypoint at a random speed between
     `speed_min_mps` and `speed_max_mps`, pauses there for `pause_s`, and goes on to the next
     waypoint."""
 
@@ -195,7 +195,7 @@ class Mobility(Part):
 
 
 class Scenario(Part):
-    """Describe one experiment completely. `lab.scenario.loading` makes a scenario from a file and
+    """One experiment completely. `lab.scenario.loading` makes a scenario from a file and
     checks every value.
 
     If set, `traffic_direction` and `traffic_parallel` replace the values of all entries in

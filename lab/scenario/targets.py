@@ -143,7 +143,7 @@ MAX_DELAY_MS = 5_000
 
 @dataclass(frozen=True)
 class Target:
-    """Describe one target: something that can be changed during a run. `value` is its value at the
+    """One target: something that can be changed during a run. `value` is its value at the
     start of the run, in scenario units. If `nullable`, the value None is allowed, too."""
 
     name: str

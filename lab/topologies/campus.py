@@ -16,7 +16,7 @@ PODS = 4
 
 
 class Params(wifi_lte.Params):
-    """Hold the parameters of `kind: campus`: those of `wifi_lte`, and more for the fat tree.
+    """The parameters of `kind: campus`: those of `wifi_lte`, and more for the fat tree.
 
     `wired` names users with two cables. `tree_mbps`, `tree_delay_ms` and `tree_queue_packets` are
     rate, one-way delay and queue of every link between two switches of the tree, and of every cable

@@ -12,7 +12,7 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class Params(BaseModel):
-    """Hold the parameters of `kind: collision`.
+    """The parameters of `kind: collision`.
 
     `among` says what can meet on one path: two subflows of one connection, or two connections. The
     other parameters apply to every link, except those between a server and its switch.

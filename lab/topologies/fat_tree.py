@@ -16,7 +16,7 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class Tree(BaseModel):
-    """Hold the rate, one-way delay and queue of the links between the switches of a fat tree."""
+    """The rate, one-way delay and queue of the links between the switches of a fat tree."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     rate_mbps: Rate = 10
@@ -25,7 +25,7 @@ class Tree(BaseModel):
 
 
 class Params(Tree):
-    """Hold the parameters of `kind: fat_tree`.
+    """The parameters of `kind: fat_tree`.
 
     `k` is the number of ports of a switch. `host_mbps` is the rate of the link between a server or
     user and its switch. `subflows` is the number of subflows of a connection.

@@ -15,7 +15,7 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Path(BaseModel):
-    """Hold the parameters of one path; delay and jitter are one way.
+    """The parameters of one path; delay and jitter are one way.
 
     `loss` is a loss probability in the direction of the data only. `loss_both` is an additional
     loss probability in both directions.
@@ -31,7 +31,7 @@ class Path(BaseModel):
 
 
 class Params(BaseModel):
-    """Hold the parameters of `kind: parallel_paths`.
+    """The parameters of `kind: parallel_paths`.
 
     `paths` holds the parameters of each path; the paths are called path1, path2, ... in order.
     """

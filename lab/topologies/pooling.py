@@ -22,7 +22,7 @@ MIDDLE = (2, 5, 10, 15)
 
 
 class Params(BaseModel):
-    """Hold the parameters of `kind: pooling`.
+    """The parameters of `kind: pooling`.
 
     `middle_mbps` holds the rates of link2, link5, link10 and link15; `outer_mbps` is the rate of
     all other links. `path_delay_ms` is the one-way delay of a path, divided equally among its three

@@ -27,7 +27,7 @@ FRAME_BYTES = 1514
 
 
 class Params(BaseModel):
-    """Hold the parameters of `kind: rat_setup`.
+    """The parameters of `kind: rat_setup`.
 
     `setup` is the number of the study's setup. `wifi` is the standard of all WiFi cells.
     `interfaces` says which of its two interfaces a receiver uses: both, only the first (`wifi`), or

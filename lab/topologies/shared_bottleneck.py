@@ -16,7 +16,7 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class User(BaseModel):
-    """Hold a user's id and its number of subflows. Each subflow has its own address."""
+    """A user's id and its number of subflows. Each subflow has its own address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     id: str
@@ -24,7 +24,7 @@ class User(BaseModel):
 
 
 class Params(Path):
-    """Hold the parameters of `kind: shared_bottleneck`: the bottleneck link and the users."""
+    """The parameters of `kind: shared_bottleneck`: the bottleneck link and the users."""
 
     users: tuple[User, ...] = Field(min_length=1, max_length=30)
 

@@ -23,7 +23,7 @@ from lab.radio.cell import Cell
 
 @dataclass(frozen=True)
 class Interface:
-    """Describe an interface of a host, and the switch and port to which it is connected.
+    """An interface of a host, and the switch and port to which it is connected.
 
     `node` is the id of the host. `link` is the id of the wired link, or for a radio the id of the
     access point. If the interface has several addresses, one per subflow, `further` holds all
@@ -42,7 +42,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Trunk:
-    """Describe a link between two switches, with the name of the port at each end.
+    """A link between two switches, with the name of the port at each end.
 
     If `radio` is True, the link is the radio channel between an access point and a relay, a switch
     that is a station of its WiFi cell. Its ports are then radios, not ends of a wire.
@@ -58,7 +58,7 @@ class Trunk:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Hold all interfaces of hosts, and all links between switches with their ports.
+    """All interfaces of hosts, and all links between switches with their ports.
 
     `dpid` maps each switch to its OpenFlow datapath id, counted from 1. A relay is a switch that is
     a station of a radio cell. `relays` has an entry for each cell of each relay: `node` is the
@@ -143,7 +143,7 @@ FIRST_WIRED = 16  # the subnets of a user's wired interfaces are 10.16.0, 10.17.
 
 @dataclass(frozen=True)
 class Node:
-    """Describe a user, a server, a switch, or an access point (a switch with a radio).
+    """A user, a server, a switch, or an access point (a switch with a radio).
 
     `home`, `subflows` and `server` are for users. `home` is the access point or link over which a
     user opens its connections. `subflows` is the number of addresses of each interface, one for
@@ -164,7 +164,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Link:
-    """Describe a wired link, which carries packets in both directions at once.
+    """A wired link, which carries packets in both directions at once.
 
     `delay_ns` is one way and the same in both directions. `loss_ppm` applies from `a` to `b`,
     `loss_back_ppm` from `b` to `a`. A topology builder does not know where data travels: it sets
@@ -185,7 +185,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Topology:
-    """Hold the nodes, links and cells of a network.
+    """The nodes, links and cells of a network.
 
     `multipath` names the users that send over all their interfaces at the same time. In topologies
     with positions, all nodes are in a square with a side of `area_m`.

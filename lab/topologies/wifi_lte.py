@@ -18,7 +18,7 @@ Delay = Annotated[float, Field(ge=0, le=5_000)]
 
 
 class User(BaseModel):
-    """Hold a user, the access point it is near, and its rate on each cell when alone there.
+    """A user, the access point it is near, and its rate on each cell when alone there.
 
     `near` is "wifi" or "lte". `lte_weight` is the user's LTE resource weight (MP-SDN, eq (3)).
     """
@@ -40,7 +40,7 @@ class User(BaseModel):
 
 
 class Params(BaseModel):
-    """Hold the parameters of `kind: wifi_lte`; delays are one way.
+    """The parameters of `kind: wifi_lte`; delays are one way.
 
     Rates count whole Ethernet frames. `multipath` names the users that are on both WiFi and LTE.
     `air` is the model of the WiFi channel: "cell" is the lab's own, "wmediumd" the program wmediumd

@@ -34,7 +34,7 @@ LTE_MHZ = 2120
 
 
 class Params(BaseModel):
-    """Hold the parameters of `kind: wireless_set`; delays are one way.
+    """The parameters of `kind: wireless_set`; delays are one way.
 
     `wifi` is the standard of all WiFi cells. `wifi_near_m` is the distance to a WiFi access point
     below which a user opens its connections there. `lte_mhz` is the bandwidth of the LTE cell.
@@ -57,7 +57,7 @@ class Params(BaseModel):
 
 @dataclass(frozen=True)
 class User:
-    """Hold a user's place (x and y in m), its nearest WiFi access point, and the ones it uses.
+    """A user's place (x and y in m), its nearest WiFi access point, and the ones it uses.
 
     `uses` names one or two access points; the LTE base station lte1 can be one of them. The user
     opens its connections over the first.

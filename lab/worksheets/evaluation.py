@@ -36,7 +36,7 @@ class NoEvidence(RequestError):
 
 @dataclass(frozen=True)
 class RunFiles:
-    """Hold what a check can look at in one run: result.json, the samples and the events."""
+    """What a check can look at in one run: result.json, the samples and the events."""
 
     result: Mapping[str, Any]
     samples: Sequence[Mapping[str, Any]]
@@ -51,7 +51,7 @@ class RunFiles:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Hold whether a check is passed, and each figure that it looked at: its text and its value.
+    """Whether a check is passed, and each figure that it looked at: its text and its value.
 
     `problem` says why the check could not be evaluated; it is empty if it could.
     """

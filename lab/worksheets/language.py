@@ -31,14 +31,14 @@ Fold = Literal["mean", "min", "max", "last"]
 
 @dataclass(frozen=True)
 class Number:
-    """Hold a number that is written in the check."""
+    """A number that is written in the check."""
 
     value: float
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Describe one number made from a figure of the samples between `start_s` and `end_s`.
+    """One number made from a figure of the samples between `start_s` and `end_s`.
 
     `path` leads to the figure in a sample, such as `ap.wifi1.tier2_mbps`. `fold` says how its
     values become one number: their mean over time, the least, the largest, or the last.
@@ -53,7 +53,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Measured:
-    """Describe the figure of result.json at `path`, such as `users.ue1.throughput_mbps`."""
+    """The figure of result.json at `path`, such as `users.ue1.throughput_mbps`."""
 
     path: str
     run: str
@@ -61,7 +61,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """Describe the events of one `kind` whose fields have the given values, all as text.
+    """The events of one `kind` whose fields have the given values, all as text.
 
     As a condition it holds if there is such an event. A flip that was refused does not count.
     """
@@ -73,14 +73,14 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Time:
-    """Describe the time of the first event that matches `event`."""
+    """The time of the first event that matches `event`."""
 
     event: Occurrence
 
 
 @dataclass(frozen=True)
 class Count:
-    """Describe the number of events that match `event`."""
+    """The number of events that match `event`."""
 
     event: Occurrence
 
@@ -94,7 +94,7 @@ class Multipath:
 
 @dataclass(frozen=True)
 class Magnitude:
-    """Describe the absolute value of a number."""
+    """The absolute value of a number."""
 
     of: Numeric
 
@@ -177,7 +177,7 @@ OFTEN_WRITTEN = {
 
 
 class Scanner:
-    """Hold a text and the place up to which it has been read."""
+    """A text and the place up to which it has been read."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place = text, 0

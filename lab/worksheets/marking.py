@@ -13,7 +13,7 @@ from lab.worksheets.schema import Answer, Check, Predict, Question, Task, Worksh
 
 @dataclass(frozen=True)
 class Mark:
-    """Hold the mark of one step.
+    """The mark of one step.
 
     `passed` is None while it is open: nothing was answered, or a person grades the text.
     `points` are those given, `of` those that can be had.

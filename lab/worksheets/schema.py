@@ -59,7 +59,7 @@ class Part(BaseModel):
 
 
 class NumberRange(Part):
-    """Describe an answer that is a number: its unit and its bounds.
+    """An answer that is a number: its unit and its bounds.
 
     With `run` and `path`, the number is drawn as a level over the figure `path` of that run.
     """
@@ -78,7 +78,7 @@ class NumberRange(Part):
 
 
 class Curve(Part):
-    """Describe a prediction that is a curve over the time of run `run`: the student draws the
+    """A prediction that is a curve over the time of run `run`: the student draws the
     figure `path` of its samples from 0 to `maximum`."""
 
     run: Id
@@ -163,7 +163,7 @@ class Run(Part):
 
 
 class NumberAnswer(Part):
-    """Describe a question whose answer is a number. The right answer is a number, or a figure of
+    """A question whose answer is a number. The right answer is a number, or a figure of
     the student's own runs, written as in a check."""
 
     answer: Annotated[float | int | str, AfterValidator(parsed_number)]
@@ -221,7 +221,7 @@ class Check(Part):
 
 
 class Step(Part):
-    """Hold one step of a worksheet: exactly one of the keys, and with `text` the name of a scenario
+    """One step of a worksheet: exactly one of the keys, and with `text` the name of a scenario
     whose network is drawn."""
 
     text: Text | None = None
@@ -261,7 +261,7 @@ class Flip(Part):
 
 
 class Attempt(Part):
-    """Describe what a student does: answers by step id, chosen settings and flips by run id."""
+    """What a student does: answers by step id, chosen settings and flips by run id."""
 
     answers: dict[str, Answer] = {}
     choices: dict[str, dict[str, Any]] = {}
@@ -269,13 +269,13 @@ class Attempt(Part):
 
 
 class NamedAttempt(Attempt):
-    """Describe what another student does. What it does not name is as in the solution."""
+    """What another student does. What it does not name is as in the solution."""
 
     name: Text
 
 
 class WrongAttempt(NamedAttempt):
-    """Describe a typical mistake.
+    """A typical mistake.
 
     `fails` lists the questions and checks that must then not be passed; all others must be.
     """
@@ -284,7 +284,7 @@ class WrongAttempt(NamedAttempt):
 
 
 class Worksheet(Part):
-    """Hold a worksheet: what it teaches, its steps, and the attempts that prove its checks.
+    """A worksheet: what it teaches, its steps, and the attempts that prove its checks.
 
     Before `results_from`, students see neither points nor whether a check is passed.
     """

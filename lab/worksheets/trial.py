@@ -26,7 +26,7 @@ SOLUTION = "solution"
 
 @dataclass(frozen=True)
 class Tried:
-    """Hold the marks of one attempt, and the ids of the steps that it must fail."""
+    """The marks of one attempt, and the ids of the steps that it must fail."""
 
     name: str
     marks: tuple[Mark, ...]

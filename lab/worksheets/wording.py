@@ -44,7 +44,7 @@ EVENTS = {"decision": "decision of the controller", "completion": "completed fil
 
 @dataclass(frozen=True)
 class Label:
-    """Hold the words for a number and its unit, which is empty if it has none."""
+    """The words for a number and its unit, which is empty if it has none."""
 
     words: str
     unit: str = ""

@@ -37,7 +37,7 @@ AP_AGENT_PORT, HOST_AGENT_PORT = 6699, 6698  # where POX receives their reports
 
 @dataclass(frozen=True)
 class RunningStrategy:
-    """Hold the name of a strategy and the values of its parameters, in scenario units."""
+    """The name of a strategy and the values of its parameters, in scenario units."""
 
     name: str
     params: Mapping[str, Any]

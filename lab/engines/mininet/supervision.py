@@ -25,7 +25,7 @@ class Restartable(Protocol):
 
 @dataclass(frozen=True)
 class Daemon:
-    """Describe a program that is not restarted; without it, the run has not measured what it says.
+    """A program that is not restarted; without it, the run has not measured what it says.
 
     `pid_file` is the file into which the program writes its process number, `name` the program in
     the sentence "NAME ended during the run". `warning` is the text of the event.

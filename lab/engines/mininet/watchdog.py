@@ -34,7 +34,7 @@ PATIENCE_S = {"late": 2.0, "busy": 2.0, "lost": 2.0, "lag": 1.0}
 
 @dataclass(frozen=True)
 class MachineSample:
-    """Hold one sample of the machine's load.
+    """One sample of the machine's load.
 
     `late_s` is the delay of the sample, `idle_share` the idle share of the processors since the
     last sample (0 to 1), `lag_ms` the largest lag of a WiFi cell (`Links.lag_ms`), `lost_share` the

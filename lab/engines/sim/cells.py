@@ -21,7 +21,7 @@ from lab.radio.occupancy import bearer_occupancy, waiting_uploads, wifi_occupanc
 
 
 class Cells:
-    """Hold the present stations of each access point, and the mean number of contenders for its air
+    """The present stations of each access point, and the mean number of contenders for its air
     (see the module docstring).
 
     `contenders` is keyed by access point. Access points that use the air of another access point

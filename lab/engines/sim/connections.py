@@ -14,7 +14,7 @@ from lab.scenario.flows import Flow
 
 @dataclass
 class SubflowCounters:
-    """Hold what the sampler remembers of a subflow.
+    """What the sampler remembers of a subflow.
 
     Values at the last sample: `received_bytes` (in order), `segments` (received), `out_of_order`
     (segments), and `tier`. Sums over all samples: `rtt_sum_ms` (of the RTTs), `samples` (their
@@ -45,7 +45,7 @@ class SubflowCounters:
 
 @dataclass
 class Connection:
-    """Hold a connection that was started.
+    """A connection that was started.
 
     `place` is where its state begins in the integer table that holds the simulated network
     (`core.layout`). `cc` is its congestion control (None for UDP). `read_bytes` is what the

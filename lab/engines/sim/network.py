@@ -113,7 +113,7 @@ def _subflows(tables: Tables) -> list[int]:
 
 
 class Network:
-    """Hold a simulated network: the two tables of numbers (`w`), the place of each connection,
+    """A simulated network: the two tables of numbers (`w`), the place of each connection,
     subflow and hop in them (`tables`), and the virtual time in ns (`now_ns`).
 
     Time passes only in `run`. Between two calls of `run`, anything may be read or changed.

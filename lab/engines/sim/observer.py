@@ -35,7 +35,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class CountedArc:
-    """Hold an arc (one direction of a link or radio channel), and the hops whose counters count its
+    """An arc (one direction of a link or radio channel), and the hops whose counters count its
     traffic. A hop is given as the index at which its state begins in the integer table that holds
     the simulated network (`core.layout`).
 

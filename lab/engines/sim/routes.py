@@ -26,7 +26,7 @@ Hops = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Ends:
-    """Hold the two ends of a subflow: the interface of the server and the interface of the user.
+    """The two ends of a subflow: the interface of the server and the interface of the user.
 
     `flow` has the addresses and ports of the subflow, in the direction from the server to the user.
     """
@@ -38,7 +38,7 @@ class Ends:
 
 @dataclass
 class Subflow:
-    """Hold a subflow of a simulated network.
+    """A subflow of a simulated network.
 
     `place` is where its state begins in the integer table that holds the network (`core.layout`).
     `data_direction` is "down" (to the user) or "up". `path` is the path in use, `requested_path`

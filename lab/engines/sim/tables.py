@@ -45,7 +45,7 @@ Row = Mapping[int, int]
 
 
 class Tables:
-    """Hold all rows of the integer table in `values`. The other attributes give the index in
+    """All rows of the integer table in `values`. The other attributes give the index in
     `values` at which a row begins.
 
     - `links[link ID, node]`: the hop over a link towards a node

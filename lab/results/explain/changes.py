@@ -94,7 +94,7 @@ FROM_ORDER = " The mean after the change begins with the first order of the stra
 
 @dataclass(frozen=True)
 class Change:
-    """Hold an accepted change of a run: the number of its event from 1, its time in s, its target,
+    """An accepted change of a run: the number of its event from 1, its time in s, its target,
     and whether the scenario file has made it.
 
     `flip` holds its `target`, its new `value`, and its `old` one if the run recorded it.
@@ -114,7 +114,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Measured:
-    """Hold what the effects of changes are computed from: the samples of a run, the times of all
+    """What the effects of changes are computed from: the samples of a run, the times of all
     changes, when the transfers of each user ended, if they have, and the first orders after the
     changes of a strategy. Times are in s."""
 

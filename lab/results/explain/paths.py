@@ -28,7 +28,7 @@ def graph_of(topology: Topology) -> nx.Graph:
 
 
 class Paths:
-    """Hold the paths of the subflows of a run at one time.
+    """The paths of the subflows of a run at one time.
 
     The controller names a connection by its flow ID or by its MPTCP token. Samples use flow IDs:
     the first token of a user belongs to the user's first connection, and so on.

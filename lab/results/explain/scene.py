@@ -25,7 +25,7 @@ Routes = Mapping[str, NodePath]  # by subflow: the nodes from its server to its 
 
 @dataclass(frozen=True)
 class Scene:
-    """Hold a run: its scenario as it began, its samples, and its events in the order of time."""
+    """A run: its scenario as it began, its samples, and its events in the order of time."""
 
     scenario: Scenario
     frames: Sequence[Frame]

@@ -26,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Orders:
-    """Hold the settings that the machine sends to the restored VM (`_orders` in snapshot.py).
+    """The settings that the machine sends to the restored VM (`_orders` in snapshot.py).
 
     `visible` are folders of the machine that the VM needs although its own /tmp and /run hide them.
     `changed` says whether the lab's sources have changed since the snapshot.

@@ -139,7 +139,7 @@ def files() -> list[str]:
 
 @dataclass(frozen=True)
 class Request:
-    """Describe a command line to run; the fields are those of a request's file."""
+    """A command line to run; the fields are those of a request's file."""
 
     cwd: str
     streams: tuple[str, str, str]

@@ -177,7 +177,7 @@ EVENT_KINDS = 9
 
 
 class World(NamedTuple):
-    """Hold the two tables of numbers that contain the whole state of a run: `row`, the integer
+    """The two tables of numbers that contain the whole state of a run: `row`, the integer
     table, and `window`, the floating-point table. With more tables, all functions that get them
     would take longer to compile."""
 
