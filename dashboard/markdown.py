@@ -18,7 +18,6 @@ ITEMS = {"item": "ul", "number": "ol"}
 
 
 def html(text: str) -> Markup:
-    """Return a Markdown text as HTML."""
     return Markup("\n").join(_fenced(text))
 
 

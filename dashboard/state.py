@@ -66,7 +66,6 @@ class _Flags:
 
 
 def of(folder: Path) -> RunState:
-    """Return the state of the run in `folder`."""
     result, manifest = (
         tolerant_document(folder / "result.json"),
         tolerant_document(folder / "manifest.json"),

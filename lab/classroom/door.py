@@ -43,7 +43,6 @@ class Attempts:
                 raise TooMuch(f"too many tries: try again in {wait_s:.0f} s", max(1.0, wait_s))
 
     def count(self, key: Hashable) -> None:
-        """Count one attempt of the key."""
         with self._mutex:
             if len(self._made) >= MOST_KEYS:
                 self._made = {

@@ -63,17 +63,14 @@ class ClassFolder:
 
     @property
     def name(self) -> str:
-        """Return the name of the class."""
         return self.settings.name
 
     @property
     def journal(self) -> Path:
-        """Return the path of the journal."""
         return self.path / JOURNAL
 
     @property
     def runs(self) -> Path:
-        """Return the folder of the run folders."""
         return self.path / RUNS
 
     def variant_of(self, seat: str, worksheet: str) -> Seat:
@@ -82,7 +79,6 @@ class ClassFolder:
 
 
 def names(classes: Path = CLASSES) -> list[str]:
-    """Return the names of all classes."""
     return sorted(path.parent.name for path in classes.glob(f"*/{SETTINGS}"))
 
 

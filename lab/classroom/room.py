@@ -89,7 +89,6 @@ class Room:
 
     @property
     def state(self) -> ClassState:
-        """Return the state of the class."""
         return self.lesson.state
 
     def record(self, event: One) -> One:
@@ -243,7 +242,6 @@ class Room:
             return True
 
     def run_folder(self, run: str) -> Path:
-        """Return the folder of a run."""
         return self.folder.runs / run
 
     def _queued(self, decide: Callable[[], of.Requested], check: CheckRun) -> ClassRun:
