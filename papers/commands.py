@@ -103,7 +103,7 @@ def crosscheck(
 
     if only is None:
         check_committed("crosscheck", "--page", page, allow_changed)
-    runs = runs or crosscheck_runs / sources.digest()
+    runs = runs or sources.runs_below(crosscheck_runs)
     ctx.exit(crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries)))
 
 
@@ -190,7 +190,7 @@ def reproduce(
     from papers.runs import DEFAULT_REPEAT, PAGES, RUNS, Folders
 
     check_committed("reproduce", "--pages", pages, allow_changed)
-    runs = runs or RUNS / sources.digest()
+    runs = runs or sources.runs_below(RUNS)
     folders = Folders(runs, pages or PAGES)
     if engine == ENGINES[0]:
         if claims or duration_s:

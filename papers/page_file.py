@@ -1,4 +1,8 @@
-"""Read and write a page of the documentation. A crash never leaves a half-written page."""
+"""Read and write a page of the documentation. A crash never leaves a half-written page.
+
+The rows of a table on a page are merged with new ones, so that a command that repeats only some
+runs replaces their rows and keeps the others.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lab.errors import LabError
-
-# Read the rows of a Markdown table on a page, and merge them with new rows.
-#
-# So a command that repeats only some runs can replace the rows of these runs and keep the others.
-
 
 Row = tuple[str, ...]  # the cells of a row of a table
 Key = Callable[[Row], tuple[str, ...]]

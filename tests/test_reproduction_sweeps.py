@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from test_cli import lab  # noqa: F401 - a fixture
+from command_line import committed, lab  # noqa: F401 - fixtures
 
 from controller.units import mbps_from_bps
 from lab.cli.terminal import Terminal

@@ -6,15 +6,19 @@ import shutil
 
 import pytest
 
+from lab.run import manifest
 from lab.run.manifest import ROOT
 from papers import sources
 
 
 @pytest.fixture
 def copy(tmp_path):
-    for folder in (*sources.DECIDING, "docs"):
-        left_out = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=left_out)
+    left_out = shutil.ignore_patterns("__pycache__")
+    for place in (*sources.DECIDING, "docs"):
+        if (ROOT / place).is_dir():
+            shutil.copytree(ROOT / place, tmp_path / place, ignore=left_out)
+        else:
+            shutil.copy(ROOT / place, tmp_path / place)
     return tmp_path
 
 
@@ -26,6 +30,7 @@ def copy(tmp_path):
         "lab/engines/mininet/ebpf/coupled.h",
         "lab/radio/lte.py",
         "lab/run/metrics.py",
+        "lab/congestion.py",
     ],
 )
 def test_a_changed_source_is_another_digest(copy, changed):
@@ -40,3 +45,11 @@ def test_a_changed_text_is_not(copy):
     (copy / "docs" / "design.md").write_text("another text")
     (copy / "lab" / "engines" / "notes.txt").write_text("a note")
     assert sources.digest(copy) == before
+
+
+def test_runs_of_a_changed_tree_are_kept_apart(monkeypatch, tmp_path):
+    monkeypatch.setattr(manifest, "commit", lambda: "0123456789ab")
+    clean = sources.runs_below(tmp_path)
+    for made in ("0123456789ab+", None):
+        monkeypatch.setattr(manifest, "commit", lambda made=made: made)
+        assert sources.runs_below(tmp_path).name == f"{clean.name}+"
