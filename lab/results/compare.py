@@ -21,7 +21,6 @@ from typing import Any
 from lab.errors import RequestError
 from lab.results import flips
 from lab.results.documents import WIRE_RATES_SCHEMA
-from lab.results.explain.stretches import told
 from lab.results.labels import WIRE_LABEL, heading
 from lab.results.labels import label as metric_label
 from lab.results.statistics import Estimate, Verdict, estimate, mean, verdict
@@ -394,6 +393,8 @@ def _document(found: Comparison) -> dict[str, Any]:
 
 def _explained(groups: Sequence[Group]) -> Iterator[str]:
     """Yield what the changes of the first run of each group did, and why; nothing without any."""
+    from lab.results.explain.stretches import told  # it imports networkx, and `run` imports this
+
     for group in groups:
         run = group.runs[0]
         if text := told(run.folder):
