@@ -16,7 +16,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def isolate() -> None:
     """Search the lab's folder first, and no folder that the caller is in or has named, in this
     process and in all that it starts."""
-    callers = set(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    callers = set(map(os.path.abspath, named))  # Python makes the entries of sys.path absolute
     if not sys.flags.safe_path:
         callers.add(sys.path[0])  # of `python -m`
     sys.path[:] = [ROOT, *(each for each in sys.path if each not in {ROOT, "", *callers})]

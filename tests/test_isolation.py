@@ -70,14 +70,21 @@ def test_a_command_runs_nothing_from_the_folder_it_is_typed_in(traps, words):
     assert done.returncode in (0, 3), done.stderr  # 3: `doctor`, on a machine that lacks something
 
 
-def test_the_module_runs_nothing_from_there_either(traps):
+@pytest.mark.parametrize("named", ["{traps}", "{traps}/", "../{name}", "."])
+def test_the_module_runs_nothing_from_there_either(traps, named):
     shutil.rmtree(
         traps / "lab"
     )  # Python itself takes a folder of this name, before any code of ours
     for each in ("runpy", "sitecustomize", "usercustomize"):
         (traps / f"{each}.py").unlink()  # these too
     done, sprung = caught(
-        traps, sys.executable, "-m", "lab", "list", "strategies", PYTHONPATH=f"{traps}:{ROOT}"
+        traps,
+        sys.executable,
+        "-m",
+        "lab",
+        "list",
+        "strategies",
+        PYTHONPATH=f"{named.format(traps=traps, name=traps.name)}:{ROOT}",
     )
     assert done.returncode == 0, done.stderr
     assert not sprung
