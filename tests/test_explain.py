@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dashboard.finished import summary
 from lab.results import compare
+from lab.results.explain.changes import NO_CAUSE
 from lab.results.explain.stretches import told
 from lab.results.store import Store
 
@@ -61,7 +64,8 @@ def test_it_names_the_change_its_size_and_its_cause(runs):
     text = told(runs / "one")
     assert "path1" in text
     assert "12.0" in text
-    assert "all users" in text
+    assert re.search(r"all users got [\d.]+ instead of [\d.]+ Mb/s \(.*%\)", text)
+    assert "Why: " in text or NO_CAUSE in text
 
 
 def test_report_and_compare_and_the_page_say_the_same(runs):

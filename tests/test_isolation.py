@@ -70,8 +70,7 @@ def test_a_command_runs_nothing_from_the_folder_it_is_typed_in(traps, words):
     assert done.returncode in (0, 3), done.stderr  # 3: `doctor`, on a machine that lacks something
 
 
-@pytest.mark.parametrize("named", ["{traps}", "{traps}/", "../{name}", "."])
-def test_the_module_runs_nothing_from_there_either(traps, named):
+def test_the_module_runs_nothing_from_there_either(traps):
     shutil.rmtree(
         traps / "lab"
     )  # Python itself takes a folder of this name, before any code of ours
@@ -84,8 +83,24 @@ def test_the_module_runs_nothing_from_there_either(traps, named):
         "lab",
         "list",
         "strategies",
-        PYTHONPATH=f"{named.format(traps=traps, name=traps.name)}:{ROOT}",
+        PYTHONPATH=f"{traps}:{ROOT}",
     )
+    assert done.returncode == 0, done.stderr
+    assert not sprung
+
+
+@pytest.mark.parametrize("named", ["{traps}", "{traps}/", "../{name}"])
+def test_a_folder_that_pythonpath_names_is_kept_out(traps, named):
+    shutil.rmtree(
+        traps / "lab"
+    )  # PYTHONPATH is the user's own here: its folder `lab` would be taken
+    for each in ("runpy", "sitecustomize", "usercustomize"):
+        (traps / f"{each}.py").unlink()
+    elsewhere = traps.parent / "elsewhere"
+    elsewhere.mkdir()
+    path = f"{named.format(traps=traps, name=traps.name)}:{ROOT}"
+    argv = (sys.executable, "-m", "lab", "list", "strategies")
+    done, sprung = caught(elsewhere, *argv, PYTHONPATH=path)
     assert done.returncode == 0, done.stderr
     assert not sprung
 

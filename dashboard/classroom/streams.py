@@ -58,8 +58,10 @@ def _messages(of: Room, source: Source, gone: Callable[[], bool]) -> Iterator[by
 
 
 def _next_version(of: Room, seat: str | None, version: int, gone: Callable[[], bool]) -> int:
-    """Return the version of what a stream shows when it is not `version` any more, after
-    `HEARTBEAT_S`, or when the browser has gone."""
+    """Wait until what a stream shows has a version other than `version`; return the new one.
+
+    After `HEARTBEAT_S`, or when the browser has gone, return the present version.
+    """
     ends = time.monotonic() + HEARTBEAT_S
     seen = of.news.wait(seat, version, POLL_S)
     while seen == version and not gone() and time.monotonic() < ends:
