@@ -1,15 +1,47 @@
-"""Define the commands `crosscheck` and `reproduce`: their arguments, options and help texts."""
+"""Define the commands `crosscheck` and `reproduce`: their arguments, options and help texts.
+
+They refuse to publish pages of a changed tree, and keep the runs of other sources apart.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import click
 
 from lab.errors import RequestError
 from lab.run import manifest
+from lab.run.manifest import ROOT
 from lab.scenario.engine_table import STACKS
-from papers import sources
+
+DECIDING = (
+    *("controller", "lab/engines", "lab/radio", "lab/run", "lab/scenario", "lab/topologies"),
+    *("lab/congestion.py", "lab/extensions.py", "lab/user_file.py"),
+)
+ENDINGS = {".py", ".c", ".h", ".sh"}
+
+
+def digest(root: Path = ROOT) -> str:
+    """Return twelve digits that change with every file of the engines and strategies.
+
+    A commit is no such name: most commits change pages or texts, and their runs can be kept.
+    """
+    found = hashlib.sha256()
+    for place in DECIDING:
+        for path in sorted([root / place, *(root / place).rglob("*")]):
+            if path.suffix in ENDINGS and path.is_file():
+                found.update(path.relative_to(root).as_posix().encode() + b"\0")
+                found.update(path.read_bytes() + b"\0")
+    return found.hexdigest()[:12]
+
+
+def runs_below(folder: Path) -> Path:
+    """Return the folder of the runs of the present sources. Runs of a changed tree have one of
+    their own, so that no published page takes them."""
+    is_changed = (manifest.commit() or "+").endswith("+")
+    return folder / f"{digest()}{'+' if is_changed else ''}"
+
 
 ENGINES = ("sim", "mininet")
 duration_option = click.option(
@@ -103,7 +135,7 @@ def crosscheck(
 
     if only is None:
         check_committed("crosscheck", "--page", page, allow_changed)
-    runs = runs or sources.runs_below(crosscheck_runs)
+    runs = runs or runs_below(crosscheck_runs)
     ctx.exit(crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries)))
 
 
@@ -190,7 +222,7 @@ def reproduce(
     from papers.runs import DEFAULT_REPEAT, PAGES, RUNS, Folders
 
     check_committed("reproduce", "--pages", pages, allow_changed)
-    runs = runs or sources.runs_below(RUNS)
+    runs = runs or runs_below(RUNS)
     folders = Folders(runs, pages or PAGES)
     if engine == ENGINES[0]:
         if claims or duration_s:

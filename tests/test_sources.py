@@ -8,13 +8,13 @@ import pytest
 
 from lab.run import manifest
 from lab.run.manifest import ROOT
-from papers import sources
+from papers import commands
 
 
 @pytest.fixture
 def copy(tmp_path):
     left_out = shutil.ignore_patterns("__pycache__")
-    for place in (*sources.DECIDING, "docs"):
+    for place in (*commands.DECIDING, "docs"):
         if (ROOT / place).is_dir():
             shutil.copytree(ROOT / place, tmp_path / place, ignore=left_out)
         else:
@@ -34,22 +34,22 @@ def copy(tmp_path):
     ],
 )
 def test_a_changed_source_is_another_digest(copy, changed):
-    before = sources.digest(copy)
-    assert before == sources.digest()
+    before = commands.digest(copy)
+    assert before == commands.digest()
     (copy / changed).write_text((copy / changed).read_text() + "\n")
-    assert sources.digest(copy) != before
+    assert commands.digest(copy) != before
 
 
 def test_a_changed_text_is_not(copy):
-    before = sources.digest(copy)
+    before = commands.digest(copy)
     (copy / "docs" / "design.md").write_text("another text")
     (copy / "lab" / "engines" / "notes.txt").write_text("a note")
-    assert sources.digest(copy) == before
+    assert commands.digest(copy) == before
 
 
 def test_runs_of_a_changed_tree_are_kept_apart(monkeypatch, tmp_path):
     monkeypatch.setattr(manifest, "commit", lambda: "0123456789ab")
-    clean = sources.runs_below(tmp_path)
+    clean = commands.runs_below(tmp_path)
     for made in ("0123456789ab+", None):
         monkeypatch.setattr(manifest, "commit", lambda made=made: made)
-        assert sources.runs_below(tmp_path).name == f"{clean.name}+"
+        assert commands.runs_below(tmp_path).name == f"{clean.name}+"
