@@ -41,8 +41,6 @@ class Person(Part):
 
 
 class Event(Part):
-    """What all events have."""
-
     n: int = 0
     at: float = 0.0
 

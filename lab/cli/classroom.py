@@ -1,4 +1,4 @@
-"""Define the commands `class` and `class wipe`."""
+"""Define the commands `class`, `class wipe` and `grade`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from lab.isolation import python
 from lab.results.tables import text_table
 from lab.run.manifest import present
 from lab.scenario import engine_table
-
-# Define the command `grade`.
 
 
 @click.command()

@@ -1,4 +1,6 @@
-"""Define the commands about this machine: check, clean-up, installation and virtual machine."""
+"""Define the commands about this machine: check, clean-up, installation, packages, virtual machine
+and scripts for stock Mininet-WiFi.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from lab.run.recorder import RUNS
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
 
-# Define the command that checks the installed packages.
+# Check the installed packages.
 
 
 UNANSWERED = "could not be audited"  # pip-audit says so if the index gives no answer

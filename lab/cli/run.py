@@ -1,4 +1,4 @@
-"""Implement the command `run`. All runs are checked before the first one starts."""
+"""Implement the commands `run` and `check`. All runs are checked before the first one starts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
-
-# Implement the command `check`: load a scenario and the user's own files, but start no run.
 
 
 def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:

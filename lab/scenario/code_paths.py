@@ -1,4 +1,4 @@
-"""Refuse HTTP requests that contain the path of a code file.
+"""Refuse documents from elsewhere that contain the path of a code file.
 
 A user can write a strategy, a topology or a congestion control as a file, which the lab executes.
 The path of such a file is accepted on the command line only. Over HTTP only names are accepted:

@@ -20,7 +20,7 @@ from typing import Literal, NoReturn, cast, get_args
 
 from lab.errors import RequestError, show, unknown
 
-# Define the parts of a check: the tree that `language.parse` returns.
+# Define the parts of a check: the tree that `parse` returns.
 #
 # A check is a condition over the runs of one student. `run` is the id of a run step of the
 # worksheet, or "" for the run that the check step names. Times are in s since the start of a run.
@@ -239,7 +239,7 @@ class Scanner:
         self.place = space.end() if space else self.place
 
 
-# Write a check as text. `language.parse` reads the same check from this text.
+# Write a check as text. `parse` reads the same check from this text.
 
 
 def spelled(tree: Expression) -> str:
