@@ -119,6 +119,7 @@ test)
         "$py" -m pytest -m "emulation and not long" --last-failed || emulation=$?
     fi
     [ "$emulation" = 0 ] || status=$emulation
+    say "not in this command: the tests marked long or oracle, some hours of them: .ci/night runs them"
     exit "$status"
     ;;
 torture)

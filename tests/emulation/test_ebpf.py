@@ -111,6 +111,7 @@ def follows(periods: list[dict[str, list[float]]], address: str) -> None:
         assert end - start == pytest.approx(expected, abs=1.5 + 0.1 * abs(expected))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", ["lia", "olia", "balia"])
 def test_windows_follow_the_law(laws, experiment, law):
     samples = experiment("two paths", law=law)["samples"]
@@ -130,6 +131,7 @@ def queued_packets(sample: Sample, base_ms: dict[str, float]) -> float:
     )
 
 
+@pytest.mark.long
 def test_wvegas_keeps_few_packets_in_queues(experiment):
     """Ten packets together are its aim; the queues have room for sixty each, which BALIA fills.
     Both subflows keep at least two packets, and nothing is lost."""
@@ -156,6 +158,7 @@ def test_wvegas_keeps_few_packets_in_queues(experiment):
     assert len(windows) > 2  # it probes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", ["balia", "cubic"])
 def test_windows_are_limited_to_expected_rates(experiment, law):
     """Both subflows are expected to take 0.9 of their path, which are windows of 8 packets without a
@@ -175,6 +178,7 @@ def test_windows_are_limited_to_expected_rates(experiment, law):
         assert after["retransmitted"] == before["retransmitted"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", ["lia", "olia"])
 def test_the_last_subflow_grows_as_reno(laws, experiment, law):
     """LIA's second subflow was closed, OLIA's is backup: neither counts from then on."""
@@ -184,10 +188,12 @@ def test_the_last_subflow_grows_as_reno(laws, experiment, law):
     follows(grown(laws[law], left, (FIRST,), lost_before=True), FIRST)
 
 
+@pytest.mark.long
 def test_plain_tcp_grows_as_reno(laws, experiment):
     follows(grown(laws["balia"], experiment("plain TCP", law="balia")["samples"], (FIRST,)), FIRST)
 
 
+@pytest.mark.long
 def test_a_users_law_controls_plain_tcp_too(laws, experiment):
     samples = experiment("plain TCP", law="scalable")["samples"]
     assert {each["cc"] for sample in samples[20:] for each in sample["sockets"].values()} == {
@@ -197,6 +203,7 @@ def test_a_users_law_controls_plain_tcp_too(laws, experiment):
     follows(grown(laws["scalable"], samples, (FIRST,)), FIRST)
 
 
+@pytest.mark.long
 def test_four_coupled_subflows_take_one_share_and_not_four(experiment):
     uncoupled, coupled = (experiment("shared", law=law)["share"] for law in ("reno", "olia"))
     print(f"of a link shared with one TCP connection: reno {uncoupled:.2f}, olia {coupled:.2f}")
@@ -204,6 +211,7 @@ def test_four_coupled_subflows_take_one_share_and_not_four(experiment):
     assert 0.3 < coupled < 0.65
 
 
+@pytest.mark.long
 def test_a_killed_process_leaves_nothing_loaded(experiment):
     killed = experiment("killed")
     alive, dead, over = killed["states"]
@@ -214,6 +222,7 @@ def test_a_killed_process_leaves_nothing_loaded(experiment):
     assert (over["prog"], over["map"], over["link"]) == (0, 0, 0)
 
 
+@pytest.mark.long
 def test_the_documentation_runs(experiment):
     done = experiment("documented")
     assert done["status"] == 0, done["errors"]

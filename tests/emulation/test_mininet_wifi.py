@@ -113,7 +113,9 @@ def test_captured_packets_have_times_of_day_in_order(ran):
     text = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
     times_s = [float(line.split()[0]) for line in text.splitlines()]
     assert len(times_s) > 20
-    assert all(0 <= after - before < 60 for before, after in pairwise(times_s))
+    steps_s = [after - before for before, after in pairwise(times_s)]
+    assert min(steps_s) > -0.05  # two processors stamp packets, so neighbours may change places
+    assert max(steps_s) < 60
 
 
 def test_a_link_that_was_set_down_at_the_prompt_is_a_flip_that_pox_knows(ran):

@@ -14,11 +14,12 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pytest
 from machine import needs_emulation
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG_S = 1200
-pytestmark = needs_emulation
+pytestmark = [*needs_emulation, pytest.mark.long]
 
 
 def test_nothing_is_left_behind_and_sudo_works():

@@ -19,7 +19,7 @@ from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.overrides import Overrides
 from lab.topologies.topology import wire
 
-pytestmark = needs_emulation
+pytestmark = [*needs_emulation, pytest.mark.long]
 SECONDS = 18
 SETTINGS = (
     "topology.users=6",

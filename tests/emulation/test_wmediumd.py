@@ -27,7 +27,7 @@ def start(vm: VmShell, strategy: str, duration_s: int) -> Queued:
     )
 
 
-@pytest.mark.parametrize("strategy", ["none", "loss_aware"])
+@pytest.mark.parametrize("strategy", ["none", pytest.param("loss_aware", marks=pytest.mark.long)])
 def test_stations_share_the_medium_of_wmediumd(vm: VmShell, strategy: str) -> None:
     for _ in range(TRIES):  # an overloaded run is no evidence
         run = start(vm, strategy, 10)
@@ -49,6 +49,7 @@ def test_stations_share_the_medium_of_wmediumd(vm: VmShell, strategy: str) -> No
     assert vm.command(LEFT).strip() == "none"
 
 
+@pytest.mark.long
 def test_the_clean_up_ends_wmediumd_after_a_kill(vm: VmShell) -> None:
     run = start(vm, "none", 60)
     run.until(0.5)
