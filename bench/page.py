@@ -18,7 +18,7 @@ from urllib.request import urlopen
 from bench.browser import browser
 from lab.engines.sim import compiler
 from lab.errors import LabError
-from lab.run.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
+from lab.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
 from lab.run.manifest import ROOT
 from lab.run.recorder import Recorder
 from lab.scenario import loading as scenario

@@ -1,10 +1,11 @@
-"""Register strategies, topologies, congestion controls and scenarios that a user wrote in files.
+"""Strategies, topologies, congestion controls, metrics and scenarios in users' files.
 
 The name of a file (NAME) is the name of what it defines:
 
     NAME.py     a class derived from `Strategy`: a strategy
     NAME.py     `Params` and `build`: a topology
     NAME.py     `on_ack` or `on_round`: a congestion control law for the simulator
+    NAME.py     `METRIC`: a metric
     NAME.c      the same law for the emulation's kernel, in the same folder as NAME.py
     NAME.yaml   a scenario
 
@@ -22,6 +23,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from controller.errors import StrategyFailed, UserFileRefused
 from controller.strategy_names import SEPARATOR, base_name
@@ -144,7 +146,8 @@ def described(error: Exception) -> str:
 def add(path: Path) -> None:
     """Register a file, or all suitable files in a folder but not in its subfolders.
 
-    A file is suitable if it defines a strategy, a topology, a congestion control or a scenario.
+    A file is suitable if it defines a strategy, a topology, a congestion control, a metric or a
+    scenario.
     Raise `RequestError` if `path` does not exist, is a file that is not suitable, or contains an
     error; the message then names file and line.
     """
@@ -155,7 +158,7 @@ def add(path: Path) -> None:
         if kind is None:
             raise RequestError(
                 f"--with {path}: it defines nothing: no class derived from Strategy, no Params and "
-                "build, no on_ack. See docs/extend.md"
+                "build, no on_ack, no METRIC. See docs/extend.md"
             )
         _register(kind, path)
         return
@@ -208,7 +211,7 @@ def _register(kind: Kind, path: Path) -> str:
     For a congestion control, register both its .py and its .c file.
     """
     path = Path(os.path.abspath(path))
-    endings = {"strategy": (PYTHON,), "topology": (PYTHON,), "cc": (PYTHON, C), "scenario": (YAML,)}
+    endings = dict.fromkeys(get_args(Kind), (PYTHON,)) | {"cc": (PYTHON, C), "scenario": (YAML,)}
     if path.suffix not in endings[kind]:
         raise RequestError(
             f"use {path} as {kind}: its name must end in {' or '.join(endings[kind])}"
@@ -229,7 +232,7 @@ def _register(kind: Kind, path: Path) -> str:
 
 
 def _define(made: Extension) -> None:
-    """Add a strategy or a topology to the table of all strategies or topologies.
+    """Add a strategy, a topology or a metric to the table of all of them.
 
     Do nothing for other files: the engines load congestion controls themselves.
     """
@@ -244,6 +247,10 @@ def _define(made: Extension) -> None:
         from lab.topologies import families
 
         families.register(made.path)
+    elif made.kind == "metric":
+        from lab import metrics
+
+        metrics.register(made.path)
 
 
 def _check_name(kind: Kind, path: Path) -> None:

@@ -14,18 +14,14 @@ from controller.errors import UserFileRefused
 from controller.user_file import described
 from lab.errors import RequestError
 
-# Determine what a user's file defines by reading the file, without running it.
-
-
-Kind = Literal["strategy", "topology", "cc", "scenario"]
+Kind = Literal["strategy", "topology", "cc", "metric", "scenario"]
 PYTHON, C, YAML = ".py", ".c", ".yaml"
 
 
 def defined_in(path: Path) -> Kind | None:
-    """Return what a file defines: "strategy", "topology", "cc" (congestion control) or "scenario".
+    """What a file defines, found without running it; None if it is nothing that the lab uses.
 
-    Return None if the file defines nothing that the lab can use. Raise `RequestError` if a Python
-    file cannot be read or parsed.
+    Raise `RequestError` if a Python file cannot be read or parsed.
     """
     if path.suffix in (C, YAML):
         return "cc" if path.suffix == C else "scenario"
@@ -41,7 +37,14 @@ def defined_in(path: Path) -> Kind | None:
         return "strategy"
     if "build" in functions and "Params" in {each.name for each in classes}:
         return "topology"
-    return "cc" if functions & {"on_ack", "on_round"} else None
+    if functions & {"on_ack", "on_round"}:
+        return "cc"
+    return "metric" if any(_is_metric(each) for each in module.body) else None
+
+
+def _is_metric(statement: ast.stmt) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(isinstance(each, ast.Name) and each.id == "METRIC" for each in targets)
 
 
 def _is_strategy(definition: ast.ClassDef) -> bool:

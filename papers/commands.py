@@ -17,7 +17,8 @@ from lab.scenario.engine_table import STACKS
 
 DECIDING = (
     *("controller", "lab/engines", "lab/radio", "lab/run", "lab/scenario", "lab/topologies"),
-    *("lab/congestion.py", "lab/extensions.py", "lab/user_file.py"),
+    *("lab/congestion.py", "lab/extensions.py", "lab/user_file.py", "lab/frame.py"),
+    *("lab/metrics.py", "lab/summaries.py"),
 )
 ENDINGS = {".py", ".c", ".h", ".sh"}
 

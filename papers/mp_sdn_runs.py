@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from lab.frame import Frame
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
-from lab.run.frame import Frame
 from lab.run.reading import read_frames
 from papers.base import Case
 from papers.relations import Numbers

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import pstdev
 
+from lab.frame import Frame
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 from lab.results.tables import markdown_table
-from lab.run.frame import Frame
-from lab.run.metrics import settled_s
 from lab.run.reading import read_frames
+from lab.summaries import settled_s
 from papers.base import PAYLOAD, Case, Claim, Paper, average, joined
 from papers.relations import Constant, Every, Found, Numbers, Relation, Value, Verdict
 
@@ -24,7 +24,7 @@ from papers.relations import Constant, Every, Found, Numbers, Relation, Value, V
 # their population standard deviation (section 5.1).
 #
 # `settles` is the time in s from the start of the last connection until all connections have
-# settled. `lab.run.metrics` says when they have: the final mean is that from 35 to 50 s. If the
+# settled. `lab.summaries` says when they have: the final mean is that from 35 to 50 s. If the
 # connections never settle, `settles` is `MOST_S`.
 
 

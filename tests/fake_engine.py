@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from controller.units import mbps_from_bps
 from lab.errors import LabError
+from lab.frame import ApSample, Frame, UserSample
 from lab.run.engine import Answer, Engine, Reported
-from lab.run.frame import ApSample, Frame, UserSample
 from lab.run.recorder import Recorder
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
 from lab.scenario.engine_table import ENGINES, Entry

@@ -15,7 +15,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network.links import Links
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
-from lab.run.frame import Direction, LinkSample
+from lab.frame import Direction, LinkSample
 from lab.run.reading import read_frames
 from lab.run.recorder import Recorder
 from lab.run.runner import run

@@ -24,8 +24,8 @@ def verdict(base, other, direction=1):
 @pytest.fixture
 def runs(load, tmp_path):
     """Write finished runs: strategy, and the total of each repeat."""
-    from lab.run import metrics
-    from lab.run.frame import Frame, UserSample
+    from lab.frame import Frame, UserSample
+    from lab.run import result as result_json
 
     def make(strategy, totals, *settings, status="complete", engine="fake", rate_scale=1.0):
         folders = []
@@ -34,11 +34,11 @@ def runs(load, tmp_path):
             folder = tmp_path / f"{strategy}-{seed}-{len(list(tmp_path.iterdir()))}"
             folder.mkdir()
             (folder / "scenario.yaml").write_text(yaml.safe_dump(resolved(scenario)))
-            header = metrics.Header(
+            header = result_json.Header(
                 folder.name, "s", strategy, engine, seed, scenario.rate_scale, status
             )
             frames = [Frame(1.0, user={"ue1": UserSample(total)})]
-            result = metrics.result(header, scenario.network, frames, None)
+            result = result_json.document(header, scenario.network, frames, None)
             unit = {"schema": 1} if rate_scale is None else {"schema": 2, "rate_scale": rate_scale}
             (folder / "result.json").write_text(json.dumps(result | unit))
             folders.append(folder)

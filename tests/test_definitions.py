@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.run import metrics
-from lab.run.frame import ApSample, LinkSample, SubflowSample, UserSample
+from lab import metrics
+from lab.frame import ApSample, LinkSample, SubflowSample, UserSample
+from lab.run import result as result_json
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
 from lab.scenario import loading, targets
 
@@ -135,8 +136,8 @@ def test_every_field_of_a_sample_is_defined():
 
 
 def test_every_field_of_a_result_is_defined():
-    header = metrics.Header("run", "scenario", "none", "sim", 1, 1.0, "complete")
-    result = metrics.result(header, loading.load("testbed_wifi_lte").network, [], Report())
+    header = result_json.Header("run", "scenario", "none", "sim", 1, 1.0, "complete")
+    result = result_json.document(header, loading.load("testbed_wifi_lte").network, [], Report())
     known = set(result) - {"aps", "users", "connections", "fairness", "mptcp"} | {"error"}
     for part in ("aps", "users"):
         known |= {f"{part}.{key}" for each in result[part].values() for key in each}
@@ -144,3 +145,16 @@ def test_every_field_of_a_result_is_defined():
     known |= names(ConnectionReport, "connections") | names(SubflowReport, "subflows")
     known |= names(MptcpVerdict, "mptcp")
     assert set(rows("Results")) == known
+
+
+def test_definitions_are_those_that_the_metrics_declare():
+    for each in metrics.BUILT_IN:
+        if each.sampled:
+            assert rows("Samples")[each.path.replace(".ID", "")][0] == each.meaning
+        if each.number and not each.read and not each.number.startswith("tiers."):
+            assert rows("Results")[each.number_path().replace(".ID", "")][0] == each.number_meaning
+
+
+def test_each_field_of_a_sample_is_a_declared_metric():
+    declared = {each.path.replace(".ID", "") for each in metrics.BUILT_IN if each.sampled}
+    assert declared | {"t", "sf.user", "sf.ap"} == set(rows("Samples"))

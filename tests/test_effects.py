@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from lab.frame import Frame, UserSample
 from lab.results import effects
-from lab.run.frame import Frame, UserSample
 from lab.scenario.watched import Watched
 
 UE1 = Watched("user", "ue1", "mbps")

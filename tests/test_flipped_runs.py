@@ -9,13 +9,13 @@ import yaml
 
 from dashboard import finished as repeats
 from lab.batch.jobs import Job, kept
+from lab.frame import Frame, UserSample
 from lab.results import compare
 from lab.results.explain import present
 from lab.results.flips import each_once, is_accepted, label, made_by_hand
 from lab.results.store import Store
-from lab.run import metrics
+from lab.run import result as result_json
 from lab.run.engine import Options
-from lab.run.frame import Frame, UserSample
 from lab.scenario.loading import experiment, resolved
 
 FLIP = {"t": 12.0, "target": "strategy.cth", "value": 0.3}
@@ -30,9 +30,9 @@ def make(load, tmp_path):
         folder = tmp_path / "runs" / name
         folder.mkdir(parents=True)
         (folder / "scenario.yaml").write_text(yaml.safe_dump(resolved(scenario)))
-        header = metrics.Header(name, "s", strategy, "sim", seed, 1.0, "complete", flips)
+        header = result_json.Header(name, "s", strategy, "sim", seed, 1.0, "complete", flips)
         frames = [Frame(1.0, user={"ue1": UserSample(total)})]
-        result = metrics.result(header, scenario.network, frames, None)
+        result = result_json.document(header, scenario.network, frames, None)
         (folder / "result.json").write_text(json.dumps(result))
         of = {"experiment": experiment(scenario, "sim"), "started": "", "schema": 2}
         (folder / "manifest.json").write_text(json.dumps(of | {"engine": "sim", "seed": seed}))

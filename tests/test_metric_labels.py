@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from lab.frame import ApSample, Frame, UserSample
 from lab.results.compare import numbers
 from lab.results.labels import heading, label, setting_text
-from lab.run import metrics
-from lab.run.frame import ApSample, Frame, UserSample
+from lab.run import result as result_json
 
 
 def test_every_metric_of_a_comparison_has_a_label(load):
     scenario = load()
-    header = metrics.Header("r", "s", "none", "sim", 1, 1.0, "complete")
+    header = result_json.Header("r", "s", "none", "sim", 1, 1.0, "complete")
     aps = {ap: ApSample(1.0, 1.0, 0.5) for ap in scenario.network.ids("wifi", "lte")}
     users = {user: UserSample(1.0) for user in scenario.network.users}
-    found = numbers(metrics.result(header, scenario.network, [Frame(1.0, aps, {}, users)], None))
+    found = numbers(
+        result_json.document(header, scenario.network, [Frame(1.0, aps, {}, users)], None)
+    )
     assert len(found) > 10
     for metric in found:
         text = str(label(metric))

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.run import metrics
-from lab.run.frame import ApSample, Frame, SubflowSample, UserSample
+from lab import summaries
+from lab.frame import ApSample, Frame, SubflowSample, UserSample
+from lab.run import result as result_json
 from lab.run.report import Overload, Report
 
-HEADER = metrics.Header("r", "s", "none", "fake", 1, 1.0, "complete")
+HEADER = result_json.Header("r", "s", "none", "fake", 1, 1.0, "complete")
 
 
 def frame(t, wifi=(0.0, 0.0), occupancy=1.0, sf=None, **users):
@@ -29,7 +30,7 @@ def subflow(mbps, **fields):
 
 def test_means_weigh_frames_by_their_interval(load):
     frames = [frame(1, (4, 1), 0.5, ue1=4, ue2=0), frame(4, (8, 1), 0.9, ue1=8, ue2=4)]
-    got = metrics.result(HEADER, load().network, frames, None)
+    got = result_json.document(HEADER, load().network, frames, None)
     assert got["duration_s"] == 4
     assert got["users"]["ue1"] == {"kind": "single_path", "throughput_mbps": 7.0, "by_ap": {}}
     assert got["users"]["ue2"]["throughput_mbps"] == 3.0
@@ -54,14 +55,14 @@ def test_measured_intervals_count_instead_of_planned_ones(load):
         replace(frame(1, ue1=12 / 1.5), interval_s=1.5),
         replace(frame(2, ue1=0), interval_s=0.5),
     ]
-    got = metrics.result(HEADER, load().network, late, None)
+    got = result_json.document(HEADER, load().network, late, None)
     assert got["users"]["ue1"]["throughput_mbps"] == 6.0
     assert [Frame.from_json(each.to_json()) for each in late] == late
     assert "interval_s" not in frame(1).to_json()
 
 
 def test_a_crash_before_the_first_sample_gives_nulls_not_zeros(load):
-    got = metrics.result(replace(HEADER, status="failed"), load().network, [], None)
+    got = result_json.document(replace(HEADER, status="failed"), load().network, [], None)
     assert got["throughput_mbps"] is None
     assert got["tiers"] == {"1": None, "2": None}
     assert got["fairness"] == {"jain": None, "sd_mbps": None}
@@ -75,14 +76,16 @@ def test_shares_per_access_point_come_from_subflow_samples(load):
         "c/1": subflow(3.0, user="ue2", ap="wifi1"),
         "c/2": subflow(1.0, user="ue2", ap="lte1"),
     }
-    got = metrics.result(HEADER, load().network, [frame(1, sf=sf, ue2=4), frame(2, ue2=0)], None)
+    got = result_json.document(
+        HEADER, load().network, [frame(1, sf=sf, ue2=4), frame(2, ue2=0)], None
+    )
     assert got["users"]["ue2"]["by_ap"] == {"lte1": 0.5, "wifi1": 1.5}
 
 
 def test_shares_per_access_point_else_come_from_the_report(load):
     from fake_engine import REPORT
 
-    got = metrics.result(HEADER, load().network, [frame(1, ue2=4)], REPORT)
+    got = result_json.document(HEADER, load().network, [frame(1, ue2=4)], REPORT)
     assert got["users"]["ue2"]["by_ap"] == {"lte1": 1.0, "wifi1": 3.0}
     assert got["connections"][0]["completion_s"] is None
     assert got["connections"][0]["subflows"][0]["rtt_ms_mean"] is None
@@ -91,7 +94,7 @@ def test_shares_per_access_point_else_come_from_the_report(load):
 
 def test_overload_is_kept_with_its_evidence(load):
     report = Report(overload=Overload(True, ("no idle time",)))
-    got = metrics.result(HEADER, load().network, [frame(1)], report)
+    got = result_json.document(HEADER, load().network, [frame(1)], report)
     assert got["overloaded"] is True
     assert got["overload"]["reasons"] == ["no idle time"]
 
@@ -107,22 +110,22 @@ def test_without_access_points_tiers_are_sums_over_subflows():
     }
     sf = {"c/1": subflow(3.0, tier=None), "c/2": subflow(1.0, tier=2)}
     frames = [Frame(1, {}, {}, {"ue1": UserSample(4)}, sf)]
-    got = metrics.result(HEADER, from_data(raw, "x").network, frames, None)
+    got = result_json.document(HEADER, from_data(raw, "x").network, frames, None)
     assert got["tiers"] == {"1": 3.0, "2": 1.0}
     assert got["aps"] == {}
 
 
 def test_jain_and_sd():
-    assert metrics.jain([1, 1, 1, 1]) == 1
-    assert metrics.jain([4, 0, 0, 0]) == 0.25
-    assert metrics.jain([0, 0]) is None
-    assert metrics.sd([1, 3]) == 1
-    assert metrics.sd([]) is None
+    assert summaries.jain([1, 1, 1, 1]) == 1
+    assert summaries.jain([4, 0, 0, 0]) == 0.25
+    assert summaries.jain([0, 0]) is None
+    assert summaries.sd([1, 3]) == 1
+    assert summaries.sd([]) is None
 
 
 @given(st.lists(st.floats(0.01, 1000), min_size=1, max_size=30))
 def test_jain_lies_between_one_nth_and_one(rates):
-    assert 1 / len(rates) - 1e-9 <= metrics.jain(rates) <= 1 + 1e-9
+    assert 1 / len(rates) - 1e-9 <= summaries.jain(rates) <= 1 + 1e-9
 
 
 def test_convergence_is_from_the_last_start_until_every_rate_stays():
@@ -132,8 +135,8 @@ def test_convergence_is_from_the_last_start_until_every_rate_stays():
         rates = {"ue1": 10.0 if t <= 50 else 0.0, "ue2": 12.0 if 5 < t <= 55 else 0.0}
         return frame(t, **rates, ue3=0.0 if t <= 10 else 3.0 if t <= 10.5 else 12.0)
 
-    assert metrics.convergence_s([at(n / 2) for n in range(1, 121)]) == 0.5
-    assert metrics.convergence_s([at(n / 10) for n in range(1, 601)]) == pytest.approx(0.4)
+    assert summaries.convergence_s([at(n / 2) for n in range(1, 121)]) == 0.5
+    assert summaries.convergence_s([at(n / 10) for n in range(1, 601)]) == pytest.approx(0.4)
 
 
 def test_convergence_does_not_depend_on_units_and_allows_rare_outliers():
@@ -143,13 +146,13 @@ def test_convergence_does_not_depend_on_units_and_allows_rare_outliers():
             for n in range(1, 121)
         ]
 
-    assert metrics.convergence_s(frames(1)) == metrics.convergence_s(frames(1000)) == 6.0
-    assert metrics.convergence_s(frames(1, 60, 70)) == 6.0
-    assert metrics.convergence_s(frames(1, 18)) == 9.0  # within the first 5 s
-    assert metrics.convergence_s(frames(1, *range(20, 119, 5))) is None
+    assert summaries.convergence_s(frames(1)) == summaries.convergence_s(frames(1000)) == 6.0
+    assert summaries.convergence_s(frames(1, 60, 70)) == 6.0
+    assert summaries.convergence_s(frames(1, 18)) == 9.0  # within the first 5 s
+    assert summaries.convergence_s(frames(1, *range(20, 119, 5))) is None
 
 
 def test_short_silent_or_unsettled_runs_have_no_convergence():
-    assert metrics.convergence_s([frame(n / 2, ue1=1.0) for n in range(1, 20)]) is None
-    assert metrics.convergence_s([frame(float(n), ue1=0.0) for n in range(1, 40)]) is None
-    assert metrics.convergence_s([frame(float(n), ue1=float(n)) for n in range(1, 40)]) is None
+    assert summaries.convergence_s([frame(n / 2, ue1=1.0) for n in range(1, 20)]) is None
+    assert summaries.convergence_s([frame(float(n), ue1=0.0) for n in range(1, 40)]) is None
+    assert summaries.convergence_s([frame(float(n), ue1=float(n)) for n in range(1, 40)]) is None

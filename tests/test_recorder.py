@@ -16,7 +16,7 @@ import yaml
 
 from lab import sudo
 from lab.errors import LabError, RequestError
-from lab.run.frame import Frame
+from lab.frame import Frame
 from lab.run.reading import Follower, read_events, read_samples
 from lab.run.recorder import new_folder
 from lab.scenario.loading import experiment, from_data
@@ -69,7 +69,7 @@ def test_an_incomplete_last_line_is_left_out_and_other_damage_is_an_error(tmp_pa
 def test_a_killed_process_leaves_every_line_it_wrote(tmp_path):
     program = (
         "import sys, time; from pathlib import Path; from lab.scenario import loading as scenario;"
-        " from lab.run.recorder import Recorder; from lab.run.frame import Frame; s ="
+        " from lab.run.recorder import Recorder; from lab.frame import Frame; s ="
         " scenario.load('testbed_wifi_lte'); r = Recorder(Path(sys.argv[1]), s, 'fake')\nfor n in"
         " range(100): r.sample(Frame(n))\nprint('written', flush=True); time.sleep(60)"
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import lab  # noqa: F401 - a fixture
 
+from lab.frame import ApSample, Frame
 from lab.results.documents import FinishedRun
-from lab.run.frame import ApSample, Frame
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
 from papers import dtmc, mp_sdn_runs, mptcp_la_benefit, mptcp_la_runs, s_mptcp

@@ -29,7 +29,7 @@ def copy(tmp_path):
         "lab/engines/sim/core/laws/olia.py",
         "lab/engines/mininet/ebpf/coupled.h",
         "lab/radio/lte.py",
-        "lab/run/metrics.py",
+        "lab/metrics.py",
         "lab/congestion.py",
     ],
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lab.frame import Frame, UserSample
 from lab.results.stretches import Span, stretches
-from lab.run.frame import Frame, UserSample
 
 FRAMES = [Frame(n / 2, user={"ue1": UserSample(4.0 if n <= 20 else 8.0)}) for n in range(1, 61)]
 

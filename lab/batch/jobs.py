@@ -29,9 +29,9 @@ from lab import extensions
 from lab.errors import LabError
 from lab.extensions import Extension
 from lab.run.engine import Options
-from lab.run.metrics import SCHEMA
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, is_whole
 from lab.run.reading import read_document
+from lab.run.result import SCHEMA
 from lab.scenario import engine_table
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario

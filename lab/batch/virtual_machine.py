@@ -11,7 +11,7 @@ from typing import Any
 from lab import extensions, sudo
 from lab.batch.jobs import Job, OnProgress
 from lab.errors import LabError, MachineLacks
-from lab.run.frame import Frame
+from lab.frame import Frame
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.run.reading import Follower, read_document, sample, text_of
 from lab.run.recorder import REQUEST, TRACE, Recorder, new_folder, write_scenario

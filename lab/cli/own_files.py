@@ -1,7 +1,7 @@
 """Define the option `--with`, which registers the user's own files before a command runs, or passes
 them on to a server.
 
-Such a file defines a strategy, a topology, a congestion control or a scenario.
+Such a file defines a strategy, a topology, a congestion control, a metric or a scenario.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ def _register(_: click.Context, __: click.Parameter, paths: tuple[Path, ...]) ->
         extensions.add(path)
 
 
-WITH_HELP = "Add strategies, topologies, congestion controls and scenarios from a folder or file."
+WITH_HELP = (
+    "Add strategies, topologies, congestion controls, metrics and scenarios from a folder or file."
+)
 with_option = click.option(
     "--with",
     multiple=True,

@@ -15,15 +15,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from lab.errors import RequestError
+from lab.errors import LabError, RequestError
+from lab.metrics import BUILT_IN, SECTIONS, Metric, declared_in, of_number
 from lab.results import flips
 from lab.results.documents import WIRE_RATES_SCHEMA
+from lab.results.figures import figure
 from lab.results.labels import WIRE_LABEL, heading
 from lab.results.labels import label as metric_label
-from lab.results.statistics import Estimate, Verdict, estimate, mean, verdict
+from lab.results.statistics import Estimate, Verdict, estimate, verdict
 from lab.results.tables import markdown_table, text_table
 from lab.run.reading import read_document
 from lab.scenario import yaml_text
@@ -64,6 +67,7 @@ class Run:
     settings: Settings
     metrics: Mapping[str, float | None]
     folder: Path
+    own: tuple[Metric, ...] = ()  # metrics of users' files, which its manifest declares
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,7 @@ def _run(folder: Path) -> Run:
     settings["engine"] = result["engine"]
     if made := result.get(flips.FLIPS):
         settings[FLIPS_KEY] = flips.setting(made)
+    own = declared(folder)
     rate_scale = None
     if result.get("schema", WIRE_RATES_SCHEMA) > WIRE_RATES_SCHEMA:
         rate_scale = float(result["rate_scale"])
@@ -155,32 +160,27 @@ def _run(folder: Path) -> Run:
         result["overloaded"],
         rate_scale,
         settings,
-        numbers(result),
+        numbers(result, own),
         folder,
+        own,
     )
 
 
-def numbers(result: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the numbers of a result.json that can be compared, by path, such as
-    `aps.wifi1.throughput_mbps`.
+def numbers(result: Mapping[str, Any], more: Sequence[Metric] = ()) -> dict[str, float | None]:
+    """The numbers of a result.json that can be compared, by path, such as
+    `aps.wifi1.throughput_mbps`. None: the run did not measure it.
 
-    None means that the run did not measure the number.
+    `more` are the metrics that the run declares in its manifest.
     """
-    rows: dict[str, float | None] = {"throughput_mbps": result["throughput_mbps"]}
-    rows |= {f"tiers.{tier}": rate for tier, rate in result["tiers"].items()}
-    for ap, each in result["aps"].items():
-        rows |= {f"aps.{ap}.{key}": each[key] for key in ("throughput_mbps", "mac_occupancy_mean")}
-    rows |= {
-        f"users.{user}.throughput_mbps": each["throughput_mbps"]
-        for user, each in result["users"].items()
-    }
-    rows |= {f"fairness.{key}": result["fairness"][key] for key in ("jain", "sd_mbps")}
-    fractions = [each["out_of_order_fraction"] for each in result["connections"]]
-    measured = [each for each in fractions if each is not None]
-    return rows | {
-        "out_of_order_fraction": mean(measured) if measured else None,
-        "convergence_s": result["convergence_s"],
-    }
+    found: dict[str, float | None] = {}
+    compared = (each for each in (*BUILT_IN, *more) if each.number and each.compared)
+    for of, metrics in groupby(compared, lambda metric: metric.of):
+        several = list(metrics)
+        for owner in ("",) if of == "run" else result.get(SECTIONS[of], {}):
+            for each in several:
+                path = each.number_path(owner)
+                found[path] = each.read(result) if each.read else figure(result, path)
+    return found
 
 
 def _not_a_base(group: Group) -> tuple[bool, bool]:
@@ -273,9 +273,6 @@ def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, json.dumps(data)
 
 
-LESS_IS_BETTER = ("fairness.sd_mbps", "out_of_order_fraction", "convergence_s")
-
-
 @dataclass(frozen=True)
 class Comparison:
     """The groups of runs, the estimates of all metrics, and the verdicts on each group but the
@@ -296,18 +293,30 @@ def compared(folders: Sequence[Path]) -> Comparison:
     groups = grouped(folders)
     runs = [run for group in groups for run in group.runs]
     metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
-    base = groups[0]
+    base, own = groups[0], _own(groups)
     return Comparison(
         groups,
         {metric: [estimate(group.values(metric)) for group in groups] for metric in metrics},
         {
             group.label: {
-                metric: verdict(base.values(metric), group.values(metric), direction(metric))
+                metric: verdict(base.values(metric), group.values(metric), direction(metric, own))
                 for metric in metrics
             }
             for group in groups[1:]
         },
     )
+
+
+def declared(folder: Path) -> tuple[Metric, ...]:
+    """The metrics of users' files that the run in a folder has recorded."""
+    try:
+        return declared_in(read_document(folder, "manifest.json"))
+    except LabError:
+        return ()
+
+
+def _own(groups: Sequence[Group]) -> tuple[Metric, ...]:
+    return tuple(each for group in groups for run in group.runs for each in run.own)
 
 
 def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = False) -> str:
@@ -324,12 +333,10 @@ def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = F
     return "\n\n".join([*parts, *_explained(found.groups), *warnings(found.groups)])
 
 
-def direction(metric: str) -> int:
-    """Return 1 if a larger value of the metric is better, -1 if a smaller value is better, and 0 if
-    neither is."""
-    if metric in LESS_IS_BETTER:
-        return -1
-    return 1 if metric.endswith("throughput_mbps") or metric == "fairness.jain" else 0
+def direction(path: str, more: Sequence[Metric] = ()) -> int:
+    """1 if a larger number is better, -1 if a smaller one is, 0 if neither is."""
+    found = of_number(path, more)
+    return found[0].better if found else 0
 
 
 def warnings(groups: Sequence[Group]) -> Iterator[str]:
@@ -380,8 +387,8 @@ def _document(found: Comparison) -> dict[str, Any]:
         label: {metric: each.text for metric, each in row.items()}
         for label, row in found.verdicts.items()
     }
-    notes = list(warnings(found.groups))
-    labels = {metric: str(metric_label(metric)) for metric in metrics}
+    notes, own = list(warnings(found.groups)), _own(found.groups)
+    labels = {metric: str(metric_label(metric, own)) for metric in metrics}
     return {
         "groups": groups,
         "metrics": metrics,

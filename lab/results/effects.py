@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lab.frame import Frame
 from lab.results.stretches import Span
-from lab.run.frame import Frame
-from lab.run.metrics import EPSILON_S, intervals_between, mean
 from lab.scenario.watched import ALL, Watched
+from lab.summaries import EPSILON_S, intervals_between, mean
 
 WINDOW_S = 10.0
 SHORTEST_S = 2.0  # of a window whose mean says something
@@ -141,11 +141,9 @@ def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bo
 
 def value(frame: Frame, watched: Watched) -> float | None:
     """Return the watched number of a frame; None if it was not measured."""
-    samples = getattr(frame, watched.kind)
-    chosen = samples.values() if watched.id == ALL else [samples.get(watched.id)]
-    known = [
-        each for sample in chosen if (each := getattr(sample, watched.field, None)) is not None
-    ]
+    owners = getattr(frame, watched.kind) if watched.id == ALL else [watched.id]
+    figures = (frame.figure(watched.kind, owner, watched.field) for owner in owners)
+    known = [each for each in figures if each is not None]
     return float(sum(known)) if known else None
 
 

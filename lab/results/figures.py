@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lab.run import metrics
+from lab import summaries
 
 
 def figure(document: Any, path: str) -> float | None:
@@ -36,7 +36,7 @@ def values_between(
     times = [sample["t"] for sample in samples]
     found = (
         (figure(samples[index], path), length)
-        for index, length in metrics.intervals_between(times, start_s, end_s)
+        for index, length in summaries.intervals_between(times, start_s, end_s)
     )
     return [(value, length) for value, length in found if value is not None]
 
@@ -49,4 +49,4 @@ def mean_between(
     Return None if no sample there has the figure.
     """
     pairs = values_between(samples, path, start_s, end_s)
-    return metrics.mean((value for value, _ in pairs), [length for _, length in pairs])
+    return summaries.mean((value for value, _ in pairs), [length for _, length in pairs])

@@ -1,32 +1,17 @@
-"""Name metrics and settings for people, with their units.
-
-A metric is a number of result.json, which docs/definitions.md defines, and a setting is a value of
-scenario.yaml. Both have paths such as `users.ue1.throughput_mbps`.
-"""
+"""Names of numbers, settings and groups of runs for people, with their units."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lab.metrics import Metric, of_number
 from lab.results.flips import value_text
 from lab.scenario.checking import UNITS
 
-RATE = "Mb/s"
-WHOLE = {
-    "throughput_mbps": ("all users: throughput", RATE),
-    "fairness.jain": ("Jain's fairness index (1: equal shares)", ""),
-    "fairness.sd_mbps": ("standard deviation of the users' throughput", RATE),
-    "out_of_order_fraction": ("fraction of segments that arrived out of order", ""),
-    "convergence_s": ("time until all rates have settled", "s"),
-}
-OF_AP = {
-    "throughput_mbps": ("throughput", RATE),
-    "mac_occupancy_mean": ("mean MAC occupancy (1: full)", ""),
-}
 SHORT = ("strategy.params.", "strategy.", "topology.", "multipath.")  # beginnings of paths
 
 
@@ -41,20 +26,15 @@ class Label:
         return f"{self.text}, {self.unit}" if self.unit else self.text
 
 
-def label(metric: str) -> Label:
-    """Return the label of a metric, such as `ue1: throughput` in Mb/s for
-    `users.ue1.throughput_mbps`. An unknown metric is its own label."""
-    if metric in WHOLE:
-        return Label(*WHOLE[metric])
-    match metric.split("."):
-        case ["tiers", tier]:
-            return Label(f"Tier {tier}: throughput", RATE)
-        case ["aps", ap, field] if field in OF_AP:
-            text, unit = OF_AP[field]
-            return Label(f"{ap}: {text}", unit)
-        case ["users", user, "throughput_mbps"]:
-            return Label(f"{user}: throughput", RATE)
-    return Label(metric)
+def label(path: str, more: Sequence[Metric] = ()) -> Label:
+    """The label of a number of result.json, such as `ue1: throughput` in Mb/s for
+    `users.ue1.throughput_mbps`. `more` are metrics that the run declares. An unknown number is its
+    own label."""
+    if (found := of_number(path, more)) is None:
+        return Label(path)
+    metric, owner = found
+    text = metric.number_label or metric.label
+    return Label(f"{owner}: {text}" if owner else text, metric.unit)
 
 
 def setting_text(path: str, value: str) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lab.run.frame import Frame
-from lab.run.metrics import EPSILON_S, intervals_between, mean
+from lab.frame import Frame
+from lab.summaries import EPSILON_S, intervals_between, mean
 
 TOGETHER_S = 1.0
 Number = Callable[[Frame], float | None]  # takes one number out of a frame

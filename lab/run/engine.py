@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.run.frame import Frame
+from lab.frame import Frame
 from lab.run.reading import Line
 from lab.run.recorder import Recorder
 from lab.run.report import Report

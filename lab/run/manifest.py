@@ -14,9 +14,9 @@ from typing import Any
 
 import lab
 from controller import units
-from lab import __version__
+from lab import __version__, metrics
 from lab.run import process
-from lab.run.metrics import SCHEMA
+from lab.run.result import SCHEMA
 from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
 from lab.scenario.used import user_files
@@ -82,6 +82,7 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
             **_dilation(),
         },
         "extensions": [each.row() for each in user_files(scenario, engine)],
+        **({"metrics": declared} if (declared := metrics.declarations()) else {}),
         "links_asked": _links(scenario),
         "links_measured": {},
     }

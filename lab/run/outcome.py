@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import LabError
-from lab.run import metrics
-from lab.run.frame import Frame
+from lab.frame import Frame
+from lab.run import result as result_json
 from lab.run.reading import read_frames
 from lab.run.recorder import Recorder
 from lab.run.report import Report
@@ -70,14 +70,14 @@ def conclude(
     try:
         frames = read_frames(recorder.folder)
         header = _header(scenario, recorder, status)
-        result = metrics.result(header, scenario.network, frames, report)
+        result = result_json.document(header, scenario.network, frames, report)
         if error:
             result["error"] = str(error)
         recorder.result(result)
     except LabError as problem:
         error = error or LabError(str(problem))  # the run has failed, whatever could not be read
         header = _header(scenario, recorder, "failed")
-        result = metrics.result(header, scenario.network, [], None) | {"error": str(error)}
+        result = result_json.document(header, scenario.network, [], None) | {"error": str(error)}
         with suppress(LabError):
             recorder.result(result)
     recorder.close()
@@ -85,8 +85,8 @@ def conclude(
     return Outcome(result, recorder.folder, code, str(error or ""))
 
 
-def _header(scenario: Scenario, recorder: Recorder, status: str) -> metrics.Header:
-    return metrics.Header(
+def _header(scenario: Scenario, recorder: Recorder, status: str) -> result_json.Header:
+    return result_json.Header(
         recorder.run_id,
         scenario.name,
         scenario.strategy.name,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from controller.bounded_json import JsonRefused, parse_object
 from lab import plain_file
 from lab.errors import RequestError
-from lab.run.frame import Frame
+from lab.frame import Frame
 
 # Check that documents and lines of a run folder have the form that the lab writes.
 #
@@ -53,6 +53,7 @@ class _Manifest(_Form):
     pid_started: int | None = None
     boot_id: str | None = None
     extensions: list[Table] | None = None
+    metrics: list[Table] | None = None
     versions: Table = {}
 
 
@@ -158,14 +159,18 @@ def wrong(name: str, document: Table) -> str:
 
 def is_frame(line: Table) -> bool:
     """Return whether an object can be a line of samples.jsonl: a time, and figures by name."""
-    return _has_time(line) and all(
-        isinstance(group, dict)
+    return (
+        _has_time(line)
         and all(
-            isinstance(sample, dict) and all(type(each) in FIGURES for each in sample.values())
-            for sample in group.values()
+            isinstance(group, dict) and all(map(_has_figures, group.values()))
+            for group in (line[name] for name in GROUPS if name in line)
         )
-        for group in (line[name] for name in GROUPS if name in line)
+        and _has_figures(line.get("run", {}))
     )
+
+
+def _has_figures(sample: Any) -> bool:
+    return isinstance(sample, dict) and all(type(each) in FIGURES for each in sample.values())
 
 
 def is_event(line: Table) -> bool:

@@ -27,7 +27,7 @@ from controller.strategy_names import base_name, folder_name
 from lab import plain_file, sudo
 from lab.errors import LabError, RequestError
 from lab.extensions import COPIES, Extension
-from lab.run.frame import Frame
+from lab.frame import Frame
 from lab.run.manifest import ROOT, manifest
 from lab.run.reading import read_document
 from lab.scenario.loading import resolved

@@ -22,12 +22,12 @@ from dataclasses import replace
 from typing import Any
 
 from controller.folder_changes import FolderChanges
-from lab import extensions
+from lab import extensions, metrics
 from lab.errors import LabError, RequestError
+from lab.frame import Frame
 from lab.run import inbox
 from lab.run.engine import Answer, Engine
 from lab.run.flipping import Flipping
-from lab.run.frame import Frame
 from lab.run.outcome import Outcome, Progress, conclude
 from lab.run.pace import CONTROLS, Pace
 from lab.run.recorder import Recorder
@@ -164,7 +164,10 @@ class _Run:
             steps = max(steps, self._steps_gone(time.monotonic() - began)) + 1
             until = min(round(steps * scenario.sample_interval_s, 9), scenario.duration_s)
             scale = scenario.rate_scale
-            frames = [frame.in_scenario_units(scale) for frame in self.engine.advance(until)]
+            frames = [
+                metrics.with_own(frame.in_scenario_units(scale))
+                for frame in self.engine.advance(until)
+            ]
             for frame in frames:
                 self.recorder.sample(frame)
             self.now = until

@@ -32,13 +32,15 @@ def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
 
 
 def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
-    """Return the users' registered files that define one of `names`, sorted by name. A user's
-    congestion control can have one file per engine; only the file for `engine` is returned."""
+    """The users' registered files that define one of `names`, and all metrics, sorted by name.
+
+    Of a congestion control, which can have a file for each engine, only the file for `engine`.
+    """
     suffix = ENGINES[engine].law_suffix if engine in ENGINES else user_file.PYTHON
     found = (
         each
         for each in extensions.registered()
-        if each.name in names
+        if (each.name in names or each.kind == "metric")
         and each.kind != "scenario"
         and (each.kind != "cc" or each.path.suffix == suffix)
     )

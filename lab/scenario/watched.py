@@ -9,24 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lab.errors import RequestError, unknown
+from lab.metrics import sampled
 from lab.topologies.topology import Topology
 
-FIELDS = {
-    "user": ("mbps", "held_back_kb"),
-    "ap": ("tier1_mbps", "tier2_mbps", "mac_occupancy", "meter_mbps"),
-    "link": ("mbps", "backlog", "loss"),
-}
 ALL = "*"
-WORDS = {
-    "mbps": "throughput",
-    "held_back_kb": "data held back",
-    "tier1_mbps": "Tier 1",
-    "tier2_mbps": "Tier 2",
-    "mac_occupancy": "MAC occupancy",
-    "meter_mbps": "limit of Tier 2",
-    "backlog": "queue",
-    "loss": "loss",
-}
 EVERYBODY = {"user": "all users", "ap": "all access points", "link": "all links"}
 
 
@@ -40,15 +26,14 @@ class Watched:
 
     @property
     def text(self) -> str:
-        """Return the number in words, such as `ue1: throughput`."""
+        """In words, such as `ue1: throughput`."""
         subject = EVERYBODY[self.kind] if self.id == ALL else self.id
-        return f"{subject}: {WORDS[self.field]}"
+        return f"{subject}: {sampled(self.kind)[self.field].label}"
 
     @property
     def unit(self) -> str:
-        """Return the unit of the number; empty if it has none."""
-        units = {"mbps": "Mb/s", "kb": "kB"}
-        return units.get(self.field.rpartition("_")[2], "")
+        """Empty if the number has none."""
+        return sampled(self.kind)[self.field].unit
 
 
 def parsed(name: str, network: Topology) -> Watched:
@@ -58,8 +43,10 @@ def parsed(name: str, network: Topology) -> Watched:
     """
     kind, _, rest = name.partition(".")
     subject, _, field = rest.rpartition(".")
-    if kind not in FIELDS:
-        raise RequestError(f"{unknown(kind, FIELDS)}: write KIND.ID.FIELD, such as user.ue1.mbps")
+    if kind not in EVERYBODY:
+        raise RequestError(
+            f"{unknown(kind, EVERYBODY)}: write KIND.ID.FIELD, such as user.ue1.mbps"
+        )
     ids = {
         "user": network.users,
         "ap": network.ids("wifi", "lte"),
@@ -67,6 +54,6 @@ def parsed(name: str, network: Topology) -> Watched:
     }[kind]
     if subject not in (*ids, ALL):
         raise RequestError(f"{name}: {unknown(subject, ids)}")
-    if field not in FIELDS[kind]:
-        raise RequestError(f"{name}: {unknown(field, FIELDS[kind])}")
+    if field not in (known := sampled(kind)):
+        raise RequestError(f"{name}: {unknown(field, known)}")
     return Watched(kind, subject, field)

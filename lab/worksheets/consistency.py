@@ -8,11 +8,10 @@ hold, and that the solution and the wrong attempts answer what is asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
+from lab import metrics
 from lab.errors import LabError, RequestError, unknown
-from lab.run.frame import ApSample, LinkSample, SubflowSample, UserSample
 from lab.scenario import flows, targets
 from lab.scenario.loading import load, scaled_traffic
 from lab.scenario.schema import Scenario
@@ -73,17 +72,16 @@ def _check_sampled(leaf: at.Sampled, scenario: Scenario) -> None:
     network = scenario.network
     kind, _, rest = leaf.path.partition(".")
     name, _, figure = rest.rpartition(".")
-    samples = {
-        "ap": (network.ids("wifi", "lte"), ApSample),
-        "link": ([each.id for each in network.links], LinkSample),
-        "user": (network.users, UserSample),
-        "sf": (_connections(scenario), SubflowSample),
+    owners = {
+        "ap": network.ids("wifi", "lte"),
+        "link": [each.id for each in network.links],
+        "user": network.users,
+        "sf": _connections(scenario),
+        "run": [""],
     }
-    _check_known(leaf.path, kind, samples)
-    names, sample = samples[kind]
-    _check_known(leaf.path, name.partition("/")[0] if kind == "sf" else name, names)
-    figures = [each.name for each in fields(sample)]
-    _check_known(leaf.path, figure, [*figures, "mbps"] if kind == "link" else figures)
+    _check_known(leaf.path, kind, owners)
+    _check_known(leaf.path, name.partition("/")[0] if kind == "sf" else name, owners[kind])
+    _check_known(leaf.path, figure, metrics.sampled(kind))
 
 
 def _connections(scenario: Scenario) -> list[str]:

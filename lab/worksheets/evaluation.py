@@ -11,8 +11,8 @@ from typing import Any
 from lab.errors import RequestError
 from lab.results import figures
 from lab.results.flips import is_waiting
-from lab.run.metrics import mean
 from lab.run.reading import read_document, read_events, read_samples
+from lab.summaries import mean
 from lab.worksheets import language as at
 from lab.worksheets.language import Condition, Expression, Numeric, Occurrence, spelled
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lab.errors import LabError
+from lab.metrics import of_number, sampled
 from lab.scenario import checking
 from lab.worksheets import language as at
 from lab.worksheets.language import Expression, Occurrence, parse_number, spelled
@@ -23,20 +24,7 @@ SETTINGS = {
     "multipath.server_enabled": "Multipath TCP at the server",
     "topology.multipath": "users with Multipath TCP",
 }
-NAMES = {  # of figures whose key does not say it all
-    "mbps": "rate",
-    "throughput_mbps": "rate",
-    "tier1_mbps": "rate of Tier 1",
-    "tier2_mbps": "rate of Tier 2",
-    "meter_mbps": "limit on Tier 2",
-    "mac_occupancy": "MAC occupancy",
-    "rtt_ms": "RTT",
-    "cwnd": "congestion window",
-    "backlog": "queue",
-    "held_back_kb": "data held back",
-    "joins": "subflows that joined",
-    "fallbacks": "fallbacks to plain TCP",
-}
+NAMES = {"joins": "subflows that joined", "fallbacks": "fallbacks to plain TCP"}
 FOLDS = {"mean": "mean", "min": "lowest", "max": "highest", "last": "last"}
 PLACES = {"ap": "at", "link": "on link", "user": "of", "sf": "of subflow"}
 EVENTS = {"decision": "decision of the controller", "completion": "completed file"}
@@ -67,8 +55,9 @@ def curve(path: str) -> Label:
     """Return the words for a figure of samples over time, such as `ap.wifi1.tier2_mbps`."""
     kind, _, rest = path.partition(".")
     of, _, figure = rest.rpartition(".")
-    name = _name(figure)
-    return Label(f"{name.words} {PLACES.get(kind, 'of')} {of}", name.unit)
+    metric = sampled(kind).get(figure)
+    name = Label(metric.label, metric.unit) if metric else _name(figure)
+    return Label(f"{name.words} {PLACES.get(kind, 'of')} {of}" if of else name.words, name.unit)
 
 
 def figure(text: str, steps: Mapping[str, int]) -> Label:
@@ -90,7 +79,7 @@ def _figure(tree: Expression, steps: Mapping[str, int]) -> Label:
             span = f"{start_s:g} to {end_s:g} s"
             return Label(f"{FOLDS[fold]} {name.words}, {span}{_of(run, steps)}", name.unit)
         case at.Measured(path, run):
-            name = _measured(path.split("."))
+            name = _measured(path)
             return Label(f"{name.words}, whole run{_of(run, steps)}", name.unit)
         case at.Time(event):
             return Label(f"time of the first {_event(event)}{_of(event.run, steps)}", "s")
@@ -99,17 +88,14 @@ def _figure(tree: Expression, steps: Mapping[str, int]) -> Label:
     return Label(spelled(tree))
 
 
-def _measured(path: list[str]) -> Label:
-    """Return the words for a figure of result.json, given by the parts of its path."""
-    name = _name(path[-1])
-    match path:
-        case ["users", user, *_]:
-            return Label(f"{name.words} of {user}", name.unit)
-        case ["aps", ap, *_]:
-            return Label(f"{name.words} at {ap}", name.unit)
-        case ["throughput_mbps"]:
-            return Label(f"{name.words} of all users together", name.unit)
-    return name
+def _measured(path: str) -> Label:
+    """The words for the figure of result.json at `path`."""
+    if (found := of_number(path)) is None:
+        return _name(path.rpartition(".")[2])
+    metric, owner = found
+    return Label(
+        f"{metric.label} {PLACES[metric.of]} {owner}" if owner else metric.label, metric.unit
+    )
 
 
 def _event(event: Occurrence) -> str:

@@ -47,7 +47,7 @@ def test_a_student_reads_what_is_asked_and_measured_in_plain_words(app, ada):
     assert early["problem"] == "step 2 has no complete run yet: make it first"
     a_run(app, ada)
     (figure,) = do(ada, "checks/enough").json["step"]["figures"]
-    assert (figure["label"], figure["unit"]) == ("rate of all users together, whole run", "Mb/s")
+    assert (figure["label"], figure["unit"]) == ("all users: throughput, whole run", "Mb/s")
 
 
 def test_nobody_reads_or_changes_anothers_seat_or_runs(app, ada, bo):

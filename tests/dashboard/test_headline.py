@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from test_reasons import AFTER, BEFORE, collision, path, scene
 
+from lab.frame import Frame, SubflowSample, UserSample
 from lab.results.explain import delays as delays
 from lab.results.explain import held as held
 from lab.results.explain import links as links
@@ -12,7 +13,6 @@ from lab.results.explain import shares as shares
 from lab.results.explain.changes import NO_CAUSE, headline
 from lab.results.explain.why import cause
 from lab.results.flips import flip_words
-from lab.run.frame import Frame, SubflowSample, UserSample
 
 RATE = "link.bottleneck.rate_mbps"
 CUT = {"t": 10.0, "kind": "flip", "ok": True, "target": "link.path1.up", "value": False}

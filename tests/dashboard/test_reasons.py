@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lab.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
 from lab.results.explain import air as air
 from lab.results.explain import delays as delays
 from lab.results.explain import links as links
@@ -14,7 +15,6 @@ from lab.results.explain import split as split
 from lab.results.explain.scene import Scene, listed
 from lab.results.explain.why import limits, why
 from lab.results.stretches import Span
-from lab.run.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
 from lab.scenario import loading
 from lab.scenario.overrides import Overrides
 from lab.scenario.watched import Watched

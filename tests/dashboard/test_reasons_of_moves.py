@@ -7,9 +7,9 @@ from dataclasses import replace
 from test_reasons import AFTER, BEFORE, FLIP, METER, cells, collision, path, scene, subflow
 
 from dashboard import view
+from lab.frame import Frame, UserSample
 from lab.results.explain import delays as delays
 from lab.results.explain import links as links
-from lab.run.frame import Frame, UserSample
 from lab.scenario import loading
 from lab.scenario.watched import Watched
 

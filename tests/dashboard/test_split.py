@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from test_reasons import AFTER, BEFORE, link, scene, subflow
 
+from lab.frame import Frame
 from lab.results.explain import split as split
-from lab.run.frame import Frame
 
 
 def test_a_shift_of_shares_within_what_they_varied_before_is_named_as_such():

@@ -17,8 +17,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from lab.errors import RequestError
+from lab.frame import Frame
 from lab.run.engine import Engine
-from lab.run.frame import Frame
 from lab.run.outcome import Outcome
 from lab.run.recorder import Recorder
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport

@@ -17,7 +17,7 @@ from emulation.vm_run import POX, mean, signalled
 from emulation.vm_shell import Queued
 from machine import emulation, needs_emulation
 
-from lab.run.metrics import jain
+from lab.summaries import jain
 
 __all__ = ["emulation"]
 pytestmark = needs_emulation

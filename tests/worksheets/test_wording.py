@@ -40,18 +40,18 @@ def test_a_setting_or_target_in_words(key, words):
     [
         (
             "mean(ap.wifi1.tier2_mbps, 40..60)",
-            "mean rate of Tier 2 at wifi1, 40 to 60 s",
+            "mean Tier 2 throughput at wifi1, 40 to 60 s",
             "Mb/s",
         ),
-        ("max(link.up1.backlog, 0..5)", "highest queue on link up1, 0 to 5 s", ""),
+        ("max(link.up1.backlog, 0..5)", "highest queue on link up1, 0 to 5 s", "packets"),
         ("min(sf.ue1-1/2.rtt_ms, 1..2)", "lowest RTT of subflow ue1-1/2, 1 to 2 s", "ms"),
         (
             "result(throughput_mbps) of plain",
-            "rate of all users together, whole run, step 3",
+            "all users: throughput, whole run, step 3",
             "Mb/s",
         ),
-        ("result(users.ue1.throughput_mbps)", "rate of ue1, whole run", "Mb/s"),
-        ("result(aps.wifi1.tier1_mbps)", "rate of Tier 1 at wifi1, whole run", "Mb/s"),
+        ("result(users.ue1.throughput_mbps)", "throughput of ue1, whole run", "Mb/s"),
+        ("result(aps.wifi1.tier1_mbps)", "Tier 1 throughput at wifi1, whole run", "Mb/s"),
         ("result(mptcp.joins)", "subflows that joined, whole run", ""),
         (
             "time(event(decision) of plain)",

@@ -33,8 +33,8 @@ from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.traffic.captures import Captures
 from lab.engines.mininet.traffic.workload import Workload
 from lab.errors import LabError
+from lab.frame import Frame
 from lab.run.engine import Answer, Engine, Reported
-from lab.run.frame import Frame
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
 from lab.scenario import targets

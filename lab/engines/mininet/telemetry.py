@@ -24,9 +24,9 @@ from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
 from lab.engines.mininet.traffic import sampler
 from lab.engines.mininet.traffic.sampler import Sampler
 from lab.engines.mininet.watchdog import Watchdog
+from lab.frame import ApSample, Direction, Frame, LinkSample, UserSample
 from lab.radio.cell import Cell
 from lab.radio.mobility import Place
-from lab.run.frame import ApSample, Direction, Frame, LinkSample, UserSample
 from lab.topologies.topology import Trunk
 
 

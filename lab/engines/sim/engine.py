@@ -29,9 +29,9 @@ from lab.engines.sim.sampler import Sampler
 from lab.engines.sim.tables import LARGEST_WINDOW, MPTCP_PAYLOAD_BYTES
 from lab.engines.sim.wireless import Wireless
 from lab.errors import LabError, RequestError
+from lab.frame import Frame
 from lab.radio.occupancy import PERIOD_S
 from lab.run.engine import Engine
-from lab.run.frame import Frame
 from lab.run.recorder import Recorder
 from lab.run.report import (
     ConnectionReport,

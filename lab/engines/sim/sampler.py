@@ -15,7 +15,7 @@ from lab.engines.sim.cells import Cells
 from lab.engines.sim.connections import Connection, Connections, SubflowCounters, rate_mbps
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
-from lab.run.frame import (
+from lab.frame import (
     ApSample,
     Direction,
     Frame,

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from lab.frame import Frame
 from lab.results import effects
 from lab.results.effects import Effect, number_text
 from lab.results.explain import present
@@ -18,7 +19,6 @@ from lab.results.explain.scene import Scene, listed
 from lab.results.explain.why import why
 from lab.results.flips import flip_text, flip_words, is_accepted
 from lab.results.stretches import Span
-from lab.run.frame import Frame
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario import targets, watched
 from lab.scenario.flows import plan

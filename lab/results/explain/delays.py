@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lab.frame import Frame
 from lab.results.effects import WINDOW_S, number_text, value
 from lab.results.explain import held as held
 from lab.results.explain.scene import Event, Scene, inside, listed, subflow_number
 from lab.results.flips import is_accepted
 from lab.results.labels import natural
 from lab.results.stretches import Span
-from lab.run.frame import Frame
-from lab.run.metrics import EPSILON_S
 from lab.scenario.watched import ALL, Watched
+from lab.summaries import EPSILON_S
 
 SHORT_S = 1.0  # a shorter delay is not named
 LEAST_CHANGE = 0.15  # of the greater mean: a smaller change has no time at which half is there

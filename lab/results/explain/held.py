@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lab.frame import Frame
 from lab.results.effects import number_text
 from lab.results.explain.scene import Scene, inside
 from lab.results.stretches import Span
-from lab.run.frame import Frame
 
 HELD_KB, HELD_RATIO = 50.0, 2.0  # a smaller change of the data held back is not named
 SLOW = 0.2  # of the rate of a user's fastest subflow: much later data waits for a slower one

@@ -10,13 +10,13 @@ from itertools import pairwise
 from typing import Any
 
 from controller.units import scenario_mbps
+from lab.frame import Frame
 from lab.results.effects import USUAL_S, variation
 from lab.results.explain.paths import NodePath, Paths, owner
 from lab.results.flips import is_accepted
 from lab.results.stretches import Span
-from lab.run.frame import Frame
-from lab.run.metrics import EPSILON_S
 from lab.scenario.schema import Scenario
+from lab.summaries import EPSILON_S
 from lab.topologies.topology import Link, Topology
 
 Event = Mapping[str, Any]  # a line of events.jsonl

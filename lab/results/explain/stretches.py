@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.frame import Frame
 from lab.results import effects
 from lab.results.explain import changes, present
 from lab.results.explain.changes import Change
@@ -15,7 +16,6 @@ from lab.results.explain.why import cause, limits
 from lab.results.flips import flip_words
 from lab.results.labels import natural
 from lab.results.stretches import Span, Stretch, stretches
-from lab.run.frame import Frame
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario.watched import ALL, Watched
 

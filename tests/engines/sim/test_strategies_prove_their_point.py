@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from lab.run import metrics
+from lab import summaries
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
 
@@ -123,9 +123,9 @@ def test_expected_throughput_makes_pooling_fair(seed):
     the same total."""
     even, plain = shares("expected_throughput", seed), shares("none", seed)
     scale = scenario.load("pooling").rate_scale
-    assert metrics.sd(even) < 0.02 * scale
-    assert 10 * metrics.sd(even) < metrics.sd(plain)
-    assert metrics.jain(even) > 0.9999 > metrics.jain(plain)
+    assert summaries.sd(even) < 0.02 * scale
+    assert 10 * summaries.sd(even) < summaries.sd(plain)
+    assert summaries.jain(even) > 0.9999 > summaries.jain(plain)
     assert sum(even) >= 0.99 * 36 * scale * GOODPUT
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
+from lab import summaries
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN
 from lab.radio.cell import Cell, Station
-from lab.run import metrics
 from lab.scenario import loading as scenario
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
@@ -101,7 +101,7 @@ def test_equal_flows_share_a_link_fairly_and_fill_it(simulation_of, count):
     simulation.run(20)
     frames = simulation.run(60, step_s=5)
     rates = [simulation.mbps(frames, name) for name in names]
-    assert metrics.jain(rates) > 0.95
+    assert summaries.jain(rates) > 0.95
     assert sum(rates) == pytest.approx(20 * PAYLOAD / FRAME, rel=0.01)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from controller import paths, units
 from lab.engines.mininet.kernel.subflow_rates import UNLIMITED, pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
-from lab.run.frame import SubflowSample, UserSample
+from lab.frame import SubflowSample, UserSample
 from lab.run.report import ConnectionReport, SubflowReport
 from lab.topologies.topology import Interface, Wiring
 

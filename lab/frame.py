@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 DIGITS = 4  # of a rate in samples.jsonl
+Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by owner's kind, owner and name
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Frame:
     The four mappings hold one sample for each access point (`ap`), link (`link`), user (`user`) and
     subflow (`sf`), by its ID. Rates are means over the interval since the frame before.
     `interval_s` is the length of this interval as an emulation measured it; None in a simulation,
-    whose samples are never late.
+    whose samples are never late. `own` holds the figures of users' metrics (`lab.metrics`).
     """
 
     t: float
@@ -131,6 +132,24 @@ class Frame:
     user: Mapping[str, UserSample] = field(default_factory=dict)
     sf: Mapping[str, SubflowSample] = field(default_factory=dict)
     interval_s: float | None = None
+    own: Own = field(default_factory=dict)
+
+    def figure(self, of: str, owner: str, name: str) -> Any:
+        """The figure at the path `of.owner.name`, such as `user.ue1.mbps`; None if there is none.
+
+        `owner` is "" for figures of the whole run.
+        """
+        if name in (mine := self.own.get(of, {}).get(owner, {})):
+            return mine[name]
+        return getattr((getattr(self, of, None) or {}).get(owner), name, None)
+
+    def subflows_of(self, user: str) -> dict[str, SubflowSample]:
+        """The subflows of a user's connections, by name (`ue1-1/2`: the second one of `ue1-1`)."""
+        return {
+            name: each
+            for name, each in self.sf.items()
+            if user == (each.user or name.rpartition("/")[0].rpartition("-")[0])
+        }
 
     def in_scenario_units(self, rate_scale: float) -> Frame:
         """Return the frame with every rate divided by `rate_scale`. This converts rates on the wire
@@ -148,7 +167,7 @@ class Frame:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object that becomes one line of samples.jsonl (docs/formats.md)."""
         measured = {} if self.interval_s is None else {"interval_s": self.interval_s}
-        return {
+        line: dict[str, Any] = {
             "t": self.t,
             **measured,
             "ap": {name: vars(each) for name, each in self.ap.items()},
@@ -159,10 +178,16 @@ class Frame:
             },
             "sf": {name: _without_none(each, "user", "ap") for name, each in self.sf.items()},
         }
+        for of, owners in self.own.items():
+            if of == "run":
+                line["run"] = owners[""]
+            else:
+                line[of] = {name: each | owners.get(name, {}) for name, each in line[of].items()}
+        return line
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Frame:
-        """Return the frame that a line of samples.jsonl describes. Unknown keys are ignored."""
+        """The frame that a line of samples.jsonl describes. Unknown figures are in `own`."""
         return cls(
             line["t"],
             {name: _known(ApSample, each) for name, each in line.get("ap", {}).items()},
@@ -170,7 +195,28 @@ class Frame:
             {name: _known(UserSample, each) for name, each in line.get("user", {}).items()},
             {name: _known(SubflowSample, each) for name, each in line.get("sf", {}).items()},
             line.get("interval_s"),
+            _own(line),
         )
+
+
+KINDS: dict[str, Any] = {
+    "ap": ApSample,
+    "link": LinkSample,
+    "user": UserSample,
+    "sf": SubflowSample,
+}
+COMPUTED = {"mbps"}  # of a link, in a line
+
+
+def _own(line: Mapping[str, Any]) -> Own:
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for of, kind in KINDS.items():
+        known = kind.__dataclass_fields__.keys() | COMPUTED
+        for owner, figures in line.get(of, {}).items():
+            if unknown := figures.keys() - known:
+                mine = {name: figures[name] for name in figures if name in unknown}
+                found.setdefault(of, {})[owner] = mine
+    return found | ({"run": {"": line["run"]}} if "run" in line else {})
 
 
 def _divided(sample: Any, rate_scale: float) -> Any:

@@ -1,0 +1,154 @@
+"""The content of result.json, from the samples and from the report of the engine.
+
+Most of its numbers are declared in `lab.metrics`. Means cover the whole run and weigh each frame by
+its interval, which an emulation measures because its samples can be late. A figure that was not
+measured is null, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from lab import metrics
+from lab.frame import Frame
+from lab.metrics import SECTIONS, Numbers, Owner, Samples
+from lab.run.report import ConnectionReport, Report
+from lab.summaries import intervals, mean
+from lab.topologies.topology import Topology
+
+SCHEMA = 2  # of manifest.json and result.json; schema 1 held wire rates
+
+
+@dataclass(frozen=True)
+class Header:
+    """The part of result.json that is known without measuring: the names and settings of the
+    run, and its status.
+
+    `flips` lists the changes that were made by hand during the run, each as {"t", "target",
+    "old", "value"}. `stack` names the implementation of Multipath TCP; None stands for another
+    combination of settings in the simulator.
+    """
+
+    run_id: str
+    scenario: str
+    strategy: str
+    engine: str
+    seed: int
+    rate_scale: float
+    status: str
+    flips: tuple[Mapping[str, Any], ...] = ()
+    stack: str | None = None
+
+
+def document(
+    header: Header, topology: Topology, frames: Sequence[Frame], report: Report | None
+) -> dict[str, Any]:
+    """`report` is None if the engine returned none, for example after a crash."""
+    known = report or Report()
+    weights = [
+        planned_s if frame.interval_s is None else frame.interval_s
+        for frame, planned_s in zip(frames, intervals([each.t for each in frames]), strict=True)
+    ]
+    samples = Samples(frames, weights, topology)
+    aps = _numbers(samples, "ap", topology.ids("wifi", "lte"))
+    users = _numbers(samples, "user", topology.users)
+    samples = replace(samples, aps=aps, users=users)
+    run = _numbers(samples, "run", ("",))[""]
+    return {
+        "schema": SCHEMA,
+        "run_id": header.run_id,
+        "scenario": header.scenario,
+        "strategy": header.strategy,
+        "cc": known.cc,
+        "engine": header.engine,
+        "seed": header.seed,
+        "duration_s": frames[-1].t if frames else 0.0,
+        "rate_scale": header.rate_scale,
+        "flips": [dict(each) for each in header.flips],
+        "stack": header.stack,
+        "status": header.status,
+        "overloaded": known.overload.overloaded,
+        "overload": known.overload.to_json() if report else {},
+        "throughput_mbps": run["throughput_mbps"],
+        "tiers": {n: run[f"tiers.{n}"] for n in ("1", "2")},
+        "aps": {ap: {"kind": topology.cell(ap).kind, **each} for ap, each in aps.items()},
+        "users": {
+            user: _user(samples, user, numbers, known.connections)
+            for user, numbers in users.items()
+        },
+        "connections": known.connections_json(),
+        "fairness": {key: run[f"fairness.{key}"] for key in ("jain", "sd_mbps")},
+        "convergence_s": run["convergence_s"],
+        "mptcp": asdict(known.mptcp),
+        **_own(samples, run),
+    }
+
+
+def _numbers(samples: Samples, of: Owner, owners: Iterable[str]) -> dict[str, Numbers]:
+    declared = list(metrics.numbers(of))
+    return {
+        owner: {each.number: each.over(samples, owner) for each in declared} for owner in owners
+    }
+
+
+def _own(samples: Samples, run: Numbers) -> dict[str, Any]:
+    """The sections that exist only with users' metrics: of links, of subflows, of the run."""
+    found: dict[str, Any] = {}
+    of_links: tuple[Owner, ...] = ("link", "sf")
+    for of in of_links:
+        owners = dict.fromkeys(
+            name for frame in samples.frames for name in metrics.owners_in(frame, of)
+        )
+        if any(numbers := _numbers(samples, of, owners).values()):
+            found[SECTIONS[of]] = dict(zip(owners, numbers, strict=True))
+    own = {key.removeprefix("run."): run[key] for key in run if key.startswith("run.")}
+    return found | ({"run": own} if own else {})
+
+
+def _user(
+    samples: Samples, user: str, numbers: Numbers, connections: Iterable[ConnectionReport]
+) -> dict[str, Any]:
+    own = [each.number for each in metrics.own() if each.of == "user"]
+    return {
+        "kind": "multipath" if user in samples.topology.multipath else "single_path",
+        **{key: value for key, value in numbers.items() if key not in own},
+        "by_ap": _by_ap(samples.frames, samples.weights, user)
+        or _by_ap_of(connections, user, samples.topology),
+        **{key: numbers[key] for key in own},
+    }
+
+
+def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict[str, float | None]:
+    """Return a user's mean rate in Mb/s for each access point, computed from the subflow samples
+    that name this user and an access point. Return an empty dictionary if no sample does.
+
+    A subflow that is missing from a frame carried nothing in the interval of that frame.
+    """
+    shares: dict[str, list[float]] = {}
+    for n, frame in enumerate(frames):
+        for subflow in frame.sf.values():
+            if subflow.user == user and subflow.ap:
+                series = shares.setdefault(subflow.ap, [0.0] * len(frames))
+                series[n] += subflow.mbps or 0.0
+    return {ap: _rounded(mean(series, weights)) for ap, series in sorted(shares.items())}
+
+
+def _by_ap_of(
+    connections: Iterable[ConnectionReport], user: str, topology: Topology
+) -> dict[str, float | None]:
+    """Return a user's mean rate in Mb/s for each access point, computed from the subflows in the
+    engine's report. Each subflow counts for the first access point on its path."""
+    aps = topology.ids("wifi", "lte")
+    shares: dict[str, float] = {}
+    mine = (each for each in connections if each.user == user)
+    for subflow in (each for connection in mine for each in connection.subflows):
+        ap = next((node for node in subflow.path if node in aps), None)
+        if ap and subflow.throughput_mbps is not None:
+            shares[ap] = shares.get(ap, 0.0) + subflow.throughput_mbps
+    return {ap: _rounded(rate) for ap, rate in sorted(shares.items())}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
