@@ -215,7 +215,7 @@ class Trials:
         self._shares = {}
 
     def _count(self, now_ns: int, subflows: Sequence[Subflow]) -> None:
-        """Add the packets since the last step to the samples of the set in use and to the cost."""  # 1
+        """Add the packets since the last step to the samples of the set in use."""  # 1
         packets, elapsed_s = packets_of(subflows), (now_ns - self._before_ns) / NS_PER_S
         before, self._before, self._before_ns = self._before, packets, now_ns
         normal = frozenset(each.number for each in subflows if not each.backup)
@@ -300,7 +300,7 @@ class Trials:
         return Outcome(self.challenger)
 
     def _judge_base(self, now_ns: int, base: Goodput, incumbent: Goodput, over: bool) -> Outcome:
-        """End a trial of all subflows; they win unless the smaller set carries clearly more."""  # 5
+        """End a trial of all subflows; a smaller set must carry clearly more."""  # 5
         worse = incumbent.mean > base.mean * (1 + self.params.trial_gain)
         if base and worse and (over or standard_errors(incumbent, base) >= DEVIATIONS):
             self._wait(self.base, now_ns)
