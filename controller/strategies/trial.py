@@ -300,7 +300,7 @@ class Trials:
         return Outcome(self.challenger)
 
     def _judge_base(self, now_ns: int, base: Goodput, incumbent: Goodput, over: bool) -> Outcome:
-        """End a trial of all subflows; a smaller set must carry clearly more."""  # 5
+        """End a trial of all subflows; the smaller set wins only if clearly better."""  # 5
         worse = incumbent.mean > base.mean * (1 + self.params.trial_gain)
         if base and worse and (over or standard_errors(incumbent, base) >= DEVIATIONS):
             self._wait(self.base, now_ns)
