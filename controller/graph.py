@@ -52,7 +52,7 @@ class Graph:
 
     @cached_property
     def residual_ends(self) -> list[int]:
-        """The vertex to which edge 2n (along arc n) or 2n + 1 (against arc n) leads."""
+        """Where each edge of the residual graph leads: 2n along arc n, 2n + 1 against arc n."""
         return [end for ends in zip(self.head, self.tail, strict=True) for end in ends]
 
     @cached_property

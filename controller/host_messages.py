@@ -81,7 +81,6 @@ class HostReport:
 
 
 def encode(message: HostCommand | HostReport, key: str) -> bytes:
-    """Return a message as a datagram; `key` is the secret key of the run."""
     fields = {**vars(message), "subflows": [vars(each) for each in message.subflows]}
     return seal({"v": VERSION, **fields}, key)
 

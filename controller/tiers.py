@@ -247,7 +247,7 @@ def _attempt_probability(p: float) -> float:
 
 
 def _signal(association: Association) -> tuple[float, str, str]:
-    """Sort weak signals first, and before them unknown ones, the slowest of these first."""
+    """A sort key: unknown signals, the slowest first, then known ones from weak to strong."""
     strength = (
         association.rate_bps / 1e9 - 1000 if association.rssi_dbm is None else association.rssi_dbm
     )

@@ -145,7 +145,7 @@ class Forwarding:
         yield from self._edge_entries(switch)
 
     def _edge_entries(self, switch: str) -> Iterator[bytes]:
-        """Let each port that leads to a host send every SYN and SYN/ACK to the controller."""
+        """Yield an entry per port to a host: its SYNs and SYN/ACKs go to the controller."""
         for name, number in self.switches.ports(switch).items():
             if self._hosts.is_edge(switch, name):
                 match = (
@@ -415,7 +415,7 @@ class PathEntries:
 
 
 def priority(flow: Flow) -> int:
-    """An entry for a TCP flow goes before an entry that matches only two addresses."""
+    """An entry for a TCP flow has priority over one that matches only two addresses."""
     return TCP_PRIORITY if flow.protocol == frames.TCP else PAIR_PRIORITY
 
 

@@ -151,7 +151,7 @@ class HostReports:
         return now_s - since_s > MISSING_AFTER_S and reports - before >= MISSING_AFTER_REPORTS
 
     def forget(self, to_user: Flow) -> None:
-        """Forget since when reports do not list the subflow `to_user`, because it has ended."""
+        """Drop the record of when reports stopped listing the subflow `to_user`: it has ended."""
         self._unreported_since.pop(to_user, None)
 
     def subflows_at(self, host: str) -> Iterator[tuple[str | None, Flow]]:

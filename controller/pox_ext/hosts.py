@@ -81,7 +81,6 @@ class Hosts:
         return self._places.get(address)
 
     def owner(self, address: str) -> str | None:
-        """Return the name of the host with this address."""
         return self._owners.get(address)
 
     def at(self, user: str, ap: str) -> tuple[str, ...]:

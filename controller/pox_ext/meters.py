@@ -98,7 +98,6 @@ class Meters:
         return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
 
     def apply(self, command: ApCommand) -> None:
-        """Write the entries and the meter that a command requests at an access point."""
         installed = self._installed.get(command.ap, Table0())
         addresses = command.addresses if isinstance(command, Throttle) else frozenset()
         metered = frozenset(self._data(command.ap, addresses))

@@ -158,7 +158,7 @@ class FlowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class MeterCount:
-    """`offered_bytes` reached the meter, `dropped_bytes` of them did not pass it."""
+    """`offered_bytes` have reached the meter; `dropped_bytes` of them were dropped there."""
 
     offered_bytes: int
     dropped_bytes: int
@@ -187,7 +187,7 @@ def flows(body: bytes) -> list[FlowEntry]:
 
 
 def flow_counts(body: bytes) -> list[FlowCount]:
-    """Leave out entries with cookie 0; only path entries have a cookie."""
+    """Return the counters of path entries, the only ones with a cookie other than 0."""
     counts = (
         FlowCount(*struct.unpack_from("!QQQ", entry, 24)) for entry in _entries(body, least=48)
     )
@@ -254,7 +254,7 @@ def meter_rate_bps(body: bytes, wanted: int = TIER_2_METER) -> int | None:
 
 
 def ports(body: bytes) -> list[PortCount]:
-    """Leave out reserved ports such as LOCAL."""
+    """Return the counters of all ports but reserved ones such as LOCAL."""
     found = []
     for at in range(0, len(body) - 111, 112):
         port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from(

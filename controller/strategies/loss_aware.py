@@ -64,7 +64,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The packets, in this measurement window, of a subflow whose loss has reached `gamma`."""
+    """A subflow whose loss in this measurement window has reached the threshold `gamma`."""
 
     subflow: Subflow
     sent: int
