@@ -149,7 +149,7 @@ class Assignment:
         return sorted(found, key=lambda name: (-potential[name], order[name]))
 
     def _most(self, name: str) -> float:
-        """Return the capacity in bit/s of a connection's interfaces at its narrower end."""
+        """Return in bit/s what the interfaces at both ends of the connection can carry."""
         graph, pairs = self.graph, [pair for pair in self.connections[name].pairs if pair]
         out = {arc for source, _ in pairs for arc in graph.leaving[source]}
         into = {arc for _, destination in pairs for arc in graph.entering[destination]}
