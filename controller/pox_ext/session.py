@@ -242,7 +242,7 @@ class Session:
     def _link(self, state: LinkState) -> int | None:
         """Apply a link's new settings; return how many flows move.
 
-        Return None if the link goes neither up nor down, or does not join two switches.
+        Return None if `state.up` is None, or if the link does not join two switches.
         """
         self._observer.arcs.change_link(state)
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)

@@ -99,7 +99,7 @@ def _grow(
 ) -> Choice:
     """Begin with path `first`, and add paths in the order `order` of their indices.
 
-    A path is added if it passes the test of the receive buffer that `accept` chooses.
+    A path is added if it passes the test that `accept` chooses (see the module's docstring).
     """
     best = _choice((first,), paths, model)
     for each in order:
