@@ -1,8 +1,7 @@
-"""Parse and validate the messages from AP agents and from the runner.
+"""Parse and validate the messages from AP agents and from the runner (docs/formats.md).
 
 An AP agent reports the state of one access point. The runner is the process that runs a scenario;
-it reports changed links and requests other strategies or parameters. docs/formats.md defines the
-fields.
+it reports changed links and requests other strategies or parameters.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ class _Message(BaseModel):
 
 
 class StationReport(_Message):
-    """What an AP agent reports about one station of its access point.
+    """An AP agent's report about one station of its access point.
 
-    `rate_mbps` is the rate that the station has when it is alone. `associated` is False once the
-    station has left. `mac_occupancy` is reported by LTE base stations only: the MAC occupancy (see
-    `ApReport`) of the queue that the base station keeps for this station, its bearer.
+    `rate_mbps` is the station's rate when it is alone. `associated` is False once it has left.
+    `mac_occupancy` (LTE only) is that of the bearer, the base station's queue for this station;
+    `ApReport` defines it.
     """
 
     rssi_dbm: float | None = None
@@ -42,12 +41,11 @@ class StationReport(_Message):
 
 
 class ApReport(_Message):
-    """The report that the AP agent of an access point sends twice a second.
+    """The report that the agent of an access point sends twice a second.
 
-    `stations` maps the name of a user to the report about that user's station. `backlog_packets` is
-    the number of packets that wait in the MAC buffer. `mac_occupancy` is a mean over the time since
-    the previous report: the mean of min(1, backlog / capacity of the MAC buffer in packets). It is
-    None if the access point's queue is not measured.
+    `stations` maps the name of a user to the report about its station. `backlog_packets` is the
+    number of packets that wait in the MAC buffer. `mac_occupancy` is the mean of min(1, backlog /
+    capacity of the MAC buffer) since the previous report, None if the queue is not measured.
     """
 
     kind: Literal["ap"]
@@ -60,10 +58,9 @@ class ApReport(_Message):
     def occupancy(self, tiers: Mapping[str, int]) -> float | None:
         """Return the MAC occupancy of the access point, from 0 to 1; None if it is not measured.
 
-        An LTE base station reports one value per bearer, the queue of one user. In this case,
-        return the mean over the bearers that carry Tier 1 traffic (see `controller.tiers`), else
-        `mac_occupancy`. `tiers` maps each user to its tier, 1 or 2, at this access point; a missing
-        user counts as Tier 1.
+        For an LTE base station this is the mean over the bearers that carry Tier 1 traffic (a
+        bearer is the queue of one user). `tiers` maps each user to its tier at this access point, 1
+        or 2; a missing user counts as Tier 1.
         """
         bearers = {
             user: station.mac_occupancy
@@ -74,7 +71,7 @@ class ApReport(_Message):
 
 
 class ParamsFlip(_Message):
-    """Request new parameters for the running strategy; `value` maps names to new values."""
+    """Requests new values for parameters of the running strategy, by parameter name."""
 
     kind: Literal["params"]
     seq: Sequence
@@ -82,10 +79,7 @@ class ParamsFlip(_Message):
 
 
 class StrategyChoice(_Message):
-    """Name a strategy and its parameters.
-
-    `file` is the Python file that defines the strategy; None for a built-in strategy.
-    """
+    """`file` is the Python file that defines the strategy; None for a built-in strategy."""
 
     name: str
     file: str | None = None
@@ -93,7 +87,7 @@ class StrategyChoice(_Message):
 
 
 class StrategyFlip(_Message):
-    """Request that the strategy in `value` replaces the running strategy."""
+    """Requests that another strategy replaces the running one."""
 
     kind: Literal["strategy"]
     seq: Sequence
@@ -103,9 +97,8 @@ class StrategyFlip(_Message):
 class LinkState(_Message):
     """The new settings of a link that has changed; a setting that is None has not changed.
 
-    `up` is False if the link is now down, so that it carries no traffic. `delay_ms` is the one-way
-    delay. `loss` is the fraction of packets lost from end `a` of the link to end `b`, `loss_back`
-    from `b` to `a`.
+    A link that is not `up` carries no traffic. `delay_ms` is the one-way delay. `loss` is the
+    fraction of packets lost from end `a` of the link to end `b`, `loss_back` from `b` to `a`.
     """
 
     link: str
@@ -116,14 +109,14 @@ class LinkState(_Message):
     loss_back: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def scaled(self, factor: float) -> LinkState:
-        """Return a copy with `rate_mbps` multiplied by `factor`; a rate of None stays None."""
+        """Multiply the rate by `factor`; a rate of None stays None."""
         if self.rate_mbps is None or factor == 1:
             return self
         return self.model_copy(update={"rate_mbps": round(self.rate_mbps * factor, 6)})
 
 
 class LinkFlip(_Message):
-    """Report to the controller that a link has changed; `value` holds its new settings."""
+    """Reports that a link has changed."""
 
     kind: Literal["link"]
     seq: Sequence
@@ -131,10 +124,7 @@ class LinkFlip(_Message):
 
 
 class Tier1Limit(_Message):
-    """A limit of all Tier 1 data of an access point together; Tier 1 is data of primary paths.
-
-    `mbps` is the limit in Mb/s on the wire; None means no limit.
-    """
+    """The limit for all Tier 1 data of an access point together, on the wire; None: no limit."""
 
     ap: str
     mbps: Annotated[float, Field(gt=0)] | None
@@ -154,7 +144,7 @@ class Tier1Limit(_Message):
 
 
 class Tier1Flip(_Message):
-    """A message from the runner that changes the limit of an access point's Tier 1 data."""
+    """Requests another limit for the Tier 1 data of an access point."""
 
     kind: Literal["tier1"]
     seq: Sequence
@@ -162,17 +152,16 @@ class Tier1Flip(_Message):
 
 
 class StepsState(_Message):
-    """Say whether the control steps are held: if `held` is True, the controller makes none."""
+    """If `held` is True, the controller makes no control steps."""
 
     held: bool
 
 
 class StepsFlip(_Message):
-    """A message from the runner that holds the control steps, or lets them go on.
+    """Requests that the control steps pause or go on.
 
-    The runner holds them while the first connections open. Otherwise the strategy would decide on
-    some of them before it knows the others, and the result would depend on the order in which they
-    became known.
+    They pause while the first connections open. Otherwise the strategy would decide on some of them
+    before it knows the others, and the result would depend on the order in which they became known.
     """
 
     kind: Literal["steps"]
@@ -187,20 +176,15 @@ _INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
 
 
 def read_ap_report(datagram: bytes, key: str) -> ApReport:
-    """Return the report in a datagram from an AP agent.
-
-    Raise `MessageRefused` if the datagram does not begin with `key`, the secret key of the run, or
-    if the report is invalid.
-    """
+    """Raise `MessageRefused` if the report is invalid or does not begin with `key`."""
     doing = "read the report of an access point"
     return _validated(doing, ApReport.model_validate, unseal(datagram, key, doing))
 
 
 def read_inbox_message(text: str | bytes) -> InboxMessage:
-    """Parse the text of one file from the inbox, the folder in which the runner leaves messages.
+    """Parse one file of the inbox, the folder in which the runner leaves messages.
 
-    Return the change that the message requests: of parameters, of the strategy, of a link or of a
-    limit of Tier 1 data. Raise `MessageRefused` if the text is not a valid message.
+    Raise `MessageRefused` if the text is not a valid message.
     """
     doing = "read an inbox message"
     try:

@@ -1,7 +1,7 @@
-"""Parse JSON from other processes within limits, so that no input can stop the process that reads.
+"""Parse JSON within limits on size, depth and numbers, so that no input can stop this process.
 
-All JSON that comes from outside a process goes through `parse`: lines and documents of run folders,
-messages in an inbox, datagrams, bodies of HTTP requests.
+All JSON from outside a process is parsed here: lines and documents of run folders, messages in an
+inbox, datagrams, bodies of HTTP requests.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class JsonRefused(ValueError):
-    """Report a text that is not JSON, or that exceeds a limit of this module."""
+    """Raised for a text that is not JSON or that exceeds a limit of this module."""
 
 
 def parse(data: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
     """Return the value of a JSON text.
 
-    Raise `JsonRefused` if the text is no JSON in UTF-8, is longer than `most_bytes`, is nested
+    Raise `JsonRefused` if the text is not JSON in UTF-8, is longer than `most_bytes`, is nested
     deeper than `MOST_DEPTH`, or contains an integer of 2^64 or more, a number that is not finite,
     or half of a surrogate pair (which cannot be written to a file).
     """
@@ -50,7 +50,7 @@ def parse(data: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
 
 
 def parse_object(data: bytes | str, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """Return the object of a JSON text; raise `JsonRefused` if it holds another type of value."""
+    """Parse as `parse` does, but raise `JsonRefused` if the value is not a JSON object."""
     value = parse(data, most_bytes)
     if not isinstance(value, dict):
         raise JsonRefused("it is no JSON object")
@@ -58,10 +58,10 @@ def parse_object(data: bytes | str, most_bytes: int = MOST_BYTES) -> dict[str, A
 
 
 def _check_depth(text: bytes) -> None:
-    """Raise `JsonRefused` if brackets are nested too deep.
+    """Raise `JsonRefused` if brackets are nested deeper than `MOST_DEPTH`.
 
-    Most texts pass the quick test: brackets alone, of which each round removes the innermost pairs.
-    Brackets inside of strings can make it fail, so that the tokens decide.
+    Most texts pass a quick test: keep only the brackets and remove the innermost pairs in each
+    round. Brackets inside strings can make it fail, so a scan of the tokens then decides.
     """
     rest = text.translate(None, _NOT_BRACKETS)
     for removed in range(MOST_DEPTH + 1):

@@ -1,4 +1,4 @@
-"""Define the commands that a strategy can give, and check them against the observed network.
+"""The commands that a strategy can give, and their checks against the observed network.
 
 A command states the desired setting, so giving the same command twice has the effect of giving it
 once.
@@ -18,10 +18,7 @@ LOWEST_LIMIT_BPS = 50_000  # four full packets a second
 
 @dataclass(frozen=True)
 class Throttle:
-    """Limit the TCP traffic that the switch of access point `ap` forwards to `addresses`.
-
-    One OpenFlow meter limits the sum of this traffic to `rate_bps`.
-    """
+    """Limit the TCP traffic from an access point to `addresses`, all together, with one meter."""
 
     ap: str
     addresses: frozenset[str]
@@ -30,7 +27,7 @@ class Throttle:
 
 @dataclass(frozen=True)
 class Unthrottle:
-    """Remove the meter at the switch of access point `ap`."""
+    """Remove the meter of an access point."""
 
     ap: str
 
@@ -39,7 +36,7 @@ class Unthrottle:
 class Route:
     """Set the path of a subflow, for both directions.
 
-    `path` lists the switches in the order from the subflow's source to its destination.
+    `path` lists the switches from the subflow's source to its destination.
     """
 
     subflow: SubflowKey
@@ -50,7 +47,7 @@ class Route:
 class Expect:
     """Set the pacing rate of a subflow at its sender: its expected throughput (S-MPTCP, section V).
 
-    `rate_bps` counts Ethernet frames on the wire. None removes the pacing rate.
+    The rate counts Ethernet frames on the wire; None removes the pacing.
     """
 
     subflow: SubflowKey
@@ -82,13 +79,11 @@ ACTIONS = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """The throughput that a strategy forecasts for one connection.
+    """The forecast for one connection if exactly the subflows in `active` carry data.
 
-    `throughput_bps` is the forecast for the case that exactly the subflows in `active` carry data.
-    `buffer_bytes` is the receive buffer that the connection needs for this throughput.
-    `measured_bps` is for comparison: the sum of the measured rates of the connection's subflows
-    since the last control step, or None if no rate was measured. All rates are those of the running
-    network: scenario rates multiplied by the rate scale.
+    `buffer_bytes` is the receive buffer that this throughput needs. `measured_bps`, for comparison,
+    is the sum of the subflows' rates since the last control step, None if none was measured. All
+    rates are wire rates: scenario units times the rate scale.
     """
 
     active: tuple[SubflowKey, ...]
@@ -99,11 +94,10 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision of a strategy and its reason.
+    """A decision of a strategy with its reason; without a command nothing changes in the network.
 
-    `subject` is the name of an access point, or of a subflow as `connection/number`; for a decision
-    with a forecast it is the name of a connection. A decision without a command changes nothing in
-    the network.
+    `subject` is the name of an access point, or of a subflow as `connection/number`; with a
+    forecast it is the name of a connection.
     """
 
     subject: str
@@ -113,7 +107,7 @@ class Decision:
 
     @property
     def action(self) -> str:
-        """Name the kind of decision, as the decision log shows it.
+        """The kind of decision, as the decision log shows it.
 
         meter, release       set or remove the meter of an access point
         route                route a subflow
@@ -130,19 +124,19 @@ class Decision:
 
 
 def effective_floor_bps(min_rate_bps: int = 0) -> int:
-    """Return the lowest wire rate in bit/s that a strategy should request for a meter or pacing.
+    """Return the lowest wire rate in bit/s to request for a meter or for pacing.
 
-    This is the larger one of `min_rate_bps`, also a wire rate, and `LOWEST_LIMIT_BPS`. If a
-    strategy requests less, `Control` raises the rate to `LOWEST_LIMIT_BPS`.
+    It is at least `min_rate_bps` and at least `LOWEST_LIMIT_BPS`, to which `Control` raises any
+    lower request.
     """
     return max(min_rate_bps, LOWEST_LIMIT_BPS)
 
 
 def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
-    """Return the decision with its meter or pacing rate raised to `LOWEST_LIMIT_BPS`.
+    """Raise the meter or pacing rate of a decision to `LOWEST_LIMIT_BPS`, and say so in the reason.
 
-    If the rate was raised, the reason says so, with the rate in scenario units (wire rate divided
-    by `rate_scale`). A decision with a higher rate or without a rate is returned unchanged.
+    The text gives the rate in scenario units (wire rate divided by `rate_scale`). Other decisions
+    are returned unchanged.
     """
     command = decision.command
     if not isinstance(command, Throttle | Expect) or command.rate_bps is None:
@@ -155,12 +149,12 @@ def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
 
 
 def subflow_name(key: SubflowKey) -> str:
-    """Return the name of a subflow in decisions: `connection/number`."""
+    """Return the name of a subflow in decisions, `connection/number`."""
     return f"{key[0]}/{key[1]}"
 
 
 def checked(command: Command, observation: Observation) -> Command:
-    """Return the command unchanged; raise `CommandRefused` if the network cannot carry it out."""
+    """Raise `CommandRefused` if the network cannot carry it out; else return it unchanged."""
     if isinstance(command, Throttle | Unthrottle):
         _check_ap(command, observation)
     else:

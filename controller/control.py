@@ -1,15 +1,12 @@
-"""Run one control step: take the observation and pending changes, return checked decisions.
+"""Run control steps: from an observation and the pending changes to checked decisions.
 
 1) Apply the changes requested since the last step. If another strategy replaces the running one,
    the old strategy first withdraws its commands.
-
-2) Divide the associations (a user at an access point) into Tier 1 and Tier 2, see
+2) Classify the associations (a user at an access point) as Tier 1 or Tier 2, see
    `controller.tiers`. This is done anew when an association has begun or ended, when the path
-   behind an access point has failed or come back, and when the strategy's categorisation interval
-   has passed. Otherwise the division of the previous step stays.
-
+   behind an access point has failed or come back, and when the strategy's categorisation
+   interval has passed. Otherwise the tiers of the previous step stay.
 3) Let the strategy decide.
-
 4) Check the commands of its decisions; a refused command is reported and not carried out.
 """
 
@@ -34,8 +31,8 @@ class Step:
     """The result of one control step.
 
     `observation` is the input of the strategy, with the tier of each association filled in.
-    `strategy` is the name of the strategy that decided. `decisions` are the accepted decisions;
-    `refused` holds an error message for each refused command.
+    `strategy` is the name of the strategy that decided. `refused` has an error message for each
+    command that was refused.
     """
 
     observation: Observation
@@ -45,19 +42,16 @@ class Step:
 
 
 class Control:
-    """The running strategy, and the control steps that it decides in.
+    """The running strategy and its control steps.
 
-    In a control step the strategy decides on an observation. A change of parameters or of the
-    strategy is validated when it is requested, and takes effect at the next step.
+    A change of parameters or of the strategy is validated when it is requested, and takes effect at
+    the next step.
     """
 
     def __init__(
         self, name: str, params: dict[str, Any] | None = None, rate_scale: float = 1.0
     ) -> None:
-        """Create the strategy `name`; `params` are its parameters, with rates in scenario units.
-
-        A wire rate is a rate in scenario units multiplied by `rate_scale`.
-        """
+        """Rates in `params` are in scenario units; a wire rate is `rate_scale` times as large."""
         self.rate_scale = rate_scale
         self.strategy = strategies.make(name, params or {}, rate_scale)
         self._next = self.strategy
@@ -68,11 +62,11 @@ class Control:
 
     @property
     def params(self) -> StrategyParams:
-        """Return the parameters that the next step will use, pending changes included."""
+        """The parameters that the next step will use, pending changes included."""
         return self._next.params
 
     def change(self, values: dict[str, Any]) -> None:
-        """Change parameters at the next step; parameters missing in `values` keep their values.
+        """Change parameters at the next step; those missing in `values` keep their values.
 
         Raise `ParamsRefused` if a value is not valid; then no parameter changes.
         """
@@ -87,27 +81,26 @@ class Control:
             self._next = type(self._next)(params)
 
     def switch(self, name: str, params: dict[str, Any] | None = None) -> None:
-        """Replace the running strategy by the strategy `name` at the next step."""
+        """Replace the running strategy at the next step."""
         self._next = strategies.make(name, params or {}, self.rate_scale)
 
     def due(self, now_ns: int) -> bool:
-        """Return whether a control step is due at `now_ns`; the first step is due immediately."""
+        """Return whether a control step is due; the first one is due immediately."""
         return self._due_ns is None or now_ns >= self._due_ns
 
     def wake(self) -> None:
-        """Make the next step due immediately, if the strategy reacts to new and ended subflows.
+        """Make the next step due immediately, if the strategy wants this (`wakes_on_subflows`).
 
-        The caller calls this when a subflow was established or has ended.
+        To be called when a subflow was established or has ended.
         """
         if self.strategy.wakes_on_subflows:
             self._due_ns = None
 
     def step(self, observation: Observation) -> Step:
-        """Run one control step on the observation and return its result.
+        """Run one control step on the observation.
 
-        The next step is due one interval (the parameter `interval_s`) after this step was due, or
-        earlier if the strategy asks for it (`wake_at_ns`).
-        Raise `StrategyFailed` if the strategy raises an exception.
+        The next step is due `interval_s` after this one was due, or earlier if the strategy asks
+        for it (`wake_at_ns`). Raise `StrategyFailed` if the strategy raises an exception.
         """
         leaving, self.strategy = self.strategy, self._next  # 1
         observation = replace(observation, rate_scale=self.rate_scale)
@@ -144,10 +137,10 @@ class Control:
 
 
 def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
-    """Return `tiers` after handovers: a user keeps its tier at its new access point.
+    """Let users keep their tiers at their new access points (MP-SDN, section V-A4).
 
-    `tiers` maps (user, access point) to the tier before. `present` holds the (user, access point)
-    of each current association. Source: MP-SDN, section V-A4.
+    `tiers` maps (user, access point) to the tier before; `present` has the (user, access point) of
+    each current association.
     """
     gone = dict(sorted(set(tiers) - present))
     come = dict(sorted(present - set(tiers)))
@@ -156,10 +149,7 @@ def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
 
 
 def _withdrawn(observation: Observation, decisions: Iterable[Decision]) -> Observation:
-    """Return the observation as it will be after the old strategy has withdrawn its commands.
-
-    No access point has a meter in it, and the commands in `decisions` have taken effect.
-    """
+    """Return the observation without meters, and with the effect of the commands in `decisions`."""
     observation = replace(
         observation,
         access_points=tuple(replace(ap, meter_bps=None) for ap in observation.access_points),
@@ -184,10 +174,7 @@ def _checked_step(observation: Observation, strategy: str, decisions: Iterable[D
 
 
 def _after(command: Command, observation: Observation) -> Observation:
-    """Return the observation as it will be after `command` took effect.
-
-    The next command of the same step is checked against the result.
-    """
+    """Return the observation with the effect of `command`, to check the next command against it."""
     if isinstance(command, SetBackup):
         change: dict[str, Any] = {"backup": command.backup}
     elif isinstance(command, Expect):

@@ -1,8 +1,7 @@
 """Authenticate the datagrams between the controller and the lab's agents (docs/formats.md).
 
 A datagram is the secret key of the run, a newline, and a JSON object. The key is checked before
-anything else of a datagram is read. This module imports no validation library, so that the agents
-start quickly.
+anything else is parsed. This module imports no validation library, so that agents start quickly.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ MOST_KEY_BYTES = 256
 
 
 def seal(values: Mapping[str, Any], key: str) -> bytes:
-    """Return a datagram that carries `values` and `key`, the secret key of the run."""
+    """Return a datagram with `values` as JSON, after `key`, the secret key of the run."""
     return key.encode() + b"\n" + json.dumps(values, separators=(",", ":")).encode()
 
 
 def content(datagram: bytes, key: str, doing: str) -> bytes:
     """Return the JSON text of a datagram.
 
-    Raise `MessageRefused` if the datagram does not begin with `key`, or if `key` is empty. `doing`
-    begins the error message.
+    Raise `MessageRefused` if the datagram does not begin with `key`, or if `key` is empty. The
+    error message begins with `doing`.
     """
     sent, newline, text = datagram[:MOST_BYTES].partition(b"\n")
     right = hmac.compare_digest(sent[:MOST_KEY_BYTES], key.encode())
@@ -41,7 +40,7 @@ def unseal(datagram: bytes, key: str, doing: str) -> dict[str, Any]:
     """Return the object in a datagram.
 
     Raise `MessageRefused` if the datagram does not begin with `key`, or if it contains no JSON
-    object within the limits of `controller.bounded_json`. `doing` begins the error message.
+    object within the limits of `controller.bounded_json`. The error message begins with `doing`.
     """
     try:
         return bounded_json.parse_object(content(datagram, key, doing))

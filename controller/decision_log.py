@@ -1,6 +1,6 @@
-"""Convert decisions, observations and subflows to the JSON objects of the decision log.
+"""Convert decisions, observations and subflows to lines (JSON objects) of the decision log.
 
-Each object becomes one line. Rates are in scenario units. docs/formats.md defines the fields.
+Rates are in scenario units. docs/formats.md defines the fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from controller.units import scenario_mbps
 
 
 def decision_line(strategy: str, decision: Decision, rate_scale: float = 1.0) -> dict[str, Any]:
-    """Return one decision as a JSON object, with its command, its reason and any forecast."""
     key = "connection" if decision.forecast else "subflow" if "/" in decision.subject else "ap"
     line: dict[str, Any] = {
         "kind": "decision",
@@ -58,11 +57,7 @@ def _command_fields(command: Command | None, rate_scale: float) -> dict[str, Any
 
 
 def observation_line(step: Step) -> dict[str, Any]:
-    """Return what a step observed before its decisions took effect, as a JSON object.
-
-    The object holds the measurements of each access point, and the tier (1 or 2) of each user at
-    each of its access points.
-    """
+    """Return what a step observed before its decisions took effect, with the tier of each user."""
     aps = {
         ap.id: {
             "mac_occupancy": _rounded(ap.mac_occupancy),
@@ -78,10 +73,6 @@ def observation_line(step: Step) -> dict[str, Any]:
 
 
 def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
-    """Return the failure of a strategy as a JSON object: file, line and error message.
-
-    A failure ends the run.
-    """
     return {
         "kind": "failed",
         "strategy": strategy,
@@ -92,21 +83,21 @@ def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
 
 
 def applied_line(seq: int, what: str, effect: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to message `seq` of the runner. `effect` has its `value` in scenario units,
-    and of a link how many flows moved. A change of the strategy acts from the next step on."""
+    """Answer message `seq` of the runner, which was carried out.
+
+    `effect` has the key `value`, with rates in scenario units, and for a link `flows_moved`. A
+    change of the strategy takes effect at the next step.
+    """
     return {"kind": "flip", "seq": seq, "what": what, "state": "applied", "ok": True, **effect}
 
 
 def refused_line(seq: int, why: str) -> dict[str, Any]:
-    """Return the answer to message `seq` of the runner if it changes nothing."""
+    """Answer message `seq` of the runner, which was refused and changes nothing."""
     return {"kind": "flip", "seq": seq, "state": "refused", "ok": False, "why": why}
 
 
 def subflow_line(subflow: Subflow, rate_scale: float = 1.0, ended: bool = False) -> dict[str, Any]:
-    """Return a subflow as a JSON object, written when the subflow is established, changes or ends.
-
-    `ended` adds the field `"ended": true`, which marks the end of the subflow.
-    """
+    """Return the line of a subflow that was established, has changed, or (`ended`) has ended."""
     line = {
         "kind": "subflow",
         "connection": subflow.connection,

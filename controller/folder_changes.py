@@ -1,7 +1,7 @@
 """Detect from the modification time of a folder whether it may have new files.
 
-Reading the time avoids listing the folder, which is slow if the folder is shared with a virtual
-machine.
+In a folder shared with a virtual machine, reading this time is fast, but listing the files takes a
+tenth of a second.
 """
 
 from __future__ import annotations
@@ -12,23 +12,16 @@ POLLS = 4  # listings of a folder after it has changed
 
 
 class FolderChanges:
-    """Remember the modification time of a folder, to list the folder only after a change.
-
-    In a folder shared with a virtual machine, reading the modification time is fast, but listing
-    the files takes a tenth of a second.
-    """
-
     def __init__(self, changed_ns: Callable[[], int]) -> None:
-        """Store `changed_ns`, a function that returns the folder's modification time in ns."""
+        """`changed_ns()` returns the modification time of the folder in ns."""
         self._read_changed_ns = changed_ns
         self._changed_ns, self._polls_left = 0, 0
 
     def may_have_changed(self) -> bool:
-        """Read the modification time; return whether the caller should list the folder now.
+        """Read the modification time; return whether to list the folder now.
 
-        The result is True for `POLLS` calls after each change of the time, not only for one: a
-        second file can be created within the same clock tick, after the listing, and then does not
-        change the time.
+        The result is True for `POLLS` calls after each change. One would not do: a second file can
+        be created within the same clock tick, after the listing, and then does not change the time.
         """
         changed_ns = self._read_changed_ns()
         self._polls_left = POLLS if changed_ns != self._changed_ns else max(0, self._polls_left - 1)

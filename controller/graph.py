@@ -1,4 +1,4 @@
-"""Represent the network as a graph of numbered vertices and arcs, in flat lists for speed.
+"""The network as a graph of numbered vertices and arcs, in flat lists for speed.
 
 A vertex is a switch, the air of an access point (a node between the access point and its stations),
 or an interface of a host. All addresses of one interface are one vertex, because they share one
@@ -17,14 +17,14 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from controller.observation import Arc, air
 
-ArcPath = tuple[int, ...]  # the numbers of the arcs from a subflow's source to its destination
-ArcUse = Mapping[
-    int, float
-]  # for each arc of a path, the capacity that one bit/s on the path takes
+ArcPath = tuple[int, ...]  # the arcs from a subflow's source to its destination
+ArcUse = Mapping[int, float]  # from arc to the capacity that one bit/s on the path takes
 EXTRA_HOPS, MOST_PATHS = 2, 64
 AIR = air("")
-IDENTITY = tuple(map(attrgetter, ("link", "tail", "head", "capacity_bps")))  # what a graph shows
-MOST_GRAPHS = 4  # that are remembered, so that an unchanged network is not built anew
+IDENTITY = tuple(
+    map(attrgetter, ("link", "tail", "head", "capacity_bps"))
+)  # all that a graph depends on
+MOST_GRAPHS = 4  # cached, so that no graph is built anew for an unchanged network
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -36,9 +36,9 @@ class Graph:
     """A network as vertices and arcs, which are numbered from 0.
 
     `names` lists the names of the vertices. `vertex` maps the name of a switch, or any address of a
-    host, to its vertex number. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`.
-    `leaving[v]` and `entering[v]` list the numbers of the arcs that leave vertex `v` and that enter
-    it. `memo` holds results that were computed for this graph (`remembered`).
+    host, to its vertex. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`. `leaving[v]` and
+    `entering[v]` list the arcs that leave and that enter vertex `v`. `memo` caches results that
+    were computed for this graph (`remembered`).
     """
 
     names: tuple[str, ...]
@@ -52,10 +52,7 @@ class Graph:
 
     @cached_property
     def residual_ends(self) -> list[int]:
-        """Return the vertex to which each residual edge leads.
-
-        Edge 2n has the direction of arc n, and edge 2n + 1 the opposite direction.
-        """
+        """Where each edge of the residual graph leads: 2n along arc n, 2n + 1 against arc n."""
         return [end for ends in zip(self.head, self.tail, strict=True) for end in ends]
 
     @cached_property
@@ -66,7 +63,7 @@ class Graph:
         ]
 
     def capacities(self) -> dict[tuple[str, str], float]:
-        """Map the names of the two ends of each arc to its capacity in bit/s."""
+        """Map (name of the tail, name of the head) of each arc to its capacity in bit/s."""
         name = self.names
         return {
             (name[tail], name[head]): capacity
@@ -74,14 +71,13 @@ class Graph:
         }
 
     def between(self, tail: int, head: int) -> int | None:
-        """Return the number of the arc from vertex `tail` to vertex `head`, or None."""
         return next((arc for arc in self.leaving[tail] if self.head[arc] == head), None)
 
 
 def remembered(
     function: Callable[Concatenate[Graph, Parameters], Result],
 ) -> Callable[Concatenate[Graph, Parameters], Result]:
-    """Store each result of `function` in the graph, its first argument.
+    """Cache the results of `function` in its first argument, the graph.
 
     The other arguments must be hashable. The caller must not change a result.
     """
@@ -104,7 +100,7 @@ def build_graph(arcs: Iterable[Arc]) -> Graph:
     """Return a graph with the arcs of an observation.
 
     If several links lead from one vertex to the same other vertex, only the first becomes an arc.
-    Arcs with the same ends and capacities as before give the same `Graph` object as before.
+    Arcs with unchanged ends and capacities give the same object as before, with its cached results.
     """
     arcs = tuple(arcs)
     key = tuple(tuple(map(field, arcs)) for field in IDENTITY)
@@ -139,9 +135,8 @@ def _built(arcs: Sequence[End]) -> Graph:
 def _first_addresses(arcs: Sequence[End]) -> dict[str, str]:
     """Map every further address of a host interface to the first address of that interface.
 
-    The arcs of one link that leave the same switch lead to the addresses of one interface. The
-    first of them is the first address of the interface; the others are further addresses. An
-    address that has a second link is never mapped.
+    The arcs of one link that leave the same switch lead to the addresses of one interface, the
+    first address first. An address with a second link is never mapped.
     """
     degree = Counter(tail for _, tail, _, _ in arcs)
     first: dict[tuple[str, str], str] = {}
@@ -157,10 +152,10 @@ def _first_addresses(arcs: Sequence[End]) -> dict[str, str]:
 def arc_path(
     graph: Graph, source: str, switches: Sequence[str], destination: str
 ) -> ArcPath | None:
-    """Return the numbers of the arcs from `source` over `switches` to `destination`.
+    """Return the arcs from host address `source` over `switches` to host address `destination`.
 
-    `source` and `destination` are host addresses. Return None if `switches` is empty, if a name is
-    not in the graph, or if no link joins two successive stops of the path.
+    Return None if `switches` is empty, if a name is not in the graph, or if no link joins two
+    successive stops of the path.
     """
     return _arc_path(graph, source, tuple(switches), destination)
 
@@ -182,10 +177,10 @@ def _arc_path(
 
 
 def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
-    """Return the numbers of the arcs that lead from vertex `here` to vertex `there`.
+    """Return the arc from vertex `here` to vertex `there`, or two arcs that meet in the air.
 
-    This is one arc, or two arcs that meet in the air of an access point, the vertex between the
-    access point and its stations. The list is empty if neither exists.
+    The air is the vertex between an access point and its stations. The list is empty if neither
+    exists.
     """
     direct = graph.between(here, there)
     if direct is not None:
@@ -199,7 +194,6 @@ def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
 
 
 def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
-    """List the switches that a path between two addresses passes, from source to destination."""
     inner = (graph.names[graph.head[arc]] for arc in path[:-1])
     return tuple(name for name in inner if not name.endswith(AIR))
 
@@ -208,9 +202,9 @@ def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
 def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
     """Return, for each arc of a path, the capacity in bit/s that one bit/s on the path takes.
 
-    For a wired arc this is 1. The channel of an access point is an arc too, with the rate of the
-    fastest station as its capacity. For this arc the result is its capacity divided by the rate of
-    the station on the path, because frames of a slow station take more airtime (MP-SDN, eq (2)).
+    For a wired arc this is 1. The radio channel of an access point is an arc with the rate of the
+    fastest station as its capacity. It takes this capacity divided by the rate of the path's
+    station, because frames of a slow station take more airtime (MP-SDN, eq (2)).
     """
     parts = dict.fromkeys(path, 1.0)
     for one, other in pairwise(path):
@@ -226,7 +220,7 @@ def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
 def hops_to(
     graph: Graph, destinations: Iterable[int], usable: Container[int] | None = None
 ) -> dict[int, int]:
-    """Map each vertex to its distance from the nearest vertex in `destinations`, in arcs.
+    """Map each vertex to its distance in arcs from the nearest vertex in `destinations`.
 
     Only arcs in `usable` count (None: all). Vertices that reach no destination are missing.
     """
@@ -250,10 +244,9 @@ def simple_paths(
     extra_hops: int = EXTRA_HOPS,
     most: int = MOST_PATHS,
 ) -> list[ArcPath]:
-    """Return loop-free paths that are at most `extra_hops` arcs longer than the shortest path.
+    """Return at most `most` loop-free paths, up to `extra_hops` arcs longer than the shortest.
 
-    At most `most` paths are returned. The shortest come first; paths of equal length are sorted by
-    the names of their vertices.
+    The shortest come first; paths of equal length are sorted by the names of their vertices.
     """
     hops = hops_to(graph, [destination])
     if source not in hops:
@@ -272,8 +265,8 @@ def _of_length(
 ) -> Iterator[ArcPath]:
     """Yield the loop-free paths of exactly `length` arcs from `source` to `destination`.
 
-    The search is depth first. `hops` maps each vertex to its distance from the destination; a
-    branch that cannot reach the destination within `length` arcs is skipped.
+    `hops` maps each vertex to its distance from the destination, so that branches that cannot reach
+    it in time are skipped.
     """
     stack: list[tuple[int, ArcPath, frozenset[int]]] = [(source, (), frozenset({source}))]
     while stack:

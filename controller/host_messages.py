@@ -1,10 +1,8 @@
 """Encode and check the messages between the controller and host agents (docs/formats.md).
 
-A host agent runs on a host; it reports the MPTCP subflows of the host and carries out commands. The
-messages are datagrams of JSON, similar to those of the paper DTMC selection, section IV. Each
-datagram begins with the secret key of the run; a datagram without this key is refused
-(`controller.datagrams`). This module imports no validation library, so that the host agent starts
-quickly.
+A host agent runs on a host; it reports the MPTCP subflows of the host and carries out commands,
+similar to DTMC selection, section IV. Each datagram begins with the secret key of the run
+(`controller.datagrams`). This module imports no validation library, so that agents start quickly.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ LARGEST = 2**63
 class SubflowChange:
     """The desired settings of a subflow; a setting that is None stays as it is.
 
-    `source` and `destination` are `address:port`. The user is at `destination`, as in
-    `controller.observation.Subflow`. `expected_mbps` is the rate to which the host limits
-    the subflow, in Ethernet frames on the wire; 0 removes the limit.
+    `source` and `destination` are `address:port`, with the user at `destination`. `expected_mbps`
+    is the rate to which the host limits the subflow, in Ethernet frames on the wire; 0 removes the
+    limit.
     """
 
     source: str
@@ -39,10 +37,10 @@ class SubflowChange:
 
 @dataclass(frozen=True)
 class HostCommand:
-    """Request that the host `host` changes subflows of one of its connections.
+    """A command to the agent on `host` to change subflows of one connection.
 
-    `token` names the connection, as `connection` in `controller.observation.Subflow` does. `seq` is
-    larger in each new command; the host refuses a command without a larger number than the last.
+    `token` is the connection's name, as in `Subflow.connection`. `seq` must be larger in each new
+    command: the host refuses any other.
     """
 
     seq: int
@@ -55,10 +53,9 @@ class HostCommand:
 class SubflowState:
     """A subflow as one of its two hosts reports it.
 
-    `token` is the MPTCP token by which the reporting host knows the connection, `NO_TOKEN` for a
-    connection without MPTCP. `local` and
-    `remote` are `address:port`, where `local` is the end at the reporting host. `expected_mbps` is
-    the pacing rate in Mb/s, None without one.
+    `token` is the MPTCP token by which this host knows the connection, `NO_TOKEN` without MPTCP.
+    `local` and `remote` are `address:port`; `local` is the end at this host. `expected_mbps` is the
+    pacing rate in Mb/s, None without one.
     """
 
     token: str
@@ -71,7 +68,7 @@ class SubflowState:
 
 @dataclass(frozen=True)
 class HostReport:
-    """Report all subflows of a host.
+    """All subflows of a host, and the loss of its paths.
 
     `loss` maps each address of the host to the loss, a fraction, on the path to this address in the
     direction of the data. `seq` is larger in each new report.
@@ -84,26 +81,19 @@ class HostReport:
 
 
 def encode(message: HostCommand | HostReport, key: str) -> bytes:
-    """Return a message as the bytes of a datagram, with `key`, the secret key of the run."""
     fields = {**vars(message), "subflows": [vars(each) for each in message.subflows]}
     return seal({"v": VERSION, **fields}, key)
 
 
 def read_command(datagram: bytes, key: str) -> HostCommand:
-    """Return the command in a datagram.
-
-    Raise `MessageRefused` if the datagram is not a valid command or does not contain `key`.
-    """
+    """Raise `MessageRefused` if the datagram is not a valid command or does not contain `key`."""
     reading = _Reading("read an order", datagram, key, {"seq", "host", "token", "subflows"})
     subflows = tuple(_subflow_change(each) for each in reading.parts("subflows", SubflowChange))
     return HostCommand(reading.count("seq"), reading.text("host"), reading.text("token"), subflows)
 
 
 def read_report(datagram: bytes, key: str) -> HostReport:
-    """Return the report in a datagram.
-
-    Raise `MessageRefused` if the datagram is not a valid report or does not contain `key`.
-    """
+    """Raise `MessageRefused` if the datagram is not a valid report or does not contain `key`."""
     reading = _Reading(
         "read the report of a host", datagram, key, {"seq", "host", "subflows", "loss"}
     )
@@ -114,10 +104,10 @@ def read_report(datagram: bytes, key: str) -> HostReport:
 
 
 class _Part:
-    """Check the fields of one JSON object in a message.
+    """Access to the fields of one JSON object in a message, with checks.
 
-    Each method is for one type of value. It returns the value of the field `name`, or raises
-    `MessageRefused` if the value is not valid. `doing` begins the error message.
+    Each method returns the field `name` as one type, or raises `MessageRefused` if the value is not
+    valid. The error message begins with `doing`.
     """
 
     def __init__(self, doing: str, values: Any, fields: set[str]) -> None:
@@ -192,7 +182,7 @@ class _Part:
 
 
 class _Reading(_Part):
-    """Check a whole message: first its key, then its version, then its fields."""
+    """A whole message; its key, the names of its fields and its version are checked."""
 
     def __init__(self, doing: str, datagram: bytes, key: str, fields: set[str]) -> None:
         super().__init__(doing, unseal(datagram, key, doing), fields | {"v"})

@@ -1,7 +1,4 @@
-"""What a strategy observes about the network, as frozen data.
-
-The simulator and the emulation both use these classes.
-"""
+"""What a strategy observes about the network, simulated or emulated, as frozen data."""
 
 from __future__ import annotations
 
@@ -21,12 +18,11 @@ RECEIVE_BUFFER_BYTES = 4_000_000  # the default
 class AccessPoint:
     """An access point and the meter of its switch (MP-SDN, section III-B1).
 
-    `capacity_bps` is the largest rate that a station can have when it is alone. `mac_occupancy`
-    says how full the MAC buffer was since the last control step, from 0 to 1: the mean of min(1,
-    backlog / capacity of the buffer). It is None without a report. `tier2_bps` is the rate of the
-    Tier 2 traffic (see `controller.tiers`) since the last step. It is measured behind the meter if
-    there is one, and None if it was not measured. `meter_bps` is the limit that the meter enforces,
-    None without a meter.
+    `capacity_bps` is the largest rate that a station can have when alone. `mac_occupancy` is the
+    mean of min(1, backlog / capacity of the MAC buffer) since the last control step, None without a
+    report. `tier2_bps` is the rate of the Tier 2 traffic (see `controller.tiers`) since the last
+    step, behind the meter if there is one; None if it was not measured. `meter_bps` is the limit
+    that the meter enforces, None without a meter.
     """
 
     id: str
@@ -41,9 +37,8 @@ class AccessPoint:
 class Association:
     """The association of a user with an access point (MP-SDN, section III-A).
 
-    `rate_bps` is the rate of the user when it is alone at the access point. `weight` is the user's
-    LTE resource weight (MP-SDN, eq (3)). `addresses` are the addresses of the user's interface at
-    this access point.
+    `rate_bps` is the user's rate when it is alone there. `weight` is its LTE resource weight
+    (MP-SDN, eq (3)). `addresses` are those of the user's interface at this access point.
     """
 
     user: str
@@ -55,10 +50,7 @@ class Association:
 
 
 def air(ap: str) -> str:
-    """Return the name of the graph node that stands for the air of access point `ap`.
-
-    The air is the radio medium that the stations of the access point share.
-    """
+    """Name the graph node for the air of `ap`, the radio channel that its stations share."""
     return f"{ap}~air"
 
 
@@ -66,10 +58,10 @@ def air(ap: str) -> str:
 class Arc:
     """One direction of a link, from the node `tail` to the node `head`.
 
-    A node is a switch, a host address, or the air of an access point. In each direction, one arc
-    joins the switch of the access point with its air, and one arc per station joins the air with
-    the station. `used_bps` is the mean rate since the last control step. `delay_s` is the one-way
-    delay, `jitter_s` its standard deviation. `loss` is the configured random loss, a fraction.
+    A node is a switch, a host address, or the air of an access point, which lies between its switch
+    and its stations. `used_bps` is the mean rate since the last control step. `delay_s` is the
+    one-way delay, `jitter_s` its standard deviation. `loss` is the configured random loss, a
+    fraction.
     """
 
     link: str
@@ -87,19 +79,16 @@ class Subflow:
     """One subflow of an MPTCP connection.
 
     `source` is the server's end and `destination` the user's end, both `address:port`; `path` lists
-    the switches from the server to the user. `ap` is the access point at which the user has the
-    destination address.
+    the switches from the server to the user. `ap` is the access point of the destination address.
 
-    The counters are those of the direction that carries the data: towards the user for a download,
-    from the user for an upload. They count from the beginning of the subflow; a counter is None if
-    it is not measured. `sent_packets` counts the packets that reached the first switch in this
-    direction, so packets that the sender's own link dropped are not included. `lost_packets` counts
-    how many of `sent_packets` did not reach the receiver. `retransmitted_packets` counts the
-    packets that TCP retransmitted.
+    Packet counters are totals in the direction that carries the data: to the user for a download,
+    from it for an upload. None means not measured. `sent_packets` are the packets that reached the
+    first switch, so drops on the sender's own link are not included; `lost_packets` of them did not
+    reach the receiver. `retransmitted_packets` counts TCP's retransmits.
 
-    `rate_bps` is the rate of `sent_packets` since the last control step, counted as Ethernet
-    frames. `device_loss` is the loss, a fraction, that the user's interface reports. `backup` is
-    the backup flag. `expected_bps` is the pacing rate that the hosts have confirmed.
+    `rate_bps` is the rate of `sent_packets` since the last control step, as Ethernet frames.
+    `device_loss` is the loss, a fraction, that the user's interface reports. `expected_bps` is the
+    pacing rate that the hosts have confirmed.
     """
 
     connection: str
@@ -124,12 +113,12 @@ class Subflow:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Return the addresses of source and destination, without their ports."""
+        """The addresses of source and destination, without their ports."""
         return self.source.rsplit(":", 1)[0], self.destination.rsplit(":", 1)[0]
 
     @property
     def flow(self) -> Flow:
-        """Return the 5-tuple of the TCP segments from `source` to `destination`."""
+        """The 5-tuple of the segments from `source` to `destination`."""
         (source, source_port), (destination, port) = (
             end.rsplit(":", 1) for end in (self.source, self.destination)
         )
@@ -140,11 +129,10 @@ class Subflow:
 class Observation:
     """All that a strategy knows at the time `now_ns`; a strategy has no other clock.
 
-    `multipath` names the users that use MPTCP. `tiers` maps (user, access point) to 1 or 2;
-    `Control` fills it in before a strategy gets the observation. `receive_buffer_bytes` is the
-    receive buffer of every connection. `user_addresses` maps each multipath user to all addresses
-    of its interfaces, those of broken links included. Rates are wire rates. A wire rate divided by
-    `rate_scale` is a rate in scenario units, the units that people read (`units.rate_text`).
+    `multipath` names the users that use MPTCP. `Control` fills in `tiers` before a strategy gets
+    the observation. `receive_buffer_bytes` is the receive buffer of every connection.
+    `user_addresses` maps each multipath user to the addresses of all its interfaces, those of
+    broken links included. Rates are wire rates: scenario units times `rate_scale`.
     """
 
     now_ns: int
@@ -164,7 +152,7 @@ class Observation:
     def connections(self) -> dict[str, tuple[Subflow, ...]]:
         """Map each connection to its subflows, sorted by subflow number.
 
-        The connections are in the order in which they first occur in `subflows`.
+        Connections are in the order in which they first occur in `subflows`.
         """
         found: dict[str, tuple[Subflow, ...]] = {}
         for each in self.subflows:
@@ -175,7 +163,7 @@ class Observation:
         }
 
     def of_user(self, user: str) -> tuple[Association, ...]:
-        """Return the associations of a user, sorted by access point."""
+        """Sorted by access point."""
         return tuple(
             sorted(
                 (each for each in self.associations if each.user == user), key=lambda each: each.ap
@@ -183,7 +171,7 @@ class Observation:
         )
 
     def at(self, ap: str) -> tuple[Association, ...]:
-        """Return the associations at access point `ap`, sorted by user."""
+        """Sorted by user."""
         return tuple(
             sorted(
                 (each for each in self.associations if each.ap == ap), key=lambda each: each.user
@@ -191,9 +179,9 @@ class Observation:
         )
 
     def addresses(self, ap: str, tier: int) -> frozenset[str]:
-        """Return the addresses at access point `ap` of the associations in tier `tier`.
+        """Return the addresses of the associations at `ap` that are in `tier`, 1 or 2.
 
-        An association is a user at an access point. One that `tiers` lacks counts as Tier 1.
+        An association that is missing in `tiers` counts as Tier 1.
         """
         found = (each for each in self.at(ap) if self.tiers.get((each.user, each.ap), 1) == tier)
         return frozenset(address for each in found for address in each.addresses)

@@ -11,15 +11,14 @@ from functools import lru_cache
 MOST_PATHS, MOST_DIGESTS = 64, 8192
 TCP = 6  # the protocol number in an IP header
 Path = tuple[str, ...]
-Neighbours = Mapping[str, Iterable[str]]
+Neighbours = Mapping[str, Iterable[str]]  # from each switch to the switches next to it
 
 
 @dataclass(frozen=True, order=True)
 class Flow:
-    """Identify the packets of one direction of traffic.
+    """The 5-tuple of one direction of a TCP connection.
 
-    For TCP this is the 5-tuple. For any other protocol it is the two addresses and the protocol
-    number, with both ports 0.
+    For any other protocol it is the two addresses and the protocol number, with both ports 0.
     """
 
     source: str
@@ -29,14 +28,13 @@ class Flow:
     destination_port: int = 0
 
     def __str__(self) -> str:
-        """Return the flow as text for people, without ports if both are 0."""
         if not (self.source_port or self.destination_port):
             return f"{self.source} to {self.destination} (protocol {self.protocol})"
         ports = self.source_port, self.destination_port
         return f"{self.source}:{ports[0]} to {self.destination}:{ports[1]}"
 
     def back(self) -> Flow:
-        """Return the flow of the opposite direction, with source and destination exchanged."""
+        """Return the flow of the opposite direction."""
         return Flow(
             self.destination, self.source, self.protocol, self.destination_port, self.source_port
         )
@@ -45,8 +43,8 @@ class Flow:
 def shortest(neighbours: Neighbours, source: str, destination: str) -> list[Path]:
     """Return all paths with the fewest hops from `source` to `destination`, at most 64.
 
-    `neighbours` maps each switch to the switches next to it. A path lists its switches, both ends
-    included. The same input always gives the same order. The list is empty if no path exists.
+    A path lists its switches, both ends included. The same input always gives the same order. The
+    list is empty if no path exists.
     """
     hops = hops_to(neighbours, destination)
     if source not in hops:
@@ -74,10 +72,7 @@ def between(neighbours: Neighbours, source: str, destination: str) -> list[Path]
 
 
 def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
-    """Map each switch that can reach `destination` to its distance in hops.
-
-    `neighbours` maps each switch to the switches next to it.
-    """
+    """Map each switch that can reach `destination` to its distance in hops."""
     hops = {destination: 0}
     waiting = deque([destination])
     while waiting:
@@ -90,11 +85,10 @@ def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
 
 
 def choose(candidates: list[Path], flow: Flow) -> Path:
-    """Return one of the candidate paths, chosen by a hash of the flow.
+    """Choose one of the candidate paths by a hash of the flow.
 
-    The hash is computed so that a flow and its opposite direction have the same value. If the
-    candidates of the opposite direction are the same paths reversed, both directions use the same
-    path.
+    Both directions of a flow get the same path if the candidates of one direction are those of the
+    other reversed, in the same order.
     """
     return candidates[digest(min(flow, flow.back())) % len(candidates)]
 

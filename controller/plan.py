@@ -23,22 +23,18 @@ class _Part(BaseModel):
 
 
 class Switch(_Part):
-    """A switch by its datapath id and its ports towards other switches.
-
-    `ports` maps the name of a neighbouring switch to the name of the port that leads to it.
-    """
+    """`ports` maps the name of each neighbouring switch to the name of the port towards it."""
 
     dpid: Annotated[int, Field(ge=1)]
     ports: dict[str, str] = {}
 
 
 class Shape(_Part):
-    """Describe rate, delay, jitter and loss of a link.
+    """Rate, delay, jitter and loss of a link.
 
     `rate_mbps` None means that the rate is not limited. `delay_ms` is the one-way delay;
-    `jitter_ms` is the largest deviation from `delay_ms`. `loss` is a fraction and acts from end `a`
-    of the link to end `b`; on a host's link `a` is the switch. `loss_back` acts in the other
-    direction.
+    `jitter_ms` is the largest deviation from it. `loss` is a fraction and acts from end `a` of the
+    link to end `b`; on a host's link `a` is the switch. `loss_back` acts in the other direction.
     """
 
     rate_mbps: Rate | None = None
@@ -48,10 +44,9 @@ class Shape(_Part):
     loss_back: Fraction = 0
 
     def arcs(self, link: str, a: str, b: str) -> Iterator[Arc]:
-        """Yield the two arcs of a link: from node `a` to node `b`, then from `b` to `a`.
+        """Yield both directions of the link `link`: from node `a` to node `b`, then back.
 
-        `link` is the id of the link. Jitter is uniform between its bounds, so its standard
-        deviation is `jitter_ms` / sqrt(3).
+        Jitter is uniform between its bounds, so its standard deviation is `jitter_ms` / sqrt(3).
         """
         rate_bps = bps_from_mbps(self.rate_mbps) if self.rate_mbps else UNSHAPED_BPS
         delay_s, jitter_s = self.delay_ms / 1000, self.jitter_ms / 1000 / 3**0.5
@@ -62,9 +57,8 @@ class Shape(_Part):
 class HostPort(Shape):
     """An interface of a host, and the switch and port to which it is connected.
 
-    `address` is the first address of the interface, and `further` lists all others. If the file
-    gives no address or MAC address, the controller learns them from the first packets. `link` is
-    the id of the link.
+    `address` is the first address of the interface, `further` lists all others. Addresses and MAC
+    addresses that the file omits are learned from the first packets.
     """
 
     name: str
@@ -81,7 +75,7 @@ class HostPort(Shape):
 
 
 class Trunk(Shape):
-    """A link between the switches `a` and `b`, with the port at each end."""
+    """A link between two switches, with the port at each end."""
 
     link: str
     a: str
@@ -91,22 +85,18 @@ class Trunk(Shape):
 
 
 class PlannedStation(_Part):
-    """A station of an access point.
-
-    `rate_mbps` is the rate of the station when it is alone at the access point. `weight` is its LTE
-    resource weight (MP-SDN, eq (3)).
-    """
+    """`rate_mbps` is the rate when alone, `weight` the LTE resource weight (MP-SDN, eq (3))."""
 
     rate_mbps: Rate
     weight: Rate = 1.0
 
 
 class PlannedAp(_Part):
-    """An access point; `stations` maps the name of a user to that user's station.
+    """An access point; `stations` is keyed by user.
 
-    `capacity_mbps` is the rate of the fastest station when it is alone; 0 means no limit. `port` is
-    the port of the switch to which a handover moves stations; empty if stations cannot come.
-    `is_measured` is False if nothing measures the MAC occupancy of the access point.
+    `capacity_mbps` is the rate of the fastest station when alone; 0 means no limit. `port` is the
+    port of the switch to which a handover moves stations; empty if stations cannot come.
+    `is_measured` is False if nothing measures the MAC occupancy.
     """
 
     kind: Literal["wifi", "lte"]
@@ -119,8 +109,8 @@ class PlannedAp(_Part):
 class Plan(_Part):
     """The content of topology.json. Creating a `Plan` checks every name that occurs in it.
 
-    `switches`, `hosts` and `aps` are keyed by name. `multipath` names the hosts that use MPTCP. All
-    rates are wire rates; a wire rate divided by `rate_scale` is in scenario units.
+    `multipath` names the hosts that use MPTCP. `data` maps a host to the directions of its data, by
+    default only "down". All rates are wire rates: scenario units times `rate_scale`.
     """
 
     switches: dict[str, Switch]
@@ -134,7 +124,7 @@ class Plan(_Part):
 
     @model_validator(mode="after")
     def names_are_known(self) -> Plan:
-        """Raise `ValueError` if a name of a switch or host is used but not defined."""
+        """Raise `ValueError` if a switch or host is named but not defined."""
         for doing, name, known in self._uses():
             if name not in known:
                 choice = ", ".join(sorted(known)) or "none"
@@ -165,7 +155,7 @@ class Plan(_Part):
         return uses
 
     def data_directions(self, user: str) -> tuple[Direction, ...]:
-        """Return the directions of a user's data, "down" to the user or "up" from it."""
+        """ "down" is data to the user, "up" is data from the user."""
         return self.data.get(user, ("down",))
 
     @property
@@ -173,12 +163,11 @@ class Plan(_Part):
         return {switch.dpid: name for name, switch in self.switches.items()}
 
     def trunk_ports(self, switch: str) -> dict[str, str]:
-        """Map each port of `switch` that leads to another switch to the name of this neighbour."""
+        """Map each port of `switch` that leads to another switch to the name of that switch."""
         towards = {each.a_port: each.b for each in self.trunks if each.a == switch}
         return towards | {each.b_port: each.a for each in self.trunks if each.b == switch}
 
     def access_points(self) -> tuple[AccessPoint, ...]:
-        """Return the access points as a strategy observes them, without measurements."""
         return tuple(
             AccessPoint(name, ap.kind, bps_from_mbps(ap.capacity_mbps))
             for name, ap in self.aps.items()
@@ -187,8 +176,8 @@ class Plan(_Part):
     def arcs(self) -> tuple[Arc, ...]:
         """Return both directions of every link of the network.
 
-        A station is not joined with the switch of its access point directly, but over a node for
-        the air, the radio channel (see `Arc`).
+        Between a station and the switch of its access point there is a node for the air, the shared
+        radio channel (see `Arc`).
         """
         pairs = [each.arcs(each.link, each.a, each.b) for each in self.trunks]
         for user, ports in self.hosts.items():
@@ -207,10 +196,10 @@ class Plan(_Part):
         return tuple(arc for both in pairs for arc in both)
 
     def left_by(self, user: str, ap: str) -> str | None:
-        """Return the access point that a user has left, if `ap` reports the user as its station.
+        """Return the access point that `user` has left, given that `ap` reports it as its station.
 
-        This is the access point of the same kind (WiFi or LTE) at which the plan has the user.
-        Return None if the plan has the user at `ap`, or at no access point of this kind.
+        This is the access point of the same kind (WiFi or LTE) at which the plan has the user. None
+        if the plan has the user at `ap`, or at no access point of this kind.
         """
         if user in self.aps[ap].stations:
             return None
@@ -225,10 +214,7 @@ class Plan(_Part):
         )
 
     def handed_over(self, user: str, old: str, new: str) -> Plan | None:
-        """Return the plan in which a user is a station of access point `new` instead of `old`.
-
-        Return None if the port of the new access point is not known.
-        """
+        """Move a user from one access point to another; None if the port of `new` is not known."""
         before, after = self.aps[old], self.aps[new]
         if not after.port:
             return None
@@ -246,10 +232,7 @@ class Plan(_Part):
         return self.model_copy(update={"aps": self.aps | aps, "hosts": self.hosts | {user: ports}})
 
     def ap_of(self, host: str, address: str) -> str | None:
-        """Return the access point at which `host` has the address `address`.
-
-        Return None if the interface with this address is not connected to an access point.
-        """
+        """Return None if the interface with this address is not connected to an access point."""
         return next(
             (
                 each.switch
@@ -261,10 +244,9 @@ class Plan(_Part):
 
 
 def read(text: str, name: str = "topology.json") -> Plan:
-    """Parse and check the text of a topology file.
+    """Parse and check the text of a topology file; `name` is its name in error messages.
 
-    `name` is the file name for error messages. If the text is not valid, raise `PlanRefused`; its
-    message names the wrong key.
+    Raise `PlanRefused` if the text is not valid; the message names the wrong key.
     """
     try:
         return Plan.model_validate_json(text)

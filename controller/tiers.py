@@ -1,13 +1,10 @@
-"""Divide the associations of users into Tier 1 and Tier 2.
+"""Classify each association, a user at an access point, as Tier 1 or Tier 2 (MP-SDN, section IV).
 
-The rules do not depend on the strategy. Source: MP-SDN, section IV, Algorithm 1.
+Every association of a single-path user is Tier 1. Each multipath user has one primary association,
+which is Tier 1; its other associations are Tier 2. The primary is the association with the largest
+achievable throughput, estimated with eq (2) for WiFi and eq (3) for LTE.
 
-An association is a user at an access point. Every association of a single-path user is Tier 1. Each
-multipath user has one primary association, which is Tier 1; its other associations are Tier 2. The
-primary is the association with the largest achievable throughput, estimated with eq (2) for WiFi
-and eq (3) for LTE.
-
-Priority-based selection:
+Priority-based selection (Algorithm 1):
 1) Sort all associations by the rate of their user when alone there, the fastest first. Break ties
    by user and access point.
 2) Take the next association. If its user has a primary, skip it.
@@ -37,13 +34,11 @@ CW_MIN, BACKOFF_STAGES = 16, 6
 
 @dataclass(frozen=True)
 class Settings:
-    """How the primary association of each multipath user is chosen.
+    """How to choose the primary association of each multipath user (MP-SDN, section IV).
 
-    `selection` names one of the two algorithms of MP-SDN, section IV: priority-based selection or
-    connection filtering. `preseed` is for the former: associations of single-path users count from
-    the start, not only when they come in the order of rates. `contention` says how often a WiFi
-    packet is transmitted on average: "none" means once; "bianchi" means as often as Bianchi's model
-    of collisions predicts.
+    With `preseed`, priority-based selection counts the associations of single-path users from the
+    start, not only when their turn comes. `contention` "bianchi" takes the mean number of
+    transmissions of a WiFi packet from Bianchi's collision model; "none" assumes one.
     """
 
     selection: Selection = "priority"
@@ -67,8 +62,7 @@ def categorise(
 
 
 def _within_reach(observation: Observation) -> Observation:
-    """Return the observation without the associations that `cut_off` returns. A user all of whose
-    associations are cut off keeps them."""
+    """Leave out the associations in `cut_off`, except those of users who would have none left."""
     gone = cut_off(observation)
     kept = {each.user for each in observation.associations if (each.user, each.ap) not in gone}
     return replace(
@@ -82,11 +76,11 @@ def _within_reach(observation: Observation) -> Observation:
 
 
 def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> float:
-    """Return the MAC occupancy of an LTE base station: the mean over bearers with Tier 1 traffic.
+    """Return the mean MAC occupancy, 0 to 1, of the LTE bearers that carry Tier 1 traffic.
 
-    A bearer is the queue of one user. `occupancies` maps each user to the MAC occupancy of its
-    bearer. `tiers` maps each user to its tier at this base station; a missing user counts as Tier
-    1. If no bearer carries Tier 1 traffic, return the mean over all bearers, or 0 without any.
+    A bearer is the base station's queue for one user. `occupancies` maps each user to the occupancy
+    of its bearer, `tiers` to its tier; a user missing in `tiers` counts as Tier 1. Without a Tier 1
+    bearer the mean is over all bearers, and 0 without any.
     """
     primary = [each for user, each in occupancies.items() if tiers.get(user, 1) == 1]
     counted = primary or list(occupancies.values())
@@ -94,10 +88,10 @@ def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> fl
 
 
 def primaries(observation: Observation, settings: Settings = Settings()) -> dict[str, str]:
-    """Map every multipath user that has more than one association to its primary access point.
+    """Map every multipath user with more than one association to its primary access point.
 
-    The primary access point is the one with the largest expected rate among those with a path to
-    the user's server; traffic over it is Tier 1.
+    This is the access point with the largest expected rate among those with a path to the user's
+    server; traffic over it is Tier 1.
     """
     choose = by_priority if settings.selection == "priority" else by_filtering
     multipath = {user for user in observation.multipath if len(observation.of_user(user)) > 1}
@@ -108,11 +102,11 @@ def primaries(observation: Observation, settings: Settings = Settings()) -> dict
 def by_priority(
     observation: Observation, multipath: set[str], settings: Settings
 ) -> dict[str, str]:
-    """Map each user in `multipath` to its primary access point, by priority-based selection.
+    """Map each user in `multipath` to its primary access point by priority-based selection.
 
-    Associations are taken in the order of their rates, the fastest first. If the user of an
-    association has no primary yet, its primary becomes the access point where its rate would be
-    largest if all primaries chosen before share the access points.
+    Associations take their turn in the order of their rates, the fastest first (MP-SDN, Algorithm
+    1). At the first turn of a user, its primary becomes the access point where its rate would be
+    largest if all primaries chosen so far share the access points.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     order = sorted(
@@ -140,7 +134,7 @@ def by_priority(
 def by_filtering(
     observation: Observation, multipath: set[str], settings: Settings
 ) -> dict[str, str]:
-    """Map each user in `multipath` to its primary access point, by connection filtering.
+    """Map each user in `multipath` to its primary access point by connection filtering.
 
     Associations with a weak signal are dropped first. The primary of a user is then the access
     point where its rate is largest while all remaining associations share the access points.
@@ -156,10 +150,7 @@ def by_filtering(
 
 
 def filter_fraction(users: int, associations: int) -> float:
-    """Return the fraction of associations that connection filtering drops, from 0 to 1.
-
-    It is B_f = 1 - N_d / N_c for N_d users with N_c associations (MP-SDN, section IV).
-    """
+    """Return B_f = 1 - N_d / N_c, the fraction of associations to drop (MP-SDN, section IV)."""
     return 1 - users / associations if associations else 0.0
 
 
@@ -201,10 +192,9 @@ def share_bps(
 def wifi_share_bps(rates_bps: list[int], contention: str = "none") -> float:
     """Return the rate in bit/s that each of N stations of a WiFi access point gets.
 
-    All get the same rate: T_w / N = 1 / (k sum 1/r) (MP-SDN, eq (2)), where T_w is the throughput
-    of the access point. `rates_bps` are the rates r of the N stations when alone. k is the mean
-    number of transmissions of a packet: 1, or with the contention model "bianchi" that of N
-    contending stations.
+    All get the same, 1 / (k sum 1/r) (MP-SDN, eq (2)). `rates_bps` are the rates r of the stations
+    when alone. k is the mean number of transmissions of a packet: 1, or with `contention` "bianchi"
+    that of N contending stations.
     """
     k = transmissions(len(rates_bps)) if contention == "bianchi" else 1.0
     return 1 / (k * sum(1 / rate for rate in rates_bps))
@@ -233,10 +223,10 @@ def transmissions(contenders: float) -> float:
 
 
 def collision_probability(contenders: float) -> float:
-    """Return the probability p that a WiFi transmission collides, after Bianchi's model.
+    """Return the probability that a WiFi transmission collides, after Bianchi's model.
 
-    `contenders` is the number of stations that always have a packet to send. The equation for p is
-    solved by bisection.
+    `contenders` is the number of stations that always have a packet to send. The model's equation
+    is solved by bisection.
     """
     low, high = 0.0, 1.0
     for _ in range(60):
@@ -257,10 +247,7 @@ def _attempt_probability(p: float) -> float:
 
 
 def _signal(association: Association) -> tuple[float, str, str]:
-    """Return a sort key that puts weak signals first.
-
-    Associations without a known signal strength come before all others, the slowest first.
-    """
+    """A sort key: unknown signals, the slowest first, then known ones from weak to strong."""
     strength = (
         association.rate_bps / 1e9 - 1000 if association.rssi_dbm is None else association.rssi_dbm
     )
@@ -268,10 +255,10 @@ def _signal(association: Association) -> tuple[float, str, str]:
 
 
 def cut_off(observation: Observation) -> frozenset[tuple[str, str]]:
-    """Return (user, access point) of each association of multipath users without a path.
+    """Return (user, access point) of multipath users' associations that the server cannot reach.
 
-    A path leads over links that are up, from the source of one of the user's subflows to the switch
-    of the access point. The associations of a user without subflows count as connected.
+    The server reaches one if links that are up lead from the source of one of the user's subflows
+    to the switch of the access point. A user without subflows counts as reachable everywhere.
     """
     users = observation.multipath & {each.user for each in observation.associations}
     sources: dict[str, set[str]] = {}
@@ -290,7 +277,7 @@ def cut_off(observation: Observation) -> frozenset[tuple[str, str]]:
 
 
 def _reachable(sources: Iterable[str], arcs: Iterable[Arc]) -> dict[str, set[str]]:
-    """Map each source to the nodes that arcs join with it, directly or over other nodes."""
+    """Map each source to all nodes that arcs lead to from there, directly or over other nodes."""
     heads: dict[str, list[str]] = {}
     for each in arcs:
         heads.setdefault(each.tail, []).append(each.head)

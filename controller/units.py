@@ -1,8 +1,7 @@
-"""Convert between the units that people write (Mb/s, ms, fractions) and those used in the code.
+"""Convert between Mb/s and bit/s, between s, ms and ns, and between fractions and ppm.
 
-No other module converts units. In the code, rates are in bit/s, times in ns, and loss in parts per
-million. People write and read rates in scenario units. The emulated or simulated network carries
-each of these rates multiplied by `rate_scale`: the product is the wire rate.
+Users read and write rates in scenario units. The emulated or simulated network carries each rate
+multiplied by `rate_scale`: the product is the wire rate.
 """
 
 from __future__ import annotations
@@ -19,15 +18,12 @@ def mbps_from_bps(bits_per_second: float) -> float:
 
 
 def wire_bps(mbps: float, rate_scale: float) -> int:
-    """Convert Mb/s in scenario units to bit/s on the wire, multiplied by `rate_scale`."""
+    """Convert Mb/s in scenario units to bit/s on the wire, which is `rate_scale` times as much."""
     return bps_from_mbps(mbps * rate_scale)
 
 
 def scenario_mbps(rate_bps: float, rate_scale: float) -> float:
-    """Convert a wire rate in bit/s to Mb/s in scenario units, rounded to whole bit/s.
-
-    A wire rate is a rate in scenario units multiplied by `rate_scale`.
-    """
+    """Convert a wire rate (scenario rate times `rate_scale`) to Mb/s in scenario units."""
     mbps = mbps_from_bps(rate_bps)
     return mbps if rate_scale == 1 else round(mbps / rate_scale, 6)
 

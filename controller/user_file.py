@@ -1,8 +1,7 @@
 """Import a Python file that a user wrote: a strategy or a topology from outside the project.
 
-The file runs with the rights of this process. So the caller of `import_file` must make sure that
-the path comes from the command line, or from a scenario file named on the command line, and never
-from an HTTP request.
+The file runs with the rights of this process. Its path must therefore come from the command line,
+or from a scenario file named on the command line, and never from an HTTP request.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ PREFIX = "user_file_"  # so that the module hides no module of Python or the pro
 def import_file(path: str) -> ModuleType:
     """Run a Python file and return its module; each call runs the file anew.
 
-    No compiled copy is written next to the file. If the file cannot be run, raise
-    `UserFileRefused`; its message names the file and the line that failed.
+    No compiled copy is written next to the file. Raise `UserFileRefused` if the file cannot be run;
+    the message names the file and the line that failed.
     """
     name = PREFIX + stem(path)
     loader = SourceFileLoader(name, path)
@@ -46,18 +45,15 @@ def import_file(path: str) -> ModuleType:
 
 
 def stem(path: str) -> str:
-    """Return the file name in `path` without folder and `.py`.
-
-    This is also the name of the strategy or topology that the file defines.
-    """
+    """Return the name of a file without folder and `.py`: the name of its strategy or topology."""
     name = path.replace("\\", "/").rpartition("/")[2]
     return name.removesuffix(".py")
 
 
 def described(error: BaseException, path: str, line: int | None = None) -> str:
-    """Format an error with its location in the file `path`: "my.py, line 3: NameError: ...".
+    """Format an error with its place in the file `path`: "my.py, line 3: NameError: ...".
 
-    If the traceback of the error contains no line of this file, `line` is shown instead.
+    `line` is shown if the traceback of the error has no line of this file.
     """
     line = line_of(error, path) or line
     text = str(error.msg if isinstance(error, SyntaxError) else error).strip().partition("\n")[0]
@@ -66,9 +62,9 @@ def described(error: BaseException, path: str, line: int | None = None) -> str:
 
 
 def line_of(error: BaseException, path: str) -> int | None:
-    """Return the line of the file `path` where an error occurred, or None.
+    """Return the innermost line of the file `path` in the traceback of an error.
 
-    It is the innermost line of this file in the traceback, or the line with the syntax error.
+    For a syntax error in the file it is the line of this error. None if there is no such line.
     """
     if isinstance(error, SyntaxError) and error.filename == path:
         return error.lineno

@@ -35,14 +35,14 @@ def launch(
 
     `topology` is the path of the topology file. `params` is a JSON object with parameters of the
     strategy. `run` is the run folder, by default the folder of the topology file. `strategy_file`
-    is a Python file that defines the strategy. Bridges connect to the port `of13_port` of
-    the address `of13_address` with OpenFlow 1.3.
+    is a Python file that defines the strategy. Bridges connect to port `of13_port` of
+    `of13_address` with OpenFlow 1.3.
 
-    The controller receives UDP reports at two ports: at `agents_port` from AP agents, the programs
-    that report about access points, and at `hosts_port` from host agents, the programs on the
-    hosts. It opens these ports only if `key_file` names a file with the key that it shares with
-    the agents. After `patience_s` seconds it warns about each switch that is not ready, and begins
-    control steps without this switch.
+    UDP reports arrive at `agents_port` from AP agents, the programs that report about access
+    points, and at `hosts_port` from host agents, the programs on the hosts. These ports are only
+    opened if `key_file` names a file with the key that the controller shares with the agents. After
+    `patience_s` seconds the controller warns about each switch that is not ready, and begins
+    control steps without it.
     """
     from controller.pox_ext import component
 

@@ -40,7 +40,7 @@ def start(
     strategy_file: str | None,
     of13_address: str,
 ) -> None:
-    """Check the arguments and start the controller; the docstring of `launch` describes them.
+    """Start the controller; the docstring of `launch` describes the arguments.
 
     If an argument is wrong, log the error and end the process with exit status 2.
     """
@@ -79,10 +79,7 @@ def start(
 
 
 def read_topology(path: str | None) -> plan.Plan:
-    """Return the network plan in the topology file `path`.
-
-    Raise `PlanRefused` if `path` is empty or the file cannot be read.
-    """
+    """Raise `PlanRefused` if `path` is empty or the file cannot be read or is not valid."""
     if not path:
         raise PlanRefused(
             "start the controller: no topology. Add --topology=FILE (see docs/formats.md)"
@@ -97,7 +94,7 @@ def read_topology(path: str | None) -> plan.Plan:
 
 
 def read_params(text: str) -> dict[str, Any]:
-    """Return the strategy parameters in `text`; raise `ParamsRefused` if it is no JSON object."""
+    """Raise `ParamsRefused` if `text` is not a JSON object."""
     try:
         values = bounded_json.parse(text or "{}")
     except bounded_json.JsonRefused as error:
@@ -110,9 +107,9 @@ def read_params(text: str) -> dict[str, Any]:
 
 
 def read_key(path: str | None) -> str:
-    """Return the key that host agents and the controller share, from the file `path`.
+    """Return the key that agents and the controller share; "" if `path` is None.
 
-    Return an empty string if `path` is None. Raise `PlanRefused` if the file cannot be read.
+    Raise `PlanRefused` if the file cannot be read.
     """
     if not path:
         return ""
@@ -125,7 +122,7 @@ def read_key(path: str | None) -> str:
 
 
 class DatagramSocket(Task):  # type: ignore[misc]
-    """Receive and send UDP datagrams at a port of the loopback interface."""
+    """Receives and sends UDP datagrams at a port of the loopback interface."""
 
     _take: Callable[[bytes, Address], None]
 
@@ -138,7 +135,7 @@ class DatagramSocket(Task):  # type: ignore[misc]
     def receive(self, handle: Callable[[bytes, Address], None]) -> None:
         """Begin to call `handle(data, sender)` with each datagram and the address of its sender.
 
-        If it raises an exception, the exception is logged and the next datagram is received.
+        If `handle` raises an exception, it is logged and the next datagram is received.
         """
         self._take = handle
         self.start()

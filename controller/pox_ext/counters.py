@@ -1,12 +1,13 @@
 """Count packets per port and per flow; compute rates, losses and rows of the statistics file.
 
 Port counters do not include the packets that a queue drops. The loss of a flow is therefore
-computed from two counts: the packets that entered the first switch of its path, minus the packets
-that left the last switch, minus the packets in flight. The packets in flight are estimated as rate
-times link delay. Packets that wait in queues are missing for a while, but lost packets stay
-missing. Loss is therefore the smallest number of missing packets within `LOSS_WINDOW_S`. If a queue
-never empties, its packets are wrongly counted as lost, but only once. The cookie of a flow entry is
-a hash of its flow; the counters of flow entries are stored by cookie.
+computed from flow entries: the packets that entered the first switch of its path, minus those that
+left the last switch, minus the packets in flight, which are estimated as rate times link delay.
+Packets in queues are missing too, but only for a while, so loss is the smallest number of missing
+packets within `LOSS_WINDOW_S`. If a queue never empties, its packets are wrongly counted as lost,
+but only once.
+
+Counters of flow entries are stored by cookie, which is a hash of the flow.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Document = dict[str, Any]
 
 @dataclass
 class EntryCounter:
-    """Count packets and bytes of a flow entry, even if the switch resets its counters."""
+    """Packets and bytes of a flow entry, also across resets of the switch's counters."""
 
     packets: int = 0
     bytes: int = 0
@@ -39,7 +40,7 @@ class EntryCounter:
     _last: tuple[int, int] = (0, 0)
 
     def add_reading(self, packets: int, size: int) -> None:
-        """Add a reading: total packets and total bytes (`size`) as the switch reports them."""
+        """Add the total packets and the total bytes (`size`) that the switch reports."""
         was_reset = packets < self._last[0]
         before = (0, 0) if was_reset else self._last
         self.packets, self.bytes = self.packets + packets - before[0], self.bytes + size - before[1]
@@ -59,7 +60,7 @@ class PathDelay:
 
 @dataclass
 class PathCount:
-    """Count the packets of a flow: those that entered its first switch (`sent`), and those `lost`.
+    """The packets of a flow that entered its first switch (`sent`), and those that were lost.
 
     `rate_bps` and `bytes` are measured at the first switch of the path.
     """
@@ -85,13 +86,13 @@ class PathCount:
 
 
 class Counters:
-    """Store the counters of the ports and flow entries of all switches.
+    """The counters of the ports and flow entries of all switches.
 
     Once per control step, `update` computes packet counts and losses of each flow from them.
     """
 
     def __init__(self, ports: Callable[[str], dict[str, int]], rate_scale: float = 1.0) -> None:
-        """Store `ports(switch)`, a function that maps the port names of a switch to port numbers.
+        """`ports(switch)` maps the port names of a switch to port numbers.
 
         Rows of the statistics file hold rates in scenario units: wire rates divided by
         `rate_scale`.
@@ -153,8 +154,7 @@ class Counters:
     def data(self, flow: Flow) -> PathCount | None:
         """Return the counts of `flow` or of its opposite direction, whichever has more bytes.
 
-        The direction with more bytes carries the data, the opposite direction the acknowledgements.
-        Return None if neither was counted.
+        That direction carries the data, the other one the ACKs. None if neither was counted.
         """
         both = [
             count
@@ -170,7 +170,7 @@ class Counters:
             count.update(first, last, path.delay_s, now_s)
         return count
 
-    # --- documents
+    # Rows of the statistics file
 
     def documents(
         self, subflows: Iterable[tuple[Joined, Subflow, bool]]
@@ -213,10 +213,7 @@ class Counters:
         )
 
     def ap_documents(self, step: Step) -> list[Document]:
-        """Return the rows of the table `aps` of the statistics file, one per access point.
-
-        The values are those that the strategy observed in the control step `step`.
-        """
+        """Return the rows of the table `aps` of the statistics file, one per access point."""
         return [
             {
                 "ap": ap.id,
@@ -235,7 +232,7 @@ class Counters:
 
 
 class CounterRates:
-    """Compute rates from readings of byte counters, which switches sometimes reset to zero."""
+    """Computes rates from readings of byte counters, which switches sometimes reset to zero."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[int, int]] = {}
@@ -245,10 +242,9 @@ class CounterRates:
     ) -> int | None:
         """Store a reading of the counter `name`; return the rate in bit/s since its last reading.
 
-        `total_bytes` is the value of the counter at the time `now_ns`. Return None at the first
-        reading. If the value is smaller than at the last reading, the counter was reset to zero in
-        between. If less than `least_ns` has passed since the last reading, ignore this one and
-        return None.
+        Return None at the first reading. A value smaller than the last one means that the counter
+        was reset to zero in between. If less than `least_ns` has passed since the last reading,
+        ignore this one and return None.
         """
         before = self._last.get(name)
         if before is not None and 0 <= now_ns - before[0] < least_ns:

@@ -39,7 +39,7 @@ MOST_INSTALLED = 256
 
 
 class Forwarding:
-    """Handle POX's OpenFlow events: install routes for new flows, and move flows to other paths."""
+    """Handles POX's events: installs routes for new flows, and moves flows to other paths."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class Forwarding:
         on_idle: Callable[[int], None] = lambda _: None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Register for the events of `nexus`, POX's OpenFlow object, and store the callbacks.
+        """Register for the events of `nexus`, POX's OpenFlow object.
 
         `on_syn(packet)` is called for every SYN and SYN/ACK. `on_switch(switch, state)` is called
-        when a switch changes its state: `connected`, `ready` (table 1 is written) or `lost`.
+        when a switch changes its state: "connected", "ready" (table 1 is written) or "lost".
         `on_idle(cookie)` is called with the cookie of each entry that was removed because no packet
         used it. `warn(text)` gets a warning for each message that a switch refuses.
         """
@@ -77,7 +77,7 @@ class Forwarding:
         nexus.miss_send_len = 0xFFFF
         nexus.addListeners(self)
 
-    # --- switches
+    # Switches
 
     def _handle_ConnectionUp(self, event: Any) -> None:
         switch = self.switches.name(event.dpid)
@@ -129,8 +129,8 @@ class Forwarding:
     def _fixed_entries(self, switch: str) -> Iterator[bytes]:
         """Yield the messages that write those entries of table 1 that do not depend on flows.
 
-        The entries send ARP packets, SYN packets from hosts, and IP packets without a path entry to
-        the controller. They drop multicast and everything else.
+        They send ARP packets, SYN packets from hosts, and IP packets without a path entry to the
+        controller. They drop multicast and everything else.
         """
         controller = [nicira.output(nicira.PORT_CONTROLLER)]
         ip = nicira.eth_type(nicira.ETH_IP)
@@ -145,11 +145,7 @@ class Forwarding:
         yield from self._edge_entries(switch)
 
     def _edge_entries(self, switch: str) -> Iterator[bytes]:
-        """Yield one message for every port that leads to a host.
-
-        The message writes an entry that sends each SYN and SYN/ACK from this port to the
-        controller.
-        """
+        """Yield an entry per port to a host: its SYNs and SYN/ACKs go to the controller."""
         for name, number in self.switches.ports(switch).items():
             if self._hosts.is_edge(switch, name):
                 match = (
@@ -162,7 +158,7 @@ class Forwarding:
                     PATHS_TABLE, SYN_PRIORITY, match, [nicira.output(nicira.PORT_CONTROLLER)]
                 )
 
-    # --- packets
+    # Packets
 
     def _handle_PacketIn(self, event: Any) -> None:
         switch = self.switches.name(event.dpid)
@@ -235,7 +231,7 @@ class Forwarding:
         while len(self._installed) > MOST_INSTALLED:
             del self._installed[next(iter(self._installed))]
 
-    # --- other paths
+    # Changes of paths
 
     def pin(self, flow: Flow, path: Path) -> int:
         """Route `flow` over the switches in `path`, and its opposite direction over the reverse.
@@ -249,20 +245,17 @@ class Forwarding:
     def reroute(
         self, flows: Iterable[Flow] | None = None, done: Callable[[], None] = lambda: None
     ) -> int:
-        """Choose the routes of `flows` anew, and move the flows whose route has changed.
+        """Choose the routes of `flows` anew; return how many flows move.
 
-        With None, do this for all flows that have a stored route. Return the number of flows that
-        move. `done()` is called when all entries are written.
+        With None, do this for all flows that have a stored route. `done()` is called when all
+        entries are written.
         """
         moved = self._router.changed(flows)
         self._entries.move(moved, time.monotonic(), done)
         return len(moved)
 
     def tick(self) -> None:
-        """Delete the entries of old paths that are due.
-
-        Also stop waiting for bridges that have not confirmed a message within `BARRIER_TIMEOUT_S`.
-        """
+        """Delete entries of old paths that are due; stop waiting for bridges that do not reply."""
         self.switches.expire(time.monotonic())
         self._entries.delete_stale(time.monotonic(), self._router.switches)
 
@@ -279,11 +272,10 @@ class Forwarding:
         return self.reroute(done=lambda: None if up else self._clear(ends))  # 4
 
     def _clear(self, ends: list[tuple[str, str]]) -> None:
-        """Delete all path entries that send packets out of the ports `ends`.
+        """Delete all path entries that send packets out of the ports `ends`, (switch, port) each.
 
-        `ends` holds the two ends of a link that is down, as (switch, port). Entries that are left
-        there were written by an earlier controller process. The next packets of their flows come to
-        this controller.
+        These are the ends of a link that is down. Entries that are left there were written by an
+        earlier controller process. The next packets of their flows come to this controller.
         """
         for switch, name in ends:
             number = self.switches.port(switch, name)
@@ -295,14 +287,6 @@ class Forwarding:
                 )
 
 
-# Path entries are the entries of table 1 that forward a flow. A flow moves to another path hop by
-# hop, from the last switch of the path to the first. Each step waits until the bridges have
-# carried out the step before. A packet therefore finds a complete path, old or new, wherever it
-# is, and none is lost. Entries at switches that only the old path passes are deleted `LINGER_S`
-# later, when no packet is in flight there. Existing entries are modified, so that their counters
-# continue.
-
-
 PAIR_PRIORITY, TCP_PRIORITY = 100, 110
 IDLE_S = 600
 LINGER_S = 3.0  # every packet has left the old path by then
@@ -310,6 +294,15 @@ Move = tuple[Flow, Route, Route]  # flow, old route, new route
 
 
 class PathEntries:
+    """The path entries: those entries of table 1 that forward a flow.
+
+    A flow moves to another path hop by hop, from the last switch of the path to the first. Each
+    step waits until the bridges have carried out the step before. A packet therefore finds a
+    complete path, old or new, wherever it is, and none is lost. Entries at switches that only the
+    old path passes are deleted `LINGER_S` later, when no packet is in flight there. Existing
+    entries are modified, so that their counters continue.
+    """
+
     def __init__(self, switches: Switches, hosts: Hosts) -> None:
         self._switches, self._hosts = switches, hosts
         self._stale: list[tuple[float, str, Flow]] = []
@@ -340,8 +333,8 @@ class PathEntries:
     def delete_stale(self, now_s: float, switches_of: Callable[[Flow], Container[str]]) -> None:
         """Delete the entries of old routes that are due at `now_s`.
 
-        An entry is kept if the present route of its flow passes the entry's switch once more.
-        `switches_of(flow)` returns the switches of the present route.
+        `switches_of(flow)` returns the switches of the flow's present route, where entries are
+        kept.
         """
         due = [each for each in self._stale if each[0] <= now_s]
         self._stale = [each for each in self._stale if each[0] > now_s]
@@ -356,7 +349,6 @@ class PathEntries:
                 self._switches.send(switch, gone, f"delete the old entry of {flow}")
 
     def drop_for(self, switch: str, flow: Flow, seconds: int) -> None:
-        """Write an entry that drops the packets of `flow` at `switch` for this many seconds."""
         self._switches.send(
             switch,
             nicira.flow_mod(PATHS_TABLE, priority(flow), nicira.match_flow(flow), hard_s=seconds),
@@ -364,10 +356,9 @@ class PathEntries:
         )
 
     def actions(self, hop: Hop, ingress_port: int | None = None) -> list[bytes]:
-        """Return the actions that send a packet out of the port of `hop`.
+        """Return the actions that send a packet out of the port of `hop`; empty without this port.
 
-        Return an empty list if the switch has no such port. `ingress_port` is the port by which the
-        packet entered.
+        `ingress_port` is the port by which the packet entered.
         """
         number = self._switches.port(hop.switch, hop.port)
         if number is None:
@@ -424,10 +415,7 @@ class PathEntries:
 
 
 def priority(flow: Flow) -> int:
-    """Return the priority of a flow's entry.
-
-    The entry of a TCP flow has a higher priority than an entry that matches only two addresses.
-    """
+    """An entry for a TCP flow has priority over one that matches only two addresses."""
     return TCP_PRIORITY if flow.protocol == frames.TCP else PAIR_PRIORITY
 
 
@@ -435,10 +423,10 @@ MOST_WAITING = 256
 
 
 class ArpResponder:
-    """Answer ARP requests; store a request until the requested MAC address is known.
+    """Answers ARP requests; stores a request until the requested MAC address is known.
 
     MAC addresses come from the topology file or from earlier packets. If the requested one is
-    unknown, the ARP request is sent out of every port that leads to a host. ARP packets are never
+    unknown, the request is sent out of every port that leads to a host. ARP packets are never
     flooded between switches.
     """
 
@@ -493,8 +481,8 @@ class ArpResponder:
     def _send_requests(self, packet: Arp, but: tuple[str, str] = ("", "")) -> None:
         """Send the ARP request `packet` to the switch and port where its target is known to be.
 
-        If they are unknown, send the request out of every port that leads to a host, except out of
-        the port `but`, a pair (switch, port).
+        If they are unknown, send it out of every port that leads to a host, except the port `but`,
+        a pair (switch, port).
         """
         place = self._hosts.place(packet.target)
         request = frames.arp(

@@ -47,13 +47,13 @@ class Ip:
 
     @property
     def is_syn(self) -> bool:
-        """Return whether the packet is a TCP SYN or SYN/ACK."""
+        """True for a SYN and for a SYN/ACK."""
         return bool(self.flags & SYN)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """An Ethernet frame; `payload` is None if the frame contains neither ARP nor IPv4."""
+    """`payload` is None if the frame contains neither ARP nor IPv4."""
 
     destination_mac: str
     source_mac: str
@@ -61,10 +61,7 @@ class Frame:
 
 
 def parse(data: bytes) -> Frame | None:
-    """Parse an Ethernet frame; return None if it is too short.
-
-    Whatever the bytes are, no exception is raised.
-    """
+    """Parse an Ethernet frame; None if it is too short. No input raises an exception."""
     try:
         return _frame(data)
     except (struct.error, OSError, IndexError):
@@ -114,10 +111,7 @@ def _ip(data: bytes) -> Ip | None:
 
 
 def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: str) -> bytes:
-    """Return an Ethernet frame that contains an ARP packet from `sender`.
-
-    A request is sent to the broadcast address, a reply to `target_mac`.
-    """
+    """Return an Ethernet frame with an ARP packet: a request is broadcast, a reply is not."""
     requested_mac = b"\0" * 6 if operation == ARP_REQUEST else mac_bytes(target_mac)
     to = BROADCAST if operation == ARP_REQUEST else target_mac
     ethernet = mac_bytes(to) + mac_bytes(sender_mac) + struct.pack("!H", _ETH_ARP)
@@ -133,16 +127,17 @@ def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: s
 
 
 def mac_text(raw: bytes) -> str:
-    """Format the six bytes of a MAC address as text: "02:00:0a:01:00:02"."""
+    """Format a MAC address as "02:00:0a:01:00:02"."""
     return raw.hex(":")
 
 
 def mac_bytes(text: str) -> bytes:
-    """Return the six bytes of a MAC address written as "02:00:0a:01:00:02"."""
+    """Parse a MAC address such as "02:00:0a:01:00:02"."""
     return bytes.fromhex(text.replace(":", ""))
 
 
-# MPTCP options of version 0 (RFC 6824) and version 1 (RFC 8684).
+# MPTCP options of version 0 (RFC 6824) and version 1 (RFC 8684)
+#
 # MP_CAPABLE differs: a v1 SYN contains no key, and the third ACK may contain a data length. In
 # both versions the SYN/ACK contains the server's key. The token, a hash of this key, identifies
 # the connection in every MP_JOIN that is sent to the server.
@@ -178,10 +173,7 @@ class Capable:
     data_length: int | None = None
 
     def token(self) -> str | None:
-        """Return the token of the sender's key in hexadecimal (RFC 8684, section 3.2).
-
-        Return None if the option contains no key.
-        """
+        """Return the token of the sender's key (RFC 8684, section 3.2), None without a key."""
         return None if self.sender_key is None else token(self.sender_key, self.version)
 
 
@@ -189,9 +181,8 @@ class Capable:
 class Join:
     """An MP_JOIN option (section 3.2 of RFC 8684 and RFC 6824).
 
-    `step` names the packet of the handshake: syn, syn_ack or ack. Only the SYN has a token. The
-    third ACK has neither address id nor backup flag; in that case `address_id` is 0 and `backup`
-    False.
+    `step` names the packet of the handshake: "syn", "syn_ack" or "ack". Only the SYN has a token.
+    The third ACK has neither address id nor backup flag: they are then 0 and False.
     """
 
     step: str
@@ -214,7 +205,7 @@ class Prio:
 
 @dataclass(frozen=True)
 class Other:
-    """The name of an MPTCP option other than MP_CAPABLE, MP_JOIN and MP_PRIO."""
+    """An MPTCP option other than MP_CAPABLE, MP_JOIN and MP_PRIO."""
 
     name: str
 
@@ -232,11 +223,10 @@ def token(key: bytes, version: int) -> str:
 
 
 def mptcp_option(options: bytes) -> MptcpOption | None:
-    """Parse the options of a TCP segment and return its most important MPTCP option.
+    """Return the most important MPTCP option of a TCP segment, None without any.
 
-    A segment may contain several MPTCP options, such as DSS and MP_PRIO. Return the first
-    MP_CAPABLE, MP_JOIN or MP_PRIO; without these, the first other MPTCP option; else None. Whatever
-    the bytes are, no exception is raised.
+    A segment may contain several, such as DSS and MP_PRIO. The first MP_CAPABLE, MP_JOIN or MP_PRIO
+    goes before all others. No input raises an exception.
     """
     found = [option for option in map(_option, _mptcp_options(options)) if option is not None]
     named = [option for option in found if not isinstance(option, Other)]

@@ -1,4 +1,4 @@
-"""Talk with host agents, the programs of the lab that run on the hosts.
+"""Exchange datagrams with host agents, the programs of the lab that run on the hosts.
 
 `HostChannel` carries the datagrams, `HostReports` stores what the agents report, and `HostCommands`
 sends the settings that strategies choose.
@@ -28,11 +28,11 @@ Address = tuple[str, int]
 
 
 class HostChannel:
-    """Read the reports of host agents and send datagrams to host agents.
+    """Reads the reports of host agents and sends datagrams to host agents.
 
-    Datagrams to a host agent go to the address from which its latest report came.
-    `key` is the secret that host agents and the controller share. `send(datagram, address)` must
-    transmit the datagram; the default transmits nothing.
+    Datagrams to an agent go to the address from which its latest report came. `key` is the secret
+    that agents and controller share. `send(datagram, address)` must transmit the datagram; the
+    default transmits nothing.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class HostChannel:
         self._addresses: dict[str, Address] = {}
 
     def report(self, data: bytes, sender: Address) -> HostReport:
-        """Parse the report of a host agent, and remember the address of its sender.
+        """Parse the report of a host agent, and store the address of its sender.
 
         Raise `MessageRefused` if the report is not valid.
         """
@@ -51,10 +51,7 @@ class HostChannel:
         return report
 
     def send(self, host: str, data: bytes) -> bool:
-        """Send a datagram to the host agent on `host`.
-
-        Return False, and send nothing, if no report from this host has come.
-        """
+        """Return False, and send nothing, if no report from this host has come."""
         address = self._addresses.get(host)
         if address is not None:
             self._send(data, address)
@@ -68,12 +65,11 @@ MISSING_AFTER_S, MISSING_AFTER_REPORTS = 5.0, 4
 
 @dataclass(frozen=True)
 class Confirmed:
-    """The settings of a subflow that the reports of its two hosts confirm.
+    """The settings of a subflow that the reports of its two hosts confirm; None: not confirmed.
 
-    A setting is None if it is not confirmed. `backup` comes from the server's report: the user's
-    host sends the flag (MP_PRIO), so its report would only show that the flag was sent. The pacing
-    rate `expected_bps` is confirmed if every host that reports the subflow reports the same rate.
-    `retransmitted_packets` is the sum over both hosts.
+    `backup` comes from the server's report: the user's host sends the flag (MP_PRIO), so its report
+    would only show that the flag was sent. `expected_bps` is the pacing rate if every host that
+    reports the subflow reports the same one. `retransmitted_packets` is the sum over both hosts.
     """
 
     backup: bool | None = None
@@ -82,7 +78,7 @@ class Confirmed:
 
 
 class HostReports:
-    """Store the latest report of every host: its subflows, and the loss on the path to the host."""
+    """The latest report of every host."""
 
     def __init__(self) -> None:
         self._latest: dict[str, HostReport] = {}
@@ -91,11 +87,7 @@ class HostReports:
         self._unreported_since: dict[Flow, tuple[float, int]] = {}
 
     def add(self, report: HostReport) -> bool:
-        """Store a report and return True.
-
-        If the stored report of this host has the same or a larger `seq`, ignore the new one and
-        return False.
-        """
+        """Store a report; return False if `seq` shows that it is not newer than the stored one."""
         before = self._latest.get(report.host)
         if before is not None and report.seq <= before.seq:
             return False
@@ -128,10 +120,7 @@ class HostReports:
         )
 
     def loss(self, address: str) -> float | None:
-        """Return the loss on the path to `address`, a fraction, as a host reports it.
-
-        Return None if no host has reported it.
-        """
+        """Return the reported loss on the path to `address`, a fraction; None without a report."""
         return next(
             (report.loss[address] for report in self._latest.values() if address in report.loss),
             None,
@@ -162,14 +151,14 @@ class HostReports:
         return now_s - since_s > MISSING_AFTER_S and reports - before >= MISSING_AFTER_REPORTS
 
     def forget(self, to_user: Flow) -> None:
-        """Forget how long reports have not listed the subflow `to_user`, because it has ended."""
+        """Drop the record of when reports stopped listing the subflow `to_user`: it has ended."""
         self._unreported_since.pop(to_user, None)
 
     def subflows_at(self, host: str) -> Iterator[tuple[str | None, Flow]]:
         """Yield the MPTCP token and the 5-tuple of each subflow in the latest report of `host`.
 
         The token is None for a connection without MPTCP. The 5-tuple is in the direction away from
-        `host`. From these, a restarted controller learns the subflows that it does not track.
+        `host`. A restarted controller learns from these the subflows that it does not track.
         """
         for state in self._latest[host].subflows if host in self._latest else ():
             (source, source_port), (destination, port) = (
@@ -184,14 +173,15 @@ def ends(flow: Flow) -> tuple[str, str]:
     return f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"
 
 
-# Commands are repeated until reports confirm the desired settings. A setting is the backup flag or
-# the pacing rate of a subflow. A command contains the settings of a connection that are not
-# confirmed yet. It is sent to both hosts of the connection.
+# Commands to hosts
+#
+# A command contains the settings (backup flag or pacing rate of a subflow) of a connection that
+# reports do not confirm yet. It is sent to both hosts of the connection, until they do.
 #
 # 1) When a strategy changes a setting, store the setting and make the command of its connection
 #    due.
 # 2) Repeat a command that is not confirmed after `REPEAT_AFTER_S`. A confirmed setting stays
-#    stored, so that the command is sent once more if a host loses the setting. Commands that lower
+#    stored, so that the command is sent again if a host loses the setting. Commands that lower
 #    the rate of a subflow are sent before those that raise one, so that no link is overloaded in
 #    between.
 # 3) Forget the settings of a connection that has ended.
@@ -227,17 +217,16 @@ class Desired:
 
 
 class HostCommands:
-    """Store the desired settings of each subflow; send commands until the hosts confirm them."""
+    """The desired settings of each subflow; sends commands until the hosts confirm them."""
 
     def __init__(
         self, key: str, send: Send, host_of: Callable[[str], str | None], now_ms: Callable[[], int]
     ) -> None:
-        """Store the shared key and the functions that reach the hosts.
+        """`send(host, datagram)` must return False if the host cannot be reached.
 
-        `send(host, datagram)` returns False if the host cannot be reached. `host_of(address)`
-        returns the name of the host with this address. `now_ms()` returns the time of day in ms.
-        Command numbers start at this time, so that a restarted controller uses larger numbers than
-        before.
+        `host_of(address)` returns the name of the host with this address, `now_ms()` the time of
+        day in ms. Command numbers start at this time, so that a restarted controller uses larger
+        numbers than before.
         """
         self._key, self._send, self._host_of, self._now_ms = key, send, host_of, now_ms
         self._desired: dict[SubflowKey, Desired] = {}
@@ -245,14 +234,11 @@ class HostCommands:
         self._seq = 0
 
     def set_backup(self, key: SubflowKey, backup: bool) -> None:
-        """Store the desired backup flag of a subflow; the command of its connection becomes due."""
+        """Choose the backup flag of a subflow; the command of its connection becomes due."""
         self._desire(key, replace(self._desired.get(key, Desired()), backup=backup))
 
     def expect(self, key: SubflowKey, rate_bps: int | None) -> None:
-        """Store the desired pacing rate of a subflow; the command of its connection becomes due.
-
-        With `rate_bps` None the subflow must have no pacing rate.
-        """
+        """Choose the pacing rate of a subflow (None: no pacing); its command becomes due."""
         self._desire(key, replace(self._desired.get(key, Desired()), rate_bps=rate_bps or 0))
 
     def refresh(self, subflows: Iterable[Subflow], now_s: float) -> list[str]:
@@ -315,7 +301,7 @@ class HostCommands:
 
 
 def _rises(subflow: Subflow, desired: Desired) -> bool:
-    """Return whether the pacing rate of the subflow rises. None counts as 0, as in strategies."""
+    """Return whether the pacing rate of the subflow rises; no pacing counts as 0."""
     return desired.rate_bps is not None and desired.rate_bps > (subflow.expected_bps or 0)
 
 

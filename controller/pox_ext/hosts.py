@@ -12,15 +12,13 @@ from controller.plan import Plan
 
 @dataclass(frozen=True)
 class Place:
-    """The switch and the port that lead to an address, and its MAC address if known."""
-
     switch: str
     port: str
     mac: str | None = None
 
 
 class Hosts:
-    """Store the place of each host address, that is the switch and the port that lead to it.
+    """The place of each host address, that is the switch and the port that lead to it.
 
     When a station sends from another port, the place of its address changes.
     """
@@ -76,18 +74,16 @@ class Hosts:
         return kinds[0] is not None and kinds[0] == kinds[1]
 
     def move(self, address: str, place: Place) -> None:
-        """Store that an address is now at `place`, where an AP agent has reported its station."""
+        """Store the new place of an address, because an AP agent has reported its station there."""
         self._places[address] = place
 
     def place(self, address: str) -> Place | None:
         return self._places.get(address)
 
     def owner(self, address: str) -> str | None:
-        """Return the name of the host that has this address, None if it is unknown."""
         return self._owners.get(address)
 
     def at(self, user: str, ap: str) -> tuple[str, ...]:
-        """Return the addresses of `user` at the access point `ap`, sorted."""
         return tuple(
             sorted(
                 own
@@ -97,14 +93,11 @@ class Hosts:
         )
 
     def addresses(self, host: str) -> tuple[str, ...]:
-        """Return all known addresses of a host: those of the topology file, then learned ones."""
+        """Return the addresses of the topology file, then the learned ones."""
         return tuple(own for own, owner in self._owners.items() if owner == host)
 
     def associations(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Map each station of the topology file to its addresses at the access point.
-
-        The keys are (user, access point).
-        """
+        """Map (user, access point) of each station in the plan to its addresses there."""
         return {
             (user, ap): self.at(user, ap)
             for ap, line in self.plan.aps.items()
@@ -114,8 +107,7 @@ class Hosts:
     def _own(self, address: str, switch: str, port: str) -> None:
         """Store the host of a learned address if the topology file leaves only one possibility.
 
-        This is so if exactly one interface is at this port, and the file gives this interface no
-        address.
+        There is one if exactly one interface is at this port and the file gives it no address.
         """
         here = [
             (host, each)

@@ -1,15 +1,15 @@
-"""Manage table 0 and the meter of every access point's switch.
+"""Manage table 0 and the meters of every access point's switch.
 
-Table 0 sends all packets to table 1, which forwards them; on the way, some are counted or pass the
+Table 0 sends all packets to table 1, which forwards them; on the way, some are counted or pass a
 meter. The traffic of a multipath user over its primary access point is Tier 1, and over its other
-access points Tier 2. The meter limits the rate of all Tier 2 traffic of an access point together.
+access points Tier 2. One meter limits the rate of all Tier 2 traffic of an access point together.
 
-1) A bridge connects: read its table 0 and its meter, so that a restarted controller continues with
-   the installed state.
+1) A bridge connects: read its table 0 and its meters, so that a restarted controller continues
+   with the installed state.
 2) Write the desired state. Before the first decision this is the installed state, plus entries
    that count the data of each address of a multipath user.
-3) Entries that somebody deletes by hand are written once more after `REPAIR_AFTER_S`. Until then
-   the effect of the deletion can be observed.
+3) Entries that somebody deletes by hand are written again after `REPAIR_AFTER_S`. Until then the
+   effect of the deletion can be observed.
 4) The throughput of Tier 2 is the traffic that reached the meter minus what the meter dropped. A
    change of the rate resets these counters, so they are read just before and just after it.
 """
@@ -38,19 +38,17 @@ MIN_PERIOD_NS = 100_000_000  # over a shorter time, single bursts would dominate
 
 
 class Meters:
-    """The installed and the desired state of table 0 and of the meter, for every switch.
+    """The installed and the desired state of table 0 and of the meters, for every switch.
 
     At a switch that is no access point, table 0 has a single entry, which sends all packets to
     table 1.
     """
 
     def __init__(self, plan: Plan, hosts: Hosts, ready: Callable[[str], None]) -> None:
-        """Store the arguments.
+        """`ready(switch)` is called when table 0 of the switch is written.
 
-        `plan` names the multipath users and the directions of their data, and `hosts` has their
-        addresses. Table 0 of an access point gets an entry for each of these addresses and
-        directions, which counts the data. `ready(switch)` is called when table 0 of the switch is
-        written.
+        Table 0 of an access point counts the data of each multipath user by address and direction;
+        `plan` has the users and directions, `hosts` the addresses.
         """
         self._plan, self._hosts, self._ready = plan, hosts, ready
         self.channels: dict[str, Channel] = {}
@@ -78,25 +76,21 @@ class Meters:
         channel.request(messages.meter_config_request(), with_meter)
 
     def lost(self, switch: str, channel: Channel) -> None:
-        """Handle the end of the connection `channel` to a bridge.
-
-        The desired state is kept for the next connection of this bridge.
-        """
+        """Forget a closed connection; keep the desired state for the bridge's next one."""
         if self.channels.get(switch) is channel:
             del self.channels[switch]
             self._installed.pop(switch, None)
 
     def limit_bps(self, switch: str) -> int | None:
-        """Return the rate of the meter at a switch in bit/s, None if it has no meter."""
+        """Return the rate of the Tier 2 meter at a switch in bit/s, None without this meter."""
         installed = self._installed.get(switch)
         return installed.rate_bps if installed else None
 
     def tier2_bps(self, switch: str, addresses: Iterable[str]) -> int | None:
         """Return the throughput of Tier 2 at a switch in bit/s, None if it was not measured.
 
-        `addresses` are the addresses in Tier 2. If the switch has a meter, this is the traffic that
-        passed the meter. Otherwise it is the sum of the rates that the entries for these addresses
-        counted.
+        With a meter it is the traffic that passed the meter. Otherwise it is the sum of the rates
+        that the entries for `addresses`, those in Tier 2, have counted.
         """
         if self.limit_bps(switch) is not None:
             return self._tier2_bps.get(switch)
@@ -104,10 +98,6 @@ class Meters:
         return sum(rate for rate in rates if rate is not None) if switch in self.channels else None
 
     def apply(self, command: ApCommand) -> None:
-        """Write the entries and the meter that the strategy's command requests at an access point.
-
-        The command is Throttle, which limits Tier 2, or Unthrottle, which removes the limit.
-        """
         installed = self._installed.get(command.ap, Table0())
         addresses = command.addresses if isinstance(command, Throttle) else frozenset()
         metered = frozenset(self._data(command.ap, addresses))
@@ -171,7 +161,7 @@ class Meters:
             self._apply_desired(switch)
 
     def read(self, switch: str, done: Callable[[], None]) -> None:
-        """Request the counters of the meter and of table 0, and repair missing entries.
+        """Request the counters of the meters and of table 0, and repair missing entries.
 
         `done()` is called when the second reply has come or its request has failed.
         """  # 3, 4
@@ -210,10 +200,10 @@ class Meters:
         channel.request(messages.meter_stats_request(), with_meter)
 
     def _repair(self, switch: str, installed: Table0, found: Table0) -> None:
-        """Write the desired state once more if the switch has lost entries.
+        """Write the desired state again if the switch has lost entries.
 
-        `found` is the state that the switch reports now. The desired state is written when `found`
-        has differed from `installed` for `REPAIR_AFTER_S`.
+        `found` is the state that the switch reports now. It must have differed from `installed` for
+        `REPAIR_AFTER_S`.
         """
         if (found.entries, replace(found, counted=installed.counted)) == (
             installed.entries,
@@ -231,7 +221,7 @@ class Meters:
     def refresh(self, switch: str, tiers: Tiers) -> None:
         """Write the entries of table 0 for newly learned addresses and for changed tiers.
 
-        `tiers` are the tiers that the last control step has chosen.
+        `tiers` are those of the last control step.
         """
         self._tiers = tiers
         if switch in self._installed and self._desired.get(switch):
@@ -280,7 +270,8 @@ class Meters:
         self.channels[switch].request(messages.meter_stats_request(), start)
 
 
-# The messages that change table 0 of a switch from its installed to its desired state.
+# Messages that change table 0 of a switch from its installed to its desired state
+#
 # Every address of a multipath user has an entry per direction of its data, so that the data is
 # counted under every strategy. The strategy limits Tier 2: entries of Tier 2 addresses send the
 # data through a meter. If Tier 1 is limited too, its data passes a second meter. The messages are
@@ -289,12 +280,11 @@ class Meters:
 
 @dataclass(frozen=True)
 class Table0:
-    """The content of table 0 of a switch and the rates of its meters.
+    """The content of table 0 of a switch, and the rates of its meters (None: no such meter).
 
-    `Data` is an address and a direction. `counted` have an entry under every strategy. `metered`
-    pass the meter of Tier 2, whose rate is `rate_bps`. `limited` pass the meter of Tier 1, whose
-    rate is `tier1_bps`. A rate is None if there is no such meter. `default` is True if the default
-    entry exists, which sends all other packets to table 1.
+    `counted` has an entry under every strategy. `metered` passes the Tier 2 meter with the rate
+    `rate_bps`, `limited` the Tier 1 meter with the rate `tier1_bps`. `default` says whether the
+    entry exists that sends all other packets to table 1.
     """
 
     counted: frozenset[Data] = frozenset()
@@ -316,10 +306,9 @@ class Table0:
 
 
 def table0_of(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | None = None) -> Table0:
-    """Convert the entries that a switch reports for table 0 to a `Table0`.
+    """Convert the entries that a switch reports for table 0.
 
-    `rate_bps` and `tier1_bps` are the rates of the switch's meters for Tier 2 and Tier 1; a rate is
-    None if there is no such meter.
+    `rate_bps` and `tier1_bps` are the rates of its meters for Tier 2 and Tier 1, None without one.
     """
     counted = frozenset(each.data for each in flows if each.data)
     metered, limited = (
@@ -337,10 +326,9 @@ def table0_of(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | Non
 
 
 def handed_over(old: Table0, new: Table0, addresses: Container[str]) -> tuple[Table0, Table0]:
-    """Return table 0 of two switches, `old` and `new`, after a station has moved to `new`.
+    """Return table 0 of two switches after a station with these addresses has moved to `new`.
 
-    `addresses` are the addresses of the station. Its data that passed the meter of Tier 2 at `old`
-    pass this meter at `new`, if there is one.
+    Its data that passed the Tier 2 meter at `old` pass this meter at `new`, if there is one.
     """
     moved = frozenset(data for data in old.metered if data.address in addresses)
     come = moved if new.rate_bps is not None else frozenset()
@@ -348,10 +336,7 @@ def handed_over(old: Table0, new: Table0, addresses: Container[str]) -> tuple[Ta
 
 
 def changes(installed: Table0, desired: Table0) -> list[bytes]:
-    """Return the messages that change table 0 and the meter from `installed` to `desired`.
-
-    The list is empty if nothing needs to change.
-    """
+    """Return the messages that change table 0 and the meters from `installed` to `desired`."""
     wanted = (
         [messages.send_to_paths(None, meter=None)]
         if desired.default and not installed.default
@@ -383,9 +368,9 @@ def _meter(meter: int, installed_bps: int | None, desired_bps: int) -> list[byte
 
 
 def resets_counters(installed: Table0, desired: Table0) -> bool:
-    """Return whether the messages of `changes(installed, desired)` reset the Tier 2 meter.
+    """Return whether `changes(installed, desired)` resets the counters of the Tier 2 meter to 0.
 
-    They do if they add, modify or delete this meter. Its counters then begin at 0.
+    It does if this meter is added, modified or deleted.
     """
     rates = [
         None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)
@@ -394,7 +379,7 @@ def resets_counters(installed: Table0, desired: Table0) -> bool:
 
 
 def described(message: bytes) -> str:
-    """Return a text that says what `message`, one of the messages of `changes`, does."""
+    """Return a text that says what a message of `changes` does."""
     if message[1] == messages.METER_MOD:
         command, _, meter = struct.unpack_from("!HHL", message, 8)
         if command == messages.METER_DELETE:

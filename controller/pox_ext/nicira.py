@@ -1,8 +1,8 @@
 """Encode OpenFlow 1.0 messages with Nicira's extensions for table ids and extended matches.
 
 Each function returns the bytes of a message, or of a match or action in a message. Only what
-routing needs is here; these functions are faster than POX's classes. Layouts:
-openvswitch/nicira-ext.h and OpenFlow 1.0.0.
+routing needs is here, because POX's classes are slower. Layouts: openvswitch/nicira-ext.h and
+OpenFlow 1.0.0.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def destination(address: str, prefix_bits: int = 32) -> bytes:
 
 
 def syn() -> bytes:
-    """Return a match for TCP segments with the SYN flag; other flags may be set or not."""
+    """Match TCP segments with the SYN flag, whatever other flags are set."""
     return _nxm(1, 34, struct.pack("!H", SYN), struct.pack("!H", SYN))
 
 
 def match_flow(flow: Flow) -> bytes:
-    """Return a match for the packets of exactly this flow, whatever port they enter by."""
+    """Match the packets of exactly this flow, whatever port they enter by."""
     match = (
         eth_type(ETH_IP)
         + protocol(flow.protocol)
@@ -72,8 +72,8 @@ def match_flow(flow: Flow) -> bytes:
 def output(port: int, ingress_port: int | None = None) -> bytes:
     """Return an action that sends a packet out of `port`; the controller gets whole packets.
 
-    `ingress_port` is the port by which the packet entered. If it is equal to `port`, the action
-    names the reserved port PORT_IN, because OpenFlow sends a packet back only by this number.
+    `ingress_port` is the port by which the packet entered. If it equals `port`, the action names
+    the reserved port PORT_IN: OpenFlow sends a packet back only by this number.
     """
     return struct.pack("!HHHH", 0, 8, PORT_IN if port == ingress_port else port, 0xFFFF)
 
@@ -83,9 +83,9 @@ def set_destination_mac(mac: str) -> bytes:
 
 
 def enable_table_ids(xid: int = 0) -> bytes:
-    """Return a message after which the flow-mods on this connection contain a table number.
+    """Let flow-mods on this connection name a table.
 
-    The table number is in the upper byte of the command field of the flow-mod.
+    The table number is in the upper byte of the command field.
     """
     return _vendor(NXT_FLOW_MOD_TABLE_ID, struct.pack("!B7x", 1), xid)
 
@@ -127,7 +127,7 @@ def flow_mod(
 
 
 def packet_out(data: bytes, actions: Iterable[bytes], ingress_port: int = PORT_NONE) -> bytes:
-    """Return a PACKET_OUT message, which makes a switch apply `actions` to the packet `data`.
+    """Return a message that makes a switch apply `actions` to the packet `data`.
 
     `ingress_port` is the port by which the packet entered.
     """

@@ -1,7 +1,7 @@
 """Build the `Observation` of each control step from reports, counters and tracked subflows.
 
-The observation is all that a strategy knows about the network. `Arcs` has the state of the links,
-`Stations` what AP agents report; `Handovers` moves stations that appear at another access point.
+`Arcs` has the state of the links, `Stations` what AP agents report; `Handovers` moves stations that
+appear at another access point.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ from controller.units import NS_PER_S, bps_from_mbps
 
 
 class Observer:
-    """Collect reports of access points between two control steps, and build observations.
-
-    This class reads neither a clock nor a file.
-    """
+    """Builds observations; reads neither a clock nor a file."""
 
     def __init__(
         self,
@@ -52,12 +49,11 @@ class Observer:
         self._first_observed: dict[str, int] = {}  # connection: number of its first observation
 
     def add_report(self, report: ApReport) -> list[tuple[str, str]]:
-        """Store the report of an access point, and return the users that have come there.
+        """Store the report of an access point; return (user, access point left) for each newcomer.
 
-        Each returned element is a user and the access point that the user has left. From now on,
-        rate, signal strength and association of a station are those of the latest report. The MAC
-        occupancy of an access point is the mean over its reports since the last control step. Raise
-        `ValueError` if the access point is unknown.
+        Rate, signal strength and association of a station are those of the latest report. The MAC
+        occupancy is the mean over the reports since the last control step. Raise `ValueError` if
+        the access point is unknown.
         """
         if report.ap not in self.plan.aps:
             known = ", ".join(self.plan.aps) or "none"
@@ -78,7 +74,7 @@ class Observer:
     def hand_over(self, plan: Plan, user: str, old: str, new: str) -> None:
         """Count a user as a station of access point `new` from now on. The user keeps its tier.
 
-        `plan` is the plan after this change; `old` is the access point that the user has left.
+        `plan` is the plan after this change.
         """
         self.plan = self.hosts.plan = plan
         self.arcs.replace_plan(plan)
@@ -88,10 +84,7 @@ class Observer:
         }
 
     def observe(self, now_ns: int) -> Observation:
-        """Return the observation for the control step at the time `now_ns`.
-
-        The reports of access points since the previous call are included.
-        """
+        """Return the observation for a control step, with the reports since the previous call."""
         self._count(now_ns)
         reports, self._reports = self._reports, {}
         observation = Observation(
@@ -134,9 +127,8 @@ class Observer:
     def _subflows(self) -> tuple[Subflow, ...]:
         """Return the tracked subflows by connection, in the order of first observation.
 
-        Connections that are first observed together are sorted by user, in the order of the plan.
-        Some strategies serve connections in turn. The order in which connections of one time have
-        opened depends on how fast the machine is, and must not change what a strategy decides.
+        Connections first observed together are sorted by user, in the order of the plan. Their real
+        order depends on how fast the machine is, and must not change what a strategy decides.
         """
         found = [self.subflow(each) for each in self._tracker.subflows()]
         self._observations += 1
@@ -156,7 +148,7 @@ class Observer:
         )
 
     def subflow(self, joined: Joined) -> Subflow:
-        """Convert a tracked subflow to the `Subflow` that strategies observe.
+        """Convert a tracked subflow to the form that strategies observe.
 
         Its source is the server and its destination the user. The packet counts are those of the
         direction that carries more bytes.
@@ -184,18 +176,14 @@ class Observer:
         )
 
     def knows_tier(self, subflow: Subflow) -> bool:
-        """Return whether the tier (1 or 2) of a subflow is known, or the subflow needs none.
+        """Return whether the tier of a subflow is known, or the subflow is at no access point.
 
-        A subflow needs no tier if its user's address is at no access point. The first control step
-        divides all pairs of user and access point into tiers.
+        Tiers are first determined in the first control step.
         """
         return subflow.ap not in self.plan.aps or (subflow.user, subflow.ap) in self.tiers
 
     def is_user(self, host: str) -> bool:
-        """Return whether `host` is a user: a host that uses MPTCP or is a station.
-
-        Every other host is a server.
-        """
+        """A user is a host that uses MPTCP or is a station; every other host is a server."""
         return host in self.plan.multipath or any(
             host in line.stations for line in self.plan.aps.values()
         )
@@ -203,8 +191,7 @@ class Observer:
     def _is_user(self, address: str) -> bool:
         """Return whether `address`, one end of a subflow, is the user's end and not the server's.
 
-        This is so if the address is at an access point, if its host uses MPTCP, or if its switch is
-        unknown.
+        It is if it is at an access point, if its host uses MPTCP, or if its switch is unknown.
         """
         place = self.hosts.place(address)
         return (
@@ -219,7 +206,8 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-# Handovers of stations from one access point to another, as AP agents report them:
+# Handovers of stations from one access point to another
+#
 # 1) The addresses of the station are now located at the new access point, and its flows are moved
 #    to paths that lead there.
 # 2) The station keeps its tier. If its traffic passed the meter of the old access point, it passes
@@ -228,7 +216,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 class Handovers:
-    """Store the reports of AP agents, and move the stations that appear at another access point."""
+    """Stores the reports of AP agents, and moves stations that appear at another access point."""
 
     def __init__(
         self,
@@ -238,10 +226,9 @@ class Handovers:
         reroute: Callable[[Iterable[Any]], int],
         write: Callable[[dict[str, Any]], None],
     ) -> None:
-        """Store the parts of the controller that a handover changes.
+        """`reroute(flows)` moves flows to new paths and returns how many have moved.
 
-        `reroute(flows)` moves flows to new paths and returns how many have moved. `write(line)`
-        appends a line to the decision log.
+        `write(line)` appends a line to the decision log.
         """
         self._observer, self._router = observer, router
         self._meters, self._reroute, self._write = meters, reroute, write
@@ -273,16 +260,14 @@ class Handovers:
         self._write(line)  # 3
 
 
-# The current properties and the traffic of every arc, that is one direction of a link.
-# The properties are rate, delay and loss. The plan, which is the content of the topology file,
-# lists the links and their initial settings. Links that are down are left out.
-
-
 Ends = tuple[str, str, str]  # identifies an arc: link, tail, head
 
 
 class Arcs:
-    """The arcs of the plan with their changed link settings, and their traffic."""
+    """The arcs (directions of links) with their current link settings and traffic.
+
+    The plan lists the links and their initial settings. Links that are down are left out.
+    """
 
     def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
         self._router, self._counters, self._stations = router, counters, stations
@@ -347,7 +332,7 @@ class Arcs:
         )
 
     def delay_s(self, path: Path) -> float:
-        """Return the sum of the link delays, in s, from the first to the last switch of `path`."""
+        """Return the sum of the link delays from the first to the last switch of `path`."""
         return sum(
             self._shaped(arc).delay_s
             for hop in dict.fromkeys(pairwise(path))
@@ -391,10 +376,8 @@ class Arcs:
     def _users(self, arc: Arc) -> list[str]:
         """Return the users whose station rates determine the capacity of this arc.
 
-        The air of an access point is the node where the arcs of all its stations meet. For the arc
-        between the air and one station, return the user of this station. For the arc between an
-        access point and its air, return the users of all its stations. For a wired link, return an
-        empty list.
+        Between an access point and its air (the node where the arcs of its stations meet) these are
+        all its stations' users, between the air and a station its user. A wired link has none.
         """
         if air(arc.link) not in (arc.tail, arc.head):
             return []
@@ -404,11 +387,10 @@ class Arcs:
     def _used(self) -> Counter[Ends]:
         """Return the sum of the rates of all flows on each arc, in bit/s.
 
-        On a link between two switches, a flow is counted at the switch where it leaves the link. On
-        the link of a host, it is counted at the switch of this host. The sum includes flows whose
-        path a strategy chose; a strategy that needs the other traffic subtracts them. Port counters
-        are not used: Open vSwitch updates flow counters only twice a second, so differences between
-        flow and port counters would be noise.
+        A flow is counted at the switch where it leaves a link, on the link of a host at the switch
+        of this host. Flows whose path a strategy chose are included; a strategy that needs the
+        other traffic subtracts them. Port counters are not used: Open vSwitch updates flow counters
+        only twice a second, so differences between flow and port counters would be noise.
         """
         used: Counter[Ends] = Counter()
         for flow, route in self._router.routes.items():
@@ -432,7 +414,7 @@ class Arcs:
         )
 
     def _joining(self, address: str, switch: str, ends_at_host: bool) -> Iterator[Ends]:
-        """Yield the arcs between the host with this `address` and its `switch`.
+        """Yield the arcs between a host with this `address` and its `switch`.
 
         A wired host has one arc. A station has two, which meet at the air of its access point. The
         arcs lead to the host if `ends_at_host`, else away from the host.
@@ -454,10 +436,9 @@ def _host_ports(plan: Plan) -> Iterator[HostPort]:
 
 @dataclass
 class StationState:
-    """What the AP agent of an access point has reported about one station.
+    """What an AP agent has reported about a station, in place of the plan's values.
 
-    These values replace those of the plan, the content of topology.json. A rate or signal strength
-    that is None has not been reported.
+    A rate or signal strength that is None has not been reported.
     """
 
     rate_bps: int | None = None
@@ -467,7 +448,7 @@ class StationState:
 
 @dataclass
 class Stations:
-    """The latest reported state of every station; the keys are (user, access point)."""
+    """The latest reported state of every station, by (user, access point)."""
 
     states: dict[tuple[str, str], StationState] = field(default_factory=dict)
 

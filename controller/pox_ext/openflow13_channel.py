@@ -48,15 +48,14 @@ class Channel:
     def command(self, message: bytes, described: Callable[[bytes], str]) -> None:
         """Send a message that changes the bridge.
 
-        If the bridge refuses the message, `described(message)` is called. It returns what the
-        message does, for the warning.
+        If the bridge refuses it, `described(message)` must return what it does, for the warning.
         """
         self.send(self._sent.numbered(message, lambda: described(message)))
 
     def flush(self) -> None:
         """Send as much of the queue as the socket accepts.
 
-        Ignore an error: `receive` detects a broken connection.
+        Errors are ignored here: `receive` detects a broken connection.
         """
         try:
             sent = self.socket.send(self._outbox)
@@ -84,7 +83,7 @@ class Channel:
         self._send_request(messages.BARRIER_REQUEST, b"", done)
 
     def close(self) -> None:
-        """Close the connection. For every request without a reply, call its callback with None."""
+        """Close the connection; callbacks that still wait for a reply get None."""
         self.socket.close()
         waiting, self._waiting = self._waiting, {}
         for callback, _ in waiting.values():
@@ -172,7 +171,7 @@ class Channel:
 
 
 class Listener(Task):  # type: ignore[misc]
-    """Accept the OpenFlow 1.3 connections of bridges and serve them in POX's loop.
+    """Accepts the OpenFlow 1.3 connections of bridges and serves them in POX's loop.
 
     `up(channel)` is called when the bridge has sent its datapath id, and `down(channel)` when the
     connection of this bridge has ended. `warn(text)` is called with warnings for the user.
@@ -194,10 +193,7 @@ class Listener(Task):  # type: ignore[misc]
         self._channels: list[Channel] = []
 
     def connected(self, channel: Channel) -> None:
-        """Call `up` for a channel whose bridge has sent its datapath id.
-
-        Close older channels to the same bridge.
-        """
+        """Call `up` when a bridge has sent its datapath id; close older channels to it."""
         for other in [
             each for each in self._channels if each.dpid == channel.dpid and each is not channel
         ]:

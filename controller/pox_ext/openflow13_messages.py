@@ -1,7 +1,6 @@
 """Encode and decode OpenFlow 1.3 messages for meters, table 0 and counters.
 
-Layouts: OpenFlow 1.3.5, section 7. Functions that encode return the bytes of a message, or of the
-body of a request. Functions that decode take the body of a statistics reply.
+Layouts: OpenFlow 1.3.5, section 7. Functions that decode take the body of a statistics reply.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _GOTO, _METER_INSTRUCTION = 1, 6
 
 
 class Data(NamedTuple):
-    """Identify the data at one address of a user: received by the user ("down") or sent ("up")."""
+    """The data at one address of a user: received by the user ("down") or sent ("up")."""
 
     address: str
     direction: str = "down"
@@ -50,7 +49,7 @@ def message(kind: int, body: bytes = b"", xid: int = 0) -> bytes:
 
 
 def disable_async() -> bytes:
-    """Return a message that disables packet-in, port status and flow removed on this connection.
+    """Disable packet-in, port status and flow removed on this connection.
 
     POX gets these messages on its OpenFlow 1.0 connection instead.
     """
@@ -58,24 +57,21 @@ def disable_async() -> bytes:
 
 
 def kbps(rate_bps: int) -> int:
-    """Convert a meter's rate from bit/s to kb/s; return at least 1."""
+    """Convert bit/s to the unit of a meter's rate, kb/s; at least 1."""
     return max(1, round(rate_bps / 1000))
 
 
 def burst_kbit(rate_bps: int) -> int:
     """Return the burst size in kbit for a meter with this rate.
 
-    It is the larger of ten full frames and the bits of 20 ms at this rate. A burst smaller than one
-    frame would starve a flow.
+    It is the larger of ten full frames and 20 ms at this rate: a burst smaller than one frame would
+    starve a flow.
     """
     return ceil(max(10 * FULL_FRAME_BITS, rate_bps * 0.020) / 1000)
 
 
 def meter_mod(command: int, rate_bps: int = 0, meter: int = TIER_2_METER) -> bytes:
-    """Return a message that adds, modifies or deletes a meter of a switch.
-
-    `command` is `METER_ADD`, `METER_MODIFY` or `METER_DELETE`.
-    """
+    """`command` is `METER_ADD`, `METER_MODIFY` or `METER_DELETE`; the last needs no rate."""
     band = (
         struct.pack("!HHLL4x", 1, 16, kbps(rate_bps), burst_kbit(rate_bps))
         if command != METER_DELETE
@@ -87,16 +83,15 @@ def meter_mod(command: int, rate_bps: int = 0, meter: int = TIER_2_METER) -> byt
 def send_to_paths(data: Data | None, meter: int | None) -> bytes:
     """Return a message that adds an entry to table 0 for the TCP packets of `data`.
 
-    The entry sends the packets to table 1, which forwards them. If `meter` is not None, they pass
-    this meter first. If `data` is None, the message adds the default entry, which matches all
-    packets that match no other entry.
+    The entry sends the packets to table 1, which forwards them, through the meter `meter` if it is
+    not None. If `data` is None, it is the default entry, for all packets that match no other.
     """
     metered = struct.pack("!HHL", _METER_INSTRUCTION, 8, meter) if meter else b""
     return _table0(FLOW_ADD, data, metered + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
 
 def delete_entry(data: Data) -> bytes:
-    """Return a FLOW_MOD that deletes from table 0 the entry for a user's address and direction."""
+    """Return a message that deletes from table 0 the entry for the packets of `data`."""
     return _table0(FLOW_DELETE_STRICT, data, b"")
 
 
@@ -123,7 +118,7 @@ def _oxm(field: int, value: bytes) -> bytes:
 
 
 def flow_stats_request(table: int) -> tuple[int, bytes]:
-    """Return the pair (kind, body) of a request for all entries of a table with their counters."""
+    """Return (kind, body) of a request for all entries of a table with their counters."""
     return FLOW_STATS, struct.pack("!B3xLL4xQQ", table, ANY, ANY, 0, 0) + _match(None)
 
 
@@ -156,8 +151,6 @@ class FlowEntry:
 
 
 class FlowCount(NamedTuple):
-    """The packets and bytes that one flow entry has counted, and its cookie."""
-
     cookie: int
     packets: int
     bytes: int
@@ -165,7 +158,7 @@ class FlowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class MeterCount:
-    """A meter's counters: bytes that reached it, bytes that it dropped, and its age."""
+    """`offered_bytes` have reached the meter; `dropped_bytes` of them were dropped there."""
 
     offered_bytes: int
     dropped_bytes: int
@@ -178,7 +171,7 @@ class MeterCount:
 
 @dataclass(frozen=True)
 class PortCount:
-    """The counters of a port; a counter that the switch does not support is 0."""
+    """A counter that the switch does not support is 0."""
 
     port: int
     rx_bytes: int
@@ -190,15 +183,11 @@ class PortCount:
 
 
 def flows(body: bytes) -> list[FlowEntry]:
-    """Return all entries in the body of a flow statistics reply."""
     return [_flow(entry) for entry in _entries(body, least=52)]
 
 
 def flow_counts(body: bytes) -> list[FlowCount]:
-    """Return the counters of the flow entries in the body of a flow statistics reply.
-
-    Entries with cookie 0 are left out; only path entries have a cookie.
-    """
+    """Return the counters of path entries, the only ones with a cookie other than 0."""
     counts = (
         FlowCount(*struct.unpack_from("!QQQ", entry, 24)) for entry in _entries(body, least=48)
     )
@@ -222,8 +211,10 @@ def _flow(entry: bytes) -> FlowEntry:
 
 
 def data_of(fields: bytes) -> Data | None:
-    """Return the user's IPv4 address in encoded match fields (OXM), and "up" if it is the source,
-    "down" if it is the destination. Return None if there is no address."""
+    """Find the user's IPv4 address in encoded match fields (OXM); None without an address.
+
+    The direction is "up" if the address is the source, "down" if it is the destination.
+    """
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)
         if len(fields) >= 8 and kind == 0x8000 and field >> 1 in (_IPV4_SRC, _IPV4_DST):
@@ -242,10 +233,7 @@ def _meter(instructions: bytes) -> int | None:
 
 
 def meter_count(body: bytes, wanted: int = TIER_2_METER) -> MeterCount | None:
-    """Return the counters of the meter `wanted`, from the body of a meter statistics reply.
-
-    Return None if the reply does not contain this meter.
-    """
+    """Return None if the meter statistics reply does not contain the meter `wanted`."""
     for entry in _entries(body, length_at=4, least=40):
         meter, _, _, _, offered, age_s, age_ns = struct.unpack_from("!LH6xLQQLL", entry)
         if meter == wanted:
@@ -257,10 +245,7 @@ def meter_count(body: bytes, wanted: int = TIER_2_METER) -> MeterCount | None:
 
 
 def meter_rate_bps(body: bytes, wanted: int = TIER_2_METER) -> int | None:
-    """Return the rate in bit/s of the meter `wanted`, from a meter configuration reply.
-
-    Return None if the reply does not contain this meter.
-    """
+    """Return None if the meter configuration reply does not contain the meter `wanted`."""
     for entry in _entries(body, least=16):
         _, _, meter = struct.unpack_from("!HHL", entry)
         if meter == wanted:
@@ -269,10 +254,7 @@ def meter_rate_bps(body: bytes, wanted: int = TIER_2_METER) -> int | None:
 
 
 def ports(body: bytes) -> list[PortCount]:
-    """Return the counters of all ports in the body of a port statistics reply.
-
-    Reserved ports such as LOCAL are left out.
-    """
+    """Return the counters of all ports but reserved ones such as LOCAL."""
     found = []
     for at in range(0, len(body) - 111, 112):
         port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from(
@@ -285,9 +267,9 @@ def ports(body: bytes) -> list[PortCount]:
 
 
 def _entries(body: bytes, length_at: int = 0, least: int = 4) -> Iterator[bytes]:
-    """Yield each entry of `body`, a list in which every entry states its own length in bytes.
+    """Yield each entry of a list in which every entry states its own length in bytes.
 
-    The length is at offset `length_at`. Leave out entries shorter than `least` bytes. Stop at a
+    The length is at offset `length_at`. Entries shorter than `least` bytes are left out. Stop at a
     length that is not valid.
     """
     while len(body) >= length_at + 2:

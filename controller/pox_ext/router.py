@@ -27,7 +27,7 @@ MOST_ROUTES = 8192
 class Hop:
     """A switch on a route, and the port by which the flow leaves this switch.
 
-    At the last switch, `mac` is the destination MAC address to write into the frames.
+    `mac` is only set at the last switch: the destination MAC address to write into the frames.
     """
 
     switch: str
@@ -39,7 +39,7 @@ Route = tuple[Hop, ...]
 
 
 class Router:
-    """Choose the routes of flows, and store at most `MOST_ROUTES` of them."""
+    """Chooses the routes of flows, and stores at most `MOST_ROUTES` of them."""
 
     def __init__(self, plan: Plan, hosts: Hosts) -> None:
         self._plan, self._hosts = plan, hosts
@@ -89,11 +89,11 @@ class Router:
         return flow in self._pins
 
     def switches(self, flow: Flow) -> set[str]:
-        """Return the switches of the stored route of a flow, or an empty set if none is stored."""
+        """Return the switches of the stored route of a flow; empty if none is stored."""
         return {hop.switch for hop in self.routes.get(flow, ())}
 
     def forget(self, flow: Flow) -> None:
-        """Forget the routes and the chosen path of an ended flow and of its opposite direction."""
+        """Forget the routes and the chosen path of an ended flow, in both directions."""
         self.pin(flow, ())
         for each in (flow, flow.back()):
             self.routes.pop(each, None)
@@ -102,26 +102,23 @@ class Router:
         return link not in self._down
 
     def set_link(self, link: str, up: bool) -> bool:
-        """Mark a link as up or down; return True if this changed its state."""
+        """Mark a link as up or down; return whether this changed its state."""
         before = set(self._down)
         (self._down.discard if up else self._down.add)(link)
         self._paths.clear()
         return before != self._down
 
     def ends(self, link: str) -> list[tuple[str, str]]:
-        """Return the two ends of a link between switches, each as (switch, port).
-
-        Return an empty list if the link does not join two switches.
-        """
+        """Return both ends of a link as (switch, port); empty if it does not join two switches."""
         found = [each for each in self._plan.trunks if each.link == link]
         return [end for each in found for end in ((each.a, each.a_port), (each.b, each.b_port))]
 
     def changed(self, flows: Iterable[Flow] | None = None) -> list[tuple[Flow, Route, Route]]:
-        """Choose the routes of `flows` anew, and return the flows whose route has changed.
+        """Choose the routes of `flows` anew; return the flows whose route has changed.
 
-        With None, do this for all flows that have a stored route. Each element of the result is
-        (flow, old route, new route); the old route is empty if the flow had none. If a flow has no
-        route any more, its stored route is removed and it is not in the result.
+        Each element is (flow, old route, new route). With None, do this for all flows that have a
+        stored route. The old route is empty if the flow had none. If a flow has no route any more,
+        its stored route is removed and it is not in the result.
         """
         found = []
         for flow in list(self.routes if flows is None else flows):

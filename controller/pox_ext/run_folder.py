@@ -21,16 +21,17 @@ from controller.folder_changes import FolderChanges
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A message that is not valid, and why. `seq` comes from the name of its file, such as
-    `000007.json`; it is None if the name is no number."""
+    """A message that is not valid, and why.
+
+    `seq` comes from the name of its file, such as `000007.json`; it is None if the name is no
+    number.
+    """
 
     seq: int | None
     why: str
 
 
 class RunFolder:
-    """Read the messages in `inbox/`, and append whole lines to `decisions.jsonl`."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self._inbox = path / "inbox"
@@ -44,9 +45,9 @@ class RunFolder:
         return self.path / "statistics.json"
 
     def write(self, *lines: dict[str, Any]) -> None:
-        """Append the objects `lines` as JSON lines in a single write; add the time of day to each.
+        """Append `lines` to the decision log as JSON lines, each with the time of day.
 
-        Each write is slow if the folder is shared with a virtual machine.
+        This is a single write, because each is slow if the folder is shared with a virtual machine.
         """
         at = round(time.time(), 3)
         self._decisions.write(

@@ -27,10 +27,10 @@ OPENFLOW13_ERRORS = {
 
 
 class SentMessages:
-    """Store the purpose of each of the latest messages under its transaction id."""
+    """The purposes of the latest messages, by transaction id."""
 
     def __init__(self, errors: Mapping[int, str]) -> None:
-        """Store `errors`: the name of each error type (a number) of this OpenFlow version."""
+        """`errors` maps the error types of this OpenFlow version to their names."""
         self._errors = errors
         self._last = FIRST_XID
         self._kept: dict[int, str | Callable[[], str]] = {}
@@ -47,7 +47,7 @@ class SentMessages:
         return self._last
 
     def numbered(self, message: bytes, doing: str | Callable[[], str]) -> bytes:
-        """Return a copy of `message` with the next transaction id. `doing` is as in `number`."""
+        """Return `message` with the next transaction id; `doing` is as in `number`."""
         return message[:4] + struct.pack("!L", self.number(doing)) + message[8:]
 
     def refusal(self, switch: str, xid: int, error: int, code: int) -> str:

@@ -50,7 +50,7 @@ MOST_WARNINGS = 500
 
 
 class Session:
-    """Create the parts of the controller, and pass reports, events and commands between them.
+    """Creates the parts of the controller, and passes reports, events and commands between them.
 
     Everything but the writing of the statistics file runs in POX's own thread.
     """
@@ -115,24 +115,24 @@ class Session:
             self._observer, self._router, self._meters, self._forwarding.reroute, folder.write
         )
 
-    # --- reports and connections
+    # Reports and connections
 
     def datagram(self, data: bytes, _sender: Address) -> None:
-        """Handle a datagram from an AP agent; log a warning if the datagram is not valid."""
+        """Handle a datagram from an AP agent; log a warning if it is not valid."""
         try:
             self._handovers.handle(read_ap_report(data, self._channel.key))
         except ValueError as error:
             self.warn(str(error))
 
     def host_datagram(self, data: bytes, sender: Address) -> None:
-        """Handle a datagram from a host agent; log a warning if the datagram is not valid."""
+        """Handle a datagram from a host agent; log a warning if it is not valid."""
         try:
             self._subflows.handle_report(self._channel.report(data, sender))
         except ControllerError as error:
             self.warn(str(error))
 
     def channel_up(self, channel: Channel) -> None:
-        """Read and write table 0 and the meter of a bridge that has connected with OpenFlow 1.3."""
+        """Read and write table 0 and the meters of a bridge that connected with OpenFlow 1.3."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.connected(switch, channel)
@@ -180,7 +180,7 @@ class Session:
                 {"kind": "ready", "switches": switches, "strategy": self._control.strategy.name}
             )
 
-    # --- the loop
+    # The loop
 
     def tick(self) -> None:
         """Handle new messages; start or finish a control step if it is time. Run every `TICK_S`."""
@@ -242,8 +242,7 @@ class Session:
     def _link(self, state: LinkState) -> int | None:
         """Apply a link's new settings; return how many flows move.
 
-        Return None if the settings change neither up nor down, or the link does not join two
-        switches.
+        Return None if `state.up` is None, or if the link does not join two switches.
         """
         self._observer.arcs.change_link(state)
         return None if state.up is None else self._forwarding.set_link(state.link, state.up)
@@ -309,7 +308,7 @@ TABLE_0, TABLE_1 = "table 0", "table 1"
 
 
 class Readiness:
-    """Record which switches are ready, that is, have both table 0 and table 1 written.
+    """Which switches are ready, that is, have both table 0 and table 1 written.
 
     Table 0 counts and meters traffic and is written with OpenFlow 1.3. Table 1 forwards packets and
     is written with OpenFlow 1.0.
@@ -323,11 +322,7 @@ class Readiness:
         return all(len(parts) == 2 for parts in self._parts.values())
 
     def ready(self, switch: str, part: str) -> bool:
-        """Record that table `part` of `switch` has been written.
-
-        Return True if only this table was missing, so that now both tables of every switch are
-        written.
-        """
+        """Record that a table is written; return True if it was the last missing one of all."""
         before = self.complete
         self._parts[switch].add(part)
         return self.complete and not before
@@ -355,10 +350,10 @@ REPLY_TIMEOUT_S = 1.0
 
 
 class CounterPoll:
-    """Request the counters of all bridges; call `done()` after the last reply.
+    """Requests the counters of all bridges, and calls `done()` after the last reply.
 
     The counters are those of ports, meters and path entries, the flow entries that forward a flow.
-    `aps` are the names of the access points, the switches that can have a meter.
+    `aps` names the access points, the switches that can have a meter.
     """
 
     def __init__(
@@ -373,11 +368,7 @@ class CounterPoll:
         return self._started_s is not None
 
     def is_over(self, now_s: float) -> bool:
-        """Return whether a poll is running and can be ended.
-
-        It can be ended if no reply is outstanding, or if `REPLY_TIMEOUT_S` has passed since its
-        start.
-        """
+        """Return whether a poll runs and has all replies, or has taken `REPLY_TIMEOUT_S`."""
         if self._started_s is None:
             return False
         return self._outstanding == 0 or now_s - self._started_s > REPLY_TIMEOUT_S

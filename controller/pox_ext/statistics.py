@@ -1,7 +1,7 @@
 """Write the statistics file: the latest values per access point, port, path and subflow.
 
-The file is a TinyDB database. A separate thread writes it, so that writing does not delay messages
-to switches. The file is replaced as a whole, so a reader never finds a half-written one.
+The file is a TinyDB database. A separate thread writes it, so that messages to switches are not
+delayed. The file is replaced as a whole, so a reader never finds a half-written one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 class ReplacedFile(Storage):
-    """Store the database in one file, which is replaced by renaming a new file at each write."""
+    """Stores the database in one file, which each write replaces by renaming a new file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,10 +44,7 @@ class ReplacedFile(Storage):
 
 
 def read(path: Path) -> Tables:
-    """Return the rows of every table in a statistics file; the keys are the table names.
-
-    Return an empty dict if the file does not exist or cannot be parsed.
-    """
+    """Return the rows of each table; empty if the file does not exist or cannot be parsed."""
     with TinyDB(path, storage=ReplacedFile) as database:
         return {
             name: [dict(document) for document in database.table(name)]
@@ -56,7 +53,7 @@ def read(path: Path) -> Tables:
 
 
 class Writer:
-    """Write the statistics file in a separate thread.
+    """Writes the statistics file in a separate thread.
 
     If newer tables arrive while the thread is busy, older tables that wait are not written.
     """
@@ -72,7 +69,7 @@ class Writer:
         self._thread.start()
 
     def put(self, tables: Tables) -> None:
-        """Give new tables to the writing thread; do not wait until they are written."""
+        """Hand over new tables without waiting until they are written."""
         with self._news:
             self._latest = tables
             self._news.notify()

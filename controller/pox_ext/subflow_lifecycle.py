@@ -29,7 +29,7 @@ Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup, expected rate
 
 
 class SubflowLifecycle:
-    """Track when subflows begin, change and end, and write their lines to the decision log."""
+    """Tracks when subflows begin, change and end, and writes their lines to the decision log."""
 
     def __init__(
         self,
@@ -42,10 +42,9 @@ class SubflowLifecycle:
         changed: Callable[[], None],
         rate_scale: float,
     ) -> None:
-        """Store the other parts of the controller.
+        """`write(line)` appends a line to the decision log.
 
-        `write(line)` appends a line to the decision log. `changed()` is called when a subflow
-        begins or ends.
+        `changed()` is called when a subflow begins or ends.
         """
         self._rate_scale = rate_scale
         self._tracker, self._host_reports, self._observer = tracker, host_reports, observer
@@ -54,11 +53,7 @@ class SubflowLifecycle:
         self._written: dict[SubflowKey, Logged] = {}
 
     def handle_syn(self, packet: Ip) -> Fallback | None:
-        """Handle a SYN or SYN/ACK.
-
-        Return a `Fallback` if the packet shows that an MPTCP connection fell back to plain TCP,
-        else None.
-        """
+        """Handle a SYN or SYN/ACK; return a `Fallback` if MPTCP fell back to plain TCP."""
         event = self._tracker.handle_syn(packet)
         if event is not None:
             self._joined(event.joined if isinstance(event, Fallback) else event)  # 1
@@ -67,7 +62,7 @@ class SubflowLifecycle:
     def handle_report(self, report: HostReport) -> None:
         """Store the report of a host agent.
 
-        If its host is a server, track the reported subflows that are not tracked yet.
+        If its host is a server, begin to track the reported subflows that are not tracked yet.
         """
         if self._host_reports.add(report) and not self._is_user(report.host):
             known = {each.flow for each in self._tracker.subflows()}
@@ -99,15 +94,12 @@ class SubflowLifecycle:
         return open_subflows
 
     def flow(self, key: SubflowKey) -> Flow | None:
-        """Return the 5-tuple of an open subflow in the direction to its user.
-
-        Return None if the subflow is not open.
-        """
+        """Return the 5-tuple of a subflow in the direction to its user; None if it is not open."""
         joined = self._tracker.find(*key)
         return None if joined is None else self._observer.subflow(joined).flow
 
     def restore(self, documents: Iterable[dict[str, Any]]) -> None:
-        """Restore an earlier controller's subflows from rows of the statistics table `subflows`."""
+        """Restore the subflows before a restart from rows of the statistics table `subflows`."""
         for document in documents:
             joined = Counters.joined(document)
             self._tracker.restore(joined)

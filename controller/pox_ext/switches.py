@@ -18,10 +18,7 @@ BARRIER_TIMEOUT_S = 2.0  # the longest wait for a reply
 
 
 class Switches:
-    """The port numbers of the connected bridges, and the barriers that have no reply yet.
-
-    Switches are identified by name. A bridge that is not connected has no ports.
-    """
+    """The port numbers of the connected bridges, and the barriers that have no reply yet."""
 
     def __init__(self, nexus: Any, plan: Plan) -> None:
         self._nexus, self._plan = nexus, plan
@@ -30,21 +27,15 @@ class Switches:
         self._sent = SentMessages(OPENFLOW10_ERRORS)
 
     def name(self, dpid: int) -> str | None:
-        """Return the name of the bridge with this datapath id.
-
-        Return None if the topology file contains no such bridge.
-        """
+        """Return None if the topology file contains no bridge with this datapath id."""
         return self._plan.names.get(dpid)
 
     def port(self, switch: str, name: str) -> int | None:
-        """Return the number of the port called `name` of a switch.
-
-        Return None if the switch is not connected or has no such port.
-        """
+        """Return None if the switch is not connected or has no port with this name."""
         return self.ports(switch).get(name)
 
     def ports(self, switch: str) -> dict[str, int]:
-        """Map the port names of a switch to their numbers, without reserved ports such as LOCAL."""
+        """Map port names to numbers, without reserved ports; empty if not connected."""
         if switch not in self._ports:
             connection = self._connection(switch)
             if connection is None:
@@ -54,7 +45,7 @@ class Switches:
         return self._ports[switch]
 
     def port_name(self, switch: str, number: int) -> str:
-        """Return the name of the port with this number, or "" if the switch has no such port."""
+        """Return the name of a port, "" if the switch has no port with this number."""
         return next((name for name, known in self.ports(switch).items() if known == number), "")
 
     def connected(self, switch: str) -> bool:
@@ -63,8 +54,7 @@ class Switches:
     def send(self, switch: str, message: bytes, doing: str) -> None:
         """Send a message to a switch if it is connected; otherwise do nothing.
 
-        `doing` says what the message does. It is used in the warning if the switch refuses the
-        message.
+        `doing` says what the message does, for the warning if the switch refuses it.
         """
         connection = self._connection(switch)
         if connection is not None:
@@ -87,7 +77,7 @@ class Switches:
         self._connection(switch).send(nicira.barrier(xid))
 
     def answered(self, xid: int) -> None:
-        """Call the callback of the barrier that has this transaction id, and forget the barrier."""
+        """Call the callback of the barrier with this transaction id, if it still waits."""
         if xid in self._waiting:
             self._waiting.pop(xid)[1]()
 

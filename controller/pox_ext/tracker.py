@@ -1,4 +1,4 @@
-"""Track TCP connections and MPTCP subflows; the main input is their SYN and SYN/ACK packets.
+"""Track TCP connections and MPTCP subflows, mainly by their SYN and SYN/ACK packets.
 
 1) A SYN with MP_JOIN contains the token of its connection: store it until the SYN/ACK comes.
 2) A SYN/ACK with MP_CAPABLE contains the server's key. The token of this key names the connection,
@@ -55,7 +55,7 @@ def plain_name(flow: Flow) -> str:
 
 
 class Tracker:
-    """Store the open subflows of each connection, in the order of their SYN/ACKs.
+    """The open subflows of each connection, in the order of their SYN/ACKs.
 
     Connections are identified by their MPTCP token or their `plain_name`. At most
     `MOST_CONNECTIONS` are stored; the oldest are forgotten first.
@@ -67,10 +67,10 @@ class Tracker:
         self._numbers: dict[str, int] = {}
 
     def handle_syn(self, packet: Ip) -> Joined | Fallback | None:
-        """Handle a SYN or SYN/ACK.
+        """Handle a SYN or SYN/ACK; other packets are ignored.
 
-        If the packet completes the handshake of a new subflow, return the subflow. If it shows a
-        fallback to plain TCP, return the `Fallback`. Otherwise return None.
+        Return a new subflow if the packet completes its handshake, a `Fallback` if the packet shows
+        that MPTCP fell back to plain TCP, else None.
         """
         if not packet.is_syn:
             return None
@@ -81,7 +81,7 @@ class Tracker:
         return None
 
     def restore(self, joined: Joined) -> None:
-        """Add a subflow that an earlier controller has tracked."""
+        """Add a subflow that the controller tracked before a restart."""
         self._add(joined)
 
     def adopt(self, token: str | None, flow: Flow) -> Joined:
@@ -102,10 +102,7 @@ class Tracker:
         )
 
     def remove(self, joined: Joined) -> None:
-        """Remove a subflow that has ended.
-
-        If it was the last of its connection, remove the connection.
-        """  # 6
+        """Remove a subflow that has ended; with the last one the connection is removed."""  # 6
         left = [each for each in self._subflows.get(joined.connection, ()) if each != joined]
         if left:
             self._subflows[joined.connection] = left

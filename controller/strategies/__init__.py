@@ -1,4 +1,4 @@
-"""List all strategies in the table `STRATEGIES`, and create a strategy object from its name.
+"""The table of all strategies, and the creation of a strategy from its name.
 
 Each strategy has a file or a folder of its own. The first line of the file's docstring is the help
 text of the strategy.
@@ -40,10 +40,7 @@ __all__ = ["BUILT_IN", "STRATEGIES", "Strategy", "StrategyParams", "known", "mak
 
 
 def known(name: str) -> type[Strategy]:
-    """Return the class of the strategy `name`.
-
-    Raise `UnknownStrategy` if no strategy has this name; its message lists the valid names.
-    """
+    """Raise `UnknownStrategy` if no strategy has this name; the message lists the valid names."""
     if name not in STRATEGIES:
         raise UnknownStrategy(
             explain_unknown(name, STRATEGIES)
@@ -53,7 +50,7 @@ def known(name: str) -> type[Strategy]:
 
 
 def make(name: str, params: dict[str, Any], rate_scale: float = 1.0) -> Strategy:
-    """Create the strategy `name`. Parameters that are missing in `params` get their default values.
+    """Create the strategy `name`; parameters that are missing in `params` get their defaults.
 
     Rates in `params` are in scenario units, that is, as in the scenario file. They are multiplied
     by `rate_scale` to get wire rates.

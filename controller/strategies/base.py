@@ -1,4 +1,4 @@
-"""Define the base class of all strategies, which turn an observation into decisions."""
+"""The base class of all strategies and of their parameters."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from controller.units import wire_bps
 
 
 def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
-    """Return a pydantic field for a parameter, with unit, help text and bounds (ge, gt, le, lt)."""
+    """Return a pydantic field for a parameter; `bounds` are pydantic's ge, gt, le and lt."""
     return Field(default, description=help, json_schema_extra={"unit": unit}, **bounds)
 
 
 class StrategyParams(BaseModel):
-    """The parameters that all strategies have. A strategy derives a class with its own fields.
+    """The parameters of all strategies; a strategy derives a class with its own fields.
 
-    A field whose unit is "Mb/s" holds the rate as in the scenario file. The method `rate_bps`
-    returns this rate in bit/s on the wire: multiplied by the network's rate scale.
+    A field whose unit is "Mb/s" holds the rate as in the scenario file. `rate_bps` returns it in
+    bit/s on the wire: multiplied by the network's rate scale.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -37,17 +37,12 @@ class StrategyParams(BaseModel):
     _rates_bps: dict[str, int] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, _context: Any) -> None:
-        """Compute the rates that `rate_bps` returns, for a rate scale of 1.
-
-        Pydantic calls this after the validation.
-        """
         self._convert_rates(1.0)
 
     def scaled(self, rate_scale: float) -> Self:
-        """Return a copy of these parameters for a network with the rate scale `rate_scale`.
+        """Return a copy for a network with this rate scale.
 
-        The fields stay the same; only the values that `rate_bps` returns are multiplied by
-        `rate_scale`.
+        The fields stay the same; only the results of `rate_bps` are multiplied.
         """
         params = self.model_copy()
         params._convert_rates(rate_scale)
@@ -56,7 +51,7 @@ class StrategyParams(BaseModel):
     def rate_bps(self, field: str) -> int:
         """Return a field whose unit is "Mb/s" as a rate on the wire in bit/s.
 
-        Raise KeyError for a field with another unit.
+        Raise `KeyError` for a field with another unit.
         """
         return self._rates_bps[field]
 
@@ -70,11 +65,11 @@ class StrategyParams(BaseModel):
 
 
 class Strategy(ABC):
-    """Decide what to change in the network. The observation is the only input.
+    """Base class of strategies, which decide what to change in the network.
 
-    The controller may replace `params` between two calls of `decide`. The controller may also
-    restart while a scenario runs. The new strategy object must then continue where the old one
-    stopped, so it must find everything it needs in the observation.
+    The observation is the only input. The controller creates a new object when a parameter changes
+    or when it restarts during a run. The new object must continue where the old one stopped, so it
+    must find everything it needs in the observation.
     """
 
     name: ClassVar[str]
@@ -99,7 +94,7 @@ class Strategy(ABC):
         """
 
     def wake_at_ns(self) -> int | None:
-        """Return the time in ns at which to decide although the interval has not ended, or None.
+        """Return when to decide next, if this is before the end of the interval; else None.
 
         The controller calls this after each decision.
         """
@@ -107,28 +102,22 @@ class Strategy(ABC):
 
     @abstractmethod
     def withdraw(self, observation: Observation) -> list[Decision]:
-        """Return the decisions that undo everything this strategy has installed in the network.
+        """Return the decisions that undo everything this strategy has set in the network.
 
         The controller calls this when another strategy replaces this one.
         """
 
     def tier_settings(self) -> tiers.Settings:
-        """Return how the primary association (Tier 1) of each multipath user is chosen.
-
-        The settings apply while this strategy runs.
-        """
+        """Return how to choose the primary associations (Tier 1) while this strategy runs."""
         return tiers.Settings()
 
     def categorisation_interval_s(self) -> float:
-        """Return the time in s after which the primary associations (Tier 1) are chosen anew."""
+        """Return the time between two choices of the primary associations (Tier 1)."""
         return self.params.interval_s
 
 
 def without_subflows(plan: Plan) -> str | None:
-    """Return a reason why a strategy that chooses among subflows cannot act on `plan`, or None.
-
-    It cannot act if no user of the network has more than one subflow.
-    """
+    """Return a reason not to use a strategy that chooses among subflows, if no user has several."""
     return (
         None
         if plan.multipath
@@ -139,7 +128,7 @@ def without_subflows(plan: Plan) -> str | None:
 def checked_params(
     schema: type[StrategyParams], values: Mapping[str, Any], doing: str, rate_scale: float = 1.0
 ) -> StrategyParams:
-    """Return `values` as an object of the class `schema`, for a network with this rate scale.
+    """Validate `values`, for a network with this rate scale.
 
     Raise `ParamsRefused` for an invalid value: its message begins with `doing` and names the key,
     the value and the bounds.
@@ -163,12 +152,11 @@ def _first_problem(schema: type[StrategyParams], error: ValidationError) -> str:
 
 
 def hashed_paths(observation: Observation) -> list[Decision]:
-    """Return a route command for each subflow that is not on its hashed path.
+    """Return a route command for each subflow that is not on its hashed path; for `withdraw`.
 
-    The hashed path is the one that the network uses without a strategy: one of the shortest paths,
-    chosen by a hash of the subflow's addresses and ports. Paths over links that are down do not
-    count. A subflow without any path to its destination gets no command. Strategies that choose
-    paths call this function in `withdraw`.
+    Without a strategy, the network routes a subflow over one of the shortest paths, chosen by a
+    hash of its addresses and ports. Paths over links that are down do not count. A subflow without
+    any path to its destination gets no command.
     """
     near: dict[str, set[str]] = {}
     for arc in observation.arcs:  # hosts and the air are dead ends, so no path leads through them

@@ -24,11 +24,7 @@ from controller.strategies.base import Strategy, hashed_paths, without_subflows
 
 
 class Disjoint(Strategy):
-    """Keep the subflows of a connection on separate paths.
-
-    The strategy stores nothing between two decisions: the present paths are part of the
-    observation.
-    """
+    """Nothing is stored between two decisions: the present paths are in the observation."""
 
     name = "disjoint"
     wakes_on_subflows = True
@@ -50,7 +46,6 @@ class Disjoint(Strategy):
 
 
 def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
-    """Return a route command for each subflow of one connection that must change its path."""
     used: Counter[int] = Counter()
     decisions = []
     for subflow in subflows:
@@ -71,7 +66,7 @@ def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
 def _path(
     graph: Graph, subflow: Subflow, present: ArcPath | None, used: Counter[int]
 ) -> ArcPath | None:
-    """Return a shortest path for a subflow that has as few arcs in common with `used` as possible.
+    """Return the shortest path of a subflow that has the fewest arcs in common with `used`.
 
     `used` counts the arcs on the paths of the connection's earlier subflows. The subflow keeps its
     path `present` if `used` is empty, if no shortest path has fewer arcs in common, or if no path

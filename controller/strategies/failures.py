@@ -15,11 +15,10 @@ from controller.user_file import described, line_of
 
 @contextmanager
 def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
-    """Run the code of the `with` block, and turn an exception in it into `StrategyFailed`.
+    """Turn an exception of the `with` block into `StrategyFailed`; pass on a `ControllerError`.
 
     The block must call the method `method` of the strategy. The error names the innermost line of
-    the strategy's file in the traceback, or the first line of `method` if there is none. A
-    `ControllerError` is passed on unchanged.
+    the strategy's file in the traceback, or the first line of `method` if there is none.
     """
     try:
         yield
@@ -35,8 +34,7 @@ def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
 def decisions(strategy: Strategy, method: str, observation: Observation) -> list[Decision]:
     """Call `strategy.decide` or `strategy.withdraw`, named by `method`, and return its decisions.
 
-    Raise `StrategyFailed` if the method raises an exception, or if its result is not a list of
-    decisions.
+    Raise `StrategyFailed` if it raises an exception or does not return a list of decisions.
     """
     with failures_of(type(strategy), method):
         found = list(getattr(strategy, method)(observation))
@@ -47,10 +45,7 @@ def decisions(strategy: Strategy, method: str, observation: Observation) -> list
 
 
 def source_file(strategy: type[Strategy]) -> str:
-    """Return the path of the file that defines a strategy, as tracebacks name it.
-
-    If the file is not known, return the name of its module.
-    """
+    """Return the file of a strategy as tracebacks name it; its module's name if unknown."""
     try:
         return inspect.getfile(strategy)
     except (OSError, TypeError):

@@ -1,9 +1,8 @@
-"""Derive the improved form of a strategy, which is named `NAME/improved`.
+"""The improved form of a strategy, `NAME/improved`, next to the paper's form, `NAME`.
 
-A plain name is the paper's form. A strategy declares its own form as a class attribute, such as
-`improved = {"at_floor": "backup"}`: default values of parameters that differ from the paper's. The
-improved form is the same class with these defaults, so a parameter that a user gives overrides the
-preset like any other default.
+A strategy declares it with a class attribute such as `improved = {"at_floor": "backup"}`: defaults
+of parameters that differ from the paper's. The improved form is the same class with these defaults,
+so users can still override each of them.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from controller.strategy_names import IMPROVED, SEPARATOR
 
 
 def named_forms(strategy: type[Strategy]) -> dict[str, type[Strategy]]:
-    """Map each name of a strategy to a class: its own name, and `NAME/improved` if it has presets.
+    """Map each name of a strategy to a class: `NAME`, and `NAME/improved` if it has presets.
 
-    A class does not inherit presets. Raise `ParamsRefused` if `strategy.improved` has an unknown
-    parameter or a wrong value.
+    Presets are not inherited from a base class. Raise `ParamsRefused` if `strategy.improved` has an
+    unknown parameter or a wrong value.
     """
     forms = {strategy.name: strategy}
     if vars(strategy).get("improved"):
@@ -32,9 +31,9 @@ def named_forms(strategy: type[Strategy]) -> dict[str, type[Strategy]]:
 
 
 def explain_unknown(name: str, known: Iterable[str]) -> str:
-    """Return why `name`, which is not in `known`, is no form of a strategy that is in `known`.
+    """Return the error message for `name` = `STRATEGY/FORM`, which is not in `known`.
 
-    Return an empty text if the part of `name` before the slash is no strategy in `known` either.
+    Return "" if there is no slash, or if `STRATEGY` itself is not in `known`.
     """
     base, slash, _ = name.partition(SEPARATOR)
     known = list(known)
@@ -48,7 +47,7 @@ def explain_unknown(name: str, known: Iterable[str]) -> str:
 
 
 def preset_text(strategy: type[Strategy]) -> str:
-    """Return the presets of an improved form, such as `at_floor: backup`; empty for other forms."""
+    """Return the presets of an improved form, such as "at_floor: backup"; "" for other forms."""
     if SEPARATOR not in strategy.name:
         return ""
     return ", ".join(f"{key}: {value}" for key, value in strategy.improved.items())

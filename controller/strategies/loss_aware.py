@@ -42,10 +42,9 @@ from controller.units import ns_from_s
 class Window:
     """The loss measurement of one subflow, and the mode that was last commanded for it.
 
-    The mode is normal or backup: `backup` is True for backup, and `since_ns` is the time of the
-    command. `sent` and `lost` are the packets of the present measurement window. `counted` holds
-    the subflow's sent and lost counters at the last step; it is None until they are read after a
-    change of mode.
+    `since_ns` is the time of that command. `sent` and `lost` are the packets of the present
+    measurement window. `counted` has the subflow's sent and lost counters at the last step, None
+    until they are read after a change of mode.
     """
 
     backup: bool
@@ -58,17 +57,14 @@ class Window:
         self.sent, self.lost = 0, 0.0
 
     def set_mode(self, backup: bool, now_ns: int) -> None:
-        """Record the commanded mode (`backup`: True for backup), and begin a new window."""
+        """Record the commanded mode, and begin a new window."""
         self.backup, self.since_ns, self.counted = backup, now_ns, None
         self.restart()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The packet counts of a subflow whose loss has reached the threshold `gamma`.
-
-    `sent` and `lost` are counted over the present measurement window.
-    """
+    """A subflow whose loss in this measurement window has reached the threshold `gamma`."""
 
     subflow: Subflow
     sent: int
@@ -84,12 +80,13 @@ class Verdict:
 
 
 START_S = 3.0  # until new subflows are measured; longer, trials of short connections come too late
-ROUNDING = 1e-9  # a loss that is written as gamma reaches gamma
+ROUNDING = 1e-9  # a loss equal to gamma, apart from rounding, reaches gamma
 
 
 class LossAwareParams(TrialParams):
-    """The thresholds gamma are those of the paper's section 4.3.1. The paper gives no value for the
-    window length N, so the default of `window_packets` is ours.
+    """The thresholds gamma are those of MPTCP-LA, section 4.3.1.
+
+    The paper gives no value for the window length N, so the default of `window_packets` is ours.
     """
 
     interval_s: float = param(0.5, "s", "Time between two control steps", ge=0.2, le=60)
@@ -122,10 +119,10 @@ class LossAwareParams(TrialParams):
 
 
 class LossAware(Strategy):
-    """Run MPTCP-LA: subflows with a large loss become backup.
+    """Makes subflows with a large loss backup (MPTCP-LA).
 
-    For each subflow the strategy stores the packet counts of the present measurement interval and
-    the last command. After a restart of the controller, or a change of parameters, these are empty.
+    The packet counts of the present measurement window and the last commands are lost when the
+    controller restarts or a parameter changes.
     """
 
     name = "loss_aware"
@@ -192,7 +189,7 @@ class LossAware(Strategy):
     def _decide_by_trials(
         self, subflows: tuple[Subflow, ...], observation: Observation
     ) -> list[Decision]:
-        """Return the commands that make those subflows normal that a trial or its result needs."""
+        """Return the commands that put the set of the running trial, or its winner, into use."""
         for each in subflows:
             verdict = None if each.backup else self._judge(each, observation)
             if verdict is not None:
@@ -239,7 +236,7 @@ class LossAware(Strategy):
     def _count(self, window: Window, subflow: Subflow) -> None:
         """Add to `window` the packets that the subflow has sent and lost since the last step.
 
-        Nothing is added if a counter is missing, or if the counters restarted from a lower value.
+        Nothing is added if a counter is missing or has restarted from a lower value.
         """
         by_source = {
             "device": 0,
@@ -258,7 +255,7 @@ class LossAware(Strategy):
         window.lost += newly_sent * (subflow.device_loss or 0.0) if device else lost - before[1]
 
     def _leaving(self, verdicts: list[Verdict], normal: int, now_ns: int) -> list[Decision]:
-        """Return decisions on the subflows in `verdicts`, of which at most one becomes backup.
+        """Make the subflow with the largest loss backup, and log why the others in `verdicts` stay.
 
         `normal` is the number of normal subflows of the connection. If there is only one, it stays
         normal.

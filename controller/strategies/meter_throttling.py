@@ -47,7 +47,7 @@ UNUSED_FRACTION = 0.5
 
 
 class MeterThrottlingParams(StrategyParams):
-    """The parameters of MP-SDN, with the names and defaults of the paper's section VI.
+    """Names and defaults are those of MP-SDN, section VI.
 
     The paper does not have `m_floor`, `windup_guard`, `preseed`, `at_floor`, `floor_steps` and
     `room_factor`.
@@ -114,10 +114,10 @@ class MeterThrottlingParams(StrategyParams):
 
 
 class MeterThrottling(Strategy):
-    """Run MP-SDN: limit the Tier 2 traffic of each congested access point with a meter.
+    """Limits the Tier 2 traffic of each congested access point with a meter (MP-SDN).
 
-    The present limit of each access point and the backup flags are part of the observation, also
-    after a restart of the controller.
+    The present limits and the backup flags are part of the observation, also after a restart of the
+    controller.
     """
 
     name = "meter_throttling"
@@ -237,7 +237,8 @@ class MeterThrottling(Strategy):
         return new_bps, f"limit multiplied by {factor:.3g}, from {limit} to {new}{bound}"
 
 
-# Which Tier 2 subflows are backup, by the limit of their access point (`at_floor: backup`).
+# Backup flags of Tier 2 subflows (`at_floor: backup`)
+#
 # A sender that may send next to nothing on one subflow still puts data into it, and the receiver
 # then waits for these data although the other subflows are fast. While the limit of an access
 # point is at its floor, its Tier 2 subflows are therefore better kept as backup (MP_PRIO, RFC
@@ -255,13 +256,14 @@ class MeterThrottling(Strategy):
 
 
 MOST_DRAIN_STEPS = 5
-IDLE_FRACTION = 0.5  # of the floor: subflows that send less have no data left
+IDLE_FRACTION = 0.5  # of the floor; subflows that send less have no data left
 
 
 class FloorBackup:
-    """Count the control steps with the limit at the floor, and decide about backup flags.
+    """Makes Tier 2 subflows backup while the limit of their access point is at the floor.
 
-    The counts are lost when the controller restarts; the backup flags are in the observation.
+    The counts of control steps are lost when the controller restarts; the backup flags are in the
+    observation.
     """
 
     def __init__(self, floor_steps: int, room_factor: float) -> None:
@@ -272,9 +274,10 @@ class FloorBackup:
     def decisions(
         self, limits: Sequence[Decision], floor_bps: int, observation: Observation
     ) -> list[Decision]:
-        """Return the decisions of this control step: limits and changes of backup flags.
+        """Return the limits and the changes of backup flags of this control step.
 
-        `limits` are the decisions about the limits of access points; rule 4 replaces some of them.
+        `limits` are the decisions about the limits of access points. An access point gets no limit
+        while subflows that have become backup still send the data that they have.
         """
         limits_bps = {
             each.command.ap: each.command.rate_bps
@@ -309,7 +312,7 @@ class FloorBackup:
         floor_bps: int,
         observation: Observation,
     ) -> bool:
-        """Return whether the subflows at `ap` are to send the data that they still have (rule 4).
+        """Return whether `ap` gets no limit, so that its backup subflows can send their last data.
 
         `backup` has the keys of the subflows that are backup after this step.
         """
@@ -352,7 +355,8 @@ def is_backed_up(ap: str, observation: Observation) -> bool:
 def wanted(unused: set[str], observation: Observation) -> set[tuple[str, int]]:
     """Return the keys of the subflows that should be backup.
 
-    `unused` names the access points whose Tier 2 subflows should not be used.
+    `unused` names the access points whose Tier 2 subflows should not be used. A connection that
+    would have no other subflow left keeps them in use.
     """
     keys = {each.key for ap in unused for each in tier2_subflows(ap, observation)}
     for subflows in observation.connections().values():
@@ -365,9 +369,9 @@ def wanted(unused: set[str], observation: Observation) -> set[tuple[str, int]]:
 def changes(
     backup: set[tuple[str, int]], limits_bps: Mapping[str, int], observation: Observation
 ) -> Iterator[Decision]:
-    """Yield one decision for each subflow whose backup flag changes, cleared flags first.
+    """Yield a decision for each subflow whose backup flag must change to match `backup`.
 
-    `backup` has the keys of the subflows that should be backup. A flag is cleared before others are
+    `backup` has the keys of the subflows that should be backup. Flags are cleared before others are
     set, so that every connection always has a subflow in use.
     """
     changed = [each for each in observation.subflows if each.backup != (each.key in backup)]

@@ -8,7 +8,7 @@ from controller.strategies.base import Strategy
 
 
 class NoStrategy(Strategy):
-    """Change no subflow. Remove any limit that an earlier strategy has left at an access point."""
+    """Remove the limits that an earlier strategy has left at access points; do nothing else."""
 
     name = "none"
 

@@ -16,8 +16,6 @@ from controller.strategies.subflow_selection.selecting import Selecting, Selecti
 
 
 class OptimumParams(SelectingParams):
-    """The parameters of every subflow selection, and `most_paths` to limit the search."""
-
     most_paths: int = param(
         6,
         "subflows",

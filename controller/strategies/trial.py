@@ -1,19 +1,20 @@
 """Try a set of subflows for a bounded time, and keep it only if it carries more than before.
 
-A connection begins with its base set, all subflows that are open, or with an opening set that its
-strategy is sure of; then the base set is tried as soon as the opening set has been measured. The
-strategy names candidates, sets that might carry more. Time runs in control steps:
-1) Count the packets that the open subflows have sent and not retransmitted. Their growth is the
-   goodput of the set of subflows that is in use. A sample is its mean over at least `SAMPLE_S`.
-   There is none while the hosts have not confirmed the set, nor in `SETTLE_S` after a change.
+A connection begins with its base set, all open subflows, or with an opening set that its strategy
+chooses; then the base set is tried as soon as the opening set has been measured. The strategy
+suggests candidates: sets that might carry more. At each control step:
+
+1) Count the packets that the open subflows have sent, without retransmits. Their growth is the
+   goodput of the set in use. A sample is its mean over at least `SAMPLE_S`. No sample is taken
+   while the hosts have not confirmed the set, nor for `SETTLE_S` after a change.
 2) Measure the set in use, the incumbent, with at least `FEWEST` samples. Then a candidate may
    become the challenger: its subflows are in use until the trial ends.
 3) Trials may cost at most the part `trial_budget` of all packets that the connection has carried.
    The cost of a trial is what the incumbent would have carried in the same time, less what was
-   carried; losses of the time that follows it, while windows grow again, are included. A trial
-   begins only if its first samples fit the rest of the budget when the other subflows take over
-   three quarters of what the missing ones carried, and ends when the budget is used up. With a head
-   start, the budget is that of a connection that is so many seconds older.
+   carried. The time after the trial counts too, while windows grow again. A trial begins only if
+   the budget covers its first samples, on the assumption that the remaining subflows take over
+   three quarters of what the missing ones carried. It ends when the budget is used up. With a
+   head start, the budget is that of a connection that is so many seconds older.
 4) The challenger becomes the incumbent if it carries more by the part `trial_gain` and by
    `DEVIATIONS` standard errors. Otherwise the trial ends after `trial_s`, or as soon as the
    challenger is as clearly worse. The set is then not tried for `WAIT_S`, after a second failure
@@ -21,8 +22,8 @@ strategy names candidates, sets that might carry more. Time runs in control step
 5) A challenger that won is on probation: if it carries less than the base set did, or after
    `WAIT_S` (twice as long each time), all subflows are tried. The smaller set stays only if it
    carries more than the base set by the part `trial_gain`.
-6) If the conditions change (subflows, or the losses of their paths) no old sample counts. A running
-   trial ends, and the base set or the opening set is in use until it has been measured.
+6) If the conditions change (subflows, or the losses of their paths) all samples are discarded. A
+   running trial ends, and the base set or the opening set is in use until it has been measured.
 """
 
 from __future__ import annotations
@@ -37,9 +38,6 @@ from controller.observation import Observation, Subflow
 from controller.strategies.base import StrategyParams, param
 from controller.units import NS_PER_S, ns_from_s
 
-# Goodput is the rate of data packets, each counted once, however often it was sent.
-
-
 FEWEST = 4  # samples that a comparison needs
 RECENT = 20  # samples of the incumbent that count
 LATEST = 6  # samples of the challenger that count, because its windows may still grow
@@ -47,7 +45,10 @@ LATEST = 6  # samples of the challenger that count, because its windows may stil
 
 @dataclass
 class Goodput:
-    """The latest samples of the goodput of one set of subflows, in packets per second."""
+    """The latest samples of the goodput of one set of subflows, in packets per second.
+
+    A data packet counts once, however often it is sent.
+    """
 
     samples: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
@@ -56,7 +57,7 @@ class Goodput:
 
     @property
     def mean(self) -> float:
-        """Return the mean of the samples; 0 without samples."""
+        """0 without samples."""
         return fmean(self.samples) if self.samples else 0.0
 
     def latest(self) -> Goodput:
@@ -64,10 +65,10 @@ class Goodput:
 
 
 def packets_of(subflows: Sequence[Subflow]) -> dict[int, int] | None:
-    """Map the number of each subflow to the data packets that it has sent, each counted once.
+    """Map the number of each subflow to the data packets it has sent, without retransmits.
 
-    Return None if a counter of a subflow is not known. A packet that was lost and is not
-    retransmitted yet is not counted.
+    A packet that was lost and is not retransmitted yet is not counted. Return None if a counter of
+    a subflow is not known.
     """
     packets = {}
     for each in subflows:
@@ -117,7 +118,7 @@ class TrialParams(StrategyParams):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The subflows that shall be in use now, and the reason if this set is new, else ""."""
+    """The subflows to use now; `reason` is "" if the set has not changed."""
 
     active: Numbers
     reason: str = ""
@@ -126,8 +127,8 @@ class Outcome:
 def is_alone(subflows: Sequence[Subflow], observation: Observation) -> bool:
     """Return whether the user of these subflows, all of one connection, has no other connection.
 
-    Only then can a connection be tried: the kernel sets backup flags per address, so a trial would
-    also change the other connections of the user.
+    Only then may sets of subflows be tried: the kernel sets backup flags per address, so a trial
+    would also change the user's other connections.
     """
     first = subflows[0]
     return all(
@@ -138,20 +139,19 @@ def is_alone(subflows: Sequence[Subflow], observation: Observation) -> bool:
 
 
 def loss_conditions(losses: Iterable[float | None]) -> Hashable:
-    """Return losses (fractions) as conditions of a trial: only doubled or halved ones differ."""
+    """Round losses to powers of 2, so that only a large change ends a trial."""
     return tuple(round(log2(each)) if each else None for each in losses)
 
 
 class Trials:
-    """Compare sets of subflows of one connection (see the top of this file)."""
+    """Finds the set of subflows with the most goodput for one connection, by trials."""
 
     def __init__(
         self, params: TrialParams, head_start_s: float = 0.0, start_s: float = START_S
     ) -> None:
-        """Begin without measurements.
+        """The budget is that of a connection that is `head_start_s` older.
 
-        The budget of trials is that of a connection that is `head_start_s` older (rule 3). New
-        subflows are measured after `start_s`.
+        New subflows are measured after `start_s`, when their windows have grown.
         """
         self.params, self._head_start_s, self._start_s = params, head_start_s, start_s
         self.base: Numbers = frozenset()
@@ -171,7 +171,7 @@ class Trials:
         return self.incumbent if self.challenger is None else self.challenger
 
     def measured(self) -> float | None:
-        """Return the mean goodput of the incumbent in packets per second, None if not known."""
+        """Return the goodput of the incumbent in packets per second, None if not known."""
         goodput = self._goodput.get(self.incumbent)
         return goodput.mean if goodput else None
 
@@ -183,11 +183,11 @@ class Trials:
         candidates: Sequence[Numbers],
         opening: Callable[[], Numbers] = frozenset,
     ) -> Outcome:
-        """Return the subflows that shall be in use after this control step.
+        """Return the subflows to use after this control step.
 
-        `subflows` are all subflows of the connection, `conditions` is compared with that of the
-        last step (rule 6). `candidates` are sets that the strategy suggests, the best first.
-        `opening` returns the opening set, empty for all subflows.
+        `subflows` are all subflows of the connection. If `conditions` differs from the last step,
+        all measurements start anew. `candidates` are sets that may carry more, the best first.
+        `opening()` returns the set to begin with; if it is empty, all subflows are used.
         """
         base = frozenset(each.number for each in subflows)
         if base != self.base or conditions != self._conditions:
@@ -215,7 +215,7 @@ class Trials:
         self._shares = {}
 
     def _count(self, now_ns: int, subflows: Sequence[Subflow]) -> None:
-        """Count what was carried since the last step, as a sample of the set in use (rule 1)."""
+        """Add the packets since the last step to the samples of the set in use."""  # 1
         packets, elapsed_s = packets_of(subflows), (now_ns - self._before_ns) / NS_PER_S
         before, self._before, self._before_ns = self._before, packets, now_ns
         normal = frozenset(each.number for each in subflows if not each.backup)
@@ -242,7 +242,7 @@ class Trials:
             self._pending = [0.0, 0.0]
 
     def _choose(self, now_ns: int, candidates: Sequence[Numbers]) -> Outcome:
-        """Begin a trial if one is due and affordable, else stay with the incumbent (2, 3, 5)."""
+        """Begin a trial if one is due and affordable, else stay with the incumbent."""  # 2, 3, 5
         incumbent = self._goodput.get(self.incumbent)
         if not incumbent:
             return Outcome(self.incumbent)
@@ -281,7 +281,7 @@ class Trials:
         return Outcome(numbers, f"trial of {_text(numbers)}: {why}")
 
     def _judge(self, now_ns: int) -> Outcome:
-        """End the trial if the challenger is clearly better or worse, or too costly (3, 4)."""
+        """End the trial if the challenger is clearly better or worse, or too costly."""  # 3, 4
         assert self.challenger is not None
         challenger = self._goodput.get(self.challenger, Goodput()).latest()
         incumbent = self._goodput[self.incumbent]
@@ -300,7 +300,7 @@ class Trials:
         return Outcome(self.challenger)
 
     def _judge_base(self, now_ns: int, base: Goodput, incumbent: Goodput, over: bool) -> Outcome:
-        """End the trial of all subflows (rule 5); the smaller set bears the burden of proof."""
+        """End a trial of all subflows; the smaller set wins only if clearly better."""  # 5
         worse = incumbent.mean > base.mean * (1 + self.params.trial_gain)
         if base and worse and (over or standard_errors(incumbent, base) >= DEVIATIONS):
             self._wait(self.base, now_ns)

@@ -1,12 +1,12 @@
 """Choose paths and pacing rates for all subflows so that connections get equal rates (S-MPTCP).
 
-max_flow     computes the largest flow between hosts and splits it into paths
-exploration  finds paths for the subflows of one connection
-allocation   shares capacity between connections that have arcs in common, as the paper does
-max_min      computes max-min fair rates instead; apart, because it loads scipy
-assignment   holds the paths and rates of all connections, observed or drafted
-decisions    derives the commands that turn one assignment into another, and their order
-strategy     turns an observation into decisions, with all of the above
+max_flow     the largest flow between hosts, split into paths
+exploration  paths for the subflows of one connection
+allocation   rates of connections that have arcs in common, as in the paper
+max_min      max-min fair rates instead; a module of its own because it loads scipy
+assignment   the paths and rates of all connections, observed or drafted
+decisions    the commands that turn one assignment into another, and their order
+strategy     the strategy, which uses all of the above
 
 An arc is one direction of a link (`controller.graph`).
 """

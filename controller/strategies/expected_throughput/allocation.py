@@ -31,16 +31,13 @@ from math import fsum
 
 from controller.graph import ArcUse
 
-# Connections that share arcs.
-
-
 Paths = Mapping[str, Sequence[ArcUse]]  # by connection, in the order in which they appeared
 
 
 class Sharing:
-    """Which connections use each arc, and which are neighbours.
+    """Which connections use which arcs (an arc is one direction of a link).
 
-    `users` maps the number of each arc to the names of the connections that use it.
+    `users` maps each arc to the names of the connections that use it.
     """
 
     def __init__(self, paths: Paths) -> None:
@@ -61,7 +58,7 @@ class Sharing:
     def together(self, start: Iterable[str]) -> set[str]:
         """Return `start` and all connections that share arcs with it, directly or through others.
 
-        The paper (S-MPTCP) calls the result "Set".
+        S-MPTCP calls the result "Set".
         """
         found = set(start)
         waiting = deque(found)
@@ -72,7 +69,7 @@ class Sharing:
         return found
 
     def sets(self) -> Iterator[set[str]]:
-        """Yield sets of connections such that only connections of the same set share arcs."""
+        """Yield disjoint sets of connections; those of different sets share no arc."""
         left = dict.fromkeys(self._paths)
         while left:
             found = self.together([next(iter(left))])
@@ -80,27 +77,26 @@ class Sharing:
             yield found
 
 
-# The rates that one connection could get on its paths: Algorithm 2 of S-MPTCP, as repaired. The
-# room of an arc is its capacity that is still free; the narrowest arc of a path is the one with
-# the least room.
+# Rates that one connection could get on its paths (Algorithm 2 of S-MPTCP, as repaired)
 #
-# 1) Each subflow takes the room of the narrowest arc of its path.
-# 2) If several subflows of the connection share an arc and together take more than its room, each
+# The narrowest arc of a path is the one with the least free capacity.
+# 1) Each subflow takes the free capacity of the narrowest arc of its path.
+# 2) If several subflows of the connection share an arc and together take more than is free, each
 #    of them is charged an equal part of the excess.
 # 3) Among the subflows with a rate above 0, find the one with the largest charge (the first of
 #    equals). It lowers its rate by what its narrowest arc lacks. Go back to 2.
 
 
-ROUNDING = 1e-9  # of the largest room: a smaller overload is a rounding error
+ROUNDING = 1e-9  # of the largest free capacity; a smaller overload is a rounding error
 Rates = tuple[float, ...]  # bit/s of a connection's subflows, by number
 
 
 def largest_rates(paths: Sequence[ArcUse], room_bps: Mapping[int, float]) -> Rates:
-    """Return the rates in bit/s that the subflows of one connection get if it takes all it can.
+    """Return the rates in bit/s of one connection's subflows if it takes all it can.
 
-    `paths` holds one path per subflow. `room_bps` is the free capacity of each arc, counted without
-    the load of this connection. Where several of its subflows share a full arc, only the sum of
-    their rates is defined; the division among them is arbitrary.
+    `paths` holds one path per subflow. `room_bps` is the free capacity of each arc, without the
+    load of this connection. Where several of its subflows share a full arc, only the sum of their
+    rates is defined; the division among them is arbitrary.
     """
     sharing = Counter(arc for path in paths for arc in path)
     room = {arc: max(room_bps[arc], 0.0) for arc in sharing}
@@ -125,8 +121,7 @@ def room_left(
 ) -> dict[int, float]:
     """Return the capacity in bit/s that stays free on each arc if the paths carry these rates.
 
-    `room_bps` is the free capacity without these rates. A negative value in the result means
-    overload.
+    `room_bps` is the free capacity without these rates. A negative result means overload.
     """
     left = dict(room_bps)
     for path, rate in zip(paths, rates, strict=True):
@@ -135,7 +130,7 @@ def room_left(
     return left
 
 
-SMALL_REST = 0.1  # of what was missing: a smaller rest is not distributed
+SMALL_REST = 0.1  # of the missing rate; a smaller rest is not distributed
 MOST_ROUNDS = 20
 
 Shares = Mapping[str, Rates]
@@ -151,17 +146,17 @@ def reallocate(
 ) -> dict[str, Rates]:
     """Return new rates in bit/s for all connections after `first` has arrived or got new paths.
 
-    The rates are computed by water filling, see the top of this file. `paths` holds the paths of
-    all connections, `shares` their present rates, one rate per path; a connection that is missing
-    there has no rate yet. A connection that gets at least `fairness` times the mean rate takes no
-    capacity from others. `sharing` is `Sharing(paths)`, if the caller has it.
+    Water filling, S-MPTCP's Algorithms 3 and 4 (see the module's docstring). `shares` holds the
+    present rates, one per path; a connection that is missing there has none yet. A connection that
+    gets at least `fairness` times the mean rate takes no capacity from others. `sharing` is
+    `Sharing(paths)`, if the caller has it.
     """
     sharing = sharing or Sharing(paths)
     return _WaterFilling(capacity_bps, paths, shares, fairness, sharing).run(first)
 
 
 class _WaterFilling:
-    """Compute one new allocation of rates by water filling (the steps at the top of this file).
+    """One allocation of rates by water filling (see the module's docstring).
 
     `load` is the load of each arc by all connections. `final_load` is its load by those connections
     that have had their turn: their rates change no more.
@@ -185,11 +180,7 @@ class _WaterFilling:
             self._add(self.load, name, self.shares[name])
 
     def run(self, first: str) -> dict[str, Rates]:
-        """Return the rates of all connections after water filling that begins with `first`.
-
-        Connections get their turns in the order of their distance from `first`: neighbours share an
-        arc.
-        """
+        """Return the rates of all connections after turns in the order of distance from `first`."""
         order = {name: n for n, name in enumerate(self.paths)}
         together = self.sharing.together([first])
         waiting, met = [(1, order[first], first)], {first}
@@ -205,8 +196,8 @@ class _WaterFilling:
     def _turn(self, name: str, together: set[str]) -> bool:
         """Set the rates of the connection `name`, which has its turn.
 
-        Return True if it got enough without taking capacity from other connections. The mean rate,
-        which decides what is enough, is taken over the connections in `together`.
+        Return True if it got enough without taking capacity from other connections: `fairness`
+        times the mean rate over the connections in `together`.
         """
         own = self.paths[name]
         before = self.shares[name]
@@ -224,10 +215,9 @@ class _WaterFilling:
     def _filled(self, name: str, alone: Rates, mean: float) -> Rates:
         """Return the rates of the connection `name`, which may take capacity from others.
 
-        `alone` holds its rates if all others keep theirs, `mean` is the mean rate in bit/s. The
-        total rate of the connection is raised towards the mean if its paths can carry the mean and
-        are used by connections above the mean. Otherwise it shares its narrowest arcs equally
-        (`_levelled`).
+        `alone` holds its rates if all others keep theirs, `mean` is the mean rate in bit/s. Its
+        total rate is raised towards the mean if its paths can carry the mean and are used by
+        connections above the mean. Otherwise it shares its narrowest arcs equally (`_levelled`).
         """
         own = self.paths[name]
         room = self._room(self.final_load, own)
@@ -241,9 +231,8 @@ class _WaterFilling:
     def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
         """Return for each path of `name` how far the other connections on it are above the mean.
 
-        The result is in bit/s. Only full arcs count: the arcs on which nothing is free if `name`
-        has the rates `alone`. If a path has several full arcs, the smallest value among them is the
-        result; without a full arc it is 0.
+        The result is in bit/s. Only full arcs count, on which nothing is free if `name` has the
+        rates `alone`: the smallest excess among them, 0 without a full arc.
         """
         own = self.paths[name]
         left = room_left(self._room(self.load, own), own, alone)
@@ -254,10 +243,7 @@ class _WaterFilling:
         ]
 
     def _excess(self, name: str, arc: int, mean: float) -> float:
-        """Return the sum, in bit/s, of (rate - `mean`) over all other connections that use the arc.
-
-        The other connections are all except `name`.
-        """
+        """Return the sum of (rate - `mean`), in bit/s, of all other connections on the arc."""
         found: list[float] = []
         for each in self.users[arc] - {name}:
             rates = self._rates_left(each)
@@ -268,7 +254,7 @@ class _WaterFilling:
         return fsum(found)
 
     def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
-        """Return the rates of the connection after raising the rates `alone`, path by path.
+        """Raise the rates `alone` of the connection, path by path, and return them.
 
         On each path the rate is raised until the path is full, or until the connection's total rate
         is as large as that of the poorest connections on the path's narrowest arc.
@@ -282,11 +268,10 @@ class _WaterFilling:
         return tuple(rates)
 
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
-        """Return the total rate in bit/s of the poorest connections on an arc if all share it.
+        """Return the total rate in bit/s of the poorest connections on an arc, shared equally.
 
-        They share it so that each has the same total rate, as far as this is possible. All
-        connections with a path over the arc count, among them `name`. `elsewhere` is the rate in
-        bit/s that `name` has on its other paths.
+        All connections with a path over the arc count, among them `name`, which has `elsewhere`
+        bit/s on its other paths. Equal are the total rates, as far as this is possible.
         """
         beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:
@@ -304,8 +289,8 @@ class _WaterFilling:
     def _part(self, name: str, arc: int) -> float:
         """Return how many bit/s of the arc's capacity one bit/s of the connection `name` takes.
 
-        On a radio arc the result is more than 1 for a station slower than the fastest. If several
-        paths of the connection cross the arc, the largest value counts.
+        On a radio arc this is more than 1 for a station slower than the fastest. If several paths
+        of the connection cross the arc, the largest value counts.
         """
         return max(path[arc] for path in self.paths[name] if arc in path)
 
@@ -339,9 +324,8 @@ def _raised(
 ) -> Rates:
     """Return the rates `alone`, raised by up to `missing` bit/s in total.
 
-    `own` holds the paths of the connection, `room_bps` the free capacity of each arc without this
-    connection. Each path gets a part of `missing` in proportion to its value in `excess`, as far as
-    its arcs have room.
+    `room_bps` is the free capacity of each arc without this connection. Each path in `own` gets a
+    part of `missing` in proportion to its value in `excess`, as far as its arcs have free capacity.
     """
     rates, left = list(alone), missing
     for _ in range(MOST_ROUNDS):
@@ -359,5 +343,5 @@ def _raised(
 
 
 def _narrowest(path: ArcUse, room_bps: Mapping[int, float]) -> float:
-    """Return the largest rate in bit/s that a path can carry if its arcs have this room."""
+    """Return the largest rate in bit/s of a path whose arcs have this free capacity."""
     return min(room_bps[arc] / part for arc, part in path.items())

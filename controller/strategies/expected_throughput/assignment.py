@@ -1,6 +1,8 @@
 """The paths and rates of all connections: those of an observation, or a draft of new ones.
 
-`observed` reads an assignment from an observation. An assignment is never changed:
+`observed` reads an assignment from an observation. Assignments are immutable; each change is a
+copy:
+
 1) `with_new_paths` chooses paths for one connection (module `exploration`), then rates for it and
    for the connections that share arcs with it (module `allocation`).
 2) `with_new_rates` chooses only rates, for example to distribute the capacity that a closed
@@ -8,10 +10,8 @@
 3) `with_poor_raised` starts an allocation at each connection whose rate is low compared with the
    rates of the connections that share its links.
 4) `with_max_min_rates` computes max-min fair rates for all connections (module `max_min`).
-5) `better_of` chooses between two assignments, for changes that are optional because every
-   connection has paths and rates already. It returns the new one only if the sum of the logarithms
-   of all connections' rates (eq (4)) is clearly larger.
-An arc is one direction of a link. Equations are those of S-MPTCP.
+5) `better_of` keeps an optional change only if the sum of the logarithms of all connections' rates
+   (S-MPTCP, eq (4)) is clearly larger with it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from controller.strategies.expected_throughput.allocation import (
 )
 from controller.strategies.expected_throughput.exploration import Pair, PathRequest, explore
 
-SLACK = 0.02  # of a rate or a capacity: a smaller difference is no reason to act
-WORTH = 0.05  # of a connection's rate: the least gain of a change that no connection needs
+SLACK = 0.02  # of a rate or a capacity; a smaller difference is no reason to act
+WORTH = 0.05  # of one connection's rate; an optional change must gain at least this
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class Connection:
 class Assignment:
     """The paths and rates of all connections, by the name of the connection.
 
-    `unassigned` names the connections that still need paths; they add no load to the arcs of the
-    graph. At most `most_subflows` subflows of a connection get a path. A connection with at least
-    `fairness` times the mean rate takes no capacity from others. `why` maps each connection that
-    differs from the observation to the reason for the change.
+    `unassigned` names the connections that still need paths; they add no load. At most
+    `most_subflows` subflows of a connection get a path. A connection with at least `fairness` times
+    the mean rate takes no capacity from others. `why` maps each connection that differs from the
+    observation to the reason for the change.
     """
 
     graph: Graph
@@ -74,10 +74,9 @@ class Assignment:
 
     @cached_property
     def paths_and_rates(self) -> tuple[Paths, Shares]:
-        """Return two mappings for the assigned connections: their paths, and their rates in bit/s.
+        """The paths of the assigned connections, and their rates in bit/s.
 
-        The values of both have one entry per subflow that has a path. Connections without any path
-        are missing.
+        Both have one entry per subflow that has a path. Connections without any path are missing.
         """
         here = {
             name: each
@@ -129,11 +128,11 @@ class Assignment:
                 yield name
 
     def with_room_to_gain(self) -> list[str]:
-        """Return the connections for which other paths could be worth it, in order of potential.
+        """Return the connections that could gain most from other paths, in this order.
 
-        The potential of a connection is the difference between its rate and the capacity of its
-        interfaces, as a logarithm. A connection is missing if the potential of all connections that
-        share arcs with it, directly or through others, is together too small (`better_of`).
+        A connection could gain log(capacity of its interfaces / rate). It is missing if the
+        connections with which it shares arcs, directly or through others, could together not gain
+        enough for `better_of`.
         """
         shares = self.paths_and_rates[1]
         potential = {
@@ -150,7 +149,7 @@ class Assignment:
         return sorted(found, key=lambda name: (-potential[name], order[name]))
 
     def _most(self, name: str) -> float:
-        """Return the capacity in bit/s of a connection's interfaces, at the narrower end."""
+        """Return in bit/s what the interfaces at both ends of the connection can carry."""
         graph, pairs = self.graph, [pair for pair in self.connections[name].pairs if pair]
         out = {arc for source, _ in pairs for arc in graph.leaving[source]}
         into = {arc for _, destination in pairs for arc in graph.entering[destination]}
@@ -177,8 +176,8 @@ class Assignment:
         """Return the assignment after a new allocation of rates for each poor connection.
 
         A connection can be poor because an allocation ends when a new connection has enough: an
-        earlier connection that gave up capacity for the new one may stay poor. If the new rates are
-        not clearly better (`better_of`), return this assignment unchanged.
+        earlier one that gave up capacity for it may stay poor. If the new rates are not clearly
+        better (`better_of`), this assignment is returned unchanged.
         """
         draft = self
         for name in self.poor():
@@ -222,9 +221,9 @@ class Assignment:
         return assigned.with_new_rates(name, why)
 
     def with_new_rates(self, first: str, why: str) -> Assignment:
-        """Return a copy of the assignment with new rates; the allocation starts at `first`.
+        """Return a copy with new rates, from an allocation that begins with the connection `first`.
 
-        If the connection `first` has no path, nothing changes. `why` is the reason to log.
+        If `first` has no path, nothing changes. `why` is the reason to log.
         """
         paths, shares = self.paths_and_rates
         if first not in paths:
@@ -246,8 +245,8 @@ class Assignment:
     def with_max_min_rates(self, present: Assignment) -> Assignment:
         """Return a copy in which all connections have their max-min fair rates (`max_min`).
 
-        `present` holds the rates that the hosts have confirmed. The rates in the copy differ from
-        them as little as possible.
+        The rates differ as little as possible from those in `present`, which the hosts have
+        confirmed.
         """
         from controller.strategies.expected_throughput.max_min import max_min_rates
 
@@ -298,12 +297,12 @@ def load(paths: Paths, shares: Shares) -> dict[int, float]:
 def observed(
     graph: Graph, observation: Observation, fairness: float, most_subflows: int
 ) -> Assignment:
-    """Return the paths and rates that the observation shows, as an assignment.
+    """Return the paths and rates that the observation shows.
 
     A backup subflow has the rate 0. A connection is unassigned if one of its subflows has lost its
-    path, or has no rate although it is no backup.
-    A subflow at position `most_subflows` or later in its connection counts as having no path. In
-    `Connection.pairs`, a subflow has None if one of its ends is not in the graph.
+    path, or has no rate although it is no backup. Subflows at position `most_subflows` or later
+    count as having no path. In `Connection.pairs`, a subflow has None if one of its ends is not in
+    the graph.
     """
     found: dict[str, Connection] = {}
     unassigned = []

@@ -5,7 +5,7 @@
 2) A subflow with hardly any rate becomes backup, but never the last one of its connection.
 3) A higher rate is commanded only if it is clearly higher, by 1 % in S-MPTCP. A lower one is always
    commanded, because another subflow may get the difference.
-4) The commands are sorted so that they overload no link on the way (`crowded`).
+4) The commands are sorted so that no link is overloaded between two of them (`crowded`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from controller.observation import Subflow
 from controller.strategies.expected_throughput.assignment import Assignment, Connection, load
 from controller.units import rate_text
 
-SMALLEST_RAISE = 0.01  # of a rate: a smaller raise is not sent to the hosts (section V-C)
-SMALLEST_PART = 0.007  # of a connection's rate: what its backup subflows lose together, at most
+SMALLEST_RAISE = 0.01  # of a rate; a smaller raise is not sent to the hosts (S-MPTCP, section V-C)
+SMALLEST_PART = 0.007  # of a connection's rate; its backup subflows lose at most this together
 Ranked = tuple[int, Decision]
 LOWER, ROUTE, NORMAL, BACKUP, RAISE = range(5)
 
@@ -43,18 +43,17 @@ def decisions(
 ) -> list[Decision]:
     """Return the commands that turn `before` into `after`, in the order in which to carry them out.
 
-    Connections that did not change get no command. Reasons show rates in scenario units (wire rate
-    divided by `rate_scale`). A rate stays if it would rise by less than the fraction
-    `smallest_raise`.
+    Connections that did not change get no command. A rate stays if it would rise by less than the
+    fraction `smallest_raise`. Reasons show rates in scenario units (wire rate / `rate_scale`).
     """
     return _Comparison(before, after, rate_scale, smallest_raise).decisions()
 
 
 @dataclass(frozen=True)
 class _Target:
-    """What one subflow shall have after the step: its path, its pacing rate, its backup flag.
+    """The path, the pacing rate and the backup flag that one subflow shall have after the step.
 
-    `change` compares the load of its path before and after the step.
+    `present` is its path before the step. `change` compares its load before and after the step.
     """
 
     subflow: Subflow
@@ -202,10 +201,10 @@ def _load(graph: Graph, path: ArcPath | None, rate_bps: int | None, backup: bool
 
 
 def _backups(rates: Sequence[float]) -> list[bool]:
-    """Return for each subflow with these rates whether it becomes backup.
+    """Return for each subflow of a connection, given their rates, whether it becomes backup.
 
-    Those with the smallest rates do, as long as together they have hardly anything. If no rate is
-    above 0, the first subflow stays normal.
+    Those with the smallest rates do, as long as their sum is at most `SMALLEST_PART` of the whole.
+    If no rate is above 0, the first subflow stays normal.
     """
     backups, lost = [False] * len(rates), 0.0
     for n in sorted(range(len(rates)), key=rates.__getitem__):
@@ -234,7 +233,7 @@ def _decision(subflow: Subflow, reason: str, command: SubflowCommand) -> Decisio
     return Decision(subflow_name(subflow.key), reason, command)
 
 
-# The order of the commands of one step, in which they never overload a link.
+# Order of the commands of one step, in which they never overload a link
 #
 # The commands are carried out one after the other. The load of an arc (one direction of a link) is
 # the sum of the pacing rates of the normal subflows that cross it; a backup subflow and one
@@ -245,18 +244,18 @@ def _decision(subflow: Subflow, reason: str, command: SubflowCommand) -> Decisio
 # 2) Set paths, make subflows normal, and make the remaining ones backup. A subflow that is to get
 #    more than it has keeps the lower rate.
 # 3) Raise rates. A subflow that became backup last in phase 2 gets its new path only now.
-# In phase 2, some subflows have left their old arcs and others have not. If an arc has no room for
+# In phase 2, some subflows have left their old arcs and others have not. If an arc cannot carry
 # both, all subflows that leave it or come to it have half their rate until phase 3. This is enough:
 # the load is then at most the mean of the loads before and after, and neither is too large.
 
 
-ROUNDING = 1e-9  # of a capacity: a smaller overload is a rounding error
+ROUNDING = 1e-9  # of a capacity; a smaller overload is a rounding error
 NOWHERE: ArcUse = {}
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a subflow loads: for each arc of its path the part of its rate, and its rate.
+    """The load that one subflow puts on arcs: its rate times the part in `use` for each arc.
 
     `rate_bps` is 0 for a backup subflow and for a subflow without a pacing rate.
     """
@@ -282,12 +281,12 @@ class Change:
 
     @property
     def leaves_late(self) -> bool:
-        """Return whether the subflow becomes backup only after another one became normal."""
+        """Whether the subflow becomes backup only after another one became normal."""
         return self.alone and self.after.backup and not self.before.backup
 
     @property
     def moves(self) -> bool:
-        """Return whether arcs get or lose load of the subflow in phase 2."""
+        """Whether an arc gets or loses load of the subflow while paths and backup flags change."""
         return (
             self.leaves_late
             or self.before.use != self.after.use
@@ -296,12 +295,12 @@ class Change:
 
     @property
     def leaving_bps(self) -> float:
-        """Return the rate in bit/s on the old path during phase 2, without halving."""
+        """The rate in bit/s on the old path while paths change, if it is not halved."""
         return self.before.rate_bps if self.leaves_late else self.staying_bps
 
     @property
     def coming_bps(self) -> float:
-        """Return the rate in bit/s on the new path during phase 2, without halving."""
+        """The rate in bit/s on the new path while paths change, if it is not halved."""
         return self.after.rate_bps if self.before.backup else self.staying_bps
 
     @property
@@ -310,8 +309,9 @@ class Change:
 
 
 def crowded(capacity_bps: Sequence[float], changes: Iterable[Change]) -> list[bool]:
-    """Return for each change whether the subflow needs half its rate during phase 2.
+    """Return for each subflow whether it must halve its rate while paths change.
 
+    Otherwise an arc would be overloaded while some subflows have left it and others have not.
     `changes` holds all subflows of the network, also those that stay as they are.
     """
     changes = list(changes)

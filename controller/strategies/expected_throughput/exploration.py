@@ -34,12 +34,12 @@ from controller.strategies.expected_throughput.max_flow import LEFT_OVER, Flow, 
 
 Pair = tuple[int, int]  # the vertices of source and destination
 Chosen = dict[Pair, list[ArcPath]]
-SAME = 1e-6  # of the total rate: two candidates with a smaller difference are equal
+SAME = 1e-6  # of the total rate; two candidates with a smaller difference are equal
 
 
 @dataclass(frozen=True)
 class PathRequest:
-    """Source and destination of a subflow that needs a path, and its present path or None."""
+    """Source and destination of a subflow that needs a path, and its present path."""
 
     pair: Pair
     present: ArcPath | None = None
@@ -56,7 +56,7 @@ def explore(
 
     All requests are from one connection. `others` holds the paths of all other connections, and
     `shares` their rates on these paths in bit/s. `sharing` is `Sharing(others)`, if the caller has
-    it. The steps are at the top of this file.
+    it. S-MPTCP, Algorithm 1, as repaired.
     """
     wanted = Counter(each.pair for each in requests)
     candidates = {pair: simple_paths(graph, *pair) for pair in wanted}
@@ -76,12 +76,10 @@ def explore(
 def _over_free_capacity(
     graph: Graph, wanted: Mapping[Pair, int], others: Paths, shares: Shares
 ) -> Chosen:
-    """Return for each pair the paths of step 1: those of the largest flow, or the widest paths.
+    """Return for each pair the paths of the largest flow, or the widest paths if they carry more.
 
-    The flow uses the capacity that other connections leave free; `others` and `shares` are the
-    paths and rates of these connections.
-
-    A pair is the source and the destination of a subflow. `wanted` maps each pair to the largest
+    Only capacity counts that the connections in `others`, with the rates in `shares`, leave free. A
+    pair is the source and the destination of a subflow. `wanted` maps each pair to the largest
     number of paths it may get.
     """
     free = list(graph.capacity_bps)
@@ -102,8 +100,8 @@ def _widest(
     """Return paths from `source` with their rates in bit/s: the largest flow, or the widest paths.
 
     `ends` maps each destination to the wanted number of paths. The largest flow is split into at
-    most that many paths. If these carry less than the whole flow, take the widest paths one after
-    another instead, provided that they carry more.
+    most that many paths. If these carry less than the whole flow, the widest paths are taken one
+    after another instead, provided that they carry more.
     """
     flow = max_flow(graph, free_bps, source, ends)
     found = split(graph, flow, source, ends)
@@ -148,8 +146,8 @@ class _Competition:
     def excess(self, path: ArcPath) -> int:
         """Return the sum of (rate - mean rate) over the connections on a path (S-MPTCP, eq (3)).
 
-        The result is an integer in units of `SAME` times the total rate, so that two paths with a
-        smaller difference compare as equal.
+        It is an integer in units of `SAME` times the total rate, so that nearly equal paths compare
+        as equal.
         """
         met = self._on(path)
         above = fsum(self._rates[name] for name in met) - len(met) * self.mean
@@ -168,8 +166,8 @@ def _add_for_fairness(
 ) -> None:
     """Add candidate paths to `chosen` until the chosen paths can carry the mean rate.
 
-    They must be able to carry the mean rate of the competing connections if nobody else uses them.
-    Stop earlier if no candidate is left.
+    The mean rate is that of the competing connections. The chosen paths must be able to carry it if
+    nobody else uses them. Stop earlier if no candidate is left.
     """
     while _alone_bps(graph, chosen) < competition.mean:
         used = _times_used(chosen)
@@ -221,7 +219,7 @@ def _fill_up(chosen: Chosen, pair: Pair, count: int, candidates: Iterable[ArcPat
 
 
 def _times_used(chosen: Chosen) -> Counter[int]:
-    """Return for each arc the number of chosen paths that cross it."""
+    """Count the chosen paths that cross each arc."""
     return Counter(arc for found in chosen.values() for path in found for arc in path)
 
 

@@ -3,14 +3,15 @@
 This is stage 1 of Algorithm 1 of S-MPTCP. It uses Dinic's algorithm (E. A. Dinic, Soviet
 Mathematics Doklady 11, 1970) with rates that need not be whole numbers. An arc is one direction of
 a link.
-1) Count the hops from every vertex to the nearest destination, over arcs with free capacity. If the
-   source cannot reach a destination, the flow is the largest.
+
+1) Count the hops from every vertex to the nearest destination, over arcs with free capacity. If
+   the source cannot reach a destination, the flow is the largest.
 2) Send as much as possible along paths on which every arc leads one hop nearer to a destination.
    Skip an arc from which no such path leads on.
 3) When no such path is left, go back to 1. The shortest path is now longer.
 Flow on an arc can be sent back later, which undoes a choice that was made too early.
 
-Split the flow into paths:
+The flow is split into paths:
 4) Take the widest path; of equally wide paths the shortest, and of these the first by the names of
    its vertices.
 5) Subtract its rate from the flow. End when less than 1 % of the flow is left, or when each
@@ -26,8 +27,8 @@ from heapq import heappop, heappush
 
 from controller.graph import ArcPath, Graph, hops_to
 
-ZERO = 1e-9  # of the largest capacity: a smaller rate counts as 0
-LEFT_OVER = 0.01  # of the flow: a smaller rest gets no path
+ZERO = 1e-9  # of the largest capacity; a smaller rate counts as 0
+LEFT_OVER = 0.01  # of the flow; a smaller rest gets no path
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,9 @@ def split(
 
 
 def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Container[int]) -> float:
-    """Return the width in bit/s of the widest path from `source` to any of `ends`.
+    """Return the rate in bit/s of the widest path from `source` to any of `ends`; 0 without a path.
 
-    `on_arc` holds a rate for each arc. The width of a path is the smallest rate among its arcs. The
-    result is 0 if there is no path.
+    The width of a path is the smallest rate among its arcs, which `on_arc` holds.
     """
     waiting = [(float("-inf"), source)]
     done: set[int] = set()
@@ -176,7 +176,7 @@ def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Contain
 def _first_shortest(graph: Graph, usable: set[int], source: int, ends: Iterable[int]) -> ArcPath:
     """Return a shortest path from `source` to one of `ends` over the arcs in `usable`.
 
-    Of several shortest paths, return the first one in the order of the vertex names.
+    Of several, it is the first one in the order of the vertex names.
     """
     hops = hops_to(graph, ends, usable)
     path: list[int] = []

@@ -1,18 +1,20 @@
 """Compute the max-min fair rates of connections on the paths they have.
 
-This is an alternative to S-MPTCP's own allocation. Rates are max-min fair if no connection can get
-more without taking from one that has no more than it. Only the total rate of a connection counts.
-These totals are unique. They are found by progressive filling:
-1) Sort the connections into groups that compete for arcs (directions of links). An arc that has
-   room for all its paths at the same time cannot fill up, so it joins nobody.
+Used instead of S-MPTCP's own allocation with `allocation: max_min`. Rates are max-min fair if no
+connection can get more without taking from one that has no more than it. Only the total rate of a
+connection counts; these totals are unique. They are found by progressive filling:
+
+1) Sort the connections into groups that compete for arcs (directions of links). An arc that can
+   carry all its paths at their largest rates at once causes no competition.
 2) Raise the rates of all connections of a group together, as far as possible. This is a linear
    programme, because a connection may divide its rate over its paths in any way.
-3) Some connections can get no more, whatever the others do: those with a positive dual value (the
-   price of a little more for this connection). Their level is final.
-4) Raise the others further, with what is final as a lower bound. End when all levels are final.
+3) The connections with a positive dual value (the price of a little more for this connection) can
+   get no more, whatever the others do. Their rate is final.
+4) Raise the others further, with what is final as a lower bound. End when all rates are final.
+
 Then choose the rate of each subflow:
-5) If the present rates are almost at the levels, keep them.
-6) Else take the rates at these levels that differ least from the present ones (the sum of the
+5) If the present rates almost reach these totals, keep them.
+6) Else take the rates with these totals that differ least from the present ones (the sum of the
    differences is smallest), so that few subflows change.
 """
 
@@ -29,9 +31,9 @@ from scipy.optimize import OptimizeResult, linprog
 from controller.graph import ArcUse
 from controller.strategies.expected_throughput.allocation import Paths, Rates, Shares
 
-ALMOST = 0.998  # of its level: a connection with less gets new rates
-ROUNDING = 1e-6  # relative: smaller overloads and differences are rounding errors
-MOST_GROUPS = 1024  # whose levels are remembered
+ALMOST = 0.998  # of its max-min fair rate; a connection with less gets new rates
+ROUNDING = 1e-6  # relative; smaller overloads and differences are rounding errors
+MOST_GROUPS = 1024  # in the cache of `levels`
 
 Array = NDArray[np.float64]
 Columns = tuple[tuple[tuple[int, float], ...], ...]  # for each path: (row of an arc, its part)
@@ -39,7 +41,7 @@ Columns = tuple[tuple[tuple[int, float], ...], ...]  # for each path: (row of an
 
 @dataclass(frozen=True)
 class _Group:
-    """Describe connections that compete for arcs, in a form that can be a dictionary key.
+    """Connections that compete for arcs, as a hashable key for the cache of `levels`.
 
     `most` holds the largest rate of each path in bit/s, `owner` the number of its connection within
     the group, from 0. `columns` lists for each path the scarce arcs that it crosses, and `room` the
@@ -53,7 +55,7 @@ class _Group:
 
     @property
     def unit(self) -> float:
-        """Return the rate in bit/s that is 1 in the linear programmes."""
+        """The rate in bit/s by which all rates are divided in the linear programmes."""
         return min((rate for rate in self.most if rate > 0), default=1.0)
 
     def matrix(self) -> Array:
@@ -74,8 +76,7 @@ class _Group:
 def max_min_rates(capacity_bps: Sequence[float], paths: Paths, present: Shares) -> dict[str, Rates]:
     """Return the max-min fair rates in bit/s of all connections, one rate per path.
 
-    `paths` holds the paths of the connections. `present` holds their present rates, which are kept
-    where they are fair already.
+    The present rates are kept where they are fair already.
     """
     rates: dict[str, Rates] = {}
     for names, group in _groups(capacity_bps, paths):
@@ -86,7 +87,7 @@ def max_min_rates(capacity_bps: Sequence[float], paths: Paths, present: Shares) 
 
 
 def _groups(capacity_bps: Sequence[float], paths: Paths) -> Iterator[tuple[list[str], _Group]]:
-    """Yield the names of the connections of each group, and the group (step 1)."""
+    """Yield each group of competing connections, with the names of the connections."""  # 1
     most = {
         name: [min(capacity_bps[arc] / part for arc, part in path.items()) for path in own]
         for name, own in paths.items()
@@ -141,7 +142,7 @@ def _competing(paths: Mapping[str, Sequence[ArcUse]], scarce: set[int]) -> list[
 
 @lru_cache(MOST_GROUPS)
 def levels(group: _Group) -> tuple[float, ...]:
-    """Return the max-min fair total rate in bit/s of each connection of a group (steps 2 to 4)."""
+    """Return the max-min fair total rate in bit/s of each connection of a group."""  # 2, 3, 4
     totals = group.totals()
     if not group.room:
         return tuple(float(rate) for rate in totals @ np.array(group.most))
@@ -168,8 +169,8 @@ def levels(group: _Group) -> tuple[float, ...]:
 def _divided(group: _Group, level: Array, present: Array) -> Array:
     """Return the rate in bit/s of each path of a group such that connections have their `level`.
 
-    `present` holds the present rate of each path. Steps 5 and 6.
-    """
+    The rates differ as little as possible from those in `present`.
+    """  # 5, 6
     if not group.room:
         most = np.array(group.most)
         return present if _is_good(group, level, present) else most
@@ -204,7 +205,7 @@ def _is_good(group: _Group, level: Array, rates: Array) -> bool:
 def _solved(
     cost: Array, rows: Array, limits: Array, bounds: list[tuple[float, float | None]]
 ) -> OptimizeResult:
-    """Find the x with the smallest `cost` x such that `rows` x <= `limits`.
+    """Find the x that minimises `cost` x, with `rows` x <= `limits` and x within `bounds`.
 
     Raise `ArithmeticError` if the solver finds none.
     """

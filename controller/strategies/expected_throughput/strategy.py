@@ -38,14 +38,12 @@ from controller.strategies.expected_throughput.assignment import SLACK, Assignme
 from controller.strategies.expected_throughput.decisions import decisions
 from controller.units import NS_PER_S, rate_text
 
-SLIGHTEST_RAISE = 1e-4  # of a rate: a smaller difference between max-min rates is rounding
+SLIGHTEST_RAISE = 1e-4  # of a rate; a smaller difference between max-min rates is rounding
 MOST_TRIES = 16  # connections per step, so that a step stays short in a large network
 
 
 class ExpectedThroughputParams(StrategyParams):
-    """`fairness` is from the paper. `max_subflows` limits how many subflows of a connection get a
-    path; the subflows beyond it become backup.
-    """
+    """`fairness` is from S-MPTCP. Subflows of a connection beyond `max_subflows` are backup."""
 
     interval_s: float = param(
         2.0, "s", "Time between two control steps if no subflow opens or closes", ge=0.2, le=60
@@ -66,11 +64,10 @@ class ExpectedThroughputParams(StrategyParams):
 
 
 class ExpectedThroughput(Strategy):
-    """Run S-MPTCP: choose a path and a pacing rate for every subflow.
+    """Chooses a path and a pacing rate for every subflow (S-MPTCP).
 
-    Between two decisions, the strategy stores the graph of the network, to notice when a link's
-    capacity grows. It also stores when it first saw each connection, to limit how long it waits for
-    further subflows.
+    Between two decisions it stores the graph of the network, to notice when a link's capacity
+    grows, and when it first saw each connection, to limit how long it waits for further subflows.
     """
 
     name = "expected_throughput"
@@ -138,7 +135,7 @@ class ExpectedThroughput(Strategy):
         return hashed_paths(observation) + paced + backups
 
     def _with_better_paths(self, draft: Assignment) -> Assignment:
-        """Return the assignment with new paths for connections that get more on them (step 3).
+        """Return the assignment with new paths for connections that get more on them.
 
         At most `MOST_TRIES` connections are tried in one step, in the order in which they appeared.
         The others follow in the next steps.
@@ -177,9 +174,10 @@ def _user(draft: Assignment, name: str) -> str:
     return subflows[0].user if subflows else name
 
 
-# Why new connections wait until all their subflows are open, for one second at most. S-MPTCP
-# allocates rates per connection, with all its subflows. The subflows of a connection open one
-# after the other, each after a handshake of its own. An allocation that sees only the first of
+# Why new connections wait until all their subflows are open, for one second at most
+#
+# S-MPTCP allocates rates per connection, with all its subflows. The subflows of a connection open
+# one after the other, each after a handshake of its own. An allocation that sees only the first of
 # them divides the capacity differently, and the difference stays.
 #
 # A multipath connection opens one subflow per address of its user, because the path manager makes
@@ -194,7 +192,7 @@ LONGEST_WAIT_NS = NS_PER_S
 
 
 class Arrivals:
-    """Find the connections to hold back, and hold the time at which each connection was first seen.
+    """Decides which new connections wait until all their subflows are open.
 
     `next_ns` is the time in ns at which the earliest wait ends, None if no connection waits.
     """
@@ -204,10 +202,9 @@ class Arrivals:
         self._first_seen_ns: dict[str, int] = {}
 
     def waiting(self, graph: Graph, observation: Observation, most_subflows: int) -> frozenset[str]:
-        """Return the names of the connections to hold back at this moment.
+        """Return the names of the connections that wait at this moment.
 
-        `graph` is the network of the observation. At most `most_subflows` subflows of a connection
-        are expected.
+        At most `most_subflows` subflows of a connection are expected.
         """
         connections = observation.connections()
         self._first_seen_ns = {

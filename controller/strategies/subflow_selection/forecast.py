@@ -1,7 +1,7 @@
 """Forecast the throughput and the receive buffer of a set of paths.
 
 Source: DTMC selection, sections III-C and III-D. Each subflow s uses one path of the set. b is the
-bandwidth of a path, l its loss probability, mu its mean round trip; w_s is the congestion window of
+bandwidth of a path, l its loss probability, mu its mean RTT; w_s is the congestion window of
 subflow s. S is the size of a segment, a the size of an acknowledgement, x = 3 the number of
 duplicate acknowledgements that signal a loss.
 
@@ -13,7 +13,7 @@ duplicate acknowledgements that signal a loss.
 4) All subflows wait for the slowest: Avg_Th = sum E[w] S / max_s G_s         (13), (15)
 5) Data of the fastest path waits for the slowest: RL = (max mu - min mu) Avg_Th / 8    (17)
 
-`estimate_today` is the other forecast: for the TCP of today.
+`estimate_today` is another forecast, for present-day TCP.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from controller.strategies.subflow_selection.balia import (
     increase,
 )
 
-# The mean congestion windows of a connection's subflows.
+# Mean congestion windows
 #
 # Each subflow has its own Markov chain. It takes the other subflows into account only by their
 # mean windows. This replaces the n-dimensional chain of the paper (DTMC selection, section III-B),
@@ -70,9 +70,8 @@ Weighted = tuple[tuple[float, float], ...]  # (value, probability)
 class Walk:
     """The parameters of the Markov chain of one subflow; its states are congestion windows.
 
-    `largest` is the largest window in segments, and `loss` the probability that a segment is lost.
-    `rtts_s` holds round trips in s with their probabilities, and `mean_rtt_s` is the mean round
-    trip.
+    `largest` is the largest window in segments, `loss` the probability that a segment is lost.
+    `rtts_s` holds RTTs in s with their probabilities.
     """
 
     largest: int
@@ -83,18 +82,14 @@ class Walk:
 
 @dataclass(frozen=True)
 class Field:
-    """What the Markov chain of one subflow needs to know about the other subflows.
-
-    `others` is the sum over the other subflows of mean window / mean round trip, in segments/s.
-    `best` is the largest term of this sum.
-    """
+    """The sum and the largest of mean window / mean RTT of the other subflows, in segments/s."""
 
     others: float = 0.0
     best: float = 0.0
 
 
 def round_trips(mean_s: float, sd_s: float) -> Weighted:
-    """Return at most five pairs (round trip in s, probability) instead of a normal distribution.
+    """Return up to five pairs (RTT in s, probability) that stand for a normal distribution.
 
     The distribution has the mean `mean_s` and the standard deviation `sd_s`, and is cut off at 0.
     """
@@ -106,10 +101,7 @@ def round_trips(mean_s: float, sd_s: float) -> Weighted:
 
 
 def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
-    """Return the mean congestion window of every subflow of a connection, in segments.
-
-    `walks` holds the parameters of the Markov chain of each subflow.
-    """
+    """Return the mean congestion window of every subflow of a connection, in segments."""
     means = [min(FIRST_WINDOW, float(walk.largest)) for walk in walks]
     for _ in range(MOST_ROUNDS):
         before = tuple(means)
@@ -121,10 +113,9 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
 
 
 def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
-    """Return the sum and the largest of the rates of all other subflows (1).
+    """Return the sum and the largest of mean window / mean RTT of all subflows but one.
 
-    `subflow` is the index of the one subflow. `means` holds the mean window of every subflow in
-    segments.
+    `subflow` is the index of this one. `means` holds the mean window of every subflow in segments.
     """
     rates = [
         mean / walk.mean_rtt_s
@@ -149,7 +140,7 @@ def mean_window(walk: Walk, others: Field) -> float:
 def stationary(walk: Walk, others: Field) -> dict[int, float]:
     """Map each congestion window in segments to its stationary probability in the Markov chain.
 
-    The sum of the values is not normalised to 1.
+    The values are not normalised to a sum of 1.
     """
     shares: dict[int, float] = {}
     landed: dict[int, float] = {}
@@ -163,17 +154,16 @@ def stationary(walk: Walk, others: Field) -> dict[int, float]:
 
 
 def climb(window: int, walk: Walk, others: Field) -> float:
-    """Return the probability that one segment raises the congestion window by 1 from `window`."""
+    """Return the probability that one segment raises the congestion window from `window` by 1."""
     return (1 - walk.loss) * sum(
         p * increase(window, r, others.others, others.best) for r, p in walk.rtts_s
     )  # 2
 
 
 def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
-    """Return the possible congestion windows after a lost segment, each with its probability.
+    """Map each congestion window that a lost segment can leave to its probability.
 
-    `window` is the window before. The sum of the probabilities is the probability that a segment is
-    lost.
+    `window` is the window before. The sum of the values is the probability that a segment is lost.
     """
     probabilities: dict[int, float] = {}
     for r, p in walk.rtts_s:
@@ -188,9 +178,8 @@ def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
 def largest_state(walk: Walk) -> int:
     """Return the largest congestion window, in segments, that the Markov chain includes.
 
-    It can be smaller than `walk.largest`: the congestion control BALIA adds at most 1/w per
-    segment, so a large window w is rarely reached without a loss. Windows that are reached with a
-    probability below `RARE` are left out.
+    It can be smaller than `walk.largest`: BALIA adds at most 1/w per segment, so a large window w
+    is rarely reached without a loss. Windows with a probability below `RARE` are left out.
     """
     probability = 1.0
     for w in range(int(SMALLEST_WINDOW), walk.largest):
@@ -200,7 +189,7 @@ def largest_state(walk: Walk) -> int:
     return walk.largest
 
 
-# The forecast of the paper, numbered as at the top of this file.
+# The forecast of the paper; the numbers are those of the module's docstring
 
 SEGMENT_BITS = 1500 * 8  # S
 ACK_BITS = 40 * 8  # a
@@ -211,10 +200,9 @@ LARGEST_LOSS = 0.99  # the chain needs some segments that arrive
 
 @dataclass(frozen=True)
 class PathQuality:
-    """The quality of a path, in DTMC selection called Q_i = (b, l, mu, sigma).
+    """Q_i = (b, l, mu, sigma) of DTMC selection.
 
-    These are the bandwidth b in bit/s, the probability l that a segment is lost, and the mean mu
-    and standard deviation sigma of the round trip in seconds.
+    `loss` is the probability that a segment is lost, `rtt_sd_s` the standard deviation of the RTT.
     """
 
     bandwidth_bps: float
@@ -225,10 +213,11 @@ class PathQuality:
 
 @dataclass(frozen=True)
 class Model:
-    """`round` chooses the formula for the duration of a round: eq (14) of the paper, or one for
-    ACKs that return while the sender still sends. `largest_window` is an upper limit of every
-    window in segments. `queue_bdp` is the size of a path's queue, as a multiple of the path's
-    bandwidth-delay product.
+    """Settings of the paper's forecast.
+
+    `round` chooses the formula for the duration of a round: eq (14) of DTMC selection, or one in
+    which ACKs return while the sender still sends. `largest_window` limits every window, in
+    segments. `queue_bdp` is the queue of a path as a multiple of its bandwidth-delay product.
     """
 
     round: Literal["paper", "pipelined"] = "paper"
@@ -251,7 +240,7 @@ class Estimate:
 
 @lru_cache(maxsize=8192)
 def estimate(paths: tuple[PathQuality, ...], model: Model) -> Estimate:
-    """Return the forecast for a connection that uses all these paths together."""
+    """Forecast a connection that uses all these paths together (DTMC selection, section III)."""
     windows = mean_windows([_walk(path, model) for path in paths])  # 2
     slowest_s = max(
         round_s(path, window, model) for path, window in zip(paths, windows, strict=True)
@@ -271,7 +260,7 @@ def window_cap(path: PathQuality, model: Model) -> int:
 
 
 def round_s(path: PathQuality, window: float, model: Model) -> float:
-    """Return the time in seconds that a subflow needs to send one window and get the ACKs.
+    """Return the time in s that a subflow needs to send one window and get the ACKs.
 
     `window` is the mean congestion window in segments. `model.round` chooses the formula (DTMC
     selection, eq (14), or a variant of it).
@@ -288,10 +277,10 @@ def _walk(path: PathQuality, model: Model) -> Walk:
     return Walk(window_cap(path, model), min(path.loss, LARGEST_LOSS), rtts_s, path.rtt_s)
 
 
-# The other forecast, of the goodput that the TCP of today gets.
+# The forecast for present-day TCP
 #
-# b, l and mu are bandwidth, loss and round trip of a path, S is the size of a frame. Terms that
-# the paper's forecast does not have:
+# b, l and mu are bandwidth, loss and RTT of a path, S is the size of a frame. Differences from the
+# paper's forecast:
 # 1) Fast recovery (RFC 6675): the losses of one round trip halve the window once, and no segment
 #    waits for a timeout. A subflow then carries S/mu sqrt(3 (1 - l) / (2 l)) (Mathis et al., CCR
 #    27(3), 1997).
@@ -316,10 +305,10 @@ MOST_PATHS = 6  # of more paths, not all sets are searched
 
 @lru_cache(maxsize=8192)
 def estimate_today(paths: tuple[PathQuality, ...], buffer_bytes: int, coupled: bool) -> Estimate:
-    """Return the forecast for a connection that uses all these paths together.
+    """Forecast a connection that uses all these paths together, for present-day TCP.
 
-    `buffer_bytes` is the size of its receive buffer, and `coupled` says whether its congestion
-    control couples the windows of the subflows. `throughput_bps` counts Ethernet frames.
+    `buffer_bytes` is the size of its receive buffer. `coupled` says whether its congestion control
+    couples the windows of the subflows. `throughput_bps` counts Ethernet frames.
     """
     windows = _coupled_windows(paths) if coupled else tuple(map(_window_alone, paths))
     wanted_bps = sum(
@@ -342,10 +331,10 @@ def is_coupled(paths: tuple[PathQuality, ...], buffer_bytes: int, measured_bps: 
 def searched(
     paths: tuple[PathQuality, ...], buffer_bytes: int, coupled: bool
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """Return (forecast in bit/s, indices of paths) of many sets, the largest forecast first.
+    """Return (forecast in bit/s, indices of paths) of many sets of paths, the best first.
 
-    Of equal forecasts, the larger set comes first. Up to six paths, these are all sets. Of more
-    paths, one path after the other is left out, always that which is missed least.
+    Of equal forecasts, the larger set comes first. Up to six paths, all sets are compared. Of more
+    paths, one after the other is left out, always the one that costs the least throughput.
     """
 
     def forecast(numbers: tuple[int, ...]) -> float:
@@ -366,7 +355,7 @@ def _order(found: tuple[float, tuple[int, ...]]) -> tuple[float, int, tuple[int,
 
 
 def _full(path: PathQuality) -> float:
-    """Return the bandwidth-delay product of a path in frames (2)."""
+    """Return the bandwidth-delay product of a path in frames."""  # 2
     return path.bandwidth_bps * path.rtt_s / FRAME_BITS
 
 
@@ -377,11 +366,11 @@ def _window_alone(path: PathQuality) -> float:
 
 
 def _coupled_windows(paths: Sequence[PathQuality]) -> tuple[float, ...]:
-    """Return the windows in frames at which growth and loss of BALIA are in balance (4).
+    """Return the windows in frames at which growth and loss of BALIA are in balance.
 
     For the paths that are not full: growth (1 - l) Y (1 + a)(4 + a) / (10 mu sum(Y)^2) equals
-    decrease l w/2 min(a, 1.5), with Y = w / mu and a = max Y / Y. Each round moves the windows a
-    part of the way.
+    decrease l w/2 min(a, 1.5), with Y = w / mu and a = max Y / Y. The equation is solved by
+    iteration.
     """
     rtts_s, full = [path.rtt_s for path in paths], [_full(path) for path in paths]
     losses = [min(path.loss, LARGEST_LOSS) for path in paths]

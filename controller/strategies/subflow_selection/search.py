@@ -62,9 +62,9 @@ def greedy(
 ) -> Choice:
     """Return the set of paths that the greedy search finds (DTMC selection, Algorithm 1).
 
-    `accept` and `starts` choose between readings of the paper, see the top of this file. With
-    `accept` set to `printed`, the buffer is checked before a path is added. The set may then need
-    more than `rl_max_bytes`.
+    `accept` and `starts` choose between readings of the paper (see the module's docstring). With
+    `accept` "printed", the buffer is checked before a path is added, so the set may need more than
+    `rl_max_bytes`.
     """
     order = ranked(paths)
     firsts = order if starts == "all" else order[:1]
@@ -75,7 +75,7 @@ def greedy(
 def ranked(paths: Sequence[PathQuality]) -> list[int]:
     """Return the indices of the paths in descending order of their score.
 
-    The score is bandwidth in Mb/s x (1 - loss) + 1 / round trip in s (DTMC selection, Algorithm 1).
+    The score is bandwidth in Mb/s x (1 - loss) + 1 / RTT in s (DTMC selection, Algorithm 1).
     """
 
     def key(n: int) -> tuple[float, float, int]:
@@ -97,10 +97,9 @@ def _grow(
     rl_max_bytes: float,
     accept: Accept,
 ) -> Choice:
-    """Return the set that begins with path `first` and accepts more paths in the order `order`.
+    """Begin with path `first`, and add paths in the order `order` of their indices.
 
-    `order` lists indices of `paths`. A path is accepted if it passes the test of the receive buffer
-    that `accept` chooses.
+    A path is added if it passes the test that `accept` chooses (see the module's docstring).
     """
     best = _choice((first,), paths, model)
     for each in order:
@@ -139,9 +138,9 @@ def exhaustive(
 def _bounds(
     paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, most_paths: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield for every set of paths an upper bound of its throughput, and the indices of its paths.
+    """Yield an upper bound of the throughput in bit/s and the indices of each set of paths.
 
-    The bound is in bit/s. A set has at most `most_paths` paths.
+    A set has at most `most_paths` paths.
     """
     shortest_s = [round_s(path, SMALLEST_WINDOW, model) for path in paths]
     windows = _largest_windows(paths, model)

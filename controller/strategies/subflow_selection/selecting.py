@@ -1,8 +1,7 @@
-"""Define what the strategies that select subflows by a forecast have in common.
+"""The base class of `subflow_selection` and `optimum`, which select subflows by a forecast.
 
-`Selecting` is the base class of `subflow_selection` and `optimum`. For every connection with more
-than one subflow it determines the quality of each path, lets the derived class choose a set, and
-makes the chosen subflows normal and the others backup.
+For every connection with more than one subflow, `Selecting` determines the quality of each path,
+lets the derived class choose a set, and makes the chosen subflows normal and the others backup.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
 
 
 class SelectingParams(StrategyParams):
-    """The parameters that the strategies `subflow_selection` and `optimum` have in common.
+    """Parameters of the strategies `subflow_selection` and `optimum`.
 
     The paper gives no values: the defaults are ours.
     """
@@ -71,12 +70,12 @@ class SelectingParams(StrategyParams):
 
 @dataclass(frozen=True)
 class Situation:
-    """What the choice for one connection depends on.
+    """The input of the choice for one connection.
 
-    `subflows` are the subflows of the connection and `paths` the quality of the path of each.
-    `model` holds the settings of the paper's forecast, and `rl_max_bytes` is its limit of the
-    receive buffer that a set may need. `buffer_bytes` is the size of the receive buffer.
-    `connections` names all open connections, and `alone` says that the user has no other one.
+    `paths` has the quality of each subflow's path. `model` and `rl_max_bytes`, the largest receive
+    buffer that a set may need, are for the paper's forecast. `buffer_bytes` is the size of the
+    receive buffer. `connections` names all open connections; `alone` says that the user has no
+    other one.
     """
 
     subflows: tuple[Subflow, ...]
@@ -98,10 +97,9 @@ class Situation:
 
 
 class Selecting(Strategy):
-    """Select the subflows that carry data, by a search for the best set of paths.
+    """Selects the subflows that carry data; a derived class defines the search.
 
-    A derived class defines the search. The strategy stores nothing between two decisions: the
-    observation says which subflows are backup.
+    Nothing is stored between two decisions: the observation says which subflows are backup.
     """
 
     wakes_on_subflows = True
@@ -120,7 +118,7 @@ class Selecting(Strategy):
         """
 
     def choose(self, situation: Situation) -> tuple[Choice, str]:
-        """Return the set of paths to use, and the reason if it has one besides the forecast."""
+        """Return the set of paths to use, and a reason to log besides the forecast, or ""."""
         return self.search(situation.paths, situation.model, situation.rl_max_bytes), ""  # 2
 
     def decide(self, observation: Observation) -> list[Decision]:
@@ -184,7 +182,7 @@ class Selecting(Strategy):
 def _decisions(
     subflows: Sequence[Subflow], choice: Choice, reason: str, rate_scale: float
 ) -> list[Decision]:
-    """Return the forecast for the log, and the commands that make the chosen subflows active.
+    """Return the forecast for the log, and the commands that put the chosen subflows into use.
 
     Chosen subflows become normal and all others backup. No subflow becomes backup before at least
     one chosen subflow is normal.
@@ -226,22 +224,21 @@ def _set_backup(subflow: Subflow, backup: bool, reason: str) -> Decision:
     return Decision(subflow_name(subflow.key), reason, SetBackup(subflow.key, backup))
 
 
-# The quality of a subflow's path, from its links (DTMC selection, section II-A).
-# An arc e is one direction of a link. Over the arcs from the source to the user: the bandwidth b
-# is the smallest bandwidth of an arc, the loss is l = 1 - prod(1 - l_e), the round trip is mu = 2
-# sum delay_e, and its variance is sigma^2 = 2 sum jitter_e^2. The factors of 2 count each delay
-# once for the packet and once for its acknowledgement.
+# Quality of a path (DTMC selection, section II-A)
+#
+# Over the arcs e (directions of links) from the source to the user: the bandwidth b is the smallest
+# bandwidth of an arc, the loss is l = 1 - prod(1 - l_e), the RTT is mu = 2 sum delay_e, and its
+# variance is sigma^2 = 2 sum jitter_e^2. The factors of 2 count each delay once for the packet and
+# once for its acknowledgement.
 
 
 ArcsByEnds = Mapping[tuple[str, str], Arc]
 SMALLEST_RTT_S = 0.0001
-LOAD_STEPS = (
-    10  # the load of others is rounded to tenths, so that measurement noise changes nothing
-)
+LOAD_STEPS = 10
 
 
 def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
-    """Return the arcs of the subflow's path from source to destination, or None if one is unknown.
+    """Return the arcs from the source to the destination, None if one is unknown.
 
     `arcs` maps (tail, head) to the arc between these two nodes.
     """
@@ -257,11 +254,10 @@ def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
 
 
 def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) -> PathQuality:
-    """Return the quality of a path with the bandwidth `bandwidth_bps`.
+    """Return the quality of a path, with loss and RTT from its arcs (DTMC selection, section II-A).
 
-    Loss, mean round trip and standard deviation of the round trip follow from the arcs (directions
-    of links) in `path`. If no arc has a known jitter, the standard deviation is `rtt_sd_of_mean`
-    times the mean.
+    If no arc has a known jitter, the standard deviation of the RTT is `rtt_sd_of_mean` times its
+    mean.
     """
     rtt_s = max(SMALLEST_RTT_S, 2 * sum(arc.delay_s for arc in path))
     measured_sd_s = sqrt(2 * sum(arc.jitter_s**2 for arc in path))
@@ -277,8 +273,8 @@ def available_bps(path: Sequence[Arc], own_bps: Mapping[str, int]) -> float:
     """Return the rate in bit/s that other connections leave free on a path.
 
     `own_bps` maps each link to the load by the connection itself, which counts as free. The free
-    part of an arc (one direction of a link) is rounded to tenths of its capacity and is at least
-    one tenth. The result is the smallest free part among the arcs of the path.
+    part of each arc is rounded to tenths of its capacity, at least one, so that noise in the
+    measurements changes nothing. The result is the smallest among the arcs.
     """
 
     def available(arc: Arc) -> float:

@@ -51,7 +51,7 @@ ALIKE = 0.03  # the forecast does not tell sets apart that differ by less
 
 
 class SubflowSelectionParams(SelectingParams, TrialParams):
-    """The parameters of the greedy search, of the other forecast and of the closed loop.
+    """Parameters of the greedy search, of the forecast for present-day TCP and of the trials.
 
     The paper's Algorithm 1 can be read in several ways; `accept` and `starts` choose one.
     """
@@ -77,7 +77,7 @@ class SubflowSelectionParams(SelectingParams, TrialParams):
 
 
 class SubflowSelection(Selecting):
-    """Select subflows with the greedy search (DTMC selection, Algorithm 1), or by trials.
+    """Selects subflows by the greedy search (DTMC selection, Algorithm 1), or by trials.
 
     With `loop: closed` the strategy stores the measurements of each connection. After a restart of
     the controller, or a change of parameters, all subflows are used and measured anew.
@@ -111,7 +111,7 @@ class SubflowSelection(Selecting):
         return choice, ""
 
     def _tried(self, situation: Situation) -> tuple[Choice, str]:
-        """Return the set of paths that the trials of this connection use now, and why (6)."""
+        """Return the set of paths that the trials of this connection use now, and why."""  # 6
         self._trials = {
             name: each for name, each in self._trials.items() if name in situation.connections
         }
@@ -134,7 +134,7 @@ class SubflowSelection(Selecting):
         return self._choice(situation, chosen, coupled), outcome.reason
 
     def _opening(self, situation: Situation) -> Numbers:
-        """Return the set of subflows to begin with; an empty one if no set promises enough."""
+        """Return the set of subflows to begin with; it is empty if no set promises enough."""
         if self.params.forecast == "paper" or not situation.alone:
             return frozenset()
         promises = []
@@ -150,8 +150,9 @@ class SubflowSelection(Selecting):
     ) -> list[tuple[int, ...]]:
         """Return sets of paths that may carry more than `measured_bps`, the best first.
 
-        The chain's forecast is mostly too low, so the set with the best one always counts. Of sets
-        that today's forecast does not tell apart, the smaller ones come first.
+        The paper's forecast is mostly too low, so with it the best set counts whatever was
+        measured. With the other forecast, sets with nearly equal forecasts count as equal, and
+        smaller ones come first.
         """
         if self.params.forecast == "paper":
             return [super().choose(situation)[0].chosen]
