@@ -253,9 +253,7 @@ def _access_point(
 
 
 class HostAgentProcess:
-    """The process of the host agent: one process for all hosts whose subflows are reported and
-    changed.
-    """
+    """The process of the host agent: one process for all hosts."""
 
     def __init__(self, configuration: Path, settings: Settings, ledger: Ledger, log: Path) -> None:
         """Write the settings into the file `configuration`, and start the host agent with it.
@@ -303,9 +301,7 @@ class HostAgentProcess:
         return True
 
     def write_journal(self) -> None:
-        """Record the shell commands that the host agent has issued since the last call
-        (commands.sh).
-        """
+        """Add the commands that the host agent has issued since the last call to commands.sh."""
         while select.select([self._output], [], [], 0)[0] and self._read():
             pass
         whole, _, self._unread = self._unread.rpartition(b"\n")

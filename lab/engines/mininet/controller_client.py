@@ -79,9 +79,7 @@ class Decided(Line):
 
     @property
     def meter(self) -> tuple[str, float] | None:
-        """The access point and its new limit for Tier 2 data [Mb/s, before `rate_scale`]; None if
-        unchanged.
-        """
+        """The access point and its new Tier 2 limit [Mb/s, before `rate_scale`], if it changed."""
         fields = self.fields
         return (fields["ap"], fields["meter_mbps"]) if "meter_mbps" in fields else None
 
@@ -301,9 +299,7 @@ class ControllerClient:
         return True
 
     def set_strategy(self, strategy: RunningStrategy) -> int:
-        """Replace POX's strategy; return the number of the message, which POX repeats in its
-        answer.
-        """
+        """Replace POX's strategy; return the message's number, which POX repeats in its answer."""
         seq = self._send("strategy", strategy.to_json())
         self._unanswered[seq] = strategy
         return seq
@@ -317,21 +313,23 @@ class ControllerClient:
     def set_link(self, link: str, state: Mapping[str, Any]) -> int:
         """Notify POX that a link has changed; return the number of the message.
 
-        `state` has the changed fields. Its rates are those of the emulated link (after
-        `rate_scale`).
+        `state` has the changed fields. Its rates are those of the emulated link, after
+        `rate_scale`.
         """
         return self._send("link", {"link": link, **state})
 
     def set_tier1_demand(self, ap: str, rate_bps: int | None) -> int:
-        """Limit all Tier 1 data of an access point together (None: no limit); return the message's
-        number.
+        """Limit all Tier 1 data of an access point together; None removes the limit.
+
+        Returns the number of the message to POX.
         """
         mbps = None if rate_bps is None else mbps_from_bps(rate_bps)
         return self._send("tier1", {"ap": ap, "mbps": mbps})
 
     def _send(self, kind: str, value: Mapping[str, Any]) -> int:
-        """Write a message to POX's inbox; return its number. POX sees the file only when it is
-        complete.
+        """Write a message to POX's inbox; return its number.
+
+        The file is renamed into the inbox, so POX never reads half a message.
         """
         self._sent += 1
         target = self.folder / "inbox" / f"{self._sent:06d}.json"
@@ -359,9 +357,7 @@ def _answers(lines: Iterable[Line], seq: int) -> bool:
 
 
 def _settled(lines: Iterable[Line]) -> bool:
-    """Return whether `lines` contain a control step, and neither a command to nor a change of a
-    subflow.
-    """
+    """Return whether POX has made a control step and nothing changes a subflow any more."""
     found = list(lines)
     changes = any(
         isinstance(line, SubflowSeen) or (isinstance(line, Decided) and line.changes_a_subflow)

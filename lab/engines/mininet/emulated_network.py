@@ -101,9 +101,7 @@ class EmulatedNetwork:
         return [user for user in self.topology.users if user in users]
 
     def users_of(self, direction: str) -> frozenset[str]:
-        """Return the users with a flow whose data goes in `direction`: "down" (to the user) or
-        "up".
-        """
+        """Return the users with a flow whose data goes "down" (to the user) or "up"."""
         return frozenset(user for user, own in self.scenario.data_flows if own == direction)
 
     def _start_pox(self) -> None:
@@ -143,9 +141,7 @@ class EmulatedNetwork:
         self.stations = Stations(self.topology, self.wiring, self.links)
 
     def _use_wmediumd(self) -> None:
-        """Use the program wmediumd as the radio medium; record the stations' positions in
-        manifest.json.
-        """
+        """Use wmediumd as the radio medium; record the stations' positions in manifest.json."""
         medium = RealMedium(self.topology.cells, self.wiring, self.ledger)
         self.network.medium = medium
         self._undo.callback(medium.stop)
@@ -307,10 +303,9 @@ class Stations:
                 self.agent.set_station(ap, station)
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
-        """Begin to move a user from WiFi access point `old` to `new`; `station` has the values at
-        `new`.
+        """Begin to move a user from WiFi access point `old` to `new`.
 
-        Until `associated` is called, the user is in no cell.
+        `station` has the values at `new`. Until `associated` is called, the user is in no cell.
         """
         with self._lock:
             if user not in self._leaving:

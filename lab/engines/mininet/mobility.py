@@ -90,8 +90,7 @@ class Roaming:
         first_packet_s: Callable[[str, str], float | None],
         run: Callable[[str, list[str]], None],
     ) -> None:
-        """Take the radio of each user, and the description of each access point by name
-        (`targets`).
+        """`radios` has the radio of each user, `targets` each access point by name.
 
         `associated(user, old, new)` is called after each association. `first_packet_s(user, ap)`
         returns the time when the user's first packet crossed the new cell; None before that.
@@ -237,10 +236,9 @@ class Mobility:
             self._thread.start()
 
     def take(self) -> tuple[list[Interface], list[Outcome]]:
-        """Return the interfaces at a new access point, and the finished handovers, since the last
-        call.
+        """Return the interfaces at a new access point, and the handovers that have ended.
 
-        Raises the error that has ended the thread, if any.
+        Only those since the last call. Raises the error that has ended the thread, if any.
         """
         moved: list[Interface] = []
         ended: list[Outcome] = []
@@ -267,7 +265,7 @@ class Mobility:
             radio.close()
         self._radios.clear()
 
-    # --- the thread
+    # The thread
 
     def _run(self, zero_s: float) -> None:
         try:

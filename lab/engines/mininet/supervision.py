@@ -25,8 +25,7 @@ class Restartable(Protocol):
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program that is not restarted; if it ends, the run does not count as verified Multipath
-    TCP.
+    """A program that is not restarted; if it ends, the run is not verified Multipath TCP.
 
     `pid_file` is the file into which the program writes its process ID. `name` is its name in "NAME
     ended during the run", `warning` the text of the event.
@@ -81,7 +80,7 @@ class Supervision:
 
     @classmethod
     def of(cls, emulated: EmulatedNetwork, warn: Warn) -> Supervision:
-        """Watch POX, both agents, Open vSwitch and hostapd. All of them must be running."""
+        """Watch POX, both agents, Open vSwitch and hostapd, after all have started."""
         programs: dict[tuple[str, str], Restartable | None] = {
             ("POX", "pox/log.txt"): emulated.pox,
             ("the host agent", "hosts.log"): emulated.host_agent,
@@ -111,9 +110,7 @@ class Supervision:
                 self._warn(daemon.warning)
 
     def qualified(self, verdict: MptcpVerdict) -> MptcpVerdict:
-        """Return `verdict`; if a daemon has ended during the run, a positive verdict becomes
-        negative.
-        """
+        """Return `verdict`, made negative if a daemon has ended during the run."""
         if not self._ended or not verdict.verified:
             return verdict
         why = f"{', '.join(self._ended)} ended during the run"
@@ -121,9 +118,7 @@ class Supervision:
 
 
 def _process(file: Path) -> tuple[int, int | None]:
-    """Return the process ID in a PID file, and the start time of the process; None if it does not
-    run.
-    """
+    """Return the process ID in a PID file, and the start time of the process if it is running."""
     try:
         pid = int(file.read_text())
     except (OSError, ValueError):  # the program has ended and has removed its file

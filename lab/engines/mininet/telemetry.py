@@ -87,10 +87,10 @@ class Telemetry:
         self._scheduler.close()
 
     def frame(self, t: float, late_s: float) -> tuple[Frame, list[str]]:
-        """Take a sample at time `t` of the run; return its frame, and new reasons for overload as
-        text.
+        """Take a sample at time `t` of the run; return its frame, and new reasons for overload.
 
-        The sample is taken `late_s` later than planned.
+        The sample is taken `late_s` later than planned. A reason is a text that says why the
+        machine is too slow.
         """
         now = time.monotonic()
         elapsed_s, self._sampled = now - self._sampled, now
@@ -122,9 +122,7 @@ class Telemetry:
         return sampler.receivers(answers.values())
 
     def heard(self, lines: Iterable[Line]) -> None:
-        """Update users' tiers, limits of access points and paths of subflows with what POX has
-        reported.
-        """
+        """Update users' tiers, access points' limits and subflows' paths with POX's reports."""
         for line in lines:
             if isinstance(line, Observed):
                 self._tiers = self._tiers if line.tiers is None else line.tiers

@@ -126,7 +126,7 @@ class Flips:
         return [link for link, ends in self._ends if ends == {near, far}]
 
     def make(self, target: str, value: bool) -> str:
-        """Send a change to the run, and return its result, in words, when the run has recorded it.
+        """Send a change to the run, and return the result in words when the run has recorded it.
 
         After `APPLIED_WITHIN_S` without a result, the returned text says so.
         """

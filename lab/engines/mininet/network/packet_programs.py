@@ -101,10 +101,11 @@ def port_program() -> Path:
 
 
 def replace_packets(ports: Iterable[str], ledger: Ledger) -> None:
-    """Attach host_port.bpf.c: packets that arrive at these switch ports lose their sending socket.
+    """Attach host_port.bpf.c: packets that arrive at these switch ports lose their socket.
 
-    Each port is one end of a veth pair; the other end belongs to a host. `ledger` records the
-    pinned program for the clean-up. The bpf file system must be mounted at `PINS`.
+    A host's TCP then no longer mistakes a segment that waits in the network for one that waits in
+    the host. Each port is one end of a veth pair; the other end belongs to a host. `ledger` records
+    the pinned program for the clean-up. The bpf file system must be mounted at `PINS`.
     """
     ledger.record("pin", path=str(PORT_PIN))
     argv = ["bpftool", "prog", "load", str(port_program()), str(PORT_PIN), "type", "classifier"]

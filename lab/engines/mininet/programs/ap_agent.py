@@ -129,7 +129,7 @@ class Bearers:
     def __init__(
         self, stations: Stations, devices: Mapping[str, str], scheduler: Scheduler
     ) -> None:
-        """Take the interface with the queue of each user from `devices`."""
+        """`devices` maps each user to the interface with the user's queue."""
         self._stations, self._scheduler = stations, scheduler
         self._devices = {user: scheduler.index(device) for user, device in devices.items()}
         self.queues = [(device, PFIFO) for device in self._devices.values()]
@@ -210,7 +210,7 @@ POLLS_PER_REPORT = 5  # a datagram costs more than a poll
 
 
 class Cell(Protocol):
-    """What measures one access point.
+    """An access point that the agent measures.
 
     `queues` lists the qdiscs whose counters `poll` needs, each by its handle: the pair of the
     interface number and the qdisc's major number.
@@ -238,7 +238,7 @@ class Collisions:
         self._set = (1.0, 0.0)
 
     def update(self, downlinks: int) -> None:
-        """Count the contenders now; if the effect of collisions is another one, set it in the cell.
+        """Count the contenders now; if the effect of collisions has changed, write it to the cell.
 
         `downlinks` is the number of access points on this channel that have packets in their queue.
         """
@@ -392,7 +392,7 @@ def encode(ap: str, number: int, report: Report, key: str) -> bytes:
 
 
 class Lines:
-    """Read lines from a pipe without blocking for ever; `descriptor` is the reading end."""
+    """Read lines from a pipe with a timeout; `descriptor` is the reading end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._unread = descriptor, b""

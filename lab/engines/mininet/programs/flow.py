@@ -59,7 +59,7 @@ class Application:
         return int(exact)
 
     def restart(self, now_s: float) -> None:
-        """Make no data due for the time before `now_s`."""
+        """Drop the data that is due for the time before `now_s`."""
         self._last_s = now_s
 
     def wait_s(self, now_s: float) -> float:
