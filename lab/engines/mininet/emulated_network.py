@@ -38,7 +38,7 @@ from lab.topologies.topology import Interface, Topology, Wiring, wire
 from lab.topologies.topology_file import describe
 
 STATE = Path("/run/multipath-lab")
-KEY = STATE / "key"  # of the messages between POX and the host agent
+KEY = STATE / "key"  # of the messages between POX and the agents
 RecordEvent = Callable[..., None]  # kind, then fields
 
 

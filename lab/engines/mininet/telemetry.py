@@ -175,5 +175,4 @@ class Telemetry:
 
 
 def _of(hosts: Iterable[str], sockets: Mapping[str, Iterable[TcpSocket]]) -> list[TcpSocket]:
-    """Concatenate the sockets of these hosts."""
     return [each for host in hosts for each in sockets.get(host, ())]

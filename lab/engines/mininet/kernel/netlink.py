@@ -304,8 +304,6 @@ class Family:
 
 
 class Listener:
-    """Receives the messages that the kernel sends to a generic netlink multicast group."""
-
     def __init__(self, group: int) -> None:
         self._socket = open_socket(NETLINK_GENERIC)
         self._socket.setblocking(False)

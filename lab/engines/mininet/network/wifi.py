@@ -148,7 +148,6 @@ def start_hostapd(folder: Path, interface: str, configuration: str) -> None:
 
 
 def hostapd_pid_files(folder: Path, aps: Iterable[str]) -> dict[str, Path]:
-    """Return the PID file of each access point's hostapd."""
     return {ap: _hostapd_file(folder, radio_port(ap), "pid") for ap in aps}
 
 
