@@ -1,8 +1,8 @@
-"""Start the programs that run beside the traffic, the AP agent and the host agent; talk to them.
+"""Start the AP agent and the host agent, which run beside the traffic, and talk to them.
 
 The AP agent (programs/ap_agent.py) measures the queues of all access points. The host agent
-(programs/host_agent.py) reports subflows to POX and changes them for POX; the two exchange messages
-directly, not through this process.
+(programs/host_agent.py) reports subflows to POX and changes them on its command. Agents and POX
+exchange messages directly, not through this process.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ PERIODS_PER_STEP = 4  # of control
 def start_agent(
     module: str, doing: str, configuration: Path, log: Path, ledger: Ledger, **options: Any
 ) -> subprocess.Popen[Any]:
-    """Start a Python module with the path of its configuration file, and record the process.
+    """Start `python -m MODULE CONFIGURATION`, and record its process ID in the ledger.
 
-    It ends when its standard input is closed. Its standard error is appended to the file `log`.
+    The process ends when its standard input is closed. Its standard error is appended to `log`.
     Error messages begin with `doing`. `options` are passed to `subprocess.Popen`.
     """
     with log.open("a") as errors:
@@ -72,14 +72,14 @@ def start_agent(
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a log file, or a text that says that the file is empty."""
+    """Return the last line of the file; "its log is empty" if there is none."""
     return (log.read_text().strip().splitlines()[-1:] or ["its log is empty"])[0]
 
 
 class ApAgentProcess:
-    """The process of the AP agent, which measures all access points of a network.
+    """The process of the AP agent, which reports the queues of all access points.
 
-    The agent sends its reports to POX and to this process.
+    Its reports go to POX and to this process.
     """
 
     def __init__(
@@ -93,10 +93,9 @@ class ApAgentProcess:
     ) -> None:
         """Start the AP agent, and wait until it has reported every access point once.
 
-        `uploaders` are the users that have uploads. The agent's configuration file is written into
-        the first of the two `folders`, its log into the second. `key` is the secret key of the run,
-        with which the reports begin. Raises `LabError` if the report of an access point does not
-        come.
+        `uploaders` are the users with uploads. `folders` are a folder for the configuration file
+        and one for the log. `key`, the secret key of the run, begins every report. Raises
+        `LabError` if the agent ends or an access point is not reported.
         """
         state, run = folders
         self._log, self._occupancies = run / "agents.log", dict[str, list[float]]()
@@ -124,7 +123,8 @@ class ApAgentProcess:
     def restart_if_ended(self) -> bool:
         """Restart the AP agent if it has ended. Return True if it was restarted.
 
-        Until then, LTE cells are not divided anew, and POX gets no reports.
+        Without the agent, POX gets no reports, and the shares of users in LTE cells stay as they
+        are.
         """
         if self._process.poll() is None:
             return False
@@ -136,8 +136,8 @@ class ApAgentProcess:
     def _wait_for(self, silent: set[str]) -> None:
         """Wait until the AP agent has reported every access point in `silent`.
 
-        When this returns, the agent also sets the rates of the stations in LTE cells. Raises
-        `LabError` if the agent ends or a report does not come within `START_TIMEOUT_S`.
+        From then on, the agent also divides the LTE cells. Raises `LabError` if the agent ends or a
+        report does not come within `START_TIMEOUT_S`.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         self._reports.settimeout(0.5)
@@ -161,10 +161,10 @@ class ApAgentProcess:
             return None
 
     def occupancy(self, tiers: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
-        """Return the mean MAC occupancy of each access point since the last call.
+        """Return the mean MAC occupancy (0 to 1) of each access point since the last call.
 
-        `tiers[user][ap]` is the tier of a user at an access point. If an access point has not
-        reported since the last call, its previous mean is returned once more.
+        `tiers[user][ap]` is the tier, 1 or 2, of a user at an access point. An access point without
+        a new report keeps its previous mean.
         """
         new: dict[str, list[float]] = {}
         while True:
@@ -187,14 +187,14 @@ class ApAgentProcess:
     def hand_over(self, old: str, new: str, station: radio_cell.Station) -> None:
         """Notify the AP agent that a user has moved from access point `old` to `new`.
 
-        `station` describes the user at the new access point.
+        `station` has the user's rate, weight and signal strength at `new`.
         """
         fields = {"rate_bps": station.rate_bps, "weight": station.weight}
         moved = fields | {"rssi_dbm": station.rssi_dbm}
         self._send(**{"ap": new, "user": station.user, "from": old, "station": moved})
 
     def _send(self, **change: Any) -> None:
-        """Send a change to the AP agent. If it has ended, the change is for the restarted one."""
+        """Send a change to the AP agent; if it has ended, it gets the change at its restart."""
         line = json.dumps(change)
         with self._lock:
             assert self._process.stdin is not None
@@ -218,7 +218,10 @@ class ApAgentProcess:
 def access_points(
     topology: Topology, wiring: Wiring, uploaders: Container[str]
 ) -> dict[str, AccessPoint]:
-    """Return the access points of a network by their names; `uploaders` have uploads."""
+    """Return the AP agent's configuration of each access point, by name.
+
+    `uploaders` are the users and relays that send data.
+    """
     sharing: dict[str, list[str]] = {}
     for cell in topology.cells:
         if cell.medium:
@@ -250,7 +253,7 @@ def _access_point(
 
 
 class HostAgentProcess:
-    """The process of the host agent: one process for all hosts that use Multipath TCP."""
+    """The process of the host agent: one process for all hosts."""
 
     def __init__(self, configuration: Path, settings: Settings, ledger: Ledger, log: Path) -> None:
         """Write the settings into the file `configuration`, and start the host agent with it.
@@ -276,9 +279,10 @@ class HostAgentProcess:
         self._output, self._unread = self._process.stdout.fileno(), b""
 
     def wait(self) -> None:
-        """Wait for the first line of the host agent's output: it has begun to report to POX.
+        """Wait for the agent's first line of output, which says that it has begun to report to POX.
 
-        Raises `LabError` with the end of the agent's log if the line does not come.
+        Raises `LabError` with the last line of its log if the agent ends or needs more than
+        `START_TIMEOUT_S`.
         """
         readable, _, _ = select.select([self._output], [], [], START_TIMEOUT_S)
         if not readable or not self._read():
@@ -297,10 +301,7 @@ class HostAgentProcess:
         return True
 
     def write_journal(self) -> None:
-        """Pass the commands that the host agent has run since the last call to the journals.
-
-        A journal is a function that records the commands of a run (machine/shell.py).
-        """
+        """Add the commands that the host agent has issued since the last call to commands.sh."""
         while select.select([self._output], [], [], 0)[0] and self._read():
             pass
         whole, _, self._unread = self._unread.rpartition(b"\n")
@@ -310,7 +311,7 @@ class HostAgentProcess:
                 shell.journal_command(done["argv"], done.get("stdin"), at=done["at"])
 
     def _read(self) -> bool:
-        """Read the available output of the process; return False at the end of the output."""
+        """Append the available output to `_unread`; return False at the end of the output."""
         data = os.read(self._output, READ_BYTES)
         self._unread += data
         return bool(data)
@@ -333,13 +334,12 @@ def settings_of(
     interval_s: float,
     expected: Path | None = None,
 ) -> Settings:
-    """Return the settings of the host agent for the hosts of a network.
+    """Return the settings of the host agent for all hosts that it controls.
 
-    These are the servers, the multipath users, and the users that send data over plain TCP.
-
-    `key` authenticates the messages between POX and the host agent. `uploaders` are the users that
-    only send data. `interval_s` is the time between two control steps of POX. `expected` is the
-    path of the pinned map of expected rates; None if hosts limit subflows by pacing rates.
+    These are the servers, the multipath users, and the users that send over plain TCP. `key`
+    authenticates the messages between POX and the agent. `uploaders` are the users that only send
+    data. `interval_s` is POX's control interval. `expected` is the path of the pinned eBPF map of
+    expected rates; None if subflows are limited by pacing rates.
     """
     userspace = userspace_path_manager.hosts_that_need_it(topology, wiring)
     hosts = {}
@@ -369,7 +369,7 @@ def settings_of(
 def pacing_lines(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
     """Return the `tc` lines that add an fq qdisc to the wired interfaces of a host, for pacing.
 
-    Radios need no such line, because they have an fq qdisc already.
+    Radios have an fq qdisc already.
     """
     links = {link.id: link for link in topology.links}
     wired = [each for each in interfaces if each.link not in topology.ids("wifi")]
@@ -382,10 +382,10 @@ def pacing_lines(topology: Topology, interfaces: Iterable[Interface]) -> list[st
 def ports_along(
     topology: Topology, wiring: Wiring, interface: Interface, upload: bool
 ) -> list[str]:
-    """Return the switch ports that send the data of a user's interface on its shortest path.
+    """Return the switch ports that send a user's data on its shortest path.
 
-    With `upload`, the data goes from the interface to the user's server, otherwise from the server
-    to the interface. The loss of these ports together is the loss on the path.
+    With `upload`, the path leads from `interface` to the user's server, otherwise from the server
+    to `interface`. The loss of these ports together is the loss of the path.
     """
     server = wiring.of(topology.server_of(interface.node))[0]
     neighbours: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}

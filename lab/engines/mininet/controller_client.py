@@ -1,7 +1,7 @@
-"""Speak with POX, the controller, which makes all control decisions of a run.
+"""Start POX, the SDN controller that makes all control decisions of a run, and talk to it.
 
-Messages to POX are numbered files in its inbox. POX answers in decisions.jsonl, where it also
-reports what it sees and decides; `hear` reads the new lines as objects.
+Messages to POX are numbered files in its inbox folder. POX writes its answers, observations and
+decisions to decisions.jsonl.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ AP_AGENT_PORT, HOST_AGENT_PORT = 6699, 6698  # where POX receives their reports
 
 @dataclass(frozen=True)
 class RunningStrategy:
-    """The name of a strategy and the values of its parameters, in scenario units."""
+    """A control strategy and its parameters, in the units of the scenario file."""
 
     name: str
     params: Mapping[str, Any]
 
     @property
     def file(self) -> str | None:
-        """Return the path of the user's file that defines the strategy; None for a built-in one."""
+        """Path of the user's file that defines the strategy; None for a built-in one."""
         path = extensions.strategy_file(self.name)
         return None if path is None else str(path)
 
@@ -56,8 +56,10 @@ class RunningStrategy:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of decisions.jsonl: written `at` [s since 1970], with its other fields. Lines that
-    mean something to the engine have a class of their own."""
+    """A line that POX has written to decisions.jsonl at the time `at` [s since 1970].
+
+    Lines that the engine acts on have a subclass.
+    """
 
     at: float
     kind: str
@@ -69,7 +71,7 @@ class Ready(Line):
 
 
 class Decided(Line):
-    """The strategy has decided something."""
+    """A decision of the control strategy."""
 
     @property
     def changes_a_subflow(self) -> bool:
@@ -77,13 +79,13 @@ class Decided(Line):
 
     @property
     def meter(self) -> tuple[str, float] | None:
-        """Return the access point and its new limit of Tier 2 [scenario Mb/s], if that changed."""
+        """The access point and its new Tier 2 limit [Mb/s, before `rate_scale`], if it changed."""
         fields = self.fields
         return (fields["ap"], fields["meter_mbps"]) if "meter_mbps" in fields else None
 
 
 class Observed(Line):
-    """What a control step has observed before its decisions."""
+    """The measurements on which a control step bases its decisions."""
 
     @property
     def tiers(self) -> dict[str, dict[str, int]] | None:
@@ -113,7 +115,7 @@ class Answered(Line):
 
     @property
     def refused(self) -> str:
-        """Return why POX has refused the message; an empty text if it has not."""
+        """The reason why POX has refused the message; "" if it has carried it out."""
         return str(self.fields["why"]) if self.fields.get("state") == "refused" else ""
 
 
@@ -128,7 +130,7 @@ CLASSES: dict[str, type[Line]] = {
 
 
 def read_line(text: bytes) -> Line:
-    """Return a line of decisions.jsonl; raise `ValueError` if it is damaged."""
+    """Parse a line of decisions.jsonl; raise `ValueError` if it is damaged."""
     fields = parse_object(text)
     try:
         at, kind = float(fields.pop("at")), str(fields.pop("kind"))
@@ -138,10 +140,10 @@ def read_line(text: bytes) -> Line:
 
 
 class ControllerClient:
-    """Start POX, a child process, wait until it is ready, send it messages, hear what it reports,
-    restart and stop it. Its files are in `folder` (`RUN/pox`).
+    """POX as a child process: start, restart and stop it, send it messages, read its reports.
 
-    `strategy` is the strategy that POX has confirmed; a restarted POX begins with it.
+    Its files are in `folder` (`RUN/pox`). `strategy` is the latest strategy that POX has confirmed;
+    a restarted POX begins with it.
     """
 
     def __init__(
@@ -155,7 +157,7 @@ class ControllerClient:
         """Store the arguments; `start` starts POX.
 
         `upstream` is the folder of POX's sources. `key_file` contains the key that authenticates
-        messages between POX and the host agent.
+        messages between POX and the agents.
         """
         self.folder, self.ledger, self.strategy = folder.absolute(), ledger, strategy
         self.restarts = 0
@@ -167,9 +169,9 @@ class ControllerClient:
         self._heard: list[Line] = []  # and not taken yet
 
     def start(self, description: Mapping[str, Any]) -> None:
-        """Write `description` as the topology file, and start POX without waiting for it.
+        """Write the topology file, and start POX without waiting for it.
 
-        `description` is the network as plain data (`topology_file.describe`).
+        `description` is the result of `topology_file.describe`.
         """
         (self.folder / "inbox").mkdir(parents=True, exist_ok=True)
         (self.folder / "topology.json").write_text(json.dumps(description, indent=1))
@@ -213,8 +215,8 @@ class ControllerClient:
     def wait_ready(self) -> None:
         """Wait until all switches are connected to POX and have their flow tables.
 
-        POX then writes `ready` into decisions.jsonl. Raises `LabError` if POX ends or if this takes
-        longer than `READY_TIMEOUT_S`.
+        Raises `LabError` if POX or Open vSwitch ends, or if this takes longer than
+        `READY_TIMEOUT_S`.
         """
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not any(isinstance(line, Ready) for line in self.hear()):
@@ -233,9 +235,9 @@ class ControllerClient:
 
     @contextmanager
     def steps_held(self) -> Iterator[None]:
-        """Make POX hold its control steps until the context ends.
+        """Make POX pause its control steps during a `with` block.
 
-        The context begins when POX has confirmed this, or after `HELD_WITHIN_S`.
+        The block begins when POX has confirmed the pause, or after `HELD_WITHIN_S`.
         """
         self.hear()
         seq = self._send("steps", {"held": True})
@@ -282,13 +284,12 @@ class ControllerClient:
         self.strategy = change
 
     def is_alive(self) -> bool:
-        """Return whether POX is running."""
         return self._process is not None and self._process.poll() is None
 
     def restart_if_ended(self) -> bool:
         """Restart POX if it has ended. Return True if it was restarted.
 
-        Without POX the switches keep forwarding. After the restart POX writes their tables anew.
+        Without POX the switches keep forwarding. The restarted POX replaces their flow tables.
         """
         if self.is_alive():
             return False
@@ -298,15 +299,13 @@ class ControllerClient:
         return True
 
     def set_strategy(self, strategy: RunningStrategy) -> int:
-        """Send POX another strategy, which replaces the running one; return the message's number,
-        which its answer has."""
+        """Replace POX's strategy; return the message's number, which POX repeats in its answer."""
         seq = self._send("strategy", strategy.to_json())
         self._unanswered[seq] = strategy
         return seq
 
     def set_params(self, params: Mapping[str, Any]) -> int:
-        """Send POX new values of parameters of the strategy, in scenario units; return the number
-        of the message."""
+        """Send POX new parameter values, in the scenario's units; return the message's number."""
         seq = self._send("params", params)
         self._unanswered[seq] = params
         return seq
@@ -314,18 +313,24 @@ class ControllerClient:
     def set_link(self, link: str, state: Mapping[str, Any]) -> int:
         """Notify POX that a link has changed; return the number of the message.
 
-        `state` has the changed fields, with wire rates.
+        `state` has the changed fields. Its rates are those of the emulated link, after
+        `rate_scale`.
         """
         return self._send("link", {"link": link, **state})
 
     def set_tier1_demand(self, ap: str, rate_bps: int | None) -> int:
-        """Send POX a limit of all Tier 1 data of an access point together; None removes it. Return
-        the number of the message."""
+        """Limit all Tier 1 data of an access point together; None removes the limit.
+
+        Returns the number of the message to POX.
+        """
         mbps = None if rate_bps is None else mbps_from_bps(rate_bps)
         return self._send("tier1", {"ap": ap, "mbps": mbps})
 
     def _send(self, kind: str, value: Mapping[str, Any]) -> int:
-        """Write a message into a file, and rename the file into POX's inbox."""
+        """Write a message to POX's inbox; return its number.
+
+        The file is renamed into the inbox, so POX never reads half a message.
+        """
         self._sent += 1
         target = self.folder / "inbox" / f"{self._sent:06d}.json"
         draft = target.with_suffix(".part")
@@ -352,10 +357,7 @@ def _answers(lines: Iterable[Line], seq: int) -> bool:
 
 
 def _settled(lines: Iterable[Line]) -> bool:
-    """Return whether POX has nothing left to change on subflows.
-
-    The lines must contain a control step, but no command to a subflow and no change of a subflow.
-    """
+    """Return whether POX has made a control step and nothing changes a subflow any more."""
     found = list(lines)
     changes = any(
         isinstance(line, SubflowSeen) or (isinstance(line, Decided) and line.changes_a_subflow)

@@ -1,8 +1,8 @@
-"""Build the network of a run, start its controller POX, and start the programs in its hosts.
+"""Build the network of a run, and start POX and the programs in its hosts.
 
-POX is started first: it is slow to load, and needs only the description of the network. Every
+POX is started first, because it loads slowly and needs only the description of the network. Every
 resource is recorded in the ledger (machine/ledger.py) before it is made, so that it can be removed
-even after a crash. The rates and delays of links are measured before traffic uses them.
+even after a crash.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from lab.topologies.topology import Interface, Topology, Wiring, wire
 from lab.topologies.topology_file import describe
 
 STATE = Path("/run/multipath-lab")
-KEY = STATE / "key"  # of the messages between POX and the host agent
+KEY = STATE / "key"  # of the messages between POX and the agents
 RecordEvent = Callable[..., None]  # kind, then fields
 
 
 class EmulatedNetwork:
     """The network of a run, the controller POX, and the programs in the hosts.
 
-    The callbacks that end these are pushed onto the exit stack `undo` of the caller. `host_agent`
-    is None until it has been started.
+    Callbacks that stop them are pushed onto the caller's exit stack `undo`. `host_agent` is None
+    until it is started.
     """
 
     links: Links
@@ -79,9 +79,9 @@ class EmulatedNetwork:
             raise LabError(f"clean up: {'; '.join(problems)}. Type: ./run_lab.sh clean --force")
 
     def build(self) -> None:
-        """Build the network, start POX and the programs in the hosts, and measure the links.
+        """Build the network, start POX and the programs in the hosts, and measure every link.
 
-        manifest.json gets the duration until POX had connected to all switches.
+        manifest.json gets the time until all switches were connected to POX (`network_up_s`).
         """
         began_s = time.monotonic()
         self._start_pox()
@@ -92,16 +92,16 @@ class EmulatedNetwork:
         self._measure_links()
 
     def pids(self) -> dict[str, int]:
-        """Return the process numbers of those hosts that exist by now, by host."""
+        """Return the process ID of each host that exists so far, by host."""
         return self.network.pids() if hasattr(self, "network") else {}
 
     def users_with_traffic(self) -> list[str]:
-        """Return the users that have flows in the scenario, in the order of the topology."""
+        """Users that have flows in the scenario, in the order of the topology."""
         users = {flow.user for flow in self.scenario.traffic}
         return [user for user in self.topology.users if user in users]
 
     def users_of(self, direction: str) -> frozenset[str]:
-        """Return the users that have a flow in this direction of its data, "down" or "up"."""
+        """Return the users with a flow whose data goes "down" (to the user) or "up"."""
         return frozenset(user for user, own in self.scenario.data_flows if own == direction)
 
     def _start_pox(self) -> None:
@@ -141,7 +141,7 @@ class EmulatedNetwork:
         self.stations = Stations(self.topology, self.wiring, self.links)
 
     def _use_wmediumd(self) -> None:
-        """Let wmediumd be the medium of the network's radios; record the stations' places."""
+        """Use wmediumd as the radio medium; record the stations' positions in manifest.json."""
         medium = RealMedium(self.topology.cells, self.wiring, self.ledger)
         self.network.medium = medium
         self._undo.callback(medium.stop)
@@ -163,7 +163,7 @@ class EmulatedNetwork:
         return agent
 
     def open_laws(self) -> Laws:
-        """Return a new loader of congestion control laws. The undo stack unloads its laws."""
+        """Return a loader of eBPF congestion controls. The undo stack unloads what it loads."""
         if self.expected:
             self.ledger.record("pin", path=str(self.expected.parent))
         laws = Laws(self.expected)
@@ -173,7 +173,7 @@ class EmulatedNetwork:
     def _start_servers(self) -> None:
         """Make the traffic programs of all servers listen for connections.
 
-        Record a warning event for each server whose kernel refuses Multipath TCP.
+        A server whose kernel refuses Multipath TCP causes a warning event.
         """
         servers = [host for host in self.programs.hosts if host in self.topology.ids("server")]
         if not self.scenario.multipath.server_enabled:
@@ -197,10 +197,10 @@ class EmulatedNetwork:
     def _measure_links(self) -> None:
         """Measure the path between the server and each interface of every user with traffic.
 
-        Paths that share no link and no channel are measured at the same time. The rate from the
-        user is measured only for LTE interfaces and for users that upload. A warning event is
-        recorded for each rate or round-trip time that differs by more than 10 % from the expected
-        one. Above 30 % the run counts as overloaded.
+        Paths that share no link and no channel are measured at the same time. The uplink rate is
+        measured only for LTE interfaces and for users that upload. A rate or round-trip time more
+        than 10 % off its expected value causes a warning event; more than 30 % off marks the run as
+        overloaded.
         """
         self.recorder.log("measuring every link")
         users = self.users_with_traffic()
@@ -221,9 +221,9 @@ class EmulatedNetwork:
     def _probe(
         self, interfaces: Iterable[Interface], names: Container[str]
     ) -> dict[str, probes.Comparison]:
-        """Measure the paths to those `interfaces` that are in `names`, all at the same time.
+        """Measure the paths to those `interfaces` whose name is in `names`, all at the same time.
 
-        Return a comparison of measured and expected figures for each, by the interface's name.
+        Return measured and expected values by the name of the interface.
         """
         scale = self.scenario.rate_scale
         probed = [each for each in interfaces if each.name in names]
@@ -259,10 +259,10 @@ class EmulatedNetwork:
 
 
 class Stations:
-    """The rate, weight and signal strength of each station now, by access point and user.
+    """The current rate, weight and signal strength of each user at each access point.
 
-    A station is a user at an access point. Changes go to the WiFi cells and to the AP agent. Two
-    threads use this object: the one of the run and the one that moves users.
+    Changes are passed on to the WiFi cells and to the AP agent. The threads of the run and of
+    mobility both use this object.
     """
 
     def __init__(self, topology: Topology, wiring: Wiring, links: Links) -> None:
@@ -283,14 +283,14 @@ class Stations:
         return self.wiring.at(user, ap)
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate in bit/s that a station has when it is alone at its access point."""
+        """Set the rate that a station has when no other station sends [bit/s]."""
         with self._lock:
             self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Replace the values of a user at an access point; `station` names the user.
+        """Replace the values of the user that `station` names, at an access point.
 
-        The new rate is applied to the cell immediately, but not during a handover of the user.
+        The cell gets them at once, or at the end of a handover if the user is in one.
         """
         with self._lock:
             if self.stations[ap, station.user] == station:
@@ -303,9 +303,9 @@ class Stations:
                 self.agent.set_station(ap, station)
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
-        """Begin to move a user from WiFi access point `old` to `new`, where it becomes `station`.
+        """Begin to move a user from WiFi access point `old` to `new`.
 
-        Until `associated` is called, the user's radio is in no cell.
+        `station` has the values at `new`. Until `associated` is called, the user is in no cell.
         """
         with self._lock:
             if user not in self._leaving:
@@ -316,10 +316,7 @@ class Stations:
             self.stations[new, user] = station
 
     def associated(self, user: str, old: str, new: str) -> None:
-        """Add a user to the cell of access point `new`, and notify the AP agent.
-
-        `old` is the access point with which the user was associated before.
-        """
+        """End a handover: add the user to the cell of `new`, and notify the AP agent."""
         with self._lock:
             self._leaving.discard(user)
             station = self.stations[new, user]

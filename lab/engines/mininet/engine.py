@@ -43,8 +43,6 @@ from lab.scenario.schema import Scenario
 
 
 class MininetEngine(Engine):
-    """Run one scenario in the emulation."""
-
     emulated: EmulatedNetwork
     mobility: Mobility
     supervision: Supervision
@@ -73,7 +71,7 @@ class MininetEngine(Engine):
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
         """Take the emulation lock, build the network, and start the flows that begin at t = 0.
 
-        t is the time of the run in s. It is 0 when these flows start.
+        The time of the run, t [s], counts from the start of these flows.
         """
         self.scenario, self.recorder = scenario, recorder
         self._sampled_s = 0.0
@@ -114,10 +112,9 @@ class MininetEngine(Engine):
         return [frame]
 
     def _follow_users(self) -> None:
-        """Notify the sampler of users that have moved to another access point; record handovers.
+        """Notify the sampler of users at a new access point; record finished handovers as events.
 
-        The sampler then credits their throughput to that access point. A handover that has ended
-        becomes an event.
+        The sampler then counts the throughput of these users at their new access point.
         """
         moved, ended = self.mobility.take()
         for interface in moved:
@@ -126,10 +123,10 @@ class MininetEngine(Engine):
             self.recorder.event(outcome.at_s - self.workload.zero_s, "handover", **outcome.fields())
 
     def apply(self, change: targets.Change) -> int | None:
-        """Carry out a change during the run.
+        """Apply a change during the run.
 
-        Changes that POX makes return the number of the message to POX. Raises `LabError` for a
-        change that the emulation cannot make.
+        Returns the number of the message if POX makes the change, otherwise None. Raises `LabError`
+        for a change that the emulation cannot make.
         """
         pox = self.emulated.pox
         match change:
@@ -163,7 +160,7 @@ class MininetEngine(Engine):
         self._untold += lines
 
     def news(self) -> list[Answer | Reported]:
-        """Return what POX has reported since the last call."""
+        """POX's answers and reports since the last call."""
         if self.started_at is not None:
             self._hear()
         else:
@@ -242,7 +239,7 @@ class MininetEngine(Engine):
         self.mobility.start(zero_s)
 
     def _start_captures(self) -> None:
-        """Start to capture the packets of every host into the file `RUN/pcap/HOST.pcap`."""
+        """Capture the packets of every host into `RUN/pcap/HOST.pcap`."""
         emulated = self.emulated
         self._captures = Captures(self.recorder.folder / "pcap", emulated.network, emulated.ledger)
         self._undo.callback(self._stop_captures, self._captures)
@@ -256,7 +253,7 @@ class MininetEngine(Engine):
             self._record_event("pcap", host=host, file=file, state="ended", **counts)
 
     def _start_executor(self) -> None:
-        """Start the executor, a thread that runs the commands of `exec` and `cli` in this run."""
+        """Start the thread that runs the commands of `exec` and `cli` in this run."""
         ledger = self.emulated.ledger
         executor = execute.Executor(
             self.recorder.folder,
@@ -308,7 +305,7 @@ class MininetEngine(Engine):
         return probes.mptcp_counters(Path(f"/proc/{pid}/net/netstat").read_text())
 
     def _log_counters(self) -> None:
-        """Log the MPTCP counters of every host with flows: they show why a subflow is missing."""
+        """Log the MPTCP counters of every host with flows; they show why a subflow is missing."""
         for host in self.emulated.programs.hosts:
             counted = {name: count for name, count in self._mptcp_counters(host).items() if count}
             self.recorder.log(f"{host} counted {json.dumps(counted)}")
@@ -327,9 +324,9 @@ class MininetEngine(Engine):
 
 
 def _told(line: Line) -> Answer | Reported | None:
-    """Return a line of POX as the runner takes it; None if nothing happened.
+    """Convert a line of POX to what the runner takes; None if there is nothing to report.
 
-    The flip of a link is the engine's: POX only reports how many flows it has moved.
+    The engine itself sets links up and down. POX only reports how many flows it has moved then.
     """
     if not isinstance(line, Answered) or line.kind == "steps":
         return Reported(line.at, line.kind, line.fields)

@@ -3,7 +3,7 @@
 Users walk as in the simulator (`lab.scenario.movement`). Each step sets their positions in
 Mininet-WiFi and the rates of their stations; handovers are carried out between the steps.
 
-A handover, with the gap that it makes in the service of a station:
+A handover, and the gap without service that it causes:
 
 1) The station leaves its access point and associates with the new one. It keeps its address.
 2) When the kernel reports the association, the AP agent is notified. It reports the station to POX,
@@ -39,10 +39,11 @@ GAP_S = 20.0  # a station without a packet for so long has no traffic
 
 @dataclass
 class Handover:
-    """One handover in progress; times are in s of the monotonic clock.
+    """A handover in progress; times are in s of the monotonic clock.
 
-    `associated_s` is None until the station has associated with the new access point. `attempt_s`
-    is the time of the latest attempt to associate; None before the first attempt.
+    The station left access point `old` at `left_s`. `attempt_s` is the start of the attempt to
+    associate that awaits its result, None if there is none; `retry_s` is the earliest time of the
+    next one. `associated_s` is None until the station has associated with `new`.
     """
 
     user: str
@@ -59,8 +60,9 @@ class Handover:
 class Outcome:
     """A finished handover; the fields after `at_s` are those of the event `handover`.
 
-    `at_s` is when the station left its access point, in s of the monotonic clock. `association_ms`
-    is None if the station did not associate, `gap_ms` if no packet crossed the new cell.
+    `at_s` is when the station left its access point, in s of the monotonic clock; both durations
+    count from then. `association_ms` is None if the station did not associate, `gap_ms` if no
+    packet crossed the new cell.
     """
 
     at_s: float
@@ -72,7 +74,7 @@ class Outcome:
     gap_ms: float | None
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the event: those of the simulator and the two measured times."""
+        """Return the fields of the event `handover`: the simulator's, and the two durations."""
         ends = {"user": self.user, "from": self.old, "to": self.new, "rssi_dbm": self.rssi_dbm}
         return ends | {"association_ms": self.association_ms, "gap_ms": self.gap_ms}
 
@@ -88,12 +90,11 @@ class Roaming:
         first_packet_s: Callable[[str, str], float | None],
         run: Callable[[str, list[str]], None],
     ) -> None:
-        """Store what handovers need.
+        """`radios` has the radio of each user, `targets` each access point by name.
 
-        `radios` has the radio of each user, and `targets` the description of each access point by
-        name. `associated(user, old, new)` is called after each association. `first_packet_s(user,
-        ap)` returns when the user's first packet crossed the new cell; None before that. `run(user,
-        argv)` is called with the shell command that is equivalent to each step, for the journal.
+        `associated(user, old, new)` is called after each association. `first_packet_s(user, ap)`
+        returns the time when the user's first packet crossed the new cell; None before that.
+        `run(user, argv)` gets the shell command that is equivalent to each step, to record it.
         """
         self._radios, self._targets = radios, targets
         self._associated, self._first_packet_s, self._journal = associated, first_packet_s, run
@@ -225,7 +226,7 @@ class Mobility:
 
     @property
     def places(self) -> dict[str, Place]:
-        """Return the present position (x and y in m) of each node that has one."""
+        """Current position (x, y) [m] of each node that has one."""
         return self.movement.places
 
     def start(self, zero_s: float) -> None:
@@ -235,10 +236,9 @@ class Mobility:
             self._thread.start()
 
     def take(self) -> tuple[list[Interface], list[Outcome]]:
-        """Return what has happened since the last call: interfaces that have moved, and handovers.
+        """Return the interfaces at a new access point, and the handovers that have ended.
 
-        The interfaces are those that have moved to another access point; the handovers are those
-        that have ended. Raises the error that has ended the thread, if any.
+        Only those since the last call. Raises the error that has ended the thread, if any.
         """
         moved: list[Interface] = []
         ended: list[Outcome] = []
@@ -265,7 +265,7 @@ class Mobility:
             radio.close()
         self._radios.clear()
 
-    # --- the thread
+    # The thread
 
     def _run(self, zero_s: float) -> None:
         try:

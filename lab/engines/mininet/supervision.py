@@ -17,7 +17,7 @@ Warn = Callable[[str], None]
 
 
 class Restartable(Protocol):
-    """Name the method of a program that is restarted when it has ended."""
+    """A program that `Supervision` restarts when it has ended."""
 
     def restart_if_ended(self) -> bool:
         """Restart the program if it has ended. Return True if it was restarted."""
@@ -25,10 +25,10 @@ class Restartable(Protocol):
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program that is not restarted; without it, the run has not measured what it says.
+    """A program that is not restarted; if it ends, the run is not verified Multipath TCP.
 
-    `pid_file` is the file into which the program writes its process number, `name` the program in
-    the sentence "NAME ended during the run". `warning` is the text of the event.
+    `pid_file` is the file into which the program writes its process ID. `name` is its name in "NAME
+    ended during the run", `warning` the text of the event.
     """
 
     pid_file: Path
@@ -39,7 +39,7 @@ class Daemon:
 def daemons(scratch: Path, aps: tuple[str, ...]) -> list[Daemon]:
     """Return the daemons of a network: Open vSwitch, and one hostapd for each WiFi access point.
 
-    `scratch` is the folder of hostapd's files, `aps` are the names of the access points.
+    `scratch` is the folder of hostapd's files.
     """
     switches = Daemon(
         open_vswitch.PID_FILE,
@@ -61,10 +61,11 @@ def daemons(scratch: Path, aps: tuple[str, ...]) -> list[Daemon]:
 
 
 class Supervision:
-    """Watch the programs of a run that has started.
+    """Watch the programs of a run: restart some when they end, report the others.
 
-    `restarted` has the programs that are restarted, by the words that name each and its log, such
-    as ("POX", "pox/log.txt"). `warn` records a warning event with a text.
+    `restarted` maps the name and the log file of a program, such as ("POX", "pox/log.txt"), to the
+    program. `warn` records a warning event. As a context manager, it checks before a block that
+    needs all programs, and after a block that has failed.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Supervision:
 
     @classmethod
     def of(cls, emulated: EmulatedNetwork, warn: Warn) -> Supervision:
-        """Return the supervision of a network whose programs have started."""
+        """Watch POX, both agents, Open vSwitch and hostapd, after all have started."""
         programs: dict[tuple[str, str], Restartable | None] = {
             ("POX", "pox/log.txt"): emulated.pox,
             ("the host agent", "hosts.log"): emulated.host_agent,
@@ -90,11 +91,10 @@ class Supervision:
         return cls(restarted, daemons(emulated.network.scratch, aps), warn)
 
     def __enter__(self) -> None:
-        """Check the programs before a step that needs all of them."""
         self.check()
 
     def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        """Check them again if the step has failed: an event then says which one has ended."""
+        """If the block has failed, check once more: an event then says which program has ended."""
         if failure:
             self.check()
 
@@ -110,7 +110,7 @@ class Supervision:
                 self._warn(daemon.warning)
 
     def qualified(self, verdict: MptcpVerdict) -> MptcpVerdict:
-        """Return `verdict`, but never a positive one if a daemon has ended."""
+        """Return `verdict`, made negative if a daemon has ended during the run."""
         if not self._ended or not verdict.verified:
             return verdict
         why = f"{', '.join(self._ended)} ended during the run"
@@ -118,7 +118,7 @@ class Supervision:
 
 
 def _process(file: Path) -> tuple[int, int | None]:
-    """Return the process number in a file, and the start time of the process if it is running."""
+    """Return the process ID in a PID file, and the start time of the process if it is running."""
     try:
         pid = int(file.read_text())
     except (OSError, ValueError):  # the program has ended and has removed its file

@@ -1,7 +1,7 @@
-"""Compose the frames of a run. A frame holds all figures of one sample.
+"""Take the samples of a run; a frame has all values of one sample.
 
-The figures come from sockets, queues, POX's decisions and the AP agent's reports. No process is
-started for a sample.
+They come from sockets, queues, POX's decisions and the AP agent's reports. No process is started
+for a sample.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Telemetry:
     def __init__(self, emulated: EmulatedNetwork, rate_scale: float) -> None:
         """Open the netlink sockets in all hosts.
 
-        `rate_scale` is the quotient of wire rates and the scenario's rates.
+        `rate_scale` is an emulated rate divided by the same rate in the scenario.
         """
         self.rate_scale = rate_scale
         self.topology, self.wiring = emulated.topology, emulated.wiring
@@ -74,8 +74,7 @@ class Telemetry:
         self._sampled = time.monotonic()
 
     def begin(self, zero_s: float) -> None:
-        """Begin the first sampling interval at t = 0 of the run, when the monotonic clock shows
-        `zero_s`."""
+        """Begin the first sampling interval at t = 0, which is `zero_s` of the monotonic clock."""
         self._sampled = zero_s
 
     def close(self) -> None:
@@ -88,10 +87,10 @@ class Telemetry:
         self._scheduler.close()
 
     def frame(self, t: float, late_s: float) -> tuple[Frame, list[str]]:
-        """Take a sample at time `t` of the run. Return its frame, and new reasons for overload.
+        """Take a sample at time `t` of the run; return its frame, and new reasons for overload.
 
-        `late_s` says how much later than planned the sample is taken. A reason says, as text, why
-        the machine is too slow.
+        The sample is taken `late_s` later than planned. A reason is a text that says why the
+        machine is too slow.
         """
         now = time.monotonic()
         elapsed_s, self._sampled = now - self._sampled, now
@@ -123,7 +122,7 @@ class Telemetry:
         return sampler.receivers(answers.values())
 
     def heard(self, lines: Iterable[Line]) -> None:
-        """Update tiers, meters and paths of subflows with what POX has reported."""
+        """Update users' tiers, access points' limits and subflows' paths with POX's reports."""
         for line in lines:
             if isinstance(line, Observed):
                 self._tiers = self._tiers if line.tiers is None else line.tiers
@@ -176,5 +175,4 @@ class Telemetry:
 
 
 def _of(hosts: Iterable[str], sockets: Mapping[str, Iterable[TcpSocket]]) -> list[TcpSocket]:
-    """Return the sockets of these hosts in one list; `sockets` has them by host."""
     return [each for host in hosts for each in sockets.get(host, ())]

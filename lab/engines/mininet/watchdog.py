@@ -9,11 +9,10 @@ The results of a run that overloads the machine are not valid. Each sample check
 - lag: how much longer than planned packets waited for a WiFi cell's virtual clock
 - time_squeeze: how often the kernel interrupted its packet processing
 
-The first four mark a run as overloaded if they persist (`PATIENCE_S`). Lag does so after a short
-time, because late packets make results wrong. Late, busy and lost do so later, because they are
-only a risk, and normal for a moment when many flows begin with slow start. time_squeeze is only
-reported, because it also occurs in valid runs. A reason found before the traffic starts, such as a
-path measured far off, is added by `add`.
+The first four mark a run as overloaded if they last for `PATIENCE_S`. Lag may last only a short
+time, because late packets make results wrong. The others are only a risk, and normal for a moment
+when many flows begin with slow start. time_squeeze is only reported, because it also occurs in
+valid runs.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ PATIENCE_S = {"late": 2.0, "busy": 2.0, "lost": 2.0, "lag": 1.0}
 class MachineSample:
     """One sample of the machine's load.
 
-    `late_s` is the delay of the sample, `idle_share` the idle share of the processors since the
-    last sample (0 to 1), `lag_ms` the largest lag of a WiFi cell (`Links.lag_ms`), `lost_share` the
-    share of the wanted processor time that others got (0 to 1). Wanted is the time that is not
-    idle. A machine that is nearly idle can lose half of the little that it wants without harm.
+    `late_s` is the delay of the sample, `lag_ms` the largest lag of a WiFi cell (`Links.lag_ms`).
+    `idle_share` is the idle share of the processors since the last sample. `lost_share` is the part
+    of the processor time that this machine wanted (that is not idle) and others got. Both are 0 to
+    1.
     """
 
     late_s: float
@@ -49,7 +48,11 @@ class MachineSample:
 
     @property
     def taken_share(self) -> float:
-        """Return the share of all processor time that others got while this machine wanted it."""
+        """Share of all processor time that others got while this machine wanted it, 0 to 1.
+
+        A machine that is nearly idle can lose half of the little that it wants without harm: its
+        `lost_share` is large, but this share is small.
+        """
         return self.lost_share * (1 - self.idle_share)
 
 
@@ -85,9 +88,9 @@ class Watchdog:
         return self.judge(t, sample)
 
     def judge(self, t: float, sample: MachineSample) -> list[str]:
-        """Update how long each condition has persisted, with a new sample at time `t` of the run.
+        """Update how long each condition has lasted, from a sample at time `t` of the run.
 
-        Return, as text, the conditions that have now persisted long enough for the first time.
+        Return, as text, the conditions that have now lasted `PATIENCE_S` for the first time.
         """
         span_s, self._sampled_at = t - self._sampled_at, t
         added_s = {"late": sample.late_s, "busy": span_s, "lost": span_s, "lag": span_s}
@@ -134,10 +137,7 @@ class Watchdog:
             return 0.0
 
     def verdict(self, proc: Path = Path("/proc")) -> Overload:
-        """Return whether the run was overloaded, with the reasons and the extreme values.
-
-        The file `softnet_stat` is read from `proc` once more.
-        """
+        """Return whether the run was overloaded, with the reasons, the extremes and the means."""
         squeezed = time_squeeze((proc / "net/softnet_stat").read_text()) - (self._squeezed or 0)
         idle = [each.idle_share for each in self.samples] or [1.0]
         lost = [each.lost_share for each in self.samples] or [0.0]

@@ -87,7 +87,7 @@ def _send(folder: Path, host: str, argv: list[str]) -> int:
 
 
 class _Output:
-    """Show the output of a command that the engine runs, until its exit status is written.
+    """Show the output of a command that the engine runs, until it ends.
 
     `file` is the JSON file of the request; the output is in files of the same name with other
     suffixes.
@@ -102,8 +102,7 @@ class _Output:
         """Copy the output to this process until the command ends, and return its exit status.
 
         With `keys`, also pass on the keystrokes of this process. The files are read every `poll_s`
-        seconds. Raises `LabError` if the run ends or is lost, or does not start the command in
-        time.
+        seconds. Raises `LabError` if the run ends, is lost, or does not start the command in time.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         status = self._file.with_suffix(".status")
@@ -134,7 +133,7 @@ class _Output:
                 time.sleep(poll_s)
 
     def _run_is_alive(self) -> bool:
-        """Return whether the process of the run is running; find this out every `ALIVE_S`."""
+        """Return whether the process of the run is running, as of at most `ALIVE_S` ago."""
         now_s = time.monotonic()
         if now_s >= self._alive_until_s:
             manifest = json.loads((self._folder / "manifest.json").read_text())
@@ -144,7 +143,7 @@ class _Output:
         return True
 
     def _new(self, suffix: str) -> bytes:
-        """Return what was appended to the file with this suffix since the last call, as bytes."""
+        """Return what was appended to the file with this suffix since the last call."""
         try:
             with self._file.with_suffix(suffix).open("rb") as file:
                 file.seek(self._positions[suffix])
@@ -182,7 +181,7 @@ def _write_size(file: Path) -> None:
 
 @contextlib.contextmanager
 def _raw_terminal(file: Path) -> Iterator[None]:
-    """Put this terminal into raw mode while the `with` block runs, so that Ctrl-C is passed on too.
+    """Put this terminal into raw mode during a `with` block, so that Ctrl-C is passed on too.
 
     A change of the terminal's size is written into the request's file `.size`.
     """

@@ -73,11 +73,10 @@ class Executor:
         record: Callable[[int], None],
         prompt: RunPrompt,
     ) -> None:
-        """Start the thread, which looks for requests in the folder `folder`/exec.
+        """Start the thread, which looks for requests in `folder`/exec.
 
-        `inside` gets a host and a command, and returns the command line that runs the command
-        inside the host. `record` is called with the number of every started process. `prompt` runs
-        Mininet-WiFi's prompt.
+        `inside` returns the command line that runs a command inside a host. `record` is called with
+        the ID of every started process. `prompt` runs Mininet-WiFi's prompt.
         """
         self.folder, self._inside, self._record = folder / "exec", inside, record
         self._prompt = prompt
@@ -113,7 +112,7 @@ class Executor:
                 file.with_suffix(".status").write_text("127")
 
     def _process(self, request: Request, file: Path, out: int, err: int) -> Process:
-        """Start the command of a request and return its process; `out`, `err` are descriptors."""
+        """Start the command of a request; `out` and `err` are file descriptors for its output."""
         if request.host == PROMPT:
             windows = file.with_suffix(".windows")
 
@@ -147,7 +146,7 @@ class Executor:
 
 
 class Process(Protocol):
-    """`subprocess.Popen` has these methods, too."""
+    """The methods of `subprocess.Popen` that `Fork` and `Terminal` have too."""
 
     pid: int
 
@@ -162,9 +161,8 @@ class Fork:
     def __init__(self, function: Callable[[], None], stdin: int, stdout: int) -> None:
         """Start a forked copy of this process, and call `function` in the child.
 
-        The child leads a new session. Its standard input is the file descriptor `stdin`; its
-        standard output and standard error go to the file descriptor `stdout`. If `stdin` is a
-        terminal, it becomes the controlling terminal of the session.
+        The child leads a new session. `stdin` and `stdout` (also for standard error) are file
+        descriptors. If `stdin` is a terminal, it becomes the controlling terminal of the session.
         """
         sys.stdout.flush()
         sys.stderr.flush()
@@ -211,10 +209,10 @@ def _run_and_exit(function: Callable[[], None], stdin: int, stdout: int) -> None
 
 
 def start_command(argv: Sequence[str], doing: str, stdin: int, stdout: int, err: int) -> Process:
-    """Start the command `argv` with these three file descriptors, and return its process.
+    """Start the command `argv` as the leader of a new session, with these three file descriptors.
 
-    The process leads a new session. If `stdin` is a terminal, it becomes the controlling terminal
-    of the session. `doing` describes the purpose of the command, for error messages.
+    If `stdin` is a terminal, it becomes the session's controlling terminal. `doing` says the
+    purpose, for error messages.
     """
     streams = {"stdin": stdin, "stdout": stdout, "stderr": err, "text": False}
     if stdin >= 0 and os.isatty(stdin):
@@ -223,10 +221,10 @@ def start_command(argv: Sequence[str], doing: str, stdin: int, stdout: int, err:
 
 
 def without_input(start: Callable[[int], Process]) -> Process:
-    """Call `start` with the reading end of a pipe into which nothing is written; return its result.
+    """Call `start` with the reading end of a pipe into which nothing is ever written.
 
-    The process that `start` starts thus waits for input forever. This is for Mininet's prompt,
-    which polls its input: at an end of file it would never pause.
+    The started process waits for input for ever. Mininet's prompt needs this, because it polls its
+    input: at an end of file it would never pause.
     """
     reading, writing = os.pipe()
     try:
@@ -237,11 +235,11 @@ def without_input(start: Callable[[int], Process]) -> Process:
 
 
 class Terminal:
-    """Run a process on a pseudo-terminal whose input and output are files.
+    """A process on a pseudo-terminal whose input and output are files.
 
-    A thread copies between the terminal and the files. What is appended to the file `.in` is typed
-    into the terminal, and the output of the terminal is appended to `.out`. The file `.size` holds
-    the number of rows and columns; it is read once more whenever it changes.
+    What is appended to the file `.in` is typed into the terminal; the output of the terminal is
+    appended to `.out`. The file `.size` has the number of rows and columns, and is read whenever it
+    changes.
     """
 
     def __init__(self, file: Path, start: Callable[[int], Process]) -> None:

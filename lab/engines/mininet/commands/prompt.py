@@ -46,7 +46,7 @@ class Prompt(CLI):  # type: ignore[misc]
             self.script = None
 
     def precmd(self, line: str) -> str:
-        """Update the copied stations before a command, and return the command.
+        """Apply the run's changes to the copied network, and return the command.
 
         If standard input is no terminal, print the prompt and the command first.
         """
@@ -101,12 +101,15 @@ class Prompt(CLI):  # type: ignore[misc]
 
 
 def _plain_shell(name: str) -> list[str]:
-    """Return the command that starts the shell `name` so that PS1 of its environment stays."""
+    """Return the command that starts a shell without replacing the PS1 of its environment."""
     return [name, "--norc"] if name == "bash" else [name]
 
 
 class Flips:
-    """Send changes of links to a run, which applies them, tells POX, and records them as flips."""
+    """Set links of a running emulation up or down, by its inbox.
+
+    The run applies such a change, notifies POX, and records it.
+    """
 
     def __init__(self, run: Path) -> None:
         """Read the wired links of the run in the folder `run` from its topology.json."""
@@ -119,11 +122,14 @@ class Flips:
         self._ends = [(link, {near, far}) for link, near, far in ends]
 
     def links(self, near: str, far: str) -> list[str]:
-        """Return the ids of all wired links between two nodes; none if a node is unknown."""
+        """Return the IDs of all wired links between two nodes; [] if a node is unknown."""
         return [link for link, ends in self._ends if ends == {near, far}]
 
     def make(self, target: str, value: bool) -> str:
-        """Send a flip, wait until the run has recorded what became of it, and say it."""
+        """Send a change to the run, and return the result in words when the run has recorded it.
+
+        After `APPLIED_WITHIN_S` without a result, the returned text says so.
+        """
         seq, until = inbox.send(self._run, {"target": target, "value": value}), time.monotonic()
         until += APPLIED_WITHIN_S
         while time.monotonic() < until:
@@ -141,18 +147,15 @@ def _answer(event: Line) -> str:
 
 
 class Updates:
-    """Update the stations of a copied network from the files that the run writes."""
+    """Keep a copied network up to date from the files that the run writes."""
 
     def __init__(self, net: Any, run: Path) -> None:
-        """Prepare to read the samples (positions) and events (handovers) of a run.
-
-        `run` is the folder of the run. `net` is the copy of Mininet-WiFi's network.
-        """
+        """`net` is a copy of Mininet-WiFi's network, `run` the folder of the run."""
         self._net, self._samples = net, Follower(run / "samples.jsonl")
         self._events = Follower(run / "events.jsonl")
 
     def apply(self) -> None:
-        """Apply the latest positions, and all handovers that were recorded since the last call."""
+        """Apply the latest positions, and all handovers since the last call."""
         for sample in self._samples.new()[-1:]:
             for user, row in sample["user"].items():
                 if row.get("x_m") is not None:

@@ -142,7 +142,7 @@ def _links(topology: Topology, wiring: Wiring) -> Iterator[str]:
 
 
 def _shape(topology: Topology, link: Link, first: str) -> str:
-    """Return the arguments of `addLink` that give a wired link its rate, delay, loss and queue.
+    """Return the `addLink` arguments for the rate, delay, loss and queue of a wired link.
 
     `first` is the end of the link that `addLink` names first.
     """
@@ -157,14 +157,14 @@ def _shape(topology: Topology, link: Link, first: str) -> str:
 def _lte_capacity(topology: Topology, link: Link) -> int | None:
     """Return the capacity [bit/s] of an LTE cell if `link` joins its base station to the core.
 
-    Return None for any other link, or if the cell has no limit.
+    None for any other link, or if the cell has no limit.
     """
     found = [c.capacity_bps for c in topology.cells if c.kind == "lte" and c.ap in (link.a, link.b)]
     return found[0] if found else None
 
 
 def _bearer(cell: Cell, each: Interface) -> str:
-    """Return the arguments of `addLink` that shape the link from a user to an LTE base station."""
+    """Return the `addLink` arguments that shape the link from a user to an LTE base station."""
     station = next(one for one in cell.stations if one.user == each.node)
     return _arguments(station.rate_bps, station.delay_ns, 0, [0, 0], cell.queue_packets)
 
@@ -230,10 +230,9 @@ def _iperf(flow: Traffic, scenario: Scenario) -> Iterable[str]:
 
 
 def _json_lines(description: dict[str, Any]) -> str:
-    """Format a dictionary as JSON text with few lines.
+    """Format a dictionary as JSON, with one line for each key.
 
-    If a value is an object, each of its members gets a line. If it is a list of objects, each
-    object gets a line. Any other value is on the line of its key.
+    In a value that is an object or a list of objects, each member also gets a line.
     """
     parts = []
     for key, value in description.items():

@@ -1,6 +1,6 @@
 """Compile eBPF programs; read and write pinned maps, and run pinned iterators, by bpf(2).
 
-Reading and writing start no bpftool process.
+No bpftool process is started for maps and iterators.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def _bpf(command: int, attributes: bytes, doing: str) -> int:
 def _bpf_count(command: int, attributes: bytes, doing: str) -> int:
     """Carry out a bpf command that reads several entries of a map; return how many it has read.
 
-    The kernel writes this number at `COUNT_OFFSET` of the attributes. ENOENT is no error here: the
-    kernel returns it when all entries of the map have been read. Other errors raise `LabError`,
-    which begins with `doing`.
+    The kernel writes this number at `COUNT_OFFSET` of the attributes. It returns ENOENT when it has
+    read all entries; this is no error here. Other errors raise `LabError`, which begins with
+    `doing`.
     """
     padded = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
     result = _libc.syscall(SYSCALL.get(platform.machine(), 0), command, padded, 128)
@@ -83,8 +83,8 @@ def iterate(program: Path, link: Path) -> int:
 def begin(ready: int) -> int:
     """Start one run of an iterator in the network namespace of the calling thread.
 
-    `ready` is the file descriptor that `iterate` returned. Return a new file descriptor: the
-    iterator runs while the caller reads from it, up to the end of file.
+    `ready` is the result of `iterate`. The iterator runs while the caller reads from the returned
+    file descriptor, up to the end of file.
     """
     return _bpf(ITER_CREATE, struct.pack("=II", ready, 0), "run an iterator")
 
@@ -94,10 +94,7 @@ def _parts(raw: bytes, size: int) -> list[bytes]:
 
 
 class Map:
-    """Read and write the entries of the eBPF map that is pinned at `pin`.
-
-    Each key is `key_bytes` long, each value `value_bytes`.
-    """
+    """An eBPF map, pinned at `pin`, with keys and values of a fixed size."""
 
     def __init__(self, pin: Path, key_bytes: int, value_bytes: int) -> None:
         self.pin, self.key_bytes, self.value_bytes = pin, key_bytes, value_bytes
@@ -123,7 +120,7 @@ class Map:
         return value.raw
 
     def update_command(self, key: bytes, value: bytes) -> list[str]:
-        """Return the command of bpftool that writes this entry, for a script of the run."""
+        """Return the bpftool command that writes this entry, to record it in commands.sh."""
         entry = ("key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split())
         return ["bpftool", "map", "update", "pinned", str(self.pin), *entry]
 
@@ -141,7 +138,7 @@ class Map:
         raise LabError(f"read the map {self.pin}: {os.strerror(ctypes.get_errno())}")
 
     def items(self, most: int) -> list[tuple[bytes, bytes]]:
-        """Return all pairs of key and value of a hash map, read by one system call.
+        """Return all entries of a hash map, read by one system call.
 
         `most` is the largest number of entries that the map can have.
         """
@@ -177,7 +174,7 @@ class Map:
 
 
 def compiled(source: Path, description: str) -> Path:
-    """Return the eBPF object file of the C file `source`, from the cache if its digest is there.
+    """Compile the C file `source` to an eBPF object file, unless the cache has it; return its path.
 
     `description` names the program in error messages.
     """
@@ -195,7 +192,7 @@ def compiled(source: Path, description: str) -> Path:
 
 
 def _include() -> list[str]:
-    """Return the compiler options with which clang's bpf target finds Debian's asm/types.h."""
+    """Options that let clang's bpf target find Debian's asm/types.h."""
     return [
         f"-I{folder}"
         for folder in Path("/usr/include").glob("*-linux-gnu")

@@ -26,9 +26,8 @@ class Clock:
     """The state of a cell's clock at one moment; times are in ns of CLOCK_MONOTONIC.
 
     The next downlink packet can start at `next_free_ns`, the next uplink packet at
-    `uplink_free_ns`. Three counters begin with the start of the clock: `busy_ns` is the airtime of
-    all accepted packets, `sent` is the number of these packets, and `drops` is the number of
-    dropped packets.
+    `uplink_free_ns`. Since the start of the clock, `sent` packets were accepted, with an airtime of
+    `busy_ns`, and `drops` packets were dropped.
     """
 
     next_free_ns: int
@@ -39,23 +38,23 @@ class Clock:
 
 
 class CellClock:
-    """Start and read the virtual clock of the WiFi cell of access point `ap`.
+    """The virtual clock of the WiFi cell of access point `ap`.
 
-    The clock is the only entry of a pinned eBPF map.
+    It is the only entry of a pinned eBPF map.
     """
 
     def __init__(self, ap: str) -> None:
         self._map = Map(PINS / ap / "cells", 4, LAYOUT.size)
 
     def start(self, limit_ns: int) -> None:
-        """Reset the clock and its counters to zero, and set the longest wait of a packet.
+        """Reset the clock and its counters to zero.
 
-        The cell drops a packet that would have to wait longer than `limit_ns`.
+        From now on, the cell drops a packet that would have to wait longer than `limit_ns`.
         """
         self._map.write(ZERO, LAYOUT.pack(0, 0, 0, limit_ns, 0, 0, 0, 0), locked=True)
 
     def start_command(self, limit_ns: int) -> list[str]:
-        """Return the command of bpftool that does the same as `start`."""
+        """Return the bpftool command equivalent to `start`."""
         return self._map.update_command(ZERO, LAYOUT.pack(0, 0, 0, limit_ns, 0, 0, 0, 0))
 
     def read(self) -> Clock:
@@ -82,7 +81,7 @@ class Activity:
 
 
 class CellMembers:
-    """Read and change the stations of the cell of access point `ap`, by their IPv4 addresses.
+    """The stations of the WiFi cell of access point `ap`, by their IPv4 addresses.
 
     `pins` is the folder where the maps of the cell are pinned, by default `PINS`/AP.
     """
@@ -108,14 +107,14 @@ class CellMembers:
         self._stations.delete(socket.inet_aton(address))
 
     def activity(self) -> dict[str, Activity]:
-        """Return the activity of every station by its IPv4 address, read with one system call."""
+        """Return the activity of every station by its IPv4 address, read by one system call."""
         return {
             socket.inet_ntoa(key): Activity(*STATION.unpack(value)[2:])
             for key, value in self._stations.items(MAX_STATIONS)
         }
 
     def commands(self) -> list[list[str]]:
-        """Return the commands of bpftool that write the stations and the effect of collisions."""
+        """Return the bpftool commands that write the stations and the effect of collisions."""
         return [
             self._air.update_command(ZERO, self._air.read(ZERO)),
             *(

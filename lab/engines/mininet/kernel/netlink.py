@@ -71,18 +71,15 @@ class Queue:
 class Scheduler:
     """Read the qdiscs of one network namespace, and change their rates.
 
-    The namespace is the one in which this object was created. A `Handle` identifies a qdisc: it is
-    the pair of the interface number and the qdisc's major number.
+    The namespace is the one in which this object is created. A `Handle` identifies a qdisc by its
+    interface number and its major number.
     """
 
     def __init__(self) -> None:
         self._socket = open_socket(NETLINK_ROUTE)
 
     def index(self, device: str) -> int:
-        """Return the interface number of the network interface `device`.
-
-        Raises `LabError` if the interface does not exist.
-        """
+        """Return the number of the network interface; raise `LabError` if it does not exist."""
         body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(3, device.encode() + b"\0")
         try:
             _kind, payload = next(request(self._socket, RTM_GETLINK, REQUEST, body))
@@ -93,7 +90,7 @@ class Scheduler:
         return int(struct.unpack_from("=i", payload, 4)[0])
 
     def queues(self, wanted: Sequence[Handle]) -> dict[Handle, Queue]:
-        """Return the counters of each qdisc of `wanted` that exists, by its handle.
+        """Return the counters of each qdisc of `wanted` that exists.
 
         The caller lists the qdiscs, because reading all qdiscs of a machine with many switches
         takes too long.
@@ -104,7 +101,7 @@ class Scheduler:
         }
 
     def losses(self, wanted: Sequence[Handle]) -> dict[Handle, float]:
-        """Return the configured random loss (0 to 1) of each netem qdisc of `wanted`, by handle."""
+        """Return the configured random loss (0 to 1) of each netem qdisc of `wanted`."""
         return {
             each: struct.unpack_from("=I", first_attribute(answer, TCA_OPTIONS), 8)[0] / 0xFFFFFFFF
             for each, answer in self._qdiscs(wanted)
@@ -123,10 +120,10 @@ class Scheduler:
                 yield each, answer[20:]
 
     def set_rates(self, rates: Mapping[int, tuple[int, int]]) -> None:
-        """Change the rate and the burst of HTB class 1:1 of interfaces, as `tc class replace` does.
+        """Change the rate and the burst of the HTB class 1:1, as `tc class replace` does.
 
-        `rates` has the rate in bit/s and the burst in bytes by the number of the interface with the
-        HTB qdisc. Raises `LabError` if the kernel refuses a change; the others are made.
+        `rates` maps the number of an interface to a rate [bit/s] and a burst [bytes]. Raises
+        `LabError` if the kernel refuses a change; the others are made.
         """
         change_each(
             self._socket,
@@ -147,10 +144,7 @@ def _htb_class(interface: int, rate_bps: int, burst_bytes: int) -> bytes:
 
 
 def _queue(stats: bytes) -> Queue:
-    """Decode the kernel's counters of a qdisc (struct tc_stats).
-
-    The fields of the struct are bytes, packets, drops, overlimits, bps, pps, qlen, backlog.
-    """
+    """Decode a struct tc_stats: bytes, packets, drops, overlimits, bps, pps, qlen, backlog."""
     sent_bytes, sent_packets, drops, _overlimits, _bps, _pps, waiting = struct.unpack_from(
         "=QIIIIII", stats
     )
@@ -158,10 +152,7 @@ def _queue(stats: bytes) -> Queue:
 
 
 def open_socket(protocol: int) -> socket.socket:
-    """Open a netlink socket in the network namespace of the calling thread.
-
-    `protocol` is a netlink protocol, such as `NETLINK_ROUTE`.
-    """
+    """Open a socket of a netlink `protocol` in the network namespace of the calling thread."""
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
     opened.bind((0, 0))
     opened.settimeout(5)
@@ -253,10 +244,7 @@ def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def first_attribute(data: bytes, wanted: int) -> bytes:
-    """Return the body of the first netlink attribute with the number `wanted`; b"" without one.
-
-    The attributes after it are not decoded.
-    """
+    """Return the body of the first netlink attribute with the number `wanted`; b"" without one."""
     return next((body for kind, body in attributes(data) if kind == wanted), b"")
 
 
@@ -301,17 +289,14 @@ class Family:
         """Send a command, and return the payload of each answer: encoded netlink attributes.
 
         `command` is the number of the command in the family, `body` has its encoded attributes,
-        `flags` are the netlink flags besides REQUEST. Raises `LabError` with the kernel's reason if
-        the kernel refuses the command.
+        `flags` are netlink flags besides REQUEST. Raises `LabError` with the kernel's reason for a
+        refusal.
         """
         answers = request(self._socket, self._id, REQUEST | flags, _message(command, body))
         return [payload[HEADER_BYTES:] for _kind, payload in answers]
 
     def listen(self, group: str) -> Listener:
-        """Return a listener to a multicast group of the family.
-
-        The listener receives the messages of the network namespace of the calling thread.
-        """
+        """Listen to a multicast group of the family, in the calling thread's network namespace."""
         return Listener(self._groups[group])
 
     def close(self) -> None:
@@ -319,8 +304,6 @@ class Family:
 
 
 class Listener:
-    """Receive the messages that the kernel sends to a generic netlink multicast group."""
-
     def __init__(self, group: int) -> None:
         self._socket = open_socket(NETLINK_GENERIC)
         self._socket.setblocking(False)
@@ -330,10 +313,9 @@ class Listener:
         return self._socket.fileno()
 
     def messages(self) -> Iterator[tuple[int, dict[int, bytes]]]:
-        """Yield the command number and the attributes of each message received since the last call.
+        """Yield each message received so far: its command number, and its attributes by number.
 
-        The attributes are a dictionary from number to encoded body. This does not wait for
-        messages. Messages that did not fit into the buffer of the socket are lost.
+        This does not wait. Messages that did not fit into the buffer of the socket are lost.
         """
         while True:
             try:

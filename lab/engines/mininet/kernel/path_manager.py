@@ -25,8 +25,7 @@ Endpoint = tuple[str, int]
 class Established:
     """An MPTCP connection that has just been established.
 
-    `token` is the token that this host chose for the connection, `server` the address and the port
-    of the server.
+    `token` is the token that this host chose for it, `server` the address and port of the server.
     """
 
     token: int
@@ -34,13 +33,13 @@ class Established:
 
 
 class PathManager:
-    """Control the MPTCP path manager of the network namespace in which this object was created.
+    """The MPTCP path manager of the network namespace in which this object is created.
 
-    There are two modes. In the first, the kernel's own path manager works: an endpoint is a local
-    address from which every connection opens a subflow. Use `limit`, `add` and `set_backup`. In the
-    second, a program is the path manager (net.mptcp.pm_type=1): it opens and changes each subflow
-    separately, in any number. Use `create` and `set_subflow_backup`. In this mode the kernel
-    accepts the subflows of a peer only while a listener (`listen`) is open.
+    There are two modes. With the kernel's own path manager, every connection opens a subflow from
+    each endpoint, a local address: use `limit`, `add` and `set_backup`. With a path manager in user
+    space (net.mptcp.pm_type=1), a program opens and changes each subflow separately, in any number:
+    use `create` and `set_subflow_backup`. The kernel then accepts subflows of a peer only while a
+    listener (`listen`) is open.
     """
 
     def __init__(self) -> None:
@@ -49,8 +48,8 @@ class PathManager:
     def limit(self, subflows: int, add_addresses: int = 0) -> None:
         """Limit the number of subflows that each connection can open beyond its first.
 
-        `subflows` is this limit. `add_addresses` limits how many of the addresses that the peer
-        announces (ADD_ADDR) get a subflow.
+        `add_addresses` limits how many of the addresses announced by the peer (ADD_ADDR) get a
+        subflow.
         """
         numbers = ((SUBFLOWS, subflows), (ADD_ADDRESSES, add_addresses))
         self._family.request(
@@ -74,9 +73,9 @@ class PathManager:
         self._family.request(SET_FLAGS, attribute(NESTED | ADDRESS, _address(address) + flags))
 
     def create(self, token: int, local: str, ident: int, server: Endpoint) -> None:
-        """Open a further subflow of an MPTCP connection, from the address `local` to `server`.
+        """Open a further subflow of an MPTCP connection from the address `local` to `server`.
 
-        `token` is the token of the connection, `ident` the MPTCP address ID of `local`. Raises
+        `token` identifies the connection; `ident` is the MPTCP address ID of `local`. Raises
         `LabError` if the kernel refuses.
         """
         own = _address(local) + attribute(ADDRESS_ID, bytes([ident]))
@@ -91,10 +90,7 @@ class PathManager:
         self._family.request(SET_FLAGS, _ends(token, own, remote))
 
     def listen(self) -> Listener:
-        """Return a listener to the kernel's events of MPTCP connections.
-
-        `established` decodes the messages that this listener receives.
-        """
+        """Listen to the kernel's events of MPTCP connections; `established` decodes them."""
         return self._family.listen(EVENTS)
 
     def close(self) -> None:
@@ -102,11 +98,7 @@ class PathManager:
 
 
 def established(messages: Iterable[tuple[int, dict[int, bytes]]]) -> Iterator[Established]:
-    """Yield each newly established connection that the kernel reports in `messages`.
-
-    `messages` are those of a `Listener`: pairs of an event number and attributes. Other events are
-    ignored.
-    """
+    """Yield each newly established connection in a listener's messages; ignore other events."""
     for command, event in messages:
         if command == ESTABLISHED and {EVENT_TOKEN, EVENT_SERVER, EVENT_PORT} <= set(event):
             port = struct.unpack("!H", event[EVENT_PORT])[0]

@@ -1,4 +1,4 @@
-"""Build `tc` commands from rates and delays. This module runs none of them.
+"""Build the `tc` commands for rates, delays and losses. This module runs none of them.
 
 A command is one line for `tc -batch`; one process then runs all lines of a host. These rules decide
 on which interface a queue or a delay is configured:
@@ -35,10 +35,9 @@ def link(
 ) -> str:
     """Return the `tc` line of the netem qdisc for one direction of a wired link.
 
-    `device` is the interface that sends in this direction. netem limits the rate, delays packets
-    without reordering them, and drops random packets. netem's limit counts queued packets and
-    packets that are being delayed, so it is set to `queue_packets` plus the bandwidth-delay
-    product.
+    `device` is the interface that sends in this direction. Packets keep their order despite jitter.
+    netem's limit also counts the packets that are being delayed, so it is set to `queue_packets`
+    plus the bandwidth-delay product.
     """
     line_bps = rate_bps or LINE_RATE_BPS
     limit = queue_packets + (delay_ns + jitter_ns) * line_bps // (8 * MTU_BYTES * 10**9)
@@ -53,8 +52,8 @@ def link(
 def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> list[str]:
     """Return the `tc` lines of an HTB qdisc with one class of this rate and a finite FIFO queue.
 
-    A packet is first delayed by `delay_ns` and then enters the queue, so the queue holds only
-    packets that wait for the rate.
+    Packets are delayed by `delay_ns` before they enter the queue, so the queue holds only packets
+    that wait for the rate.
     """
     delayed = [
         f"qdisc replace dev {device} parent 1:1 handle 20: netem limit {UNLIMITED_PACKETS} "
@@ -70,7 +69,7 @@ def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> l
 
 
 def rate_class(device: str, rate_bps: int) -> str:
-    """Return the `tc` line that sets the rate of the HTB class that the lines of `rate` make.
+    """Return the `tc` line that sets the rate of the HTB class made by `rate`.
 
     The line can also be run later, while traffic flows.
     """
@@ -82,7 +81,7 @@ def rate_class(device: str, rate_bps: int) -> str:
 
 
 def arriving(port: str, pin: str | None = None) -> list[str]:
-    """Return the `tc` lines that prepare `port` for actions on packets that arrive there.
+    """Return the `tc` lines that add an ingress qdisc to `port`, for actions on arriving packets.
 
     `pin` is the path of a pinned eBPF program, which becomes the first action.
     """
@@ -97,9 +96,9 @@ def uplink(
 ) -> list[str]:
     """Return the `tc` lines that give a queue, a rate and a delay to packets that arrive at `port`.
 
-    The kernel has no queue for arriving packets. So all packets are redirected to `device`, an
-    interface of type ifb. It queues them, and then passes them back to `port`. The lines of
-    `arriving` must have been run for `port`.
+    The kernel has no queue for arriving packets, so all are redirected to `device`, an ifb
+    interface, which queues them and passes them back to `port`. The lines of `arriving` must have
+    been run for `port`.
     """
     redirect = f"matchall action mirred egress redirect dev {device}"
     return [
@@ -111,10 +110,9 @@ def uplink(
 def air(device: str, section: str, pins: Iterable[str]) -> list[str]:
     """Return the `tc` lines for the radio `device`: an fq qdisc and the eBPF programs of cells.
 
-    A station that walks needs the program of each cell that it may enter; a program acts only on
-    packets of its own cell's stations. It gives each packet a departure time, and fq keeps the
-    packet until then. `pins` has one folder per cell, which holds the cell's pinned programs.
-    `section` is the name of the program to use in each folder: "downlink" or "uplink".
+    A program gives each packet of its cell's stations a departure time, and fq keeps the packet
+    until then. A station that walks needs the programs of all cells that it may enter. `pins` has a
+    folder of pinned programs per cell; `section` is the one to use, "downlink" or "uplink".
     """
     return [
         f"qdisc replace dev {device} root handle 1: fq limit 20000 flow_limit 20000 nopacing",
@@ -126,10 +124,10 @@ def air(device: str, section: str, pins: Iterable[str]) -> list[str]:
 def paced(device: str, shaped: bool) -> str:
     """Return the `tc` line of the fq qdisc for an interface on which paced sockets send.
 
-    TCP gives each packet a departure time; fq keeps the packet until then. Without fq, TCP's own
-    timer would send one packet at a time and never make up for a late timer; fq holds several
-    packets and sends all that are due. If `shaped` is true, the interface has the netem qdisc of
-    `link`, and fq becomes a child of netem; otherwise fq is the root qdisc.
+    TCP gives each packet a departure time, and fq keeps the packet until then. Without fq, TCP's
+    own timer sends one packet at a time, and a late timer lowers the rate; fq sends all packets
+    that are due. With `shaped`, fq becomes a child of the netem qdisc of `link`; otherwise it is
+    the root qdisc.
     """
     place = "parent 30:1" if shaped else "root"
     return f"qdisc replace dev {device} {place} handle 40: fq limit 20000 flow_limit 20000"

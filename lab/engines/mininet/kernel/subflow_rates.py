@@ -29,7 +29,7 @@ Endpoint = tuple[str, int]
 
 
 def pacing_program() -> Path:
-    """Compile pacing.bpf.c if needed, and return the path of the eBPF object file."""
+    """Compile pacing.bpf.c if needed, and return the eBPF object file."""
     return bpf.compiled(SOURCE, "the pacing program")
 
 
@@ -41,16 +41,13 @@ def payload_rate(rate_bps: int) -> int:
 def payload_limit(rate_bps: int | None) -> int:
     """Return the SO_MAX_PACING_RATE [payload bytes/s] for a rate of Ethernet frames [bit/s].
 
-    For None it is `UNLIMITED`, the value that removes the limit.
+    `UNLIMITED` for None.
     """
     return UNLIMITED if rate_bps is None else payload_rate(rate_bps)
 
 
 def frame_rate_bps(payload_bytes_per_s: int) -> int | None:
-    """Convert a socket's SO_MAX_PACING_RATE to a rate of Ethernet frames [bit/s].
-
-    Returns None if the socket has no limit.
-    """
+    """Convert a SO_MAX_PACING_RATE to a rate of Ethernet frames [bit/s]; None if unlimited."""
     if payload_bytes_per_s >= UNLIMITED:
         return None
     return round(payload_bytes_per_s * 8 * FRAME_BYTES / PAYLOAD_BYTES)
@@ -62,16 +59,16 @@ def pacing_rate_bps(sending: TcpSocket) -> int | None:
 
 
 class Pacing:
-    """Set the pacing rates of subflows by an eBPF program.
+    """Limit subflows by pacing: an eBPF program sets SO_MAX_PACING_RATE of their sockets.
 
-    The first call of `set_rate` loads the program. The kernel unloads it when the folder of its
-    pins is removed, which the clean-up of the run does.
+    The first call of `set_rate` loads the program. The kernel unloads it when the clean-up of the
+    run removes the folder `pins`.
     """
 
     def __init__(self, pins: Path) -> None:
-        """Choose `pins`, the folder in a bpf file system where program and map will be pinned.
+        """`pins` is the folder in a bpf file system where program and map will be pinned.
 
-        The folder may not exist yet.
+        It need not exist yet.
         """
         self._pins = pins
         self._rates: bpf.Map | None = None
@@ -136,21 +133,17 @@ KEY_BYTES = 12
 
 
 class ExpectedRates:
-    """Set and read the expected rates of subflows in a pinned map that the eBPF programs read."""
+    """The expected rates of subflows, in a pinned eBPF map that their congestion control reads."""
 
     def __init__(self, pin: Path) -> None:
-        """Choose the map that is pinned at `pin`.
-
-        The map may be pinned later; until then no subflow has an expected rate.
-        """
+        """`pin` is the path of the map. Until it exists, no subflow has an expected rate."""
         self._pin = pin
         self._map: bpf.Map | None = None
 
     def set_rate(self, pid: int, local: Endpoint, remote: Endpoint, rate_bps: int | None) -> None:
         """Set the expected rate of the TCP socket with these two endpoints; None removes the rate.
 
-        `rate_bps` counts Ethernet frames. `pid` is not used, because the endpoints identify a
-        socket in the whole network; `Pacing.set_rate` needs it. Raises `LabError` if the map is not
+        `rate_bps` counts Ethernet frames. `pid` is not used. Raises `LabError` if the map is not
         pinned, or if there is no rate to remove.
         """
         rates = self._opened()

@@ -60,7 +60,7 @@ class TcpSocket:
 
 
 class Diagnosis:
-    """Read the TCP sockets of the network namespace in which this object was created."""
+    """Reads the TCP sockets of the network namespace in which this object is created."""
 
     def __init__(self) -> None:
         self._socket = open_socket(NETLINK_SOCK_DIAG)

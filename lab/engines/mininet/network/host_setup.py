@@ -2,8 +2,8 @@
 
 `addresses`, `radio_mac` and `neighbours` yield lines for `ip -batch`, so that one `ip` process can
 run all lines of a host. `write_settings`, `without_offloads` and `endpoints` make system calls,
-which act in the network namespace of the calling thread. Their parameter `enter` is used only to
-report equivalent commands to the journals: functions that record the commands of a run.
+which act in the network namespace of the calling thread. They use their parameter `enter` only to
+record the equivalent shell commands (commands.sh).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ call.
 
 
 def settings(interfaces: Iterable[str]) -> dict[str, str]:
-    """Return the sysctls of a host as a dictionary from the name of a sysctl to its value.
+    """Return the sysctls of a host by name; `interfaces` are the names of its interfaces.
 
-    `interfaces` are the names of the host's interfaces. The sysctls enable MPTCP, enlarge the
-    socket buffers, switch off IPv6 and the cache of TCP metrics, shorten the life of MPTCP sockets
-    without a program, and make each interface answer ARP requests for its own addresses only.
+    They enable MPTCP, enlarge the socket buffers, switch off IPv6 and the cache of TCP metrics,
+    make the kernel drop connections of ended programs sooner, and make each interface answer ARP
+    requests for its own addresses only.
     """
     found = {
         "net.mptcp.enabled": "1",
@@ -66,7 +66,7 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
 
 
 def set_until_clean_up(name: str, value: str, ledger: Ledger) -> None:
-    """Set the sysctl `name` outside all hosts; the clean-up sets it back, as `ledger` records.
+    """Set a sysctl outside all hosts; the clean-up restores the old value from the ledger.
 
     Do nothing if this kernel does not have the sysctl.
     """
@@ -82,8 +82,8 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
 
     `interfaces` are all interfaces of the host. All of 10.0.0.0/8 is reachable without a gateway.
     Each interface has its own routing table, which is chosen by the source address; so a subflow
-    stays on the interface that has its source address. Packets without a given source address leave
-    by the first interface.
+    stays on the interface that has its source address. Packets without a source address leave by
+    the first interface.
     """
     yield "link set dev lo up"
     for table, each in enumerate(interfaces, 1):
@@ -96,7 +96,7 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
 
 
 def radio_mac(interface: Interface) -> Iterator[str]:
-    """Yield the `ip -batch` lines that set a radio interface down and change its MAC address."""
+    """Yield the `ip -batch` lines that change the MAC address of a radio. It is down afterwards."""
     yield f"link set dev {interface.name} down"
     yield f"link set dev {interface.name} address {interface.mac}"
 
@@ -104,8 +104,7 @@ def radio_mac(interface: Interface) -> Iterator[str]:
 def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
     """Yield the `ip -batch` lines that add permanent ARP entries on `host` for all other hosts.
 
-    There is one line for each pair of an interface of `host` and an address of another host.
-    Without these entries hosts would need ARP requests, which fail while the controller is stopped.
+    Without them, hosts would send ARP requests, which fail while the controller is stopped.
     """
     for mine in wiring.of(host):
         for other in wiring.interfaces:
@@ -150,9 +149,9 @@ def _ethtool(control: socket.socket, interface: str, command: int, value: int) -
 def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
     """Configure the kernel's MPTCP path manager in the network namespace of the calling thread.
 
-    Allow `MAX_SUBFLOWS` subflows per connection beyond the first. Make every address of
-    `interfaces` an MPTCP endpoint: every connection opens a subflow from it. For a server,
-    `interfaces` is empty. `enter` is used only for the journals.
+    Each connection may open `MAX_SUBFLOWS` subflows beyond the first, and opens one from each
+    address of `interfaces` (an MPTCP endpoint). For a server, `interfaces` is empty. `enter` is
+    used only to record the equivalent shell commands.
     """
     manager = PathManager()
     try:
@@ -171,8 +170,7 @@ def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
 def bind_file(pids: Sequence[int], source: Path, target: Path) -> None:
     """Mount the file `source` on the file `target` in the mount namespace of each process.
 
-    `pids` are the IDs of the processes. A mount vanishes with its namespace. Raises `LabError` if
-    this process is not root.
+    A mount vanishes with its namespace. Raises `LabError` if this process is not root.
     """
     # a thread that has entered a mount namespace cannot return, so it is one of its own
     with ThreadPoolExecutor(1) as thread:
@@ -193,7 +191,7 @@ def keep_namespace(pid: int, path: Path) -> None:
 
 
 def let_namespace_go(path: Path) -> None:
-    """Remove a file of `keep_namespace` and its mount. Do nothing if it is not there."""
+    """Undo `keep_namespace`: unmount the file and delete it. Do nothing if it does not exist."""
     ctypes.CDLL(None).umount2(os.fsencode(path), MNT_DETACH)
     path.unlink(missing_ok=True)
 
@@ -219,11 +217,11 @@ def _check_mount(status: int, source: Path) -> None:
 
 
 class KeptNamespaces:
-    """Mount the network namespaces of stations on the files `folder`/STATION.netns.
+    """Keep the network namespaces of stations by mounting them on `folder`/STATION.netns.
 
-    When a run is killed, its stations end. Open connections can keep the namespace of a station,
-    with its radio, for a minute longer. A network namespace that is mounted on a file can still be
-    entered: `undo.namespace` does it.
+    When a run is killed, its stations end, but open connections can keep the namespace of a
+    station, with its radio, for a minute longer. The clean-up can enter a mounted namespace
+    (`undo.namespace`), and take the radio out.
     """
 
     def __init__(self, folder: Path, stations: Iterable[str]) -> None:
@@ -235,11 +233,10 @@ class KeptNamespaces:
             ledger.record("namespace", path=str(file))
 
     def mount(self, pids: Mapping[str, int]) -> None:
-        """Mount the namespaces. `pids` has a process in the namespace of each station."""
+        """`pids` has a process in the namespace of each station."""
         for station, file in self._files.items():
             keep_namespace(pids[station], file)
 
     def unmount(self) -> None:
-        """Remove the mounts that exist, and their files."""
         for file in self._files.values():
             let_namespace_go(file)

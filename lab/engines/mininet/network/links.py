@@ -29,8 +29,8 @@ from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring, li
 class Links:
     """Shape the links of a network, change them during a run, and control the WiFi cells.
 
-    `links` holds the current values of each link, `cells` each running WiFi cell by its access
-    point.
+    `links` has the current rate, delay and loss of each link. `cells` has each running WiFi cell by
+    its access point.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Links:
 
         `flows` lists pairs: a user, and the direction of its data, "up" or "down". A changed loss
         acts on a link only in the directions in which these flows send data over it. `ledger`
-        records each resource that `start` makes, for the clean-up.
+        records what `start` makes, for the clean-up.
         """
         self.wiring, self.network, self.ledger = wiring, network, ledger
         self.data_directions = data_directions(topology, flows)
@@ -74,7 +74,6 @@ class Links:
             )
 
     def change(self, change: LinkChange) -> None:
-        """Apply a change to a link of the running network: its rate, delay, loss, or up or down."""
         link_id = change.link
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         if isinstance(change, SetLinkUp):
@@ -91,9 +90,9 @@ class Links:
     def _take(self, link_id: str, trunk: Trunk | None, state: str) -> None:
         """Set a link up or down (`state`) by setting the interface at one end up or down.
 
-        `trunk` is the link if it connects two switches, None for a link to a host. For the radio
-        link of a relay (a switch that is a WiFi station), the interface is the relay's radio. When
-        it is set up, the relay associates with its access point.
+        `trunk` is the link if it connects two switches, None for a link to a host. The radio link
+        of a relay (a switch with a radio) is set up or down at the relay. When it is set up, the
+        relay associates with its access point again.
         """
         radio = next(
             (
@@ -128,12 +127,11 @@ class Links:
         return link
 
     def shape(self, link_id: str) -> dict[str, Any]:
-        """Return the current rate_mbps, delay_ms, loss and loss_back of a link as a dictionary.
+        """Return the rate_mbps, delay_ms, loss and loss_back that a link has now, for POX.
 
-        The controller reads these values. `loss` is the fraction lost of the packets that the
-        link's switch sends to the host; if the link connects two switches, of the packets that its
-        switch `a` sends. `loss_back` is for the opposite direction. A value that does not apply to
-        the link is left out.
+        `loss` is the fraction lost of the packets that the link's switch sends to the host; if the
+        link connects two switches, of the packets that its switch `a` sends. `loss_back` is for the
+        opposite direction. A value that does not apply to the link is left out.
         """
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         near = (
@@ -177,10 +175,9 @@ class Links:
         """Return the largest lag of a WiFi cell behind its virtual clock [ms], at least 0.
 
         The virtual clock of a cell is the time until which the accepted packets occupy the channel.
-        The lag is the airtime that the packets in the queue of the access point still need, minus
-        the time left until the virtual clock. `queues` maps the number of an interface and the
-        major number of a qdisc to the counters of this qdisc. `radios` maps an access point to the
-        interface number of its radio.
+        The lag is the airtime that the packets in the access point's queue still need, minus the
+        time left on the clock. `queues` has the counters of each qdisc by interface number and
+        major number. `radios` has the interface number of each access point's radio.
         """
         worst = 0.0
         for ap, air in self.cells.items():
@@ -226,7 +223,7 @@ class Links:
         )
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
-        """Run `tc -batch` with `lines` inside `host`; for None run it outside all hosts.
+        """Run `tc -batch` with `lines` inside `host`; for None, outside all hosts.
 
         `doing` says the purpose, for error messages.
         """
@@ -237,12 +234,11 @@ class Links:
             self.network.run(host, argv, doing, stdin=shaping.batch(lines))
 
     def _start_cells(self) -> None:
-        """Load the eBPF programs of all WiFi cells; attach them to access points and stations.
+        """Load the eBPF programs of all WiFi cells, and attach them to access points and stations.
 
-        A cell whose medium is wmediumd has no program.
-        Cells that share a channel use one program. A station that can move gets the programs of all
-        cells to which it can move. Each program acts only on packets of the stations of its own
-        cell.
+        A cell whose medium is wmediumd has no program. Cells that share a channel use one program.
+        A station that can move gets the programs of all cells to which it can move; each acts only
+        on packets of the stations of its own cell.
         """
         wifi = [cell for cell in self.cells_of if cell.kind == "wifi" and cell.air == "cell"]
         for cell in sorted(wifi, key=lambda cell: bool(cell.medium)):
@@ -267,11 +263,9 @@ class Links:
 def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
     """Return whether a wired link needs a netem qdisc: it has a rate, a delay, jitter or a loss.
 
-    If one end of the link is an access point, the delay of its cell counts as delay of the link.
-
-    A wire of an access point always has one: the figures of this link in a sample are those of its
-    netem qdisc (telemetry.py). A wire of a relay (a switch that is a WiFi station) has one too,
-    although nothing needs it since switch ports replace packets (packet_programs.py).
+    The delay of a cell counts as delay of the wired links of its access point. These links always
+    need a netem qdisc, because telemetry.py reads its counters. The wired links of a relay (a
+    switch that is a WiFi station) always get one too.
     """
     ends = {link.a, link.b}
     shape = link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))
@@ -289,7 +283,7 @@ def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
 
 
 def uplink_device(port: str) -> str:
-    """Return the name of the ifb interface that has the uplink queue of one station.
+    """Return the name of the ifb interface with the uplink queue of one station.
 
     `port` is the switch port that leads to the station.
     """

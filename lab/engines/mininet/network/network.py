@@ -6,11 +6,10 @@ Each step handles all nodes together:
 4) addresses, routes, settings and Multipath TCP in every host
 5) stations associate with their access points
 
-Mininet-WiFi itself would shape the links, and shape them anew at every move of a station. This is
-switched off; links.py shapes the links instead.
-
-While a network is built, its nodes discard commands (nodes.py), so Mininet-WiFi's objects lack the
-addresses and associations that are configured here. `release_nodes` adds them to the objects.
+Mininet-WiFi would shape the links itself, again at every move of a station. This is switched off;
+links.py shapes them instead. While a network is built, its nodes discard commands (nodes.py), so
+Mininet-WiFi's objects lack the addresses and associations that are configured here. `release_nodes`
+adds them to the objects.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Network:
         self._kept = KeptNamespaces(scratch, sorted(stations))
 
     def create(self) -> None:
-        """Make all nodes without links. Commands can run inside the hosts afterwards."""
+        """Make all nodes, without links. Afterwards commands can run inside the hosts."""
         from lab.engines.mininet.network import nodes  # importing Mininet-WiFi takes a second
 
         host_setup.set_until_clean_up(SOCKET_TABLE, SOCKET_TABLE_ENTRIES, self.ledger)
@@ -84,24 +83,23 @@ class Network:
 
     @property
     def net(self) -> Any:
-        """Return Mininet-WiFi's own object of the network, of its class `Mininet_wifi`.
+        """Mininet-WiFi's own object of the network, of its class `Mininet_wifi`.
 
-        After `build`, all methods of this object and of its nodes work. Before, nodes run no
-        commands.
+        Its nodes run commands only after `build`.
         """
         return self._net
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return the names of the hosts: the users and the servers."""
+        """The users and the servers."""
         return self.topology.ids("user", "server")
 
     def pid(self, node: str) -> int:
-        """Return the ID of the process that holds the network namespace of the host `node`."""
+        """Return the ID of the process that keeps the network namespace of the host `node` open."""
         return int(self._net[node].pid)
 
     def pids(self) -> dict[str, int]:
-        """Return the processes that hold the namespaces of those hosts that exist by now."""
+        """Return the `pid` of each host that exists so far."""
         return {host: self.pid(host) for host in self.hosts if self._net and host in self._net}
 
     def run(self, node: str, argv: list[str], doing: str, stdin: str | None = None) -> str:
@@ -176,10 +174,9 @@ class Network:
                 self.move(name, *place_m)
 
     def _record(self) -> None:
-        """Record in the ledger the hosts, and all radios, interfaces and bridges that will be made.
+        """Record in the ledger everything that will be made: hosts, radios, interfaces and bridges.
 
-        The ledger lists what the clean-up removes, in reverse order: bridges first, while their
-        ports exist.
+        The clean-up removes it in reverse order: bridges first, while their ports exist.
         """
         self.ledger.record("radios", prefix=self._radio_prefix)
         if aps := self.topology.ids("wifi"):
@@ -220,14 +217,14 @@ class Network:
         ]
 
     def _outside(self) -> list[str]:
-        """Return the names of the radio interfaces outside all hosts: on access points, relays."""
+        """Return the radio interfaces outside all hosts: those of access points and relays."""
         return [
             *map(radio_port, self.topology.ids("wifi")),
             *(each.name for each in self._relays),
         ]
 
     def _start_mininet(self) -> None:
-        """Add the existing wired links to Mininet-WiFi's network object; make it start hostapd."""
+        """Add the wired links to Mininet-WiFi's network object, and make it start hostapd."""
         from lab.engines.mininet.network.nodes import Wire
 
         net = self._net
@@ -254,11 +251,11 @@ class Network:
         return Target(ap, radio.ssid, CHANNEL_MHZ[int(radio.channel)], radio.mac)
 
     def _configure_host(self, host: str) -> None:
-        """Configure a host: interface names, addresses, routing tables, sysctls, MPTCP endpoints.
+        """Configure a host: interfaces, addresses, routing tables, sysctls and MPTCP endpoints.
 
-        A multipath user has an MPTCP endpoint for each address. A user with more addresses than the
-        kernel's path manager supports has no endpoints; a path manager in user space opens the
-        subflows of this user instead.
+        A multipath user has an MPTCP endpoint for each address. If it has more addresses than the
+        kernel's path manager supports, it has no endpoints: a path manager in user space opens its
+        subflows.
         """
         interfaces, multipath = self.wiring.of(host), host in self.topology.multipath
         userspace = host in userspace_path_manager.hosts_that_need_it(self.topology, self.wiring)
@@ -304,9 +301,8 @@ def _pair(each: Interface, pid: int) -> str:
 def release_nodes(net: Any, wiring: Wiring, scratch: Path) -> None:
     """Let the nodes of a built network run commands, and let the hosts know each other by name.
 
-    Record in Mininet-WiFi's objects the addresses of every interface of a host, and the access
-    point of every station. Write the file `hosts` into the folder `scratch`, and mount it as
-    /etc/hosts inside all hosts.
+    Mininet-WiFi's objects get the addresses of all hosts and the access points of all stations. All
+    hosts get the same /etc/hosts; the file is written into the folder `scratch`.
     """
     names = scratch / "hosts"
     names.write_text(host_names(wiring))
@@ -327,8 +323,8 @@ def release_nodes(net: Any, wiring: Wiring, scratch: Path) -> None:
 def host_names(wiring: Wiring) -> str:
     """Return the text of the file /etc/hosts for the hosts of a network.
 
-    The name of a host stands for the address of its first interface. The name of an interface, such
-    as ue2-lte0, stands for the address of this interface.
+    The name of a host means its first interface; the name of an interface, such as ue2-lte0, this
+    interface.
     """
     lines, known = [LOOPBACK], set()
     for each in wiring.interfaces:
@@ -341,8 +337,7 @@ def host_names(wiring: Wiring) -> str:
 def record_in_objects(net: Any, station: str, ap: str, name: str = "") -> None:
     """Record in Mininet-WiFi's objects that a station is associated with an access point.
 
-    `name` is the name of the station's radio interface; the default is its first. No radio changes;
-    call this after each change of an association.
+    No radio changes. `name` is the station's radio interface, by default its first.
     """
     radio, air = net[station].getNameToWintf(name or f"{station}-wlan0"), net[ap].wintfs[0]
     if radio.associatedTo is not None and radio in radio.associatedTo.associatedStations:

@@ -2,12 +2,11 @@
 
 Mininet gives each node a shell and runs about ten commands in it; in a VM without KVM each command
 takes a tenth of a second. In the classes here, a host is a network namespace that a sleeping
-process holds, and a switch is only a Python object. While the network is built, the nodes are
-quiet: they discard the commands that Mininet would run. network.py configures all nodes together
-instead. hostapd is started with the configuration that Mininet-WiFi writes.
+process keeps open, and a switch is only a Python object. While the network is built, the nodes
+discard the commands that Mininet would run; network.py configures all nodes together instead.
 
-When the network is built, network.py makes the nodes ordinary Mininet-WiFi nodes: `cmd`, `popen`
-and everything that uses them run real commands. The shell of a node starts at its first command.
+When the network is built, the nodes become ordinary Mininet-WiFi nodes: `cmd`, `popen` and
+everything that uses them run real commands. The shell of a node starts at its first command.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ SWITCH_VERSION = "2.0"  # Mininet treats versions before 1.10 differently
 
 
 class _Quiet:
-    """Discard the commands of a Mininet node while `quiet` is True: until the network is built.
+    """A Mininet node that discards commands while `quiet` is True: until the network is built.
 
-    `holder` is the process that holds the network namespace of a host, None for a switch. `pid` is
-    a process in the namespace of the node: the holder of a host, or this process for a switch.
-    `shell` is None until the node runs its first command.
+    `holder` is the process that keeps the network namespace of a host open, None for a switch.
+    `pid` is a process in the namespace of the node: the holder of a host, or this process for a
+    switch. `shell` is None until the node runs its first command.
     """
 
     name: str
@@ -54,13 +53,13 @@ class _Quiet:
 
     @classmethod
     def checkSetup(cls) -> None:
-        """Skip Mininet's check of the machine; the command `doctor` of the lab checks it."""
+        """Skip Mininet's check of the machine; the lab's command `doctor` does it."""
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Start the process that holds the network namespace of a host, instead of a shell.
+        """Start a process that keeps the network namespace of a host open, instead of a shell.
 
         The namespace exists until this process is killed or its standard input is closed. For a
-        switch start nothing.
+        switch nothing is started.
         """
         self.pid = os.getpid()
         if self.inNamespace:
@@ -85,15 +84,15 @@ class _Quiet:
     def forget_shell(self) -> None:
         """Forget a running shell without ending it, so that the next command starts a new one.
 
-        A forked process calls this, because the running shell belongs to its parent process.
+        A forked process calls this, because the shell belongs to its parent.
         """
         self.shell = None
 
     def _popen(self, cmd: list[str], **params: Any) -> Any:
-        """Start a process for Mininet; the shell of a node enters the node's existing namespace.
+        """Let the shell of a node enter the node's existing namespace.
 
-        Mininet starts shells with `mnexec -cdn`, which makes a new namespace. This method replaces
-        these options by `-cda PID`, which enter the namespace of the process `pid`.
+        Mininet starts shells with `mnexec -cdn`, which would make a new namespace; `-cda PID`
+        enters that of a process.
         """
         if cmd[:2] == ["mnexec", "-cdn"]:
             cmd = ["mnexec", "-cda", str(self.pid), *cmd[2:]]
@@ -111,14 +110,11 @@ class _Quiet:
         return super().cmd(*args, **keywords)  # type: ignore[misc]
 
     def pexec(self, *args: Any, **keywords: Any) -> Any:
-        """Run a command in the node's namespace; return its output, error output and exit status.
-
-        While the node is quiet, run nothing and return ("", "", 0).
-        """
+        """While the node is quiet, run nothing and return ("", "", 0)."""
         return ("", "", 0) if self.quiet else super().pexec(*args, **keywords)  # type: ignore[misc]
 
     def terminate(self) -> None:
-        """Kill the node's shell and the process that holds its network namespace.
+        """Kill the node's shell and the process that keeps its network namespace open.
 
         The kernel then removes the namespace.
         """
@@ -138,7 +134,7 @@ class QuietStation(_Quiet, Station):  # type: ignore[misc]
     """A host with a radio; it runs no commands while the network is built."""
 
     def update_graph(self) -> None:
-        """Do nothing when the station moves; Mininet-WiFi would redraw a plot of the stations."""
+        """Do nothing: Mininet-WiFi would redraw a plot whenever the station moves."""
 
 
 class QuietSwitch(_Quiet, OVSSwitch):  # type: ignore[misc]
@@ -158,7 +154,7 @@ class Wire(Link):  # type: ignore[misc]
 
 
 class _NoRadios:
-    """Replace Mininet-WiFi's class that makes radios (Mac80211Hwsim); wifi.py makes them."""
+    """Stands in for Mininet-WiFi's class that makes radios (Mac80211Hwsim); wifi.py makes them."""
 
     hwsim_ids: tuple[str, ...] = ()
 
@@ -167,10 +163,10 @@ class _NoRadios:
 
 
 def empty(scratch: Path) -> Any:
-    """Return a Mininet-WiFi network that has no nodes yet and will not shape its links.
+    """Return a Mininet-WiFi network without nodes, which will not shape its links.
 
-    Some functions of Mininet and Mininet-WiFi are replaced in this process. The configuration files
-    of hostapd are written into the folder `scratch`.
+    This replaces functions of Mininet and Mininet-WiFi for the whole process. hostapd's
+    configuration files will be in the folder `scratch`.
     """
     setLogLevel("output")
     # `init` would raise limits of the whole machine permanently
@@ -208,4 +204,4 @@ def _start_hostapd(folder: Path, text: str, radio: Any) -> None:
 
 
 def _nothing(*_args: Any, **_keywords: Any) -> None:
-    """Replace a method of Mininet-WiFi: accept any arguments and do nothing."""
+    """Stands in for methods of Mininet-WiFi that must do nothing."""

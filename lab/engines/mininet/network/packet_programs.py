@@ -1,15 +1,15 @@
 """The two eBPF programs that packets cross: one for each WiFi cell, one for switch ports of hosts.
 
-wifi_cell.bpf.c keeps one virtual clock per cell, which says until when the accepted packets occupy
-the radio channel.
+wifi_cell.bpf.c keeps a virtual clock for each cell: the time until which the accepted packets
+occupy the radio channel.
 
-host_port.bpf.c separates the packets of a network from the hosts that have sent them. In an
-emulation all nodes share one kernel. A segment that waits in the queue of an access point is still
-the clone of one that the sending socket keeps for retransmission, and the socket can tell. Linux
-then takes the segment for one that waits in the queue of the host itself: it neither retransmits it
-after a timeout nor sends it as a tail loss probe (`skb_still_in_host_queue`). A real host knows
-nothing about the queues of its network. So the program replaces every packet that comes from a host
-by a clone that belongs to no socket (`bpf_clone_redirect`).
+host_port.bpf.c separates packets from the hosts that have sent them. In an emulation all nodes
+share one kernel. A segment in the queue of an access point is a clone of one that the sending
+socket keeps for retransmission, and the socket can tell. Linux then believes that the segment still
+waits in the host itself, and does not retransmit it after a timeout or as a tail loss probe
+(`skb_still_in_host_queue`). A real host knows nothing about the queues of its network. So the
+program replaces every packet that comes from a host by a clone that belongs to no socket
+(`bpf_clone_redirect`).
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ CELL_SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
 
 
 def cell_program() -> Path:
-    """Compile wifi_cell.bpf.c if needed, and return the path of the eBPF object file."""
+    """Compile wifi_cell.bpf.c if needed, and return the eBPF object file."""
     return bpf.compiled(CELL_SOURCE, "the cell's program")
 
 
 def mount_pins(ledger: Ledger) -> None:
-    """Mount a bpf file system at `PINS`, unless one is mounted, and record it in the ledger.
+    """Mount a bpf file system at `PINS`, unless one is mounted, and record it for the clean-up.
 
-    Programs and maps of cells are pinned there, so that commands inside the hosts can use them. The
-    ledger lists what the clean-up removes.
+    Programs and maps of cells are pinned there, so that commands inside the hosts can use them.
     """
     if not PINS.is_mount():
         ledger.record("folder", path=str(PINS))
@@ -48,11 +47,11 @@ def mount_pins(ledger: Ledger) -> None:
 
 class RunningCell:
     def __init__(self, cell: Cell, ledger: Ledger) -> None:
-        """Load the program of `cell`, and start the clock of the cell.
+        """Load the program of `cell`, and start the virtual clock of the cell.
 
-        Program and maps are pinned in the folder `PINS`/AP; AP is the name of the access point. The
-        program drops a packet that would have to wait longer than the buffer of the cell allows.
-        `ledger` records the folder for the clean-up.
+        Program and maps are pinned in `PINS`/AP, for access point AP; `ledger` records this folder
+        for the clean-up. The program drops a packet that would have to wait longer than the cell's
+        buffer allows.
         """
         self.cell, self.pins = cell, PINS / cell.ap
         ledger.record("pin", path=str(self.pins))
@@ -67,12 +66,12 @@ class RunningCell:
     def set_station(self, address: str, station: Station) -> None:
         """Set the airtime of packets to and from a station; add the station if it is new.
 
-        `address` is the station's IPv4 address. The airtime follows from the rate in `station`.
+        `address` is its IPv4 address. The airtime follows from its rate.
         """
         self._members.set(address, station)
 
     def record(self) -> None:
-        """Report the commands that start the clock and write the stations to the run's journal."""
+        """Record the commands that start the clock and write the stations (commands.sh)."""
         for command in [self._clock.start_command(limit_ns(self.cell)), *self._members.commands()]:
             shell.journal_command(command)
 
@@ -82,8 +81,8 @@ class RunningCell:
     def first_packet_ns(self, address: str) -> int | None:
         """Return when the first packet to or from a station crossed the cell [ns, monotonic clock].
 
-        `address` is the station's IPv4 address. The time is None if no packet has crossed the cell
-        since the station came into it.
+        `address` is the station's IPv4 address. None before the first packet since the station
+        joined.
         """
         member = self._members.activity().get(address)
         return member.first_ns or None if member else None
@@ -97,15 +96,16 @@ PORT_PIN = PINS / "host_port"
 
 
 def port_program() -> Path:
-    """Compile host_port.bpf.c if needed, and return the path of the eBPF object file."""
+    """Compile host_port.bpf.c if needed, and return the eBPF object file."""
     return bpf.compiled(PORT_SOURCE, "the program for switch ports")
 
 
 def replace_packets(ports: Iterable[str], ledger: Ledger) -> None:
-    """Make the kernel replace all packets that arrive at `ports`, which are switch ports.
+    """Attach host_port.bpf.c: packets that arrive at these switch ports lose their socket.
 
-    Each port is one end of a pair of interfaces (veth); the other end belongs to a host. `ledger`
-    records the pinned program for the clean-up. The eBPF file system must be mounted at `PINS`.
+    A host's TCP then no longer mistakes a segment that waits in the network for one that waits in
+    the host. Each port is one end of a veth pair; the other end belongs to a host. `ledger` records
+    the pinned program for the clean-up. The bpf file system must be mounted at `PINS`.
     """
     ledger.record("pin", path=str(PORT_PIN))
     argv = ["bpftool", "prog", "load", str(port_program()), str(PORT_PIN), "type", "classifier"]

@@ -1,11 +1,11 @@
 """Run wmediumd, a program that models the 802.11 medium, in place of the lab's WiFi cells.
 
-mac80211_hwsim gives wmediumd every frame of every radio by a netlink socket. wmediumd decides when
-the frame arrives and whether it is lost, and gives it back. It handles only radios that it knows,
-so it starts after all radios have their addresses, and before hostapd sends the first beacon.
+mac80211_hwsim passes wmediumd every frame of every radio over netlink. wmediumd decides when the
+frame arrives and whether it is lost, and passes it back. It handles only radios that it knows, so
+it starts after all radios have their addresses, and before hostapd sends the first beacon.
 
-Its queue has no end. With hundreds of waiting frames it falls behind, and frames are lost before
-they reach the air. So the receive buffers of the scenario limit the windows (`check`).
+Its queue is unlimited. With hundreds of waiting frames it falls behind, and frames are lost before
+they reach the air. So small receive buffers must limit the windows (`check`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ def is_used(cells: Iterable[Cell]) -> bool:
 
 
 def check(receive_buffer_kb: int) -> None:
-    """Raise `RequestError` if wmediumd is the medium of a scenario and the receive buffer is too
-    large, and `MachineLacks` if wmediumd is not built."""
+    """Raise `RequestError` if the receive buffer is too large for wmediumd's unlimited queue.
+
+    Raise `MachineLacks` if wmediumd is not built.
+    """
     if receive_buffer_kb > MAX_RECEIVE_BUFFER_KB:
         raise RequestError(
             f"topology.air 'wmediumd' with multipath.receive_buffer_kb {receive_buffer_kb}: the "
@@ -56,7 +58,7 @@ def check(receive_buffer_kb: int) -> None:
 
 
 class RealMedium:
-    """The medium of all WiFi cells: where the stations are, and the program wmediumd."""
+    """wmediumd as the medium of all WiFi cells: the positions of the stations, and its process."""
 
     def __init__(self, cells: Iterable[Cell], wiring: Wiring, ledger: Ledger) -> None:
         self._wiring, self._ledger = wiring, ledger
@@ -121,7 +123,7 @@ class RealMedium:
             self._process.communicate()
 
     def _configuration(self) -> str:
-        """Return wmediumd's configuration: the radios, and the signal between each two in dB."""
+        """Return wmediumd's configuration: the radios, and the SNR [dB] between each two."""
         members = list(self._members())
         pairs = combinations(enumerate(members), 2)
         links = (

@@ -20,10 +20,9 @@ UNUSED = (
 
 
 class _Anything:
-    """Replace any function, object or base class of a package that is never used.
+    """Stands in for any function, object or base class of a package that is never used.
 
-    Each attribute and each call of this object returns the object itself. A class that has it as a
-    base class is defined without this base.
+    Each attribute and each call returns the object itself. As a base class it is left out.
     """
 
     def __getattr__(self, name: str) -> _Anything:
@@ -39,7 +38,7 @@ class _Anything:
 
 
 class _Unused(types.ModuleType):
-    """Replace a package by an empty module from which any name can be imported."""
+    """An empty module from which any name can be imported."""
 
     def __getattr__(self, name: str) -> _Anything:
         if name.startswith("__"):
@@ -48,7 +47,7 @@ class _Unused(types.ModuleType):
 
 
 def prepare(upstreams: Path) -> None:
-    """Make `import mininet` and `import mn_wifi` use the sources in the folder `upstreams`.
+    """Let `import mininet` and `import mn_wifi` find the sources in the folder `upstreams`.
 
     Empty modules replace the packages in `UNUSED`, unless they are loaded already.
     """

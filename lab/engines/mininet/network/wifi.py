@@ -34,11 +34,10 @@ NETWORK_MANAGER = Path("/run/NetworkManager")
 
 @dataclass(frozen=True)
 class Radio:
-    """A radio to make.
+    """A radio to make, and the name that its network interface will get.
 
-    `name` is the name of the radio, `interface` the name that its network interface will get. `pid`
-    is the process that holds the network namespace of the host that gets the radio. It is None for
-    the radio of an access point or of a relay, which stays outside all hosts.
+    `pid` is a process in the network namespace of the host that gets the radio; None for the radio
+    of an access point or relay, which stays outside all hosts.
     """
 
     name: str
@@ -48,7 +47,7 @@ class Radio:
 
 @dataclass(frozen=True)
 class Moved:
-    """A radio that is in a host: its number, and a process (`pid`) in that namespace."""
+    """A radio inside a host: its wiphy number, and a process in the host's namespace."""
 
     index: int
     pid: int
@@ -57,9 +56,8 @@ class Moved:
 def make_radios(radios: Iterable[Radio]) -> list[Moved]:
     """Make the radios, name their interfaces, and move each into the namespace of its host.
 
-    Return the radios that were moved into a host.
-    An interface is renamed before the move. Otherwise a host with two radios would get two
-    interfaces that the kernel has named wlan0.
+    Returns the radios that were moved into a host. An interface is renamed before the move:
+    otherwise a host with two radios would get two interfaces that the kernel has named wlan0.
     """
     radios = list(radios)
     if not radios:
@@ -77,8 +75,8 @@ def make_radios(radios: Iterable[Radio]) -> list[Moved]:
 def move_back(moved: Iterable[Moved]) -> None:
     """Move radios from the hosts back to the network namespace of the caller.
 
-    The kernel does it too when it removes the namespace of a host, but an open connection in the
-    host can delay that for a minute. A radio that cannot be moved is left to the kernel.
+    The kernel does this too when it removes a host's namespace, but an open connection in the host
+    can delay that for a minute. A radio that cannot be moved is left to the kernel.
     """
     with open("/proc/self/ns/net") as here:
         for each in moved:
@@ -121,10 +119,10 @@ def _rename(old: str, new: str) -> None:
 
 
 def _record_address(interface: str) -> None:
-    """Report a command that gives an interface the address that it has.
+    """Record a command that gives an interface the MAC address that it has (commands.sh).
 
-    Stations connect to the address of their access point. When the commands of a run are run once
-    more, the radio would have another one: the kernel derives it from the number of the radio.
+    Stations connect to the address of their access point. The kernel derives it from the number of
+    the radio, so it would differ when the recorded commands are run.
     """
     address = Path(f"/sys/class/net/{interface}/address").read_text().strip()
     shell.journal_command(["ip", "link", "set", "dev", interface, "address", address])
@@ -150,12 +148,11 @@ def start_hostapd(folder: Path, interface: str, configuration: str) -> None:
 
 
 def hostapd_pid_files(folder: Path, aps: Iterable[str]) -> dict[str, Path]:
-    """Return, by access point, the file into which its hostapd has written its process number."""
     return {ap: _hostapd_file(folder, radio_port(ap), "pid") for ap in aps}
 
 
 def record_hostapd(ledger: Ledger, aps: Iterable[str]) -> None:
-    """Record in the ledger, for each access point, its hostapd and the files of this program."""
+    """Record the hostapd processes of the access points, and their files, for the clean-up."""
     ledger.record("folder", path=str(SOCKETS), only_if_empty=True)
     for ap in aps:
         ledger.record("file", path=str(SOCKETS / radio_port(ap)))
@@ -179,8 +176,8 @@ def associate(stations: Iterable[Interface], target: Callable[[str], Target], ru
     returns the SSID, frequency and MAC address of an access point. `run(host, argv, doing)` runs a
     command inside a host; `doing` says its purpose, for error messages.
 
-    Every `RETRY_S` seconds, retry the stations that hostapd does not list yet. Raise `LabError` if,
-    after at least `TRIES` tries, no further station has appeared in the lists for `TIMEOUT_S`
+    Stations that hostapd does not list yet are tried again every `RETRY_S` seconds. Raises
+    `LabError` if, after at least `TRIES` tries, no further station has been listed for `TIMEOUT_S`
     seconds.
     """
     waiting = {each.mac: each for each in stations}
@@ -217,7 +214,7 @@ IFINDEX, MAC, FREQUENCY, SSID, STATUS = 3, 6, 38, 52, 72
 
 @dataclass(frozen=True)
 class Target:
-    """The access point with which a station associates.
+    """An access point to associate with.
 
     `ap` is its name in the topology, `ssid` the name of its WiFi network, `mhz` the frequency of
     its channel, `mac` the MAC address of its radio.
@@ -230,10 +227,10 @@ class Target:
 
 
 class StationRadio:
-    """Associate the radio of one station, by nl80211 sockets.
+    """Associate the radio of one station, by nl80211.
 
-    Create this object inside the station's network namespace: the sockets stay in the namespace in
-    which they were opened. `interface` is the name of the radio's interface.
+    Create this object inside the station's network namespace: netlink sockets stay in the namespace
+    in which they were opened.
     """
 
     def __init__(self, interface: str) -> None:
@@ -250,12 +247,12 @@ class StationRadio:
         return self._events.fileno()
 
     def leave(self) -> None:
-        """Leave the present access point; do nothing if the station is not associated."""
+        """Leave the access point; do nothing if the station is not associated."""
         with contextlib.suppress(LabError):  # it was not associated
             self._family.request(DISCONNECT, self._index)
 
     def associate(self, target: Target) -> None:
-        """Begin to associate with the access point `target`; `answer` returns the result later.
+        """Begin to associate with an access point; `answer` returns the result later.
 
         Raises `LabError` if the kernel cannot begin now.
         """
@@ -265,10 +262,7 @@ class StationRadio:
         self._family.request(CONNECT, body)
 
     def commands(self, target: Target) -> list[list[str]]:
-        """Return the `iw` commands that do the same as `leave` and `associate`, for the journal.
-
-        The journal records the commands of a run.
-        """
+        """Return the `iw` commands equivalent to `leave` and `associate`, to record them."""
         device = ["iw", "dev", self.interface]
         return [
             [*device, "disconnect"],
@@ -276,9 +270,9 @@ class StationRadio:
         ]
 
     def answer(self) -> bool | None:
-        """Return whether the attempt to associate has succeeded; None if no result has come yet.
+        """Return whether the attempt to associate has succeeded; None if it has no result yet.
 
-        A result is returned only once: by the first call after it has come.
+        Each result is returned only once.
         """
         found = None
         for command, fields in self._events.messages():
@@ -294,10 +288,9 @@ class StationRadio:
 def check_relays(topology: Topology) -> None:
     """Raise `RequestError` unless each relay with a WiFi radio has exactly one host behind it.
 
-    A relay is a switch that is a station of a radio cell. In a WiFi cell its radio is a port of its
-    Open vSwitch bridge. A WiFi station can send and receive only frames with its own MAC address.
-    So the radio has the MAC address of the host behind the relay. A relay in an LTE cell has a wire
-    to the base station instead, which is shaped like the link of an LTE user.
+    A relay is a switch that is a station of a radio cell. A WiFi station can use only its own MAC
+    address, so the relay's radio has the MAC address of the one host behind it. A relay in an LTE
+    cell has a wire to the base station instead, without this limit.
     """
     wiring = wire(topology)
     for relay in dict.fromkeys(each.node for each in wiring.relays if each.name.endswith("wlan0")):

@@ -31,12 +31,12 @@ from lab.radio.occupancy import PERIOD_S, bearer_occupancy, waiting_uploads, wif
 
 @dataclass(frozen=True)
 class Station:
-    """A user, or a relay, at an access point.
+    """A user, or a relay (a switch with a radio), at an access point.
 
     `rate_bps` is its rate when no other station sends, `weight` its weight in the proportional-fair
-    division of an LTE cell. `device` and `uplink_device` are the interfaces with its LTE queues for
-    downlink and uplink. `uploads` is True if the scenario has an upload of this user, and for every
-    relay. `rssi_dbm` is the signal strength at its place, None if users have no places.
+    division of an LTE cell. Its LTE queues for downlink and uplink are on the interfaces `device`
+    and `uplink_device`. `uploads` is True for every relay, and for a user with an upload in the
+    scenario. `rssi_dbm` is None if users have no positions.
     """
 
     rate_bps: int
@@ -54,13 +54,11 @@ Stations = dict[str, Station]
 class AccessPoint:
     """An access point; `device` is its radio interface if it is a WiFi access point.
 
-    `kind` is "wifi", "lte", or "wmediumd" for a WiFi cell whose medium is wmediumd.
-
-    With `collisions`, the mean number of transmissions of a frame depends on the number of
-    contenders: access points and stations that have a frame to send. `loss_ppm` is an additional
-    loss on the channel. If the access point uses the channel of another one, `medium` is the name
-    of that one; otherwise it is empty. `sharing` lists the radio interfaces of other access points
-    that use the channel of this one.
+    `kind` is "wifi", "lte", or "wmediumd" for a WiFi cell whose medium is the program wmediumd.
+    With `collisions`, a frame is sent more often if there are more contenders: access points and
+    stations with a frame to send. `loss_ppm` is an additional loss on the channel. `medium` is the
+    access point whose channel this one uses; "" if it has its own. `sharing` lists the radio
+    interfaces of other access points that use the channel of this one.
     """
 
     kind: str
@@ -73,12 +71,11 @@ class AccessPoint:
 
 
 def apply_change(aps: Mapping[str, AccessPoint], line: str | bytes) -> str:
-    """Apply a change of a station to `aps`, the access points by their names.
+    """Apply a change of a station to `aps`, the access points by name.
 
-    `line` is a JSON object. It has the keys `ap` and `user`, and new values of fields of `Station`.
-    If it has the key `from`, an access point, the station moves from there to `ap`, and the key
-    `station` has the new values; the name `ap` is then returned. Otherwise the empty text is
-    returned.
+    `line` is a JSON object: the keys `ap` and `user`, and new values of fields of `Station`. If it
+    also has the key `from`, the station moves from that access point to `ap`, and the new values
+    are in the key `station`. Returns `ap` if the station has moved, otherwise "".
     """
     change = json.loads(line)
     ap, user = change["ap"], change["user"]
@@ -126,14 +123,13 @@ MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the k
 class Bearers:
     """Divide one direction of an LTE cell among its users.
 
-    Each user has a bearer in this direction: a queue that is served at the user's share of the
-    cell.
+    Each user has a bearer: a queue that is served at the user's share of the cell.
     """
 
     def __init__(
         self, stations: Stations, devices: Mapping[str, str], scheduler: Scheduler
     ) -> None:
-        """Find the queues; `devices` maps each user to the interface with the user's queue."""
+        """`devices` maps each user to the interface with the user's queue."""
         self._stations, self._scheduler = stations, scheduler
         self._devices = {user: scheduler.index(device) for user, device in devices.items()}
         self.queues = [(device, PFIFO) for device in self._devices.values()]
@@ -141,10 +137,10 @@ class Bearers:
         self._granted_bps: dict[str, int] = {}
 
     def divide(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> dict[str, int]:
-        """Set the rate of each user's queue to the proportional-fair share of the user.
+        """Set each user's proportional-fair rate; return the packets in each user's queue.
 
-        `queues` has the current counters of the qdiscs, `elapsed_s` is the time since the last
-        call. Return the number of packets in the queue of each user.
+        `queues` has the current counters of the qdiscs. `elapsed_s` is the time since the last
+        call.
         """
         own = {user: queues[device, PFIFO] for user, device in self._devices.items()}
         bearers = {user: self._bearer(user, queue, elapsed_s) for user, queue in own.items()}
@@ -173,10 +169,9 @@ class Bearers:
 
 
 class LteCell:
-    """Divide an LTE cell among its users, in each direction separately, and measure their queues.
+    """Divide both directions of an LTE cell among its users, and measure the users' queues.
 
-    The uplink queue of a user is reported only if the user has uploads; otherwise it holds only
-    acknowledgements.
+    The uplink queue of a user without uploads is not reported, because it holds only ACKs.
     """
 
     def __init__(self, ap: AccessPoint, scheduler: Scheduler) -> None:
@@ -188,9 +183,9 @@ class LteCell:
         self.queues = self._down.queues + self._up.queues
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Set the rates of all users in both directions, and return a report on the cell.
+        """Set the rates of all users in both directions, and report the state of the cell.
 
-        `queues` has the current counters of the qdiscs, `elapsed_s` is the time since the last
+        `queues` has the current counters of the qdiscs. `elapsed_s` is the time since the last
         poll.
         """
         down, up = (each.divide(queues, elapsed_s) for each in (self._down, self._up))
@@ -215,7 +210,7 @@ POLLS_PER_REPORT = 5  # a datagram costs more than a poll
 
 
 class Cell(Protocol):
-    """Measure one access point.
+    """An access point that the agent measures.
 
     `queues` lists the qdiscs whose counters `poll` needs, each by its handle: the pair of the
     interface number and the qdisc's major number.
@@ -224,18 +219,17 @@ class Cell(Protocol):
     queues: list[Handle]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Return a report, computed from the current counters of the qdiscs in `queues`.
+        """Report the state of the access point, `elapsed_s` after the last poll.
 
-        `elapsed_s` is the time since the last poll.
+        `queues` has the current counters of the qdiscs.
         """
 
 
 class Collisions:
     """Count the contenders for the channel of a WiFi cell, and set the effect of collisions.
 
-    A contender is an access point or a station that has a frame to send at the time of a poll. The
-    mean number of contenders decides how often a frame is transmitted, and which fraction of frames
-    is lost.
+    A contender is an access point or a station with a frame to send. A smoothed number of
+    contenders decides how often a frame is transmitted and which fraction of frames is lost.
     """
 
     def __init__(self, members: CellMembers, loss_ppm: int) -> None:
@@ -244,7 +238,7 @@ class Collisions:
         self._set = (1.0, 0.0)
 
     def update(self, downlinks: int) -> None:
-        """Count the contenders now, and change the effect of collisions if it is different.
+        """Count the contenders now; if the effect of collisions has changed, write it to the cell.
 
         `downlinks` is the number of access points on this channel that have packets in their queue.
         """
@@ -269,21 +263,20 @@ class WifiCell:
         wait_ns: Callable[[], int],
         collisions: Collisions | None = None,
     ) -> None:
-        """Find the queue of the radio of `ap`, and those of access points on the same channel.
+        """Find the queues of `ap` and of the access points on the same channel.
 
-        `wait_ns` returns how long a new upload frame would wait for the channel. `collisions` sets
-        the effect of collisions in this cell; it is None if the cell has no collisions.
+        `wait_ns` returns how long a new upload frame would wait for the channel. `collisions` is
+        None if the cell has no collisions.
         """
         self._stations, self._wait_ns, self._collisions = ap.stations, wait_ns, collisions
         self._handle = (scheduler.index(ap.device), FQ)
         self.queues = [self._handle, *((scheduler.index(each), FQ) for each in ap.sharing)]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Return a report, computed from the current queue counters; update the collisions.
+        """Report the state of the access point, and update the effect of collisions.
 
-        The backlog in the report is the number of packets that wait at the access point or the
-        number of upload frames that wait at the stations, whichever is larger. `elapsed_s` is not
-        used.
+        The backlog in the report is the number of packets that wait at the access point, or of
+        upload frames that wait at the stations, whichever is larger. `elapsed_s` is not used.
         """
         downlink = queues[self._handle].backlog_packets
         rates_bps = [each.rate_bps for each in self._stations.values() if each.uploads]
@@ -318,7 +311,7 @@ class MediumCell:
         )
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Return the rates of the stations when alone; they do not change."""
+        """Return the rates of the stations; they never change."""
         return self._report
 
 
@@ -337,12 +330,11 @@ def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
 
 
 def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int], key: str) -> None:
-    """Poll the access points and report on them until standard input ends.
+    """Poll the access points and send reports until standard input ends.
 
-    `aps` maps names to access points. Reports go to the local UDP ports `ports`; they begin with
-    `key`, the secret key of the run. Changes of
-    stations are read from standard input and change `aps`. When a station has moved to an access
-    point, a report on this access point is sent without delay.
+    Reports go to the local UDP ports `ports`, and begin with `key`, the secret key of the run.
+    Changes of stations are read from standard input (see `apply_change`). When a station has moved
+    to an access point, that access point is reported at once.
     """
     scheduler, ports = Scheduler(), list(ports)
     cells = {name: make_cell(name, ap, scheduler) for name, ap in aps.items()}
@@ -392,15 +384,15 @@ def _mean(reports: Iterable[Report | StationReport]) -> float | None:
 
 
 def encode(ap: str, number: int, report: Report, key: str) -> bytes:
-    """Return the datagram with the report of an access point; `number` numbers the reports.
+    """Return the datagram that reports an access point; `number` numbers the reports.
 
-    The receiver decodes it with `controller.agent_messages.read_ap_report` and the same `key`.
+    `controller.agent_messages.read_ap_report` decodes it with the same `key`.
     """
     return seal({"kind": "ap", "seq": number, "ap": ap, **asdict(report)}, key)
 
 
 class Lines:
-    """Read the lines that another process writes into a pipe; `descriptor` is the end to read."""
+    """Read lines from a pipe with a timeout; `descriptor` is the reading end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._unread = descriptor, b""
@@ -428,9 +420,8 @@ class Lines:
 def take_change(aps: Mapping[str, AccessPoint], lines: Lines, timeout_s: float) -> str | None:
     """Wait up to `timeout_s` for a line that changes a station, and apply the change to `aps`.
 
-    Return None if the input has ended. If the change moves a station to another access point,
-    return the name of that access point, which shall be reported without delay. Otherwise return
-    "".
+    Returns the access point to which the change moves a station, "" if there is none or no line
+    came, and None at the end of the input.
     """
     line = lines.next(timeout_s)
     if not line:
@@ -439,7 +430,6 @@ def take_change(aps: Mapping[str, AccessPoint], lines: Lines, timeout_s: float) 
 
 
 def access_points(configuration: Mapping[str, Any]) -> dict[str, AccessPoint]:
-    """Return the access points by their names, given the contents of the configuration file."""
     return {
         name: AccessPoint(**ap | {"stations": _stations(ap["stations"])})
         for name, ap in configuration["aps"].items()

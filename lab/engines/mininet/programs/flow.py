@@ -35,10 +35,13 @@ SIOCOUTQNSD = 0x894B  # linux/sockios.h: data written and not sent
 
 
 class Application:
-    """Keep the times of the turns of one application, and the fraction of a byte that is due."""
+    """When an application with a limited rate writes, and how many bytes.
+
+    It writes in turns. The fraction of a byte that is due is kept for the next turn.
+    """
 
     def __init__(self, now_s: float, turn_s: float = WRITING_TURN_S) -> None:
-        """Set the first turn to the time `now_s`. In this turn, the data of one whole turn is due.
+        """Put the first turn at `now_s`; the data of one whole turn is due in it.
 
         `turn_s` is the time between two turns.
         """
@@ -46,10 +49,9 @@ class Application:
         self._last_s, self._fraction = now_s - turn_s, 0.0
 
     def due_bytes(self, rate_bps: int, now_s: float) -> int:
-        """Return how many bytes are due in the turn that takes place at `now_s`.
+        """Return how many bytes are due in the turn at `now_s`. Call this once per turn.
 
-        This is the data that `rate_bps` gives for the time since the last turn, or for the last
-        `CATCH_UP_S` seconds if that is less. Call this once per turn.
+        They are what `rate_bps` gives for the time since the last turn, at most `CATCH_UP_S`.
         """
         elapsed_s, self._last_s = min(CATCH_UP_S, now_s - self._last_s), now_s
         exact = self._fraction + rate_bps * elapsed_s / 8
@@ -57,11 +59,11 @@ class Application:
         return int(exact)
 
     def restart(self, now_s: float) -> None:
-        """Set the time of the last turn to `now_s`, so that no data is due for the time before."""
+        """Drop the data that is due for the time before `now_s`."""
         self._last_s = now_s
 
     def wait_s(self, now_s: float) -> float:
-        """Advance to the next turn; return the time from `now_s` until this turn, 0 if it is late.
+        """Advance to the next turn; return the time from `now_s` until it, 0 if it is late.
 
         Call this once per turn.
         """
@@ -72,17 +74,17 @@ class Application:
 def writable_bytes(due: int, unsent: int) -> int:
     """Return how many of the `due` bytes an application writes in this turn.
 
-    `unsent` is the number of bytes that it has written and TCP has not sent yet. The application
-    skips the other bytes that are due (rule 2 at the top of this file).
+    It skips the rest, so that it is at most 16 segments (`UNSENT_BYTES`), or `due` if that is more,
+    ahead of TCP. `unsent` is what it has written and TCP has not sent yet.
     """
     return max(0, min(due, max(UNSENT_BYTES, due) - unsent))
 
 
 def unsent_bytes(connection: socket.socket) -> int:
-    """Return how many bytes the application has written that TCP or MPTCP has not sent yet.
+    """Return the bytes that the application has written and that TCP or MPTCP has not sent yet.
 
-    MPTCP has sent a byte when it has given the byte to a subflow. Return 0 if this kernel cannot
-    say.
+    For MPTCP, a byte is sent when it is given to a subflow. Return 0 if this kernel has no such
+    counter.
     """
     answer = bytearray(4)
     try:
@@ -112,11 +114,10 @@ MAX_ATTEMPTS = 10  # to read all counters while no data arrives
 
 
 class ReceiveBuffer:
-    """Measure the data held back at the receiving end of one connection, by repeated polls.
+    """Measure how much data a receiver holds back because data before it is missing.
 
-    `most_bytes` is the largest amount so far; None before the first poll. `take_recent_bytes`
-    returns the largest amount that was delivered since its last call. Data that is still held back
-    does not count before it is delivered.
+    `most_bytes` is the largest amount so far; None before the first poll. An amount is known only
+    when the data is delivered.
     """
 
     def __init__(self, connection: socket.socket, is_mptcp: bool) -> None:
@@ -128,7 +129,7 @@ class ReceiveBuffer:
         self.most_bytes: int | None = None
 
     def poll(self) -> None:
-        """Read the counters of the connection, unless the last poll was less than 50 ms ago."""
+        """Read the connection's counters, unless the last poll was less than `PERIOD_S` ago."""
         now = time.monotonic()
         if now < self._due_s:
             return
@@ -143,8 +144,8 @@ class ReceiveBuffer:
     def take(self, arrived: list[tuple[int, int]], delivered: int) -> None:
         """Update `most_bytes` from one reading of the counters.
 
-        `arrived` has the number of segments and the segment size in bytes of each subflow,
-        `delivered` the number of bytes delivered in order.
+        `arrived` has the number of segments and the segment size in bytes of each subflow.
+        `delivered` counts the bytes delivered in order.
         """
         self._segment_bytes = max(self._segment_bytes, *(size for _, size in arrived))
         difference = sum(count for count, _ in arrived) * self._segment_bytes - delivered
@@ -157,9 +158,9 @@ class ReceiveBuffer:
         self._recent_bytes = max(self._recent_bytes, self._recent_peak - difference)
 
     def take_recent_bytes(self) -> int | None:
-        """Return the most data that was held back and then delivered since the last call, in bytes.
+        """Return the most data held back, and delivered, since the last call [bytes].
 
-        Return None before the first poll.
+        None before the first poll.
         """
         if self.most_bytes is None:
             return None
@@ -167,9 +168,9 @@ class ReceiveBuffer:
         return found
 
     def delivered_bytes(self) -> int:
-        """Return a counter of the bytes that the application can read in order or has read.
+        """Return a counter of the bytes that arrived in order, whether read or not.
 
-        It does not start at 0. Raise `OSError` if the connection has ended.
+        It does not start at 0. Raises `OSError` if the connection has ended.
         """
         if not self._is_mptcp:
             return self._plain()[1]
@@ -183,8 +184,8 @@ class ReceiveBuffer:
     def _multipath(self) -> tuple[list[TcpInfo], int]:
         """Return the counters of all subflows, and the bytes delivered at the same time.
 
-        The delivered bytes are read before and after the counters. If they differ, all is read once
-        more, at most `MAX_ATTEMPTS` times; after that the result is an empty list and 0.
+        If data is delivered meanwhile, all is read once more, at most `MAX_ATTEMPTS` times. After
+        that the result is ([], 0).
         """
         for _ in range(MAX_ATTEMPTS):
             before = self.delivered_bytes()
@@ -194,10 +195,10 @@ class ReceiveBuffer:
         return [], 0
 
     def _subflow_infos(self) -> list[TcpInfo]:
-        """Return the TCP counters of every subflow.
+        """Return the TCP counters of every subflow (MPTCP_TCPINFO).
 
-        This calls getsockopt of the C library: Python's getsockopt cannot pass the input that the
-        option MPTCP_TCPINFO needs.
+        This calls the C library, because Python's getsockopt cannot pass the input that the option
+        needs.
         """
         import ctypes  # slow to load, and a host that only sends does not need it
 
@@ -216,7 +217,7 @@ class ReceiveBuffer:
 
 
 class TcpInfo:
-    """Decode the received bytes, the segments and their size in a struct tcp_info (linux/tcp.h)."""
+    """Counters of received data in a struct tcp_info (linux/tcp.h)."""
 
     def __init__(self, raw: bytes) -> None:
         (self.segment_bytes,) = struct.unpack_from("=I", raw, 20)  # tcpi_rcv_mss
@@ -257,12 +258,12 @@ class FlowRequest(NamedTuple):
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:
-        """Return a FlowRequest with the fields of a JSON object; other keys are ignored."""
+        """Other keys of `request` are ignored."""
         return cls(**{key: request[key] for key in cls._fields if key in request})
 
 
 class Flow:
-    """Send or receive the data of a TCP or MPTCP flow at one end of its connection.
+    """One end of a TCP or MPTCP flow: send the data of the flow, or receive it.
 
     `sends` says whether this end sends. `bytes` counts what this end has sent or received so far.
     """
@@ -290,7 +291,7 @@ class Flow:
     def report_rate(self, at_s: float = 0.0) -> None:
         """Send the rate of the flow to the other end, if the other end sends the data.
 
-        The first such report also starts the flow at the other end, at the time `at_s`.
+        The first call also starts the flow there, at the time `at_s` of the monotonic clock.
         """
         if not self.sends:
             report = {"rate_bps": self.rate_bps, "at_s": at_s}
@@ -324,8 +325,7 @@ class Flow:
     def _send(self) -> None:
         """Send until the volume of the flow is sent, then close the connection for sending.
 
-        If the flow has a rate, write in turns (see `Application`); otherwise write as fast as
-        possible.
+        A flow with a rate writes in turns (see `Application`), any other as fast as possible.
         """
         left = self._volume_bytes
         turns = Application(time.monotonic())
@@ -346,7 +346,7 @@ class Flow:
         self.connection.shutdown(socket.SHUT_WR)
 
     def _write(self, size: int) -> None:
-        """Write `size` zero bytes to the connection; wait while the kernel takes no more."""
+        """Write `size` zero bytes; block while the send buffer is full."""
         for start in range(0, size, CHUNK_BYTES):
             data = ZEROS[: min(CHUNK_BYTES, size - start)]
             self.connection.sendall(data)
@@ -355,13 +355,12 @@ class Flow:
     def _receive(self) -> None:
         """Receive until the volume of the flow has arrived, or the sender closes the connection.
 
-        Count at most 20 times a second, and at once when the volume is complete. That is earlier
-        than the end of the connection, which Linux may signal many seconds after the last byte.
-        In between, the kernel copies each packet to the buffer when it arrives (MSG_WAITALL). If
-        the program woke for every packet, this would cost more than the packet. If it read only 20
-        times a second, it would be no ordinary receiver: between two reads the receive window
-        cannot grow, and Linux then delays its acknowledgements. A slow flow is counted less often:
-        counts of 30 slow flows cost more than their packets.
+        This counts at most 20 times a second, and at once when the volume is complete: Linux may
+        signal the end of the connection many seconds after the last byte. In between, the kernel
+        copies each packet to the buffer when it arrives (MSG_WAITALL). Waking for every packet
+        would cost more than the packet. Without MSG_WAITALL, the receive window could not grow
+        between two reads, and Linux would delay its ACKs. Slow flows are counted less often,
+        because counts of 30 slow flows cost more than their packets.
         """
         self._buffer = ReceiveBuffer(self.connection, is_mptcp(self.connection))
         buffer, received, wait_s = bytearray(CHUNK_BYTES), 1, COUNT_S
@@ -376,7 +375,7 @@ class Flow:
                 self._wait_at_most(wait_s)
 
     def _still_expected(self) -> int:
-        """Return how many bytes a receiver asks for next; 0 if its volume is complete."""
+        """Return how many bytes to request next; 0 if the volume is complete."""
         if self._volume_bytes is None:
             return CHUNK_BYTES
         return min(CHUNK_BYTES, self._volume_bytes - self.bytes)
@@ -394,7 +393,7 @@ class Flow:
         buffer.poll()
 
     def _bytes_now(self) -> int:
-        """Return `bytes`, and for a receiver also what arrived in order after the last count."""
+        """Return `bytes`; at a receiver, add what has arrived in order since the last count."""
         if self._counted is None or self._buffer is None or self._is_over:
             return self.bytes
         counted, delivered = self._counted
@@ -404,12 +403,12 @@ class Flow:
             return self.bytes
 
     def status(self) -> dict[str, Any]:
-        """Return the counters of this end as a dictionary.
+        """Return the counters of this end.
 
-        `mptcp` says whether the connection is MPTCP now. `done_s` is the time that the transfer of
-        the volume took, None until it is complete, and None for a flow without a volume. `error` is
-        the error that ended the flow, None without an error. `held_back_bytes` is the most data
-        held back since the last call; None for a sender.
+        `mptcp` says whether the connection is MPTCP now. `done_s` is the duration of the transfer;
+        None until the volume is complete, and for a flow without a volume. `error` is the error
+        that ended the flow, or None. `held_back_bytes` is the most data held back since the last
+        call; None at a sender.
         """
         return {
             "bytes": self._bytes_now(),
@@ -423,10 +422,10 @@ class Flow:
 
 
 def next_wait_s(wait_s: float, received: int) -> float:
-    """Return how long a receiver waits for its next count; `wait_s` is how long it waited last.
+    """Return how long a receiver waits for its next count, if it has waited `wait_s` last [s].
 
-    After few `received` bytes it waits twice as long, at most `LONGEST_COUNT_S`; otherwise it waits
-    half as long, at least `COUNT_S`.
+    After fewer than `FEW_BYTES` received bytes it waits twice as long, at most `LONGEST_COUNT_S`;
+    otherwise half as long, at least `COUNT_S`.
     """
     if received < FEW_BYTES:
         return min(2 * wait_s, LONGEST_COUNT_S)
@@ -440,10 +439,7 @@ def open_socket(mptcp: bool) -> socket.socket:
 
 
 def is_mptcp(connection: socket.socket) -> bool:
-    """Return whether a connection is MPTCP now.
-
-    It is not if the peer has not agreed to MPTCP, or if the connection has fallen back to TCP.
-    """
+    """False if the peer has not agreed to MPTCP, or if the connection has fallen back to TCP."""
     try:
         info = connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)
     except OSError:
@@ -452,7 +448,7 @@ def is_mptcp(connection: socket.socket) -> bool:
 
 
 def choose_cc(connection: socket.socket, cc: str) -> None:
-    """Set the congestion control of a connection; `cc` is the kernel's name for it."""
+    """`cc` is the kernel's name of a congestion control."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
 
 
@@ -468,10 +464,10 @@ NUMBER = struct.Struct("!Q")
 
 
 class DatagramFlow:
-    """Send or receive the datagrams of a flow at one end.
+    """One end of a UDP flow: send the datagrams of the flow, or receive and count them.
 
-    `own` is the UDP socket of this end; `sends` says whether this end sends. `rate_bps` counts
-    payload. A datagram is lost if it finds a full queue, even on the sending host.
+    `own` is the UDP socket of this end. `rate_bps` counts payload. A datagram that finds a full
+    queue is lost, even on the sending host.
     """
 
     def __init__(self, request: FlowRequest, own: socket.socket, sends: bool) -> None:
@@ -493,15 +489,11 @@ class DatagramFlow:
         threading.Thread(target=self._run, args=(at_s,), daemon=True).start()
 
     def stop(self) -> None:
-        """End the flow at this end; the runner ends the flow at the other end separately."""
+        """End the flow at this end. The other end must be stopped separately."""
         self._is_over = True
 
     def report_rate(self, _at_s: float = 0.0) -> None:
-        """Do nothing.
-
-        A TCP flow sends its rate to the other end here. For a UDP flow, the runner sets the rate at
-        both ends.
-        """
+        """Do nothing: the runner sets the rate of a UDP flow at both ends."""
 
     def set_cc(self, _cc: str) -> None:
         """Do nothing: UDP has no congestion control."""
@@ -550,11 +542,11 @@ class DatagramFlow:
         self.bytes += len(data)
 
     def status(self) -> dict[str, Any]:
-        """Return the counters of this end as a dictionary.
+        """Return the counters of this end.
 
-        `datagrams` counts the datagrams sent or received at this end. `out_of_order` counts
-        datagrams that arrived after one with a larger number. `next` is one more than the largest
-        number that has arrived.
+        `datagrams` counts those sent or received at this end. `out_of_order` counts those that
+        arrived after one with a larger number. `next` is one more than the largest number that has
+        arrived.
         """
         return {
             "bytes": self.bytes,
@@ -573,7 +565,7 @@ class DatagramFlow:
 def open_datagrams(bind: str, port: int = 0) -> socket.socket:
     """Return a UDP socket bound to the address `bind` and this port; 0 means any free port.
 
-    Several sockets of a server may share one port.
+    Several sockets can share one port (SO_REUSEADDR).
     """
     own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -592,9 +584,9 @@ OPENING_S = 3.0  # by then a new connection has its subflows
 def bind(connection: socket.socket, address: str, port: int) -> None:
     """Bind a TCP or MPTCP socket to `address` and `port`; 0 means any free port.
 
-    The further subflows get the same port if they open within `OPENING_S` seconds. Later ones get
-    any port: the kernel reserves the port of a closed subflow for a minute. If the port is taken,
-    or the kernel does not know the option, any free port is used.
+    Further subflows get the same port if they open within `OPENING_S` seconds. Later ones get any
+    port, because the kernel reserves the port of a closed subflow for a minute. If the port is
+    taken, or the kernel lacks IP_LOCAL_PORT_RANGE, any free port is used.
     """
     try:
         _limit(connection, port)

@@ -1,8 +1,8 @@
-"""Run the host agent: one process that acts on all hosts with Multipath TCP for the controller.
+"""Run the host agent: one process that reports and changes the subflows of all hosts for POX.
 
-1) The agent reports for each host its MPTCP subflows and the loss on the path to each of its
-   addresses: every two seconds. After the first command it also reports every change, and polls
-   for changes four times per control interval of the controller.
+1) For each host, the agent reports the MPTCP subflows, and the loss on the path to each address,
+   every two seconds. After the first command it also polls for changes more often
+   (`Settings.period_s`), and reports each change.
 2) A command is carried out only if it comes from the registered controller with this run's key, and
    only once.
 3) Backup: the user's host sets or clears the backup flag of the MPTCP endpoint that has the
@@ -52,14 +52,13 @@ from lab.errors import LabError
 
 @dataclass(frozen=True)
 class HostSettings:
-    """A host; `pid` is a process in the host's namespaces.
+    """The configuration of one host; `pid` is a process in the host's namespaces.
 
-    `endpoints` is True if the host may change the backup flag of its own addresses: it is a
-    multipath user. `loss` maps each address of the user to the interfaces that send the data along
-    the path of this address; their random loss is reported. `paced` are the `tc` lines that prepare
-    the host's interfaces for pacing; empty if windows are limited instead. `opens` lists the
-    addresses from which a path manager in user space opens subflows; None if the kernel opens the
-    subflows.
+    `endpoints` is True for a multipath user: the agent may change the backup flags of its
+    addresses. `loss` maps each address of the user to the interfaces that send data along the path
+    of this address; their random loss is reported. `paced` are the `tc` lines that prepare the
+    host's interfaces for pacing; empty if windows are limited instead. `opens` lists the addresses
+    from which a path manager in user space opens subflows; None if the kernel opens them.
     """
 
     pid: int
@@ -75,8 +74,7 @@ class ControlledHost:
     def __init__(self, name: str, settings: HostSettings, limits: Pacing | ExpectedRates) -> None:
         """Open netlink sockets inside the host `name`.
 
-        `limits` sets the expected rates of subflows: as their pacing rates, or as limits of their
-        windows.
+        `limits` applies the expected rates of subflows, as pacing rates or as limits of windows.
         """
         self.name, self._settings, self._limits = name, settings, limits
         self._diagnosis = netlink.inside(settings.pid, tcp_sockets.Diagnosis)
@@ -92,12 +90,10 @@ class ControlledHost:
         self._last_seq = -1
 
     def report(self, seq: int, losses: Mapping[str, float]) -> HostReport:
-        """Return a report on the subflows of the host, and on the loss on the path of each address.
-
-        A TCP connection without MPTCP is reported as one subflow.
+        """Report the subflows of the host, and the loss (0 to 1) on the path of each address.
 
         `seq` is the number of the report. `losses` maps each interface to its configured random
-        loss, from 0 to 1.
+        loss. A TCP connection without MPTCP is reported as one subflow.
         """
         subflows = sorted(self._diagnosis.sockets(), key=_order_of_joining)
         loss = {
@@ -109,9 +105,8 @@ class ControlledHost:
     def obey(self, command: HostCommand) -> None:
         """Carry out a command of the controller; changes of subflows that have ended are ignored.
 
-        Raises `MessageRefused` if the sequence number of the command is not larger than that of the
-        last command. If the kernel refuses some changes, carry out the others, then raise
-        `LabError`.
+        Raises `MessageRefused` unless `command.seq` is larger than in the last command. Raises
+        `LabError` if the kernel refuses some changes, after the other changes have been made.
         """
         if command.seq <= self._last_seq:
             raise MessageRefused(
@@ -146,7 +141,7 @@ class ControlledHost:
                 self._limits.set_rate(self._settings.pid, *ends, rate_bps)
 
     def _prepare_pacing(self) -> None:
-        """Give the host's interfaces an fq qdisc in the first call; later calls do nothing."""
+        """Add an fq qdisc to the host's interfaces in the first call; later calls do nothing."""
         lines, self._to_prepare = self._to_prepare, []
         if lines:
             argv = [*self._inside(), "tc", "-batch", "-"]
@@ -155,8 +150,8 @@ class ControlledHost:
     def _set_backup(self, manager: PathManager, address: str, backup: bool) -> None:
         """Set or clear the backup flag of all subflows from a local address.
 
-        The controller repeats a command if the command had no effect at the other end. The kernel
-        notifies the other end only of a change. So a repeated command sets the opposite first.
+        The controller repeats a command that had no effect at the other end. The kernel notifies
+        the other end only of a change, so a repeated command sets the opposite first.
         """
         repeated = self._backup.get(address, False) == backup
         for each in (not backup, backup) if repeated else (backup,):
@@ -202,10 +197,10 @@ class ControlledHost:
 
 
 def _order_of_joining(subflow: TcpSocket) -> tuple[int, int, Endpoint, Endpoint]:
-    """Return a key that sorts the subflows of a connection in the order in which they joined.
+    """Return a sort key: the order in which the subflows of a connection joined.
 
-    Only a server knows this order, from the address IDs. A controller that was restarted numbers
-    the subflows by this order.
+    Only a server knows this order, from the address IDs. A restarted controller numbers the
+    subflows by it.
     """
     return subflow.token or 0, subflow.remote_id, subflow.source, subflow.destination
 
@@ -227,11 +222,12 @@ DATAGRAM_BYTES = 65536
 
 @dataclass(frozen=True)
 class Settings:
-    """The configuration of the agent.
+    """The configuration of the host agent.
 
-    `key` authenticates messages. `period_s` is the time between two polls after the first command.
-    `pins` is the folder where the pacing program is pinned. `expected` is the path of the pinned
-    map of expected rates if the scenario limits windows to them; None if it limits pacing rates.
+    `controller` is POX's UDP address. `key` authenticates messages. `period_s` is the time between
+    two polls after the first command. `pins` is the folder where the pacing program is pinned.
+    `expected` is the path of the pinned map of expected rates if the scenario limits windows; None
+    if it limits pacing rates.
     """
 
     controller: Endpoint
@@ -297,7 +293,7 @@ class HostAgent:
                 self.socket.sendto(encode(report, self._key), self._controller)
 
     def read(self, datagram: bytes, sender: Endpoint) -> HostCommand:
-        """Decode and return the command in a datagram that has come from the address `sender`.
+        """Decode the command in a datagram that has come from the address `sender`.
 
         Raises `MessageRefused` if the sender is not the controller, the key is wrong, or the host
         is unknown.
@@ -313,18 +309,18 @@ class HostAgent:
         return command
 
     def obey(self, command: HostCommand) -> None:
-        """Carry out a command; from now on, poll the hosts at the shorter period of the settings.
+        """Carry out a command; from now on, poll the hosts at the period of the settings.
 
-        Raises as `ControlledHost.obey` does.
+        Raises the errors of `ControlledHost.obey`.
         """
         self.period_s = self._period_after_command_s
         self._hosts[command.host].obey(command)
 
     def obey_waiting(self) -> None:
-        """Carry out the received commands; for each connection of a host only the latest command.
+        """Carry out the latest command that has been received for each connection.
 
         A command contains everything that is still to be done on its connection, so it replaces
-        earlier commands. If the agent or the kernel refuses a command, log the reason and go on.
+        earlier ones. Refused commands are logged.
         """
         commands: dict[tuple[str, str], HostCommand] = {}
         while select.select([self.socket], [], [], 0)[0]:
@@ -345,7 +341,7 @@ class HostAgent:
 def serve(agent: HostAgent) -> None:
     """Send reports and carry out commands until standard input ends.
 
-    First print the line {"ready": true}, which tells the runner that the agent works.
+    The line {"ready": true}, printed first, tells the runner that the agent works.
     """
     print(json.dumps({"ready": True}), flush=True)
     due = time.monotonic()
@@ -374,10 +370,7 @@ def _seq(command: HostCommand) -> int:
 
 
 def _write_command(at: float, argv: Sequence[str], stdin: str | None) -> None:
-    """Write a command that was run to standard output, as one line of JSON for the runner.
-
-    `at` is the time when the command was issued [s since 1970].
-    """
+    """Print a command and its time `at` [s since 1970] as one line of JSON, for the runner."""
     print(json.dumps({"at": at, "argv": list(argv), "stdin": stdin}), flush=True)
 
 

@@ -33,10 +33,7 @@ ZEROS = bytes(PAYLOAD_BYTES)
 
 @dataclass(frozen=True)
 class Burst:
-    """A burst of `packets` full frames that are sent at `send_bps` [bit/s].
-
-    With a rate of 0, the frames leave without pauses.
-    """
+    """`packets` full Ethernet frames, sent at `send_bps` [bit/s]; 0 means without pauses."""
 
     packets: int
     send_bps: int
@@ -60,11 +57,11 @@ def serve() -> None:
 
 
 def _answer(listener: socket.socket) -> None:
-    """Answer each request of a probe; never return.
+    """Answer requests for ever.
 
-    A request with two numbers, as in "100 2000000", is answered with a `Burst` of so many frames at
-    so many bit/s. The request `ARRIVED` is answered with the rate [bit/s] of the burst that the
-    same peer has sent, 0 if the rate is unknown.
+    The request "100 2000000" is answered with a burst of 100 frames at 2000000 bit/s. The request
+    `ARRIVED` is answered with the rate [bit/s] at which the peer's burst has arrived, 0 if the rate
+    is unknown.
     """
     arrivals: dict[tuple[str, int], list[float]] = {}
     while True:
@@ -80,10 +77,10 @@ def _answer(listener: socket.socket) -> None:
 
 
 def measure(server: str, bind: str, burst: Burst) -> tuple[float | None, float | None]:
-    """Measure a path without other traffic; return its rate [bit/s] and round-trip time [ms].
+    """Measure the path from `server` to the local address `bind`, while it has no other traffic.
 
-    The path leads from `server` to the local address `bind`. The rate is that at which the frames
-    of `burst` arrive. The rate or the time is None if too few answers came.
+    Returns the rate [bit/s] at which the frames of `burst` arrive, and the round-trip time [ms].
+    Either is None if too few answers came.
     """
     rtt_ms = _ping_ms(server, bind)
     warm_up = Burst(WARM_UP_PACKETS, burst.send_bps)
@@ -94,12 +91,11 @@ def measure(server: str, bind: str, burst: Burst) -> tuple[float | None, float |
 def measure_up(server: str, bind: str, burst: Burst) -> float | None:
     """Measure the rate from the local address `bind` to `server` [bit/s], without other traffic.
 
-    Send the frames of `burst`, then request the rate at which they arrived; the request waits in
-    the same queues, behind the frames. Return None if too few frames arrived.
+    The frames of `burst` are sent. A request for the rate at which they arrived waits behind them
+    in the same queues. Returns None if too few frames arrived.
 
-    Before the burst, let the server send one small frame. In a WiFi cell, each uplink frame also
-    waits for the airtime of the latest downlink frame; after a large one, the result would be too
-    small.
+    Before the burst, the server sends one small frame. In a WiFi cell, each uplink frame also waits
+    for the airtime of the latest downlink frame; after a large one, the result would be too small.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((bind, 0))
@@ -116,10 +112,10 @@ def measure_up(server: str, bind: str, burst: Burst) -> float | None:
 
 
 def _burst_bps(server: str, bind: str, burst: Burst) -> float | None:
-    """Request a burst of frames; return the rate at which the frames arrive [bit/s].
+    """Request a burst; return the rate at which its frames arrive [bit/s], None if too few arrive.
 
-    Return None if too few arrive. This program reads the clock at each arrival: the kernel's time
-    stamp of a WiFi frame would be the departure time that the eBPF program of the cell has set.
+    The clock is read at each arrival. The kernel's timestamp of a WiFi frame would be the departure
+    time that the eBPF program of the cell has set.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
@@ -138,7 +134,7 @@ def _burst_bps(server: str, bind: str, burst: Burst) -> float | None:
 
 
 def _rate_bps(arrivals: list[float]) -> float | None:
-    """Return the rate of full Ethernet frames that arrived at the times `arrivals` [bit/s].
+    """Return the rate [bit/s] of full Ethernet frames that arrived at the times `arrivals` [s].
 
     The first fifth of the frames is not counted. Return None if fewer than `MIN_ARRIVALS` remain.
     """

@@ -1,4 +1,4 @@
-"""Run the flows of one host: one such traffic program runs inside every host that has flows.
+"""The traffic program, which runs the flows of one host inside this host.
 
 The program opens its own sockets, so it can verify that a connection is MPTCP. Each line of
 standard input is a command in JSON, answered by one line of JSON on standard output. The program
@@ -110,10 +110,10 @@ class TrafficProgram:
             threading.Thread(target=self._take, args=(connection,), daemon=True).start()
 
     def _take(self, connection: socket.socket) -> None:
-        """Run the server's end of a TCP flow.
+        """Run the server's end of a TCP flow, whose first line is the FlowRequest.
 
-        Its first line is the FlowRequest. If the server sends the data, the second line has the
-        rate of the flow and the time at which it starts, and each later line changes its rate.
+        If the server sends the data, the second line has the rate of the flow and the time at which
+        it starts, and each later line changes its rate.
         """
         with connection.makefile("rb") as lines, contextlib.suppress(OSError, ValueError, KeyError):
             request = FlowRequest.from_json(json.loads(lines.readline()))
@@ -150,7 +150,7 @@ class TrafficProgram:
         return {"port": connection.getsockname()[1]}
 
     def expect(self, request: FlowRequest) -> Answer:
-        """Open the server's end of a UDP flow; its `port` is that of the user's end.
+        """Open the server's end of a UDP flow; `request.port` is the port of the user's end.
 
         Send the user an empty datagram, so that the controller sets up the path before the flow
         starts.

@@ -41,10 +41,10 @@ def serve(control: socket.socket) -> None:
 
 
 def _run(namespace_of: int, streams: list[int]) -> None:
-    """Run a traffic program in this forked process; end the process with the program.
+    """Run a traffic program in this forked process, then end the process.
 
-    The program runs in the network namespace of the process `namespace_of` (0: the present one).
-    `streams` are the file descriptors of its standard input and output.
+    The program runs in the network namespace of the process `namespace_of`; 0 means the present
+    one. `streams` are the file descriptors of its standard input and output.
     """
     status = 1
     try:

@@ -19,11 +19,7 @@ SETTING = {"net.mptcp.pm_type": "1"}
 
 
 def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
-    """Return the names of the hosts that need a path manager in user space.
-
-    They are the multipath users with more than `MAX_SUBFLOWS` addresses beyond their first, and the
-    servers of these users.
-    """
+    """Return the users with more than `MAX_SUBFLOWS` further addresses, and their servers."""
     users = [
         user for user in topology.multipath if len(further_addresses(wiring, user)) > MAX_SUBFLOWS
     ]
@@ -31,10 +27,7 @@ def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
 
 
 def further_addresses(wiring: Wiring, user: str) -> list[str]:
-    """Return all addresses of a user except the first.
-
-    The user opens its connections from the first address, and further subflows from the others.
-    """
+    """Return all addresses of a user except the first, from which it opens its connections."""
     return [address for each in wiring.of(user) for address in (each.address, *each.further)][1:]
 
 
@@ -45,10 +38,10 @@ class UserspacePathManager:
     """
 
     def __init__(self, pid: int, manager: PathManager, addresses: list[str]) -> None:
-        """Start to listen to the kernel's events.
+        """Start to listen for new connections.
 
-        `addresses` are the addresses from which subflows are opened; empty on a server. `pid` is a
-        process in the host; it is used only for the journal, which records the commands of a run.
+        Subflows are opened from `addresses`; on a server there are none. `pid`, a process in the
+        host, is used only to record the equivalent shell commands.
         """
         self._pid, self._manager, self._addresses = pid, manager, addresses
         self._listener = manager.listen()  # 1
@@ -61,9 +54,9 @@ class UserspacePathManager:
         self._listener.close()
 
     def act(self) -> list[str]:
-        """Open the further subflows of newly established connections; return the error messages.
+        """Open the further subflows of newly established connections.
 
-        There is one message for each subflow that the kernel refuses to open.
+        Returns an error message for each subflow that the kernel refuses to open.
         """
         refused = []
         for connection in established(self._listener.messages()):
