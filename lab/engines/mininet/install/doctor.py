@@ -163,11 +163,10 @@ def _law_facts(probe: Probe) -> Iterator[Fact]:
 
 
 def main(json: bool = False, probe: Probe | None = None, simulator: str = "") -> int:
-    """Print what this machine has and lacks, and which modes of the lab can run; with `json`, as
-    JSON.
+    """Print what this machine has and lacks, and which modes of the lab can run.
 
-    `simulator` is a text on the state of the simulator. Returns 0 if the emulation can run here,
-    natively or in the VM, otherwise 3.
+    With `json`, print it as JSON. `simulator` is a text on the state of the simulator. Returns 0 if
+    the emulation can run here, natively or in the VM, otherwise 3.
     """
     table = facts(probe)
     modes = verdicts(table)

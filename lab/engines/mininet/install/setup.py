@@ -230,10 +230,9 @@ def make_snapshot() -> str:
 
 
 def compile_laws() -> str:
-    """Compile the coupled congestion controls (`LAWS`) for the kernels of this machine and of the
-    VM.
+    """Compile the coupled congestion controls (`LAWS`) for the kernels of this machine and the VM.
 
-    Returns a report. A kernel that cannot run them is left out. Raises `MachineLacks` if neither
+    Returns a report. A kernel that cannot run them is left out; raises `MachineLacks` if neither
     can.
     """
     image = vm_kernel.find()

@@ -66,8 +66,7 @@ def _ledgers() -> tuple[Path, ...]:
 
 
 def _end(pid: int, timeout_s: float = 20) -> bool:
-    """End the process of a run: SIGTERM, then SIGKILL if its clean-up takes longer than
-    `timeout_s`.
+    """End a run: SIGTERM, then SIGKILL if its clean-up takes longer than `timeout_s`.
 
     Returns False if it is still running or belongs to another user.
     """
