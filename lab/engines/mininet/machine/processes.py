@@ -12,8 +12,7 @@ from pathlib import Path
 
 
 def start_time(pid: int) -> int | None:
-    """Return the start of a process [clock ticks since boot]; None if it has ended (or is a
-    zombie)."""
+    """Start of a process [clock ticks since boot]; None if it has ended (zombies included)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -97,8 +97,7 @@ def _start_script(argv: list[str], folder: Path) -> str:
 
 
 def _bound(shared: Path) -> Iterator[str]:
-    """Yield shell lines that bind-mount each folder with a blank in its path from its alias
-    (`_alias`)."""
+    """Yield shell lines that bind-mount each folder at its real path from its alias (`_alias`)."""
     for number, folder in enumerate([*hidden_folders(), str(shared)]):
         if (alias := _alias(number, folder)) != folder:
             path = shlex.quote(folder)
@@ -204,8 +203,8 @@ def kernel_options(kvm: bool) -> tuple[str, ...]:
 
 
 def hidden_folders() -> list[str]:
-    """Return the folders that the lab needs but the guest would not see, because `HIDDEN` contains
-    them.
+    """Return the folders that the lab needs but that lie in folders which the guest hides
+    (`HIDDEN`).
 
     Links are resolved: `.venv` can be a link to that of another clone.
     """

@@ -109,11 +109,7 @@ def discard(files: Files, reason: str) -> None:
 
 
 def _make(ledger: Ledger, kernel: Path, files: Files, kvm: bool) -> None:
-    """Make the snapshot.
-
-    The stamps of the files are read before the boot, so a file that changes meanwhile makes the
-    snapshot outdated.
-    """
+    """Stamps are read before the boot: a file that changes later makes the snapshot outdated."""
     partial = Files(home() / "partial")
     shutil.rmtree(partial.folder, ignore_errors=True)
     ledger.record("folder", path=str(partial.folder))
