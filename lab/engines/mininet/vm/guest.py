@@ -97,7 +97,7 @@ def _start_script(argv: list[str], folder: Path) -> str:
 
 
 def _bound(shared: Path) -> Iterator[str]:
-    """Yield shell lines that bind-mount each folder at its real path from its alias (`_alias`)."""
+    """Yield shell lines that bind-mount the folders with an alias (`_alias`) at their own paths."""
     for number, folder in enumerate([*hidden_folders(), str(shared)]):
         if (alias := _alias(number, folder)) != folder:
             path = shlex.quote(folder)
