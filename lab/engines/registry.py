@@ -1,6 +1,6 @@
-"""Create engines by name, and refuse scenarios that an engine cannot run.
+"""Create engines by name, and refuse what an engine cannot run.
 
-An engine runs the network of a scenario: it emulates the network or simulates it.
+An engine emulates or simulates the network of a scenario.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from lab.run.engine import Engine, Options
 from lab.scenario.engine_table import VARIANTS, entry, refuse
 from lab.scenario.schema import Scenario
 
-_loaded: dict[Path, str] = {}  # digests of the users' laws that engines of this process have loaded
+_loaded: dict[Path, str] = {}  # SHA-256 of the users' laws that this process has loaded
 
 
 def create(name: str, options: Options) -> Engine:
-    """Return a new engine object. `name` is the engine's name, such as "sim". The engine's method
-    `open` has not been called yet.
+    """Return an engine that is not opened yet. `name` is a key of the engine table, such as "sim".
 
-    Raise `RequestError` if no engine has this name, or if a user's congestion control law for this
-    engine has an error. Raise `MachineLacks` if a Python module that the engine needs is missing.
+    Raises `RequestError` if there is no such engine or if a user's congestion control for it has an
+    error, and `MachineLacks` if a Python module that the engine needs is missing.
     """
     load_laws(name)
     engine = _class(name)()
@@ -45,12 +44,11 @@ def _class(name: str) -> type[Engine]:
 
 
 def admit(name: str, scenario: Scenario, options: Options) -> None:
-    """Raise an error if engine `name` cannot run the scenario with these options.
+    """Raise an error if engine `name` cannot run this scenario with these options.
 
-    The error is `RequestError` if the engine does not support the scenario, and `MachineLacks` if
-    this machine cannot run it. The checks cover the speed, the Multipath TCP settings, the kinds of
-    traffic, the congestion controls, and what the engine itself refuses (`Engine.check`). Call this
-    before any part of the run starts.
+    The error is `RequestError` if the engine does not support something (the speed, a setting of
+    Multipath TCP, a congestion control, a kind of traffic), and `MachineLacks` if this machine
+    cannot run it. To be called before any part of the run starts.
     """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
@@ -68,10 +66,10 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
 
 
 def load_laws(name: str) -> None:
-    """Load the users' congestion control laws that have a file for engine `name`. Files that this
-    process has loaded before are skipped unless they have changed.
+    """Load the users' congestion controls for engine `name`. A file is loaded once per process, and
+    again if it has changed.
 
-    If a file has an error, raise `RequestError` with the file and the line.
+    Raises `RequestError`, with the file and the line, if a file has an error.
     """
     suffix = entry(name).law_suffix
     paths = [extensions.law_file(each, suffix) for each in extensions.law_names(suffix)]
@@ -84,7 +82,10 @@ def load_laws(name: str) -> None:
 
 def is_slow(name: str, in_vm: bool) -> bool:
     """Return True if engine `name` runs in real time on emulated processors, as in a VM without
-    KVM. With `in_vm`, the engine will run in a VM that this process starts."""
+    KVM.
+
+    With `in_vm`, the question is about the VM that this process will start.
+    """
     if not entry(name).real_time:
         return False
     from lab.engines.mininet.vm import vm_kernel  # for an emulation only

@@ -1,8 +1,8 @@
-"""Provide congestion control laws as eBPF programs for an unmodified kernel.
+"""Congestion control laws as eBPF programs for an unmodified kernel.
 
-A law computes how the congestion window of a subflow grows and shrinks. The law NAME is known to
-the kernel as the congestion control `bpf_NAME`. The expected rate of a subflow is the rate to which
-the controller limits it; laws can limit the window accordingly.
+A law says how the congestion window of a subflow grows and shrinks. The kernel knows the law NAME
+as the congestion control `bpf_NAME`. The expected rate of a subflow is the rate to which the
+controller limits it; laws can limit the window accordingly.
 
 law.h               the input of a law (all paths of the connection) and shared arithmetic
 lia.c olia.c ...    one law each
@@ -10,8 +10,8 @@ expected.h          limits windows to expected rates (`multipath.expected_by: wi
 coupled.h           registers a law as a congestion control of the kernel
 build.py load.py    compile a law for a kernel; load it into the kernel
 
-law.h and the laws compile for user space too. A user can write the law NAME in a C file NAME.c, in
-the manner of lia.c: the file includes coupled.h, defines `increase` and `after_loss`, and ends with
+law.h and the laws compile for user space too. A user can write the law NAME in a C file NAME.c, as
+in lia.c: the file includes coupled.h, defines `increase` and `after_loss`, and ends with
 CONGESTION_CONTROL(bpf_NAME). It can include the headers of this folder and of libbpf, but no other
 file of the user.
 """
@@ -35,10 +35,7 @@ NAME_MAX = KERNEL_NAME_MAX - len(PREFIX)
 
 @dataclass(frozen=True)
 class UserLaw:
-    """A congestion control law that a user has written.
-
-    `path` is the absolute path of its C file.
-    """
+    """A congestion control law that a user has written; `path` is its C file (absolute)."""
 
     name: str
     path: Path
@@ -48,11 +45,10 @@ _registered: dict[str, UserLaw] = {}
 
 
 def user_law(path: Path) -> UserLaw:
-    """Return the name and the absolute path of the law in the C file `path`.
+    """Return the law in the C file `path`, which is not read here: NAME.c contains the law NAME.
 
-    The file NAME.c contains the law NAME; it is not read here. Raises `RequestError` if the file
-    does not exist or is no C file, or if NAME is built in, is too long for the kernel, does not
-    begin with a letter, or has other characters than a-z, 0-9 and _.
+    Raises `RequestError` if the file does not exist or is no C file, or if NAME is built in, too
+    long for the kernel, or not of the form [a-z][a-z0-9_]*.
     """
     path = Path(os.path.abspath(path))
     name, doing = path.stem, f"use the congestion control {path}"
@@ -77,7 +73,7 @@ def user_law(path: Path) -> UserLaw:
 def register(law: UserLaw) -> None:
     """Make a user's law available under its name, until this process ends.
 
-    Raises `RequestError` if a law from another file is already registered under this name.
+    Raises `RequestError` if a law from another file is registered under this name.
     """
     known = _registered.setdefault(law.name, law)
     if known.path != law.path:
@@ -88,15 +84,15 @@ def register(law: UserLaw) -> None:
 
 
 def registered() -> tuple[str, ...]:
-    """Return the names of the laws that have been registered by `register` in this process."""
+    """Return the names of the users' laws that this process has registered."""
     return tuple(_registered)
 
 
 def law_sources(by_window: bool = False) -> dict[str, Path]:
-    """Return a dictionary from the name of each built-in and each registered law to its C file.
+    """Return the C file of each built-in and each registered law, by name.
 
     With `by_window`, windows are limited to expected rates. Then reno and cubic are laws of this
-    folder too, because the kernel's own reno and cubic do not know expected rates.
+    folder too, because the kernel's own ones do not know expected rates.
     """
     names = (*LAWS, *IN_KERNEL) if by_window else LAWS
     built_in = {law: SOURCES / f"{law}.c" for law in names}
@@ -104,19 +100,15 @@ def law_sources(by_window: bool = False) -> dict[str, Path]:
 
 
 def kernel_name(cc: str, by_window: bool = False) -> str:
-    """Return the name that the kernel uses for `cc`, a congestion control in a scenario.
+    """Return the kernel's name for `cc`, a congestion control in a scenario.
 
-    The name is `bpf_NAME` if the lab provides `cc` as an eBPF law, and `cc` itself if the kernel's
-    own one is used. With `by_window`, which limits congestion windows to expected rates, the lab
-    provides reno and cubic too; otherwise these two are the kernel's own.
+    It is `bpf_NAME` for the lab's eBPF laws, and `cc` itself for the kernel's own congestion
+    controls. With `by_window` (see `law_sources`), reno and cubic are the lab's too.
     """
     return PREFIX + cc if cc in law_sources(by_window) else cc
 
 
 def our_name(kernel_cc: str) -> str:
-    """Return the name that scenarios use for the kernel's congestion control `kernel_cc`.
-
-    For a law this is the name without `bpf_`; for all others it is `kernel_cc` itself.
-    """
+    """Return the name in scenarios of the kernel's congestion control: a law's without `bpf_`."""
     plain = kernel_cc.removeprefix(PREFIX)
     return plain if plain in law_sources(by_window=True) else kernel_cc

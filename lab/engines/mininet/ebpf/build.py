@@ -4,7 +4,8 @@ This needs clang and bpftool, but not root.
 
 1) bpftool writes the types as C declarations, vmlinux.h   2) clang compiles the law against them
 3) CACHE/bpf/LAW-DIGEST.o keeps the result. The digest covers the law's source, the headers of this
-   folder, the compiler options and the kernel's types. So a change of these compiles the law anew.
+   folder, the compiler options and the kernel's types; if one of them changes, the law is compiled
+   anew.
 """
 
 from __future__ import annotations
@@ -30,10 +31,9 @@ NEEDED = {  # a name among the kernel's types, and the feature that it shows
 
 
 def lacking(types: Path = RUNNING) -> list[str]:
-    """List the features that a kernel lacks for running laws as eBPF; empty if it can run them.
+    """Return the features that a kernel lacks for laws as eBPF; empty if it can run them.
 
-    `types` is the file with the kernel's types (BTF). If it cannot be read, the only entry of the
-    list says that the types are missing.
+    `types` is the file with the kernel's types (BTF). If it cannot be read, that is the only entry.
     """
     try:
         published = types.read_bytes()
@@ -45,13 +45,12 @@ def lacking(types: Path = RUNNING) -> list[str]:
 def require(
     wanted: Iterable[str], types: Path = RUNNING, by_window: bool = False
 ) -> dict[str, Path]:
-    """Return a dictionary from each law in `wanted` to the path of its compiled eBPF program.
+    """Compile the laws in `wanted`; return the paths of their eBPF programs, by law.
 
-    `wanted` may also name congestion controls of the kernel itself, such as cubic; the result
-    leaves them out. `types` is the file with the types (BTF) of the kernel that will run the laws.
-    With `by_window`, the programs limit windows to expected rates; then reno and cubic are laws
-    too. Raises `MachineLacks` if that kernel cannot run laws or the compiler is missing;
-    `RequestError` if a user's C file does not compile.
+    Congestion controls of the kernel itself, such as cubic, are left out. `types` is the file with
+    the types (BTF) of the kernel that will run the laws. With `by_window`, the programs limit
+    windows to expected rates, and reno and cubic are laws too. Raises `MachineLacks` if that kernel
+    cannot run laws or the compiler is missing, `RequestError` if a user's C file does not compile.
     """
     named = set(wanted)
     laws = [law for law in law_sources(by_window) if law in named]
@@ -65,11 +64,11 @@ def require(
 
 
 def program(law: str, types: Path = RUNNING, by_window: bool = False) -> Path:
-    """Return the path of the compiled program of the law named `law`; compile it if not cached.
+    """Return the path of the compiled program of a law; compile it if it is not in the cache.
 
     `types` is the file with the types (BTF) of the kernel that will run the law. With `by_window`,
-    the program also limits the congestion window of a subflow, so that the subflow does not exceed
-    the rate that the controller has set for it (expected.h). Raises as `require` does.
+    the program also limits the congestion window of a subflow to the rate that the controller has
+    set for it (expected.h). Raises as `require` does.
     """
     path = law_sources(by_window)[law]
     options = [BY_WINDOW] if by_window else []
@@ -85,9 +84,9 @@ def program(law: str, types: Path = RUNNING, by_window: bool = False) -> Path:
 
 
 def _not_compiled(law: str, problem: CommandFailed | OSError) -> LabError:
-    """Return the error to raise for a law that could not be compiled because of `problem`.
+    """Return the error to raise for a law that was not compiled because of `problem`.
 
-    It is `RequestError` if clang rejects the C file of a user, otherwise `MachineLacks`.
+    It is `RequestError` if clang rejects a user's C file, otherwise `MachineLacks`.
     """
     if law in (*LAWS, *IN_KERNEL) or isinstance(problem, OSError) or problem.argv[0] != "clang":
         return MachineLacks(f"compile {PREFIX}{law}: {problem}. Try: ./run_lab.sh setup-emulation")
@@ -105,7 +104,7 @@ def _digest(source: bytes, types: Path) -> str:
 def _compile(law: str, path: Path, defined: list[str], types: Path, target: Path) -> None:
     """Compile the C file `path` of a law into the object file `target`.
 
-    `defined` lists further options of clang. clang compiles a copy of the file; a #line directive
+    `defined` are further options of clang. clang compiles a copy of the file; a #line directive
     makes its errors name the original.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -126,8 +125,8 @@ def _compile(law: str, path: Path, defined: list[str], types: Path, target: Path
 def _check_registration(law: str, program: bytes) -> None:
     """Raise `RequestError` if the compiled `program` of a user's law does not register the law.
 
-    CONGESTION_CONTROL(bpf_NAME) in the C file defines a map named bpf_NAME, for which libbpf
-    searches. So the object file must contain this name.
+    CONGESTION_CONTROL(bpf_NAME) defines a map bpf_NAME, which libbpf looks for. So the object file
+    must contain this name.
     """
     name = PREFIX + law
     if law not in LAWS and b"\0" + name.encode() + b"\0" not in program:

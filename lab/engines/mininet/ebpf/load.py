@@ -1,7 +1,7 @@
 """Load congestion control laws into the running kernel through libbpf. Needs root.
 
-A law stays registered as long as one file descriptor of this process, its BPF link, is open. When
-the process ends, for whatever reason, the kernel unregisters the law. It frees the program when the
+A law stays registered as long as this process has its BPF link, a file descriptor, open. When the
+process ends, for whatever reason, the kernel unregisters the law; it frees the program when the
 last socket that uses the law is closed. So no clean-up is needed.
 
 1) open the program, and request that its law is registered by a link; laws that limit windows to
@@ -27,13 +27,13 @@ STRUCT_OPS = 44  # BPF_STRUCT_OPS among the attach types
 
 
 class Laws:
-    """Load congestion control laws into the kernel, and keep them registered until `close`."""
+    """Loads congestion control laws into the kernel; they stay registered until `close`."""
 
     def __init__(self, expected: Path | None = None) -> None:
-        """Choose whether the laws limit windows to expected rates.
+        """If `expected` is not None, the laws limit windows to expected rates.
 
-        They do if `expected` is not None. `expected` is then the path in a bpf file system where
-        the map with the expected rate of each subflow is pinned.
+        `expected` is the path in a bpf file system at which the map of expected rates by subflow is
+        pinned.
         """
         self._links: dict[str, int] = {}
         self._expected = expected
@@ -41,9 +41,8 @@ class Laws:
     def load(self, *wanted: str) -> None:
         """Load each congestion control in `wanted` that is a law and is not loaded yet.
 
-        The others, such as the kernel's own cubic, need no loading. Raises `MachineLacks` if this
-        kernel cannot run laws, `RequestError` if a user's C file does not compile, `LabError` if
-        the kernel refuses a program.
+        Raises `MachineLacks` if this kernel cannot run laws, `RequestError` if a user's C file does
+        not compile, `LabError` if the kernel refuses a program.
         """
         by_window = self._expected is not None
         missing = set(wanted) - set(self._links)
@@ -53,7 +52,7 @@ class Laws:
             self._links[law] = _register(name, program, doing, self._expected)
 
     def close(self) -> None:
-        """Remove all loaded laws; a connection that uses a law keeps it until its end."""
+        """Unregister all loaded laws. Connections that use a law keep it until they end."""
         for link in self._links.values():
             os.close(link)
         self._links.clear()
@@ -62,9 +61,9 @@ class Laws:
 def _register(name: str, program: Path, doing: str, expected: Path | None) -> int:
     """Load a compiled program, register its law, and return the file descriptor of the BPF link.
 
-    `name` is the kernel's name of the law, which is registered while the descriptor is open. If
-    `expected` is not None, the map of expected rates is pinned at this path. If a map is pinned
-    there already, the program uses that one.
+    `name` is the kernel's name of the law, which is registered while the descriptor is open. The
+    map of expected rates is pinned at `expected`, if not None; a map that is pinned there already
+    is used.
     """
     libbpf = Libbpf(doing)
     call = libbpf.call
@@ -107,10 +106,9 @@ _libc.free.argtypes = (POINTER,)
 
 
 class Libbpf:
-    """Load the library libbpf, call its functions, and collect the warnings that it prints.
+    """The library libbpf; collects the warnings that it prints.
 
-    `doing` says what the caller is doing; error messages begin with it. Raises `MachineLacks` if
-    libbpf is not installed.
+    `doing` begins the error messages. Raises `MachineLacks` if libbpf is not installed.
     """
 
     def __init__(self, doing: str) -> None:
@@ -128,7 +126,7 @@ class Libbpf:
     def call(self, function: str, *arguments: Any) -> Any:
         """Call a function of libbpf, one of `FUNCTIONS`, and return its result.
 
-        Raises `LabError` with the reason if the result is a null pointer or a negative number.
+        Raises `LabError`, with the reason, if the result is a null pointer or a negative number.
         """
         result = getattr(self._library, function)(*arguments)
         kind = FUNCTIONS[function][0]
@@ -138,7 +136,7 @@ class Libbpf:
         return result
 
     def close(self) -> None:
-        """Stop collecting the library's warnings."""
+        """Stop collecting warnings."""
         self._library.libbpf_set_print(None)
 
     def _keep(self, level: int, form: bytes, arguments: int) -> int:
@@ -152,8 +150,8 @@ class Libbpf:
 def verdict(warnings: str) -> str:
     """Return a sentence that says at which source line, and why, the kernel refuses a program.
 
-    `warnings` is the text that libbpf has printed. The sentence is taken from the log of the
-    kernel's verifier in this text; it is empty if there is no such log.
+    It comes from the log of the kernel's verifier in `warnings`, the text that libbpf has printed.
+    It is empty if there is no such log.
     """
     _, found, rest = warnings.partition("-- BEGIN PROG LOAD LOG --\n")
     if not found:

@@ -1,8 +1,8 @@
 """What this machine can run: `./run_lab.sh doctor`, and the check before each emulation.
 
-`Probe` finds out what the machine has: each feature is tried; no version number is compared. Tests
-replace its functions, to imitate another machine. From that, `facts` lists everything that the
-emulation needs and whether it is there, and `verdicts` concludes which modes of the lab can run.
+`Probe` examines the machine: it tries each feature and compares no version numbers. `facts` lists
+everything that the emulation needs and whether it is there. `verdicts` says which modes of the lab
+can run. Tests replace functions of `Probe` to imitate another machine.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ VM_MODE = "emulation in the VM"
 class Fact:
     """One thing that the emulation needs, and whether this machine has it.
 
-    `reason` says what the thing is needed for, and `fix` what to type if it is missing.
-    `needed_for` is NATIVE (emulation on this machine), VM (emulation in the VM), BOTH or OPTIONAL.
-    `note` adds a detail, such as a version.
+    `reason` says what it is needed for, `fix` what to type if it is missing. `needed_for` is NATIVE
+    (emulation on this machine), VM (emulation in the VM), BOTH or OPTIONAL. `note` is a detail,
+    such as a version.
     """
 
     name: str
@@ -64,11 +64,8 @@ class Fact:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Say whether the lab can run in one of its three modes on this machine.
-
-    The modes are the embedded engine (the simulator), the emulation natively, and the emulation in
-    the VM. `missing` names what this machine lacks for the mode.
-    """
+    """Whether one mode of the lab can run here: the simulator, the emulation natively, or the
+    emulation in the VM. `missing` has the names of the facts that the mode lacks."""
 
     mode: str
     possible: bool
@@ -81,7 +78,7 @@ class Verdict:
 
 
 def facts(probe: Probe | None = None) -> list[Fact]:
-    """List everything that the emulation needs, and whether it is present."""
+    """Return all that the emulation needs, present or not. `probe` defaults to this machine."""
     probe = probe or Probe()
     return [
         *_kernel_facts(probe),
@@ -94,10 +91,7 @@ def facts(probe: Probe | None = None) -> list[Fact]:
 
 
 def verdicts(table: list[Fact]) -> list[Verdict]:
-    """Conclude from a list of facts whether the lab can run in each of its three modes.
-
-    The modes are the simulator, the emulation natively, and the emulation in the VM, in this order.
-    """
+    """Return a verdict on each mode: simulator, emulation natively, emulation in the VM."""
     return [
         Verdict(EMBEDDED_MODE, True),
         _verdict(table, NATIVE_MODE, NATIVE),
@@ -106,10 +100,8 @@ def verdicts(table: list[Fact]) -> list[Verdict]:
 
 
 def require_native(probe: Probe | None = None) -> None:
-    """Check that the emulation can run natively on this machine.
-
-    Raises `MachineLacks` with the names of all that is missing. `probe` examines the machine.
-    """
+    """Raise `MachineLacks`, with the names of all that is missing, if the emulation cannot run
+    natively on this machine."""
     verdict = _verdict(facts(probe), NATIVE_MODE, NATIVE)
     if not verdict.possible:
         raise MachineLacks(
@@ -171,10 +163,10 @@ def _law_facts(probe: Probe) -> Iterator[Fact]:
 
 
 def main(json: bool = False, probe: Probe | None = None, simulator: str = "") -> int:
-    """Print a table of what this machine has and lacks, and whether each mode can run.
+    """Print what this machine has and lacks, and which modes of the lab can run.
 
-    With `json`, print both as JSON. `simulator` names the state of the simulator. Returns 0
-    if the emulation can run here, natively or in the VM, otherwise 3.
+    With `json`, print it as JSON. `simulator` is a text on the state of the simulator. Returns 0 if
+    the emulation can run here, natively or in the VM, otherwise 3.
     """
     table = facts(probe)
     modes = verdicts(table)
@@ -192,7 +184,7 @@ def main(json: bool = False, probe: Probe | None = None, simulator: str = "") ->
 
 
 def lines(table: list[Fact]) -> list[str]:
-    """Format a list of facts as lines of text with aligned columns, the column titles first.
+    """Format facts as a table with aligned columns, titles first.
 
     The last column says what to type if the thing is missing.
     """
@@ -211,11 +203,10 @@ BPF_PASS = "1,6 0 0 4294967295"  # one classic BPF instruction: accept the packe
 
 @dataclass(frozen=True)
 class Module:
-    """A kernel module: what the emulation needs it for, and a command that tests it.
+    """A kernel module: what the emulation needs it for, and a shell command that tests it.
 
     The command succeeds only if the kernel has the module. It runs in a new network namespace,
-    which is removed when the command ends. For a module that no command can test, the command is
-    empty.
+    which is removed when it ends. It is empty if no command can test the module.
     """
 
     reason: str
@@ -263,7 +254,7 @@ def _has_python_module(name: str) -> bool:
 def _has_module(name: str) -> bool:
     """Return whether the kernel has a module: loaded, loadable, or built in.
 
-    A module that is built in is found only by root, who runs the module's test command (`MODULES`).
+    Some built-in modules are found only by their test command (`MODULES`), which needs root.
     """
     if Path("/sys/module", name).exists():
         return True
@@ -293,10 +284,9 @@ def _vm_kernel_version() -> str | None:
 
 
 def _laws_lack() -> list[str]:
-    """Return what the running kernel lacks for the coupled congestion control laws, as a list.
+    """Return what the running kernel lacks for the coupled congestion controls as eBPF.
 
-    The list is empty if nothing is missing. If this process is root, it also tries to load LIA,
-    OLIA and BALIA, and lists the error if that fails.
+    As root, this also tries to load them (`LAWS`), and lists the error if that fails.
     """
     lacking = build.lacking()
     if lacking or not _is_root():
@@ -318,10 +308,10 @@ def _laws_in_vm_lack() -> list[str]:
 
 @dataclass(frozen=True)
 class Probe:
-    """One function per question about a machine; the default functions examine this machine.
+    """One function per question about a machine; the defaults examine this machine.
 
-    `kvm` returns None if KVM has not been tried. `laws_lack` lists what the machine's kernel lacks
-    for coupled congestion control as eBPF; `laws_in_vm_lack` does so for the kernel of the VM.
+    `kvm` returns None if KVM has not been tried. `laws_lack` lists what the running kernel lacks
+    for coupled congestion controls as eBPF; `laws_in_vm_lack` does so for the kernel of the VM.
     """
 
     root: Callable[[], bool] = _is_root

@@ -1,7 +1,7 @@
 """Install everything that the emulation needs: `./run_lab.sh setup-emulation`.
 
-If a step fails, the error says what to type, and the next steps still run. A step whose result is
-already there does nothing; so a machine without a network can use the cache folder of another one.
+If a step fails, its error says what to type, and the next steps still run. A step whose result
+exists does nothing; so a machine without a network can use a copy of another one's cache folder.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ SETUP = "./run_lab.sh setup-emulation"
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the set-up.
+    """A step of the set-up. The emulation can run without the `optional` ones.
 
-    `run` performs the step and returns a text that says what was done; it raises `LabError` on
-    failure. If `optional` is True, the emulation can run without this step.
+    `run` returns a text that says what was done, and raises `LabError` on failure.
     """
 
     name: str
@@ -66,10 +65,9 @@ def steps() -> list[Step]:
 
 
 def main() -> int:
-    """Run every step of the set-up and print one line for each.
+    """Run every step and print one line for each; that of a failed step says what to type.
 
-    Returns 0 if all required steps succeeded, otherwise 3. The line of a failed step says what to
-    type.
+    Returns 0 if all required steps succeeded, otherwise 3.
     """
     missing = False
     for step in steps():
@@ -87,9 +85,9 @@ def main() -> int:
 
 
 def install_packages() -> str:
-    """Install the Debian packages that are missing, and return what was done, as text.
+    """Install the missing Debian packages; return what was done, as text.
 
-    Without root, raise `MachineLacks` with the command to type.
+    Raises `MachineLacks`, with the command to type, if this process is not root or if apt fails.
     """
     missing = missing_packages()
     if not missing:
@@ -125,7 +123,7 @@ def missing_packages() -> list[str]:
 def install_python_packages() -> str:
     """Install the Python packages of locks/emulation.txt; return what was done, as text.
 
-    Nothing is installed if this interpreter already has the versions in requirements-emulation.txt.
+    Nothing is installed if this interpreter has the versions in requirements-emulation.txt.
     """
     file, lock = PROJECT / "requirements-emulation.txt", PROJECT / "locks" / "emulation.txt"
     wanted = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
@@ -142,13 +140,13 @@ def install_python_packages() -> str:
 
 
 def build_hwsim_mgmt() -> str:
-    """Build hwsim_mgmt, which makes simulated radios; return `already built` or `built`."""
+    """Build hwsim_mgmt, the program that makes simulated radios."""
     packages = "libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
     return _build("hwsim_mgmt", upstreams.hwsim_mgmt(), packages)
 
 
 def build_wmediumd() -> str:
-    """Build wmediumd, a second model of the radio channel; return `already built` or `built`."""
+    """Build wmediumd, an alternative model of the radio channel."""
     packages = "libconfig-dev libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
     return _build("wmediumd", upstreams.wmediumd(), packages)
 
@@ -166,11 +164,10 @@ def _build(name: str, program: Path, packages: str) -> str:
 
 
 def compile_upstreams() -> str:
-    """Compile the Python files of POX, Mininet and Mininet-WiFi; return what was done, as text.
+    """Compile the Python files of POX, Mininet and Mininet-WiFi to bytecode.
 
-    The VM cannot write into the cache folder, so without this it would compile the files in every
-    run. A stamp file for each Python version names the commits that were compiled. If it names the
-    present commits, nothing is done.
+    The VM cannot write into the cache folder, so it would compile them in every run. Nothing is
+    done if the stamp file of this Python version names the commits that are in the cache.
     """
     stamp = upstreams.folder() / f".compiled-{sys.implementation.cache_tag}"
     sources = [
@@ -191,7 +188,7 @@ def compile_upstreams() -> str:
 
 
 def try_kvm() -> str:
-    """Test whether KVM works, so that the first run need not; return the result as text."""
+    """Test KVM and store the result, so that the first run need not do it."""
     image = vm_kernel.find()
     if image is None or not shutil.which("qemu-system-x86_64"):
         raise MachineLacks(f"try KVM: the VM's kernel or QEMU is missing, see above. Try: {SETUP}")
@@ -203,8 +200,7 @@ def try_kvm() -> str:
 def read_types() -> str:
     """Boot the VM once, and copy the C types (BTF) that its kernel publishes into the cache.
 
-    Congestion control laws are compiled against these types. Nothing is done if the copy exists.
-    Returns what was done, as text.
+    Congestion controls are compiled against these types. Nothing is done if the copy exists.
     """
     image = vm_kernel.require()
     target = vm_kernel.types(image)
@@ -223,7 +219,7 @@ def read_types() -> str:
 
 
 def make_snapshot() -> str:
-    """Make the snapshot from which VMs are restored, and try it; return what was done, as text.
+    """Make the snapshot from which VMs are restored, and restore one VM from it as a test.
 
     A restored VM has already booted and imported the lab's Python modules.
     """
@@ -234,9 +230,10 @@ def make_snapshot() -> str:
 
 
 def compile_laws() -> str:
-    """Compile LIA, OLIA and BALIA for the kernels of this machine and the VM; return a report.
+    """Compile the coupled congestion controls (`LAWS`) for the kernels of this machine and the VM.
 
-    A kernel that cannot run them is left out. `MachineLacks` is raised if neither kernel can.
+    Returns a report. A kernel that cannot run them is left out; raises `MachineLacks` if neither
+    can.
     """
     image = vm_kernel.find()
     kernels = {"this machine": build.RUNNING}

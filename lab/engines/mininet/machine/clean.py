@@ -36,9 +36,9 @@ def main(force: bool = False) -> int:
 
 
 def _refusal(force: bool) -> str:
-    """Return the reason why cleaning is impossible; an empty text if it is possible.
+    """Return why cleaning is impossible; "" if it is possible.
 
-    With `force`, first end the run that holds the emulation lock, if there is one.
+    With `force`, this ends the run that holds the emulation lock, if there is one.
     """
     holder = lock.holder()
     if holder and not force:
@@ -57,7 +57,7 @@ def _refusal(force: bool) -> str:
 
 
 def _ledgers() -> tuple[Path, ...]:
-    """Return the paths of the ledgers: the one that root writes, and this user's own.
+    """Return the paths of the ledgers: root's, and this user's own.
 
     Inside the VM the user's ledger is left out, because it lists resources of the host.
     """
@@ -66,9 +66,9 @@ def _ledgers() -> tuple[Path, ...]:
 
 
 def _end(pid: int, timeout_s: float = 20) -> bool:
-    """End the run with process number `pid`. Return True if it has ended.
+    """End a run: SIGTERM, then SIGKILL if its clean-up takes longer than `timeout_s`.
 
-    The run gets SIGTERM and `timeout_s` to clean up after itself; then it is killed.
+    Returns False if it is still running or belongs to another user.
     """
     if pid <= 0:
         return False

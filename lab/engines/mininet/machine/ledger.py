@@ -1,10 +1,8 @@
-"""Record every resource of a run in a file, the ledger, so that it can be removed afterwards.
+"""The ledger: a file that lists each resource a run makes, so that all can be removed later.
 
-A resource is recorded before it is made; so it can be removed even if the run is killed. The ledger
-has one JSON object per line. `undo_all` removes the resources in reverse order, both at the normal
-end of a run and in the clean-up after a kill. It removes nothing that the ledger does not list. A
-process is listed with its start time: a later process with the same number is not killed. The file
-is deleted when every resource in it is removed.
+It has one JSON object per line. A resource is recorded before it is made, so it can be removed even
+if the run is killed. The same removal runs at the normal end of a run and in the clean-up after a
+kill, and removes only what the ledger lists.
 """
 
 from __future__ import annotations
@@ -28,17 +26,16 @@ TRIES, PAUSE_S = 3, 1.0  # for resources whose removal fails at first
 def user_ledger() -> Path:
     """Return the path of this user's ledger, which lists what a VM needs on this host.
 
-    Another ledger, `MACHINE`, lists the resources of the emulation itself. Root writes it: on this
-    host, or inside the VM if the emulation runs there.
+    The resources of an emulation are in another ledger, `MACHINE`, which root writes: on this host,
+    or inside the VM if the emulation runs there.
     """
     return upstreams.cache() / "vm" / "ledger.jsonl"
 
 
 class Ledger:
-    """Record and remove the resources that runs have made on this machine.
+    """Records and removes the resources that runs have made on this machine.
 
-    Each entry has a kind, one of the keys of `undo.UNDO`, and arguments. The kinds and their
-    arguments are:
+    Each entry has a kind (a key of `undo.UNDO`) and arguments:
 
     process pid | daemon program, word | bridges names | interface name | radio name
     radios prefix | namespace path (file on which it is mounted)
@@ -52,8 +49,9 @@ class Ledger:
     def record(self, kind: str, **arguments: Any) -> None:
         """Append an entry; `kind` and `arguments` are those in the class docstring.
 
-        Call this before the resource is made. Only a process is recorded just after its start,
-        because its number is not known earlier. Raises `KeyError` for an unknown kind.
+        To be called before the resource is made; for a process just after its start, because its
+        PID is not known earlier. The start time of a process is recorded with its PID, so that a
+        later process with the same PID is not killed. Raises `KeyError` for an unknown kind.
         """
         if kind not in UNDO:
             raise KeyError(f"'{kind}' cannot be undone: choose from {', '.join(sorted(UNDO))}")
@@ -64,10 +62,10 @@ class Ledger:
             lines.write(json.dumps({"kind": kind, **arguments}) + "\n")
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return the entries of the file, oldest first; none if there is no file.
+        """Return the entries, oldest first; none if there is no file.
 
-        A last line that is incomplete because the run was killed is skipped: the resource on it was
-        not made yet. Any other line that is not JSON raises `LabError`.
+        An incomplete last line, left by a killed run, is skipped: its resource was not made yet.
+        Any other line that is not JSON raises `LabError`.
         """
         try:
             lines = self.path.read_text().splitlines()
@@ -88,10 +86,10 @@ class Ledger:
     def undo_all(self, report: list[str] | None = None) -> list[str]:
         """Remove the resource of every entry, newest first, and return the error messages.
 
-        A description of each removed resource is appended to `report`. Failed removals are retried,
-        because commands time out on a busy machine. Radios are removed last, when they have left
-        the network namespaces of the hosts. If nothing failed, the ledger file is deleted, and the
-        folder of `MACHINE`, too.
+        A line for each removed resource is appended to `report`. Failed removals are tried again,
+        because commands time out on a busy machine. The kind `radios` comes last: by then the
+        radios have left the hosts' network namespaces. If nothing failed, the ledger file is
+        deleted.
         """
         removed = report if report is not None else []
         problems = self._undo_once(removed)

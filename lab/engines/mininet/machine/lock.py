@@ -1,4 +1,4 @@
-"""Allow only one emulation at a time on a machine, by a lock on a file.
+"""A file lock that allows one emulation at a time on a machine.
 
 The file names the process that holds the lock. The kernel releases the lock when that process ends,
 for whatever reason. The file remains, so its content is valid only while the file is locked.
@@ -20,16 +20,13 @@ from pathlib import Path
 from lab.errors import MachineLacks
 
 LOCK = Path("/tmp/multipath-lab-emulation.lock")  # noqa: S108 - chosen on purpose: see the module
-# `holder` takes the lock for an instant: one failed attempt does not prove a running emulation
+# `hold` tries for so long, because `holder` of another process takes the lock for an instant
 RETRY_S = 0.5
 
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that holds the lock.
-
-    `pid` is its number and `task` what it does. It took the lock at `since` [s since 1970].
-    """
+    """The process that holds the lock: its PID, what it does, and since when [s since 1970]."""
 
     pid: int
     task: str
@@ -44,9 +41,9 @@ class Holder:
 def hold(task: str, wait: bool = False, path: Path | None = None) -> Iterator[None]:
     """Hold this machine's emulation lock while the `with` block runs.
 
-    `task` says what the block does; it is shown to others who want the lock meanwhile. If another
-    process holds the lock: with `wait`, wait until it is released, otherwise raise `MachineLacks`,
-    which names that process and its task.
+    `task` says what the block does; other processes that want the lock show it. If another process
+    holds the lock, wait for it if `wait` is set; otherwise raise `MachineLacks`, which names that
+    process and its task.
     """
     path = path or LOCK
     descriptor = _open(path)
@@ -84,7 +81,7 @@ def _open(path: Path) -> int:
     """Open the lock file and return its descriptor; create it, writable for all users, if missing.
 
     Opening and creating are separate calls, because the kernel refuses O_CREAT for another user's
-    file in /tmp, even to root.
+    file in /tmp, even to root (fs.protected_regular).
     """
     while True:
         try:
@@ -101,8 +98,10 @@ def _open(path: Path) -> int:
 
 
 def _plain(path: Path, descriptor: int) -> int:
-    """Return `descriptor`. Raise `MachineLacks` if it is not a plain file with only one name: a
-    write to it, as root, would change a file of somebody else."""
+    """Return `descriptor`, or raise `MachineLacks` if it is not a regular file with one hard link.
+
+    Otherwise another user could make root write to any file through a link.
+    """
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
         return descriptor
@@ -128,9 +127,9 @@ def _write(descriptor: int, holder: Holder) -> None:
 
 
 def _read(path: Path) -> Holder:
-    """Return the holder of the lock. Its task and its start are read from the lock file.
+    """Return the holder of the lock: task and start from the file, the PID from the kernel.
 
-    Its process number comes from the kernel, because any user can write to the file.
+    The PID in the file proves nothing, because any user can write to the file.
     """
     pid = _locker(path)
     try:
@@ -140,10 +139,7 @@ def _read(path: Path) -> Holder:
 
 
 def _locker(path: Path) -> int:
-    """Return the number of the process that holds the lock on the file `path`; 0 if none does.
-
-    The number is read from /proc/locks.
-    """
+    """Return the PID that holds the exclusive lock on `path`, from /proc/locks; 0 if none does."""
     about = path.stat()
     name = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
     for line in Path("/proc/locks").read_text().splitlines():

@@ -1,7 +1,7 @@
-"""Measure how much processor time a program, or this machine, loses to others.
+"""Measure the processor time that programs lose to other programs, and VMs to their hosts (steal).
 
-A program loses time while it is ready to run but another one has the processor. A virtual machine
-loses time to its host (steal). What takes longer because of that looks like a slow network.
+A program loses time while it is ready to run but has no processor. In an emulation, this looks like
+a slow network.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ PERIOD_S = 1.0
 
 
 def stolen_share(before: str, after: str) -> float:
-    """Return the share of steal in the time that the processors were wanted, from 0 to 1.
+    """Return steal as a share (0 to 1) of all processor time that was not idle.
 
-    `before` and `after` are two texts of /proc/stat.
+    `before` and `after` are texts of /proc/stat.
     """
     old, new = _fields(before), _fields(after)
     changes = [b - a for a, b in zip(old, new, strict=True)]
@@ -24,14 +24,14 @@ def stolen_share(before: str, after: str) -> float:
 
 
 def _fields(stat: str) -> list[int]:
-    """Return the counters user, nice, system, idle, iowait, irq, softirq and steal [jiffies]."""
+    """Return user, nice, system, idle, iowait, irq, softirq and steal of the machine [jiffies]."""
     return [int(number) for number in stat.splitlines()[0].split()[1:9]]
 
 
 class Reporter:
-    """Write the share of time that a virtual machine loses into a file, which its guest reads.
+    """Writes the share of processor time that a VM loses into `file`, for the guest to read.
 
-    `pid` is a process. QEMU is this process or a child of it. The guest cannot measure this itself.
+    The guest cannot measure this itself. `pid` is QEMU, or the process that started QEMU.
     """
 
     def __init__(self, pid: int, file: Path, proc: Path = Path("/proc")) -> None:
@@ -41,7 +41,7 @@ class Reporter:
         self._at = 0.0
 
     def poll(self, now: float) -> None:
-        """Write the share since the last time, if that was `PERIOD_S` ago. `now` is a time in s."""
+        """Write the share since the last write, if `PERIOD_S` has passed. `now` is in s."""
         if now - self._at < PERIOD_S:
             return
         stat, times = (self._proc / "stat").read_text(), self._threads()
@@ -55,7 +55,8 @@ class Reporter:
         self._before, self._times, self._at = stat, times, now
 
     def _threads(self) -> dict[str, tuple[int, int]]:
-        """Return how long each thread of the process and its children ran and waited [ns]."""
+        """Return the time that each thread of the process and its children has run, and has waited
+        for a processor [ns], by thread ID."""
         found = {}
         for pid in (self._pid, *self._children()):
             for file in (self._proc / str(pid) / "task").glob("*/schedstat"):

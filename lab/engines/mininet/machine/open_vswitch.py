@@ -1,4 +1,4 @@
-"""Open vSwitch: find out whether it runs, make bridges, and connect them to the controller POX."""
+"""Open vSwitch: check that it runs, make bridges, and connect them to the controller POX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PID_FILE = FOLDER / "ovs-vswitchd.pid"  # of the daemon that runs the switches
 def database_runs() -> bool:
     """Return whether the database server of Open vSwitch accepts connections.
 
-    The existence of its socket file proves nothing: the file can remain after the server has ended.
+    The socket file alone proves nothing: it can remain after the server has ended.
     """
     with socket.socket(socket.AF_UNIX) as database:
         return database.connect_ex(str(FOLDER / "db.sock")) == 0
@@ -38,19 +38,19 @@ def daemon_runs() -> bool:
 
 
 def daemon_ended() -> bool:
-    """Return whether the daemon has ended without removing the file with its process number.
+    """Return whether ovs-vswitchd has died: its PID file is left, but its process is gone.
 
-    In a VM that is booting, there is no such file yet.
+    While a VM boots there is no PID file yet; that does not count.
     """
     return PID_FILE.exists() and not daemon_runs()
 
 
 def change(words: Iterable[str], doing: str) -> str:
-    """Run `ovs-vsctl` with these words and return its output.
+    """Run `ovs-vsctl` with these arguments and return its output.
 
     It waits until the daemon has carried out the change. `doing` begins the error message. Raises
-    `LabError` soon after the daemon has ended, `CommandFailed` if the change fails or takes longer
-    than `TIMEOUT_S`.
+    `LabError` soon after the daemon has ended, and `CommandFailed` if the change fails or takes
+    longer than `TIMEOUT_S`.
     """
     argv = ["ovs-vsctl", f"--timeout={TIMEOUT_S}", *words]
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -77,17 +77,17 @@ BRIDGE = (
     "other_config:disable-in-band=true",
 )
 # [ms]. With the long probe interval, a switch keeps its connection while the controller is stopped
-# for a while. A connection attempt also ends after the backoff; with a shorter one, many switches
-# would reconnect every second to a slow controller.
+# for a while. The backoff is also the time limit of a connection attempt: with a shorter one, many
+# switches would reconnect every second to a slow controller.
 CONNECTION_TIMEOUTS = ("inactivity_probe=60000", "max_backoff=4000")
 
 
 def make_bridges(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> None:
     """Make one bridge per switch or access point, and add ports to the bridges.
 
-    `dpids` maps the name of each bridge to its OpenFlow datapath ID. `ports` lists pairs: the name
-    of a bridge, and the name of the interface that becomes its port. One `ovs-vsctl` command makes
-    all bridges, because a busy machine needs seconds per command.
+    `dpids` maps the name of a bridge to its OpenFlow datapath ID. `ports` has pairs: a bridge, and
+    the interface that becomes its port. One `ovs-vsctl` command does it all, because a busy machine
+    needs seconds per command.
     """
     argv = ["--retry"]
     for switch, dpid in dpids.items():
@@ -99,7 +99,7 @@ def make_bridges(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> 
 
 
 def connect_controller(switches: Iterable[str]) -> None:
-    """Connect every bridge to POX by two connections: OpenFlow 1.0, and OpenFlow 1.3 for meters.
+    """Connect every bridge to POX twice: OpenFlow 1.0, and OpenFlow 1.3 for meters.
 
     A second command sets the timeouts, because Open vSwitch 3.1 ignores timeouts in the command
     that makes a connection.

@@ -1,7 +1,7 @@
-"""List the Debian packages that the emulation needs, with their reasons and programs.
+"""The Debian packages that the emulation needs, the reasons, and the programs in them.
 
 `setup-emulation` installs the packages. When a program is missing, `doctor` and the error of
-`shell.run` name the package that contains it.
+`shell.run` name its package.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Package:
-    """A Debian package and why the emulation needs it.
-
-    `programs` are the programs of the package that the lab runs.
-    """
+    """A Debian package, why the emulation needs it, and its programs that the lab runs."""
 
     name: str
     reason: str
@@ -63,7 +60,7 @@ PACKAGES = (
 
 
 def install_command(program: str) -> str:
-    """Return the command that installs a missing program, or a hint if its package is unknown."""
+    """Return the command that installs a program, or a hint if its package is unknown."""
     for package in PACKAGES:
         if program in package.programs:
             return f"sudo apt install {package.name}"

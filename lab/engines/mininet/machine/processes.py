@@ -1,6 +1,6 @@
 """Find processes in /proc and kill them.
 
-A process is identified by its number and its start time, because the kernel reuses numbers.
+A process is identified by its PID and its start time, because the kernel reuses PIDs.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from pathlib import Path
 
 
 def start_time(pid: int) -> int | None:
-    """Return when a process started [clock ticks since boot]; None if it has ended.
-
-    Number and start time together identify a process: the kernel reuses the number alone.
-    """
+    """Start of a process [clock ticks since boot]; None if it has ended (zombies included)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -26,10 +23,10 @@ def start_time(pid: int) -> int | None:
 
 
 def stop(pid: int, started: int | None, timeout_s: float = 3) -> bool:
-    """Kill a process and wait until it has ended, at most `timeout_s`.
+    """Kill a process with SIGKILL and wait until it has ended, at most `timeout_s`.
 
-    `started` is its start time. If the process has ended already, or if its number belongs to a
-    process with another start time, do nothing and return False; otherwise return True.
+    `started` is its start time. Returns False, and does nothing, if the process has ended or if
+    another process now has its PID.
     """
     if started is None or start_time(pid) != started:
         return False
@@ -44,7 +41,7 @@ def stop(pid: int, started: int | None, timeout_s: float = 3) -> bool:
 
 
 def running(program: str, word: str) -> list[int]:
-    """Return the numbers of the processes of `program` with `word` in one of their arguments."""
+    """Return the PIDs of the processes of `program` with `word` in one of their arguments."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

@@ -1,8 +1,8 @@
-"""Start external commands. Every module of the emulation starts its processes here.
+"""Start external commands; every module of the emulation starts its processes here.
 
 `run` waits for a command and checks its exit status; `spawn` starts a command and returns. Both
-report the command to the journals. A journal is a function that another module adds here; the one
-of a run writes a shell script of all commands that the run has issued on the machine.
+report the command to the journals, which are functions that other modules add. The journal of a run
+writes all commands of the run into a shell script.
 """
 
 from __future__ import annotations
@@ -30,22 +30,18 @@ def add_journal(journal: Journal) -> None:
 
 
 def remove_journal(journal: Journal) -> None:
-    """Stop calling `journal` with commands; do nothing if it was not added."""
+    """Remove a journal; do nothing if it was not added."""
     if journal in _journals:
         _journals.remove(journal)
 
 
 def forget_journals() -> None:
-    """Report commands to no journal from now on.
-
-    A forked process calls this, because the journals belong to its parent.
-    """
+    """Remove all journals. For a forked process: the journals belong to its parent."""
     _journals.clear()
 
 
 @contextmanager
 def journal_to(journal: Journal) -> Iterator[None]:
-    """Call `journal` with every command while the `with` block runs."""
     add_journal(journal)
     try:
         yield
@@ -56,7 +52,7 @@ def journal_to(journal: Journal) -> Iterator[None]:
 def script_line(at: float, argv: Sequence[str], stdin: str | None = None) -> str:
     """Format a command for a shell script: a comment with its time (UTC), then the command.
 
-    `at` is the time in s since 1970. `stdin`, the standard input, becomes a here-document.
+    `at` is in s since 1970. `stdin`, the standard input, becomes a here-document.
     """
     stamp = time.strftime("%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1000):03d}"
     end = f" <<'END'\n{stdin.rstrip(chr(10))}\nEND" if stdin is not None else ""
@@ -74,10 +70,9 @@ def run(
 ) -> str:
     """Run a command to its end and return its standard output.
 
-    `doing` describes the purpose; error messages begin with it. Raises `CommandFailed` with the
-    command's error output if its exit status is not 0, or with status 124 if it is still running
-    after `timeout_s`. Raises `MachineLacks`, with the package to install, if the program is
-    missing.
+    `doing` says what for; it begins the error messages. Raises `CommandFailed` with the command's
+    error output if the exit status is not 0, or with status 124 if the command still runs after
+    `timeout_s`. Raises `MachineLacks`, with the package to install, if the program is missing.
     """
     journal_command(argv, stdin)
     try:
@@ -104,8 +99,8 @@ def run(
 def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[Any]:
     """Start a command and return its process without waiting for its end.
 
-    `doing` describes the purpose; error messages begin with it. `options` are passed to
-    `subprocess.Popen`; `text` is True by default. Raises `MachineLacks` if the program is missing.
+    `doing` begins the error messages. `options` go to `subprocess.Popen`; `text` is True by
+    default. Raises `MachineLacks` if the program is missing.
     """
     journal_command(argv)
     try:
@@ -121,7 +116,7 @@ class Endable(Protocol):
 
 
 def wait_or_kill(process: Endable) -> None:
-    """Wait for the end of a process, and kill it if it has not ended after `ENDS_WITHIN_S`."""
+    """Wait for the end of a process; kill it after `ENDS_WITHIN_S`."""
     try:
         process.wait(ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:
@@ -130,9 +125,9 @@ def wait_or_kill(process: Endable) -> None:
 
 
 def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
-    """Run a command and return whether its exit status is 0.
+    """Run a command and return whether its exit status is 0. It is not reported to the journals.
 
-    A missing program or a timeout counts as a failure. The journals do not receive the command.
+    A missing program or a timeout counts as a failure.
     """
     try:
         quiet = subprocess.run(
@@ -144,11 +139,11 @@ def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
 
 
 def journal_command(argv: Sequence[str], stdin: str | None = None, at: float | None = None) -> None:
-    """Report a command to the journals.
+    """Report a command to the journals; `at` is when it was issued [s since 1970], by default now.
 
-    `at` is the time when the command was issued [s since 1970]; the default is now. `run` and
-    `spawn` call this. Other code calls it when it does the work of a command by a system call or in
-    another process, so that the script of the run contains the equivalent command.
+    `run` and `spawn` call this. Code that does the work of a command in another way, by a system
+    call or in another process, also calls it, so that the script of the run has an equivalent
+    command.
     """
     for journal in _journals:
         journal(time.time() if at is None else at, argv, stdin)

@@ -1,6 +1,6 @@
 """Remove the resources that a ledger lists, with one function for each kind of resource.
 
-Each function returns a description of the removed resource, or None if there was none to remove.
+Each function returns a text that names what it removed, or None if there was nothing to remove.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ NO_QDISC = ("No such file", "handle of zero", "Cannot find", "Invalid argument")
 
 
 def process(pid: int, started: int | None) -> str | None:
-    """Kill the process with this number and start time.
+    """Kill the process with this PID and start time.
 
-    This also ends the network namespace of a host without radios: the kernel removes a network
-    namespace after its last process has ended.
+    This also ends the network namespace of a host without radios: the kernel removes a namespace
+    after its last process has ended.
     """
     return f"process {pid}" if stop(pid, started) else None
 
 
 def namespace(path: str) -> str | None:
-    """Move the radios in a mounted network namespace to the caller's namespace, then unmount it.
+    """Unmount the network namespace of a host, after moving its radios to the caller's namespace.
 
-    `path` is the file on which the run mounted the namespace of a host. The kernel returns the
-    radios too when it removes the namespace. But connections of killed programs can keep a
-    namespace for a minute after its last process has ended.
+    `path` is the file on which the namespace is mounted. The kernel, too, returns the radios when
+    it removes a namespace; but connections of killed programs can keep one alive for a minute.
     """
     if path not in _mounted():
         Path(path).unlink(missing_ok=True)
@@ -51,7 +50,7 @@ def namespace(path: str) -> str | None:
 def daemon(program: str, word: str) -> str | None:
     """Kill every process of `program` that has `word` in one of its arguments.
 
-    This is for daemons, whose process numbers the ledger does not know.
+    For daemons, which fork: the ledger does not know their PIDs.
     """
     killed = [pid for pid in running(program, word) if stop(pid, start_time(pid))]
     return f"{program} {', '.join(map(str, killed))}" if killed else None
@@ -61,7 +60,7 @@ def bridges(names: list[str]) -> str | None:
     """Remove those of the named Open vSwitch bridges that exist, all by one command.
 
     With one command per bridge, a busy machine took ten seconds for each of twenty bridges. Raises
-    `LabError` if the daemon of the switches has ended: without it the kernel keeps the switches.
+    `LabError` if ovs-vswitchd has ended: without it the kernel keeps the bridges.
     """
     if not open_vswitch.database_runs():
         return None
@@ -116,7 +115,7 @@ def qdisc(device: str, handle: str = "root") -> str | None:
 
 
 def pin(path: str) -> str | None:
-    """Delete a pinned eBPF program or map; if `path` is a folder, delete it with all pins in it."""
+    """Delete a pinned eBPF program or map, or a folder with all pins in it."""
     return _delete(Path(path), "pin")
 
 
@@ -132,7 +131,7 @@ def _mounted() -> set[str]:
 
 
 def sysctl(name: str, value: str) -> str | None:
-    """Set the sysctl `name` back to `value`, the value it had before the run."""
+    """Set the sysctl `name` back to `value`, which it had before the run."""
     setting = SYSCTL / name.replace(".", "/")
     if not setting.exists() or setting.read_text().split() == value.split():
         return None
@@ -145,9 +144,9 @@ def file(path: str) -> str | None:
 
 
 def folder(path: str, only_if_empty: bool = False) -> str | None:
-    """Delete a folder with all that is in it; with `only_if_empty`, keep it if it holds anything.
+    """Delete a folder and its content; with `only_if_empty`, only an empty one.
 
-    The latter is for folders of programs that others use too.
+    The latter is for folders that other programs use too.
     """
     if only_if_empty and any(Path(path).glob("*")):
         return None

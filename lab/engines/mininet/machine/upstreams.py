@@ -1,11 +1,11 @@
-"""List the upstream projects that the emulation uses, with their commits, and fetch them.
+"""The upstream projects that the emulation uses, at pinned commits.
 
-Each user has one cache folder for them. `setup-emulation` fetches the projects into it; on a
-machine without network, the folder can be copied from another machine. It contains:
+`setup-emulation` fetches them into the user's cache folder; a machine without network can use a
+copy of another machine's folder:
 
-    CACHE/upstreams/NAME   the sources at the pinned commit: a git clone, or a copy with the
-                           commit in a file `.commit`
-    CACHE/vm/              the VM's kernel and modules (see vm_kernel.py)
+CACHE/upstreams/NAME   the sources at the pinned commit: a git clone, or a copy with the
+                       commit in a file `.commit`
+CACHE/vm/              the VM's kernel and modules (see vm_kernel.py)
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ UPSTREAMS = (
 
 
 def cache() -> Path:
-    """Return the path of this user's cache folder, which may not exist yet (`sudo.user_cache`)."""
+    """Return this user's cache folder (`sudo.user_cache`), which may not exist yet."""
     return sudo.user_cache()
 
 
 def folder(name: str = "") -> Path:
-    """Return the folder of the sources of the upstream `name`; without a name, their parent."""
+    """Return the folder of the sources of upstream `name`; without a name, the folder of all."""
     return cache() / "upstreams" / name
 
 
@@ -85,10 +85,10 @@ def wmediumd() -> Path:
 
 
 def commit(path: Path) -> str | None:
-    """Return the commit of the sources in a folder; None if it cannot be found.
+    """Return the commit of the sources in a folder; None if unknown. The network is not used.
 
-    It is read from the file `.commit` of a copy, or from `.git/HEAD` of a clone. If HEAD names a
-    branch instead of a commit, git resolves the branch. The network is not used.
+    It is read from `.commit` of a copy or from `.git/HEAD` of a clone. If HEAD names a branch, git
+    resolves it.
     """
     stamp = path / ".commit"
     if stamp.is_file():
@@ -109,7 +109,7 @@ def commit(path: Path) -> str | None:
 
 
 def present(upstream: Upstream) -> bool:
-    """Return whether the cache contains the sources of an upstream at the pinned commit."""
+    """Return whether the cache has the sources of an upstream at the pinned commit."""
     return commit(folder(upstream.name)) == upstream.commit
 
 
@@ -157,10 +157,9 @@ def fetch(upstream: Upstream) -> str:
 
 
 def require() -> Path:
-    """Return the folder that contains the sources of all upstreams.
+    """Return the folder of all upstreams.
 
-    Raises `MachineLacks` with the names of those that are missing. Optional upstreams may be
-    missing.
+    Raises `MachineLacks`, with their names, if some are missing that are not optional.
     """
     missing = [each.name for each in UPSTREAMS if not each.optional and not present(each)]
     if missing:
@@ -172,5 +171,5 @@ def require() -> Path:
 
 
 def _no_questions() -> dict[str, str]:
-    """Return this process's environment, changed so that git never asks for a password."""
+    """Return an environment in which git fails instead of asking for a password."""
     return os.environ | {"GIT_TERMINAL_PROMPT": "0"}

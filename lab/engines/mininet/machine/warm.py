@@ -1,8 +1,8 @@
-"""Start Python programs; inside a restored VM, as forks of a process with loaded modules.
+"""Start Python programs; in a restored VM as forks of a process that has loaded their modules.
 
-This process, the warm Python, is part of a VM's snapshot (vm/warm_python.py, which also describes
-the request files). Importing the controller and POX takes 15 s in a VM without KVM; a fork takes a
-tenth of a second. On other machines, programs are started as ordinary processes.
+In a VM without KVM, importing the controller and POX takes 15 s, and a fork a tenth of a second.
+The process, the warm Python, is part of the VM's snapshot (vm/warm_python.py, which also defines
+the request files). On other machines, programs are started as ordinary processes.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ def start(
 ) -> Process:
     """Start a Python program in a new session; append its output and errors to the file `log`.
 
-    `argv` is its command line, which begins with the interpreter. `doing` describes the purpose,
-    for error messages.
+    `argv` begins with the interpreter. `doing` begins the error messages.
     """
     if (FOLDER / "bell").exists():
         shell.journal_command(argv)
@@ -59,7 +58,7 @@ def start(
 
 
 def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> Path:
-    """Write a file that requests a fork with this command line, and return the path of the file."""
+    """Write a request for a fork with this command line; return the path of the request file."""
     path = FOLDER / "requests" / f"{os.getpid()}-{next(_numbers)}"
     streams = ("/dev/null", str(log), str(log))
     variables = [f"{name}={value}" for name, value in env.items()]
@@ -71,9 +70,10 @@ def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) 
 
 
 class _Fork:
-    """Control a program that runs as a fork of the warm Python, not as a child of this process.
+    """A program that runs as a fork of the warm Python; it is not a child of this process.
 
-    `request` is the path of its request file.
+    `request` is the path of its request file. Raises `LabError` if the fork does not start within
+    `FORK_TIMEOUT_S`.
     """
 
     def __init__(self, request: Path, doing: str) -> None:
@@ -94,7 +94,7 @@ class _Fork:
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end of the program and return its exit status.
 
-        Raises `subprocess.TimeoutExpired` if the program is still running after `timeout` seconds.
+        Raises `subprocess.TimeoutExpired` if it still runs after `timeout` seconds.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (status := self.poll()) is None:

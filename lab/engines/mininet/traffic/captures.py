@@ -1,8 +1,8 @@
-"""Record the packets of every host into files during a run, with tcpdump: `run --pcap`.
+"""Capture the packets of every host into files during a run, with tcpdump: `run --pcap`.
 
-tcpdump writes each packet into a pipe, and the run appends what is in the pipe to a file. tcpdump
-can write a file itself, but then a signal must make it write its buffer. If the signal comes while
-it adds a packet to the buffer, the file is damaged from there on.
+tcpdump writes packets into a pipe, and the run appends them to a file. When tcpdump writes a file
+itself, it flushes its buffer only on a signal; a signal that comes while it adds a packet to the
+buffer damages the rest of the file.
 """
 
 from __future__ import annotations
@@ -32,24 +32,21 @@ PAUSE_S = 0.02  # between two looks whether a tcpdump has ended
 
 @dataclass(frozen=True)
 class Captured:
-    """The number of packets in the capture file of one host, and of packets that are missing.
-
-    The missing packets are those that the kernel `dropped` because tcpdump was too slow. Both
-    numbers are None if tcpdump had to be killed.
-    """
+    """How many packets the capture file of one host has, and how many the kernel `dropped` because
+    tcpdump was too slow. Both are None if tcpdump had to be killed."""
 
     packets: int | None
     dropped: int | None
 
 
 class Captures:
-    """Run one tcpdump inside every host; each writes its packets into its own file `HOST.pcap`."""
+    """One tcpdump inside every host; each has its own file `HOST.pcap`."""
 
     def __init__(self, folder: Path, network: Network, ledger: Ledger) -> None:
         """Start tcpdump inside every host, and wait until all of them capture.
 
-        The files are written into `folder`, which is made. Raises `LabError` if a tcpdump does not
-        start.
+        `folder`, in which the files are written, must not exist yet. Raises `LabError` if a tcpdump
+        does not start.
         """
         folder.mkdir()
         self.files = {host: folder / f"{host}.pcap" for host in network.hosts}
@@ -78,7 +75,7 @@ class Captures:
             _wait_until_listening(host, program)
 
     def flush(self) -> None:
-        """Append the packets that were captured since the last call to the file of each host."""
+        """Append the packets captured since the last call to the files."""
         for host, pipe in self._pipes.items():
             _append(pipe, self.files[host])
 
@@ -110,10 +107,10 @@ def _wait_until_listening(host: str, program: subprocess.Popen[str]) -> None:
 
 
 def _counts(program: subprocess.Popen[str], empty: Callable[[], None]) -> Captured:
-    """Wait for the end of a tcpdump, and return what it has counted.
+    """Wait for the end of a tcpdump, and return its counts.
 
-    `empty` empties the pipes of all programs; it is called again and again, because a tcpdump with
-    a full pipe does not end.
+    Meanwhile `empty` is called again and again to empty the pipes of all programs, because a
+    tcpdump with a full pipe does not end.
     """
     deadline_s = time.monotonic() + END_TIMEOUT_S
     while program.poll() is None:

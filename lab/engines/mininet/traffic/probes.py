@@ -1,7 +1,7 @@
 """Compute the expected rate and round-trip time of a path, and compare them with measurements.
 
-This module also evaluates MPTCP counters. Its functions only compute; they measure nothing. Rates
-in `PathFigures` are in the scenario's units, not the scaled rates on the wire.
+Also evaluates MPTCP counters. Nothing here measures. Rates in `PathFigures` are in the scenario's
+units; rates on the wire are these times `rate_scale`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ PING_BITS = 98 * 8  # of one echo request in an Ethernet frame
 FRAME_BITS = 1514 * 8
 TOLERANCE, MISLEADING = 0.10, 0.30
 MAX_ATTEMPTS = 2
-BEARERS_BPS = 5_000_000  # of bearers of LTE cells that are measured at the same time
-WMEDIUMD_MS = 2.0  # a frame's way through wmediumd, a process, in a VM without KVM
-RTT_FLOOR_MS = 2.0  # what the machine itself may add to a round trip
+BEARERS_BPS = 5_000_000  # of all LTE bearers that are measured at the same time
+WMEDIUMD_MS = 2.0  # that a frame spends in the process wmediumd, in a VM without KVM
+RTT_FLOOR_MS = 2.0  # that the machine itself may add to a round trip
 
 
 @dataclass(frozen=True)
 class PathFigures:
-    """The rates of both directions and the round-trip time of a path.
+    """Rates of both directions and round-trip time of a path.
 
-    `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. Among expected
-    figures, a rate of None means unlimited; an `up_mbps` of None can also mean that it is not
-    measured. Among measured figures, None means that no answer came.
+    `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. In expected figures,
+    a rate of None means unlimited; an `up_mbps` of None can also mean that it is not measured. In
+    measured figures, None means that no answer came.
     """
 
     rate_mbps: float | None
@@ -43,7 +43,7 @@ class PathFigures:
     up_mbps: float | None = None
 
     def rounded(self, digits_of_rtt: int) -> PathFigures:
-        """Return the figures with rates of 4 decimals and a round-trip time of `digits_of_rtt`."""
+        """Round rates to 4 decimals, and the round-trip time to `digits_of_rtt` decimals."""
         return PathFigures(
             _rounded(self.rate_mbps, 4),
             _rounded(self.rtt_ms, digits_of_rtt),
@@ -63,8 +63,8 @@ class Comparison:
     def complaints(self, name: str, tolerance: float = TOLERANCE) -> Iterator[str]:
         """Yield a sentence for each measured figure that differs too much from the expected one.
 
-        `tolerance` is the largest difference allowed, as a share of the expected figure; a
-        round-trip time may differ by `RTT_FLOOR_MS` more. The sentences call the path `name`.
+        `tolerance` is relative to the expected figure; a round-trip time may differ by
+        `RTT_FLOOR_MS` more. The sentences call the path `name`.
         """
         for key, unit, slack in (
             ("rate_mbps", "Mb/s", 0.0),
@@ -84,14 +84,14 @@ class Comparison:
 def expected_figures(
     topology: Topology, interface: Interface, rate_scale: float = 1.0, up: bool = False
 ) -> PathFigures:
-    """Return the expected figures of the path from a user's server to an interface of the user.
+    """Return what a path from a user's server to an `interface` of the user has without other
+    traffic.
 
-    The figures hold while there is no other traffic. The topology has wire rates; the returned
-    rates are in the scenario's units. Links, stations and bearers have the same rate in both
-    directions; `up_mbps` is None unless `up` is True. The round-trip time includes the time to
-    transmit a ping in both directions: in each WiFi cell, or on the slowest wired link if that
-    takes longer. It also includes the time in wmediumd if that is the medium. An LTE bearer is a
-    token bucket, which lets a single ping pass at once.
+    The topology has wire rates; the returned rates are in the scenario's units. Links, stations and
+    bearers have the same rate in both directions; `up_mbps` is None unless `up` is True. The
+    round-trip time includes wmediumd, if that is the medium, and the transmission of a ping in both
+    directions: in each WiFi cell, or on the slowest wired link if that takes longer. An LTE bearer
+    is a token bucket, which lets a single ping pass at once.
     """
     links = _links_to(topology, topology.server_of(interface.node), interface)
     hops = _radio_hops(topology, interface, links)
@@ -115,7 +115,7 @@ def expected_figures(
 
 
 def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
-    """Return the links of a shortest path from a server to an interface, including its own link."""
+    """Return the links of a shortest path from a server to an interface, with its own link."""
     links = {frozenset((link.a, link.b)): link for link in topology.links}
     neighbours: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
     for link in topology.links:
@@ -152,10 +152,10 @@ def compare(
     rate_scale: float = 1.0,
     up_bps: float | None = None,
 ) -> Comparison:
-    """Compare expected figures with measured wire rates and a measured round-trip time.
+    """Compare expected figures (`wanted`) with measured wire rates and a measured round-trip time.
 
-    `wanted` are the expected figures. `rate_bps` is the rate towards the user, `up_bps` the rate
-    from the user. These measured rates are divided by `rate_scale`, to get the scenario's units.
+    `rate_bps` is the rate towards the user, `up_bps` the rate from the user. Both are divided by
+    `rate_scale`, which gives the scenario's units.
     """
     rate_mbps, up_mbps = (
         units.scenario_mbps(each, rate_scale) if each else None for each in (rate_bps, up_bps)
@@ -167,11 +167,11 @@ def compare(
 def best_attempts(
     names: Iterable[str], measure: Callable[[Collection[str]], Mapping[str, Comparison]]
 ) -> dict[str, tuple[Comparison, list[str]]]:
-    """Measure paths, repeat those with complaints, and return the better result of each path.
+    """Measure the named paths with `measure`, and repeat those with complaints.
 
-    `measure` measures the paths with the given names. A result is a comparison with its complaints
-    (`Comparison.complaints`). The repetition tells two causes apart: a busy machine delays only
-    some packets, a wrongly configured link delays all.
+    Returns the better comparison of each path, with its complaints (`Comparison.complaints`).
+    Repeating tells two causes apart: a busy machine delays only some packets, a wrongly configured
+    link delays all.
     """
     best: dict[str, tuple[Comparison, list[str]]] = {}
     left = list(names)
@@ -187,8 +187,8 @@ def best_attempts(
 def burst(expected: PathFigures, rate_scale: float) -> dict[str, int]:
     """Return the burst that measures the rate of a path: `packets`, and `send_bps` [bit/s].
 
-    The burst takes at most `BURST_S` at the expected rate, but has at least `LEAST_PACKETS`. A path
-    without an expected rate gets all packets without pauses (`send_bps` is 0).
+    The burst takes at most `BURST_S` at the expected rate, but has at least `LEAST_PACKETS`.
+    Without an expected rate, the packets are sent without pauses (`send_bps` is 0).
     """
     if expected.rate_mbps is None:
         return {"packets": PACKETS, "send_bps": 0}
@@ -198,12 +198,12 @@ def burst(expected: PathFigures, rate_scale: float) -> dict[str, int]:
 
 
 def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Interface]]:
-    """Divide interfaces into lists. The paths to the interfaces of a list are measured together.
+    """Divide interfaces into lists whose paths can be measured at the same time.
 
-    Paths in one list lead to different users, use no common WiFi channel, and have no link with a
-    rate. Several LTE bearers are in one list only if their rates add up to at most `BEARERS_BPS`,
-    which a slow machine carries. A path over a link with a rate, which other paths may share, is
-    alone in its list; so is a path without a radio.
+    Paths of one list lead to different users, use different WiFi channels, and cross no link with a
+    rate. The rates of their LTE bearers add up to at most `BEARERS_BPS`, which a slow machine
+    carries (a faster bearer is the only one in its list). A path over a link with a rate, which
+    other paths may share, is alone in its list; so is a path without a radio.
     """
     waiting, found = list(interfaces), list[list[Interface]]()
     hops = {each.name: _only_radio_hops(topology, each) for each in interfaces}
@@ -227,7 +227,7 @@ def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Int
 
 
 def _only_radio_hops(topology: Topology, interface: Interface) -> list[tuple[Cell, Station]]:
-    """Return the cells and stations as `_radio_hops` does, but none if a link has a rate."""
+    """Return what `_radio_hops` does, but nothing if a wired link of the path has a rate."""
     links = _links_to(topology, topology.server_of(interface.node), interface)
     if any(link.rate_bps for link in links):
         return []
@@ -235,10 +235,10 @@ def _only_radio_hops(topology: Topology, interface: Interface) -> list[tuple[Cel
 
 
 def _channel(cell: Cell, user: str) -> str:
-    """Return a name for what no two paths may use at the same time.
+    """Return a name for what only one path may use at a time.
 
-    In a WiFi cell it is the channel. In an LTE cell it is the bearer of this user: while links are
-    measured, each bearer still has the rate that it has when it is alone in the cell.
+    In a WiFi cell that is the channel, in an LTE cell the bearer of this user: during the
+    measurement, each bearer has the rate that it would have alone in the cell.
     """
     return f"{cell.ap} {user}" if cell.kind == "lte" else cell.medium or cell.ap
 
@@ -248,33 +248,26 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def mptcp_counters(netstat: str) -> dict[str, int]:
-    """Return the value of each MPTcpExt counter by name. `netstat` is the text of
-    /proc/PID/net/netstat."""
+    """Return the MPTcpExt counters by name. `netstat` is the text of /proc/PID/net/netstat."""
     lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]
     return dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True)) if len(lines) == 2 else {}
 
 
 def queued(counters: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the number of segments that each host has put into its out-of-order queue.
+    """Return how many segments each host has put into MPTCP's out-of-order queue (OFOQueue).
 
-    `counters` has the MPTCP counters of each host. A host without this counter is left out.
+    `counters` are the MPTCP counters by host. Hosts without this counter are left out.
     """
     return {host: each["OFOQueue"] for host, each in counters.items() if "OFOQueue" in each}
 
 
 def joins(counters: Mapping[str, Mapping[str, int]]) -> int:
-    """Return how many subflows beyond the first all users' hosts have opened together.
-
-    `counters` has the MPTCP counters of each user.
-    """
+    """Return how many subflows beyond the first all users have opened; `counters` are by user."""
     return sum(each.get("MPJoinSynAckRx", 0) for each in counters.values())
 
 
 def fallbacks(counters: Mapping[str, Mapping[str, int]]) -> int:
-    """Return how many connections of all users together have fallen back to plain TCP.
-
-    `counters` has the MPTCP counters of each user.
-    """
+    """Return how many connections of all users fell back to TCP; `counters` are by user."""
     return sum(
         count for each in counters.values() for name, count in each.items() if "Fallback" in name
     )

@@ -1,6 +1,6 @@
-"""Start a traffic program in each host that has flows, and send commands to these programs.
+"""One traffic program per host, which sends and receives the data of all flows of its host.
 
-A traffic program sends and receives the data of all flows of its host (programs/traffic.py).
+This file starts the programs (programs/traffic.py) and sends them commands.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ANSWER_TIMEOUT_S = 30
 
 class Namespaces(Protocol):
     def pid(self, host: str) -> int:
-        """Return the number of a process in the network namespace of a host."""
+        """Return the PID of a process in the network namespace of a host."""
 
 
 class _Program:
-    """A traffic program: its process number and the pipes to its input and output."""
+    """A traffic program: its PID and the pipes to its input and output."""
 
     def __init__(self) -> None:
         self.own_input, write = os.pipe()
@@ -42,7 +42,7 @@ class _Program:
         self.pid = 0
 
     def close_own(self) -> None:
-        """Close those ends of the pipes that belong to the program, which has its own copies."""
+        """Close this process's copies of the ends of the pipes that the program uses."""
         os.close(self.own_input)
         os.close(self.own_output)
 
@@ -50,16 +50,16 @@ class _Program:
 class TrafficProcesses:
     """One traffic program per host, which runs all flows of the host.
 
-    All programs are forks of one process (programs/traffic_forks.py): starting Python once per host
-    takes a second each in a VM without KVM. There is no program per flow for the same reason.
+    All are forks of one process (programs/traffic_forks.py), because starting Python takes a second
+    in a VM without KVM. There is no program per flow for the same reason.
     """
 
     def __init__(
         self, network: Namespaces, ledger: Ledger, hosts: Iterable[str], module: str = STARTER
     ) -> None:
-        """Request a traffic program for each host, and return while these programs still load.
+        """Request a traffic program for each host. Returns while the programs still load.
 
-        `module` is the Python module whose process forks the programs.
+        `module` is the Python module that forks the programs.
         """
         self._ledger = ledger
         self._programs = {host: _Program() for host in hosts}
@@ -81,7 +81,10 @@ class TrafficProcesses:
         self._control.settimeout(ANSWER_TIMEOUT_S)
 
     def _wait_started(self) -> None:
-        """Wait until all programs have been started, and record them in the ledger."""
+        """Wait until all programs have started, and record them in the ledger.
+
+        Raises `LabError` if one does not start within `ANSWER_TIMEOUT_S`.
+        """
         for host, program in self._programs.items():
             if not program.pid:
                 try:
@@ -100,7 +103,7 @@ class TrafficProcesses:
         return self.send_all({host: request})[host]
 
     def send_all(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Send a command to each of these hosts, and return the answers by host.
+        """Send each host its command, and return the answers by host.
 
         All commands are sent before the first answer is read, so the hosts work in parallel. Raises
         `LabError` if a program has ended, does not answer or reports an error.
@@ -134,8 +137,8 @@ class TrafficProcesses:
     def stop(self) -> None:
         """End every program by closing its standard input.
 
-        Closing fails if a program has ended already and a command is left in the pipe's buffer;
-        this error is ignored.
+        If a program has already ended and a command is left in the pipe's buffer, closing fails;
+        this is ignored.
         """
         self._control.close()
         for program in self._programs.values():

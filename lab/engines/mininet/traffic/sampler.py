@@ -2,9 +2,9 @@
 
 Rates are differences of counters between two samples. Throughput is the rate of payload at the
 receiver: for a user, the bytes that its application has read; for a subflow, the bytes that its
-socket has received. Congestion window and round-trip time are read at the sender. A connection is
-named after its flow (`ue2-1`). Its subflows have the numbers that the controller gives them: from
-1, in the order in which they joined.
+socket has received. Congestion window and round-trip time are those of the sender. A connection has
+the ID of its flow (`ue2-1`). The controller numbers its subflows from 1, in the order in which they
+joined.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ UDP = 17
 class OpenedFlow:
     """A flow of a user, for which a connection is open.
 
-    `endpoint` is the user's address and port. `direction` is the direction of the data, "down" or
-    "up", and `receiver` the host that gets the data. `path` has the switches from the server to the
-    user; it is empty if the controller will choose the path and report it.
+    `endpoint` is the user's address and port. `direction` is that of the data, "down" or "up", and
+    `receiver` the host that gets the data. `path` has the switches from the server to the user; it
+    is empty if the controller will choose the path and report it.
     """
 
     id: str
@@ -48,8 +48,7 @@ class OpenedFlow:
 class Connection:
     """The connection of a flow, and its subflows by the user's address and port.
 
-    `token` is the server's MPTCP token of the connection. It is None until it is known, and always
-    for plain TCP.
+    `token` is the server's MPTCP token; None until it is known, and always for plain TCP.
     """
 
     opened: OpenedFlow
@@ -62,7 +61,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class HostSamples:
-    """One sample of all hosts: users by name, subflows by ID.
+    """One sample of all hosts: users by name, subflows by ID (`ue2-1/1`).
 
     `tier_mbps[link][tier]` is the throughput [Mb/s] of a tier at an access point or on a link. A
     subflow over a relay (a switch that is a station of a cell) counts at each access point on its
@@ -75,13 +74,10 @@ class HostSamples:
 
 
 class Sampler:
-    """Compute the throughput of subflows, users and tiers from the sockets of all hosts."""
+    """Computes the throughput of subflows, users and tiers from the sockets of all hosts."""
 
     def __init__(self, wiring: Wiring, expected_bps: ExpectedBps = pacing_rate_bps) -> None:
-        """Store `wiring`, which has the interfaces of all hosts.
-
-        `expected_bps` returns the rate to which the sending socket of a subflow is limited.
-        """
+        """`expected_bps` returns the rate limit of the sending socket of a subflow [bit/s]."""
         self._expected_bps = expected_bps
         self.interface = {
             address: each for each in wiring.interfaces for address in (each.address, *each.further)
@@ -106,9 +102,9 @@ class Sampler:
         self._routed[endpoint] = (number, path)
 
     def handed_over(self, interface: Interface) -> None:
-        """Credit the throughput of subflows on `interface` to its new access point.
+        """Count the subflows on `interface` at its new access point from now on.
 
-        `interface` has moved there.
+        `interface` is the user's interface after the move.
         """
         for address in (interface.address, *interface.further):
             self.interface[address] = interface
@@ -160,8 +156,8 @@ class Sampler:
     ) -> HostSamples:
         """Return the sample of the interval since the last call, which lasted `elapsed_s`.
 
-        `status` is the state of each flow at its receiver, by the flow's ID. `tiers[user][ap]` is
-        the tier of a user at an access point.
+        `status` is the state of each flow at its receiver, by flow ID. `tiers[user][ap]` is the
+        tier of a user at an access point; 1 if it is missing.
         """
         tier_mbps: dict[str, dict[int, float]] = {}
         users: dict[str, UserSample] = {}
@@ -188,8 +184,8 @@ class Sampler:
         return HostSamples(tier_mbps, users, subflows)
 
     def newly_complete(self) -> dict[str, float]:
-        """Return the flows whose file has arrived completely since the last call: by the flow's ID
-        the time in s that the transfer took."""
+        """Return the flows whose file has arrived completely since the last call, with the time
+        that the transfer took [s]."""
         complete = {
             name: each.completion_s
             for name, each in sorted(self.connections.items())
@@ -202,8 +198,8 @@ class Sampler:
     def report(self, duration_s: float, queued: Mapping[str, int]) -> tuple[ConnectionReport, ...]:
         """Return a report on every connection, for the result of the run.
 
-        `queued` is the number of MPTCP segments that the kernel of each host has put into its queue
-        of out-of-order data, because earlier data was missing.
+        `queued` is the number of MPTCP segments that each host has put into its out-of-order queue,
+        because earlier data was missing.
         """
         return tuple(
             ConnectionReport(
@@ -223,10 +219,9 @@ class Sampler:
     def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
         """Return the fraction of a connection's data segments that arrived out of order.
 
-        `queued` is as in `report`. The kernel counts the out-of-order segments of MPTCP per host,
-        so all MPTCP connections with the same receiver get the same fraction. Return None if the
-        receiver has no such counter. For plain TCP and UDP, the fraction is that of the only
-        subflow.
+        `queued` is as in `report`. The kernel has this MPTCP counter only per host, so all MPTCP
+        connections with the same receiver get the same fraction; None if the receiver has no such
+        counter. For TCP and UDP, the counters of the only subflow are used.
         """
         opened = connection.opened
         if not opened.multipath:
@@ -242,8 +237,10 @@ class Sampler:
 
 
 def _added(user: UserSample | None, mbps: float, held_bytes: int | None) -> UserSample:
-    """Return the sample of a user with the figures of one more connection; `user` is the sample of
-    its other connections, or None."""
+    """Return the sample of a user with one more connection added.
+
+    `user` is the sample of its connections so far, or None.
+    """
     held_kb = user.held_back_kb if user else None
     if held_bytes is not None:
         held_kb = round((held_kb or 0.0) + held_bytes / 1000, 3)
@@ -318,9 +315,9 @@ def _mbps(rate_bps: int | None) -> float | None:
 
 
 def _lost_segments(subflow: Subflow) -> int | None:
-    """Return the number of lost data segments of a subflow: sent, minus arrived, minus in flight.
+    """Return the data segments that were lost: sent, minus arrived, minus in flight.
 
-    Return None if the socket of either end is not known.
+    None if the socket of either end is not known.
     """
     sender, receiver = subflow.sender, subflow.receiver
     if sender is None or receiver is None:
@@ -350,10 +347,9 @@ def subflow_report(connection: str, subflow: Subflow, duration_s: float) -> Subf
 
 @dataclass(frozen=True)
 class DatagramEnd:
-    """One end of a UDP flow, with the fields of a TCP socket; each datagram is a segment.
+    """One end of a UDP flow, with the fields of `TcpSocket`; each datagram is a segment.
 
-    The fields that UDP does not have are None or keep their defaults: UDP has no congestion window,
-    measures no round-trip time, retransmits nothing and has no congestion control.
+    What UDP does not have (cwnd, round-trip time, congestion control, retransmits) is None or 0.
     """
 
     bytes_received: int = 0
@@ -372,8 +368,8 @@ class DatagramEnd:
 def datagram_ends(status: Mapping[str, Any]) -> tuple[DatagramEnd, DatagramEnd]:
     """Return the sending and the receiving end of a UDP flow, in this order.
 
-    `status` is the flow's status at the receiver, from `receivers`. Datagrams that were sent after
-    the latest one that has arrived count as in flight.
+    `status` is the flow's status at the receiver, from `receivers`. Datagrams sent after the latest
+    one that has arrived count as in flight.
     """
     sent = max(status.get("sent", 0), status["next"])
     return (
@@ -387,11 +383,10 @@ def datagram_ends(status: Mapping[str, Any]) -> tuple[DatagramEnd, DatagramEnd]:
 
 
 def receivers(answers: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the status of every flow at its receiver, by the flow's ID.
+    """Return the status of every flow at its receiver, by flow ID.
 
-    `answers` are the answers of the traffic programs of all hosts to the command "status". The
-    status of a UDP flow gets an additional key `sent`: the number of datagrams sent by the other
-    end.
+    `answers` are those of the traffic programs of all hosts to the command "status". The status of
+    a UDP flow gets an additional key `sent`: the number of datagrams that the other end has sent.
     """
     found = [each for answer in answers for each in answer["flows"].items()]
     sent = {
@@ -409,8 +404,8 @@ def single_path(
 ) -> tuple[str, ...]:
     """Return the switches that a flow from `server` to `user` passes while all links are up.
 
-    `ports` are the TCP ports of the server and of the user; None stands for a UDP flow. The
-    controller chooses the path by the same rule (controller/pox_ext/router.py).
+    `ports` are the TCP ports of the server and the user; None stands for UDP. The controller
+    chooses the path by the same rule (controller/pox_ext/router.py).
     """
     neighbours: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
     for trunk in wiring.trunks:

@@ -29,7 +29,7 @@ MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is fi
 
 
 class Workload:
-    """Connect and run the flows of a scenario, and report every connection to the sampler."""
+    """Runs the flows of a scenario, and tells the sampler about every connection."""
 
     def __init__(
         self, scenario: Scenario, wiring: Wiring, programs: TrafficProcesses, sampler: Sampler
@@ -48,9 +48,8 @@ class Workload:
     def prepare(self) -> list[str]:
         """Connect the flows of t = 0 with all their subflows, so that they can start together.
 
-        A connection that lacks a subflow is closed and opened once more, up to `MAX_ATTEMPTS`
-        attempts in all. Return the IDs of these flows, once for each time that a connection was
-        opened once more.
+        A connection that lacks a subflow is closed and opened again, up to `MAX_ATTEMPTS` attempts
+        in all. Returns the flow ID of each connection that was opened again, once for each time.
         """
         reopened: list[str] = []
         connecting = [act.flow for act in self._acts if act.verb == "start" and act.at_s == 0]
@@ -65,7 +64,7 @@ class Workload:
         return reopened
 
     def begin(self) -> None:
-        """Start the flows of t = 0 at one time, and with them the clock of the run."""
+        """Start the flows of t = 0 together, and with them the clock of the run."""
         due = self._take_due() if self._acts and self._acts[0].at_s == 0 else []
         self.zero_s = time.monotonic() + lead_s(starting_flows(due))
         self._carry_out(due, 0.0)
@@ -85,27 +84,23 @@ class Workload:
         self._sleep_until(t)
 
     def set_demand(self, user: str, rate_bps: int | None) -> None:
-        """Change the demand of a user: the total rate of all its flows [bit/s].
-
-        None removes the limit.
-        """
+        """Set the total rate of all flows of a user [bit/s]; None removes the limit."""
         self._set_rates(self._demands.set_demand(user, rate_bps))
 
     def set_cc(self, name: str) -> None:
         """Change the congestion control of all open connections, and of those that open later.
 
-        Raises `LabError` if the kernel refuses the congestion control for a connection.
+        Raises `LabError` if the kernel refuses it for a connection.
         """
         self._cc = name
         command = {"do": "cc", "cc": kernel_name(name, self._by_window)}
         self.programs.send_all(dict.fromkeys(self.programs.hosts, command))
 
     def completed(self, taken_s: Mapping[str, float]) -> list[tuple[float, dict[str, str | float]]]:
-        """End these completed flows, and divide each user's demand among its remaining flows.
+        """Mark these flows as complete, and divide each user's demand among its remaining flows.
 
-        `taken_s` is the time in s that each transfer took, by the flow's ID. A demand is the total
-        rate that a user's flows want to send. Return for each flow the time of the run in s at
-        which it was complete, and the fields of the event that says so.
+        `taken_s` is the time that each transfer took, by flow ID. Returns an event for each flow:
+        the time of the run at which it was complete [s], and the fields of the event.
         """
         found: list[tuple[float, dict[str, str | float]]] = []
         for name, seconds in taken_s.items():
@@ -119,10 +114,11 @@ class Workload:
     def mptcp_checks(
         self, connections: Iterable[Connection], receiving: Mapping[str, Mapping[str, Any]]
     ) -> list[MptcpCheck]:
-        """Check for each connection of a multipath user whether it is MPTCP and has all subflows.
+        """Compare the number of subflows of each multipath connection with the number it should
+        have.
 
-        A returned check has the actual and the expected number of subflows. `receiving` is the
-        status of each flow at its receiver.
+        `receiving` is the status of each flow at its receiver, which also says whether the
+        connection is MPTCP.
         """
         return [
             MptcpCheck(
@@ -198,9 +194,9 @@ class Workload:
         return flow.user in self.topology.multipath and flow.protocol == "tcp"
 
     def _incomplete_flows(self) -> list[Flow]:
-        """Wait until all subflows have joined. Return the flows that still lack some.
+        """Wait for all subflows to join; return the flows that lack some in the end.
 
-        The wait also ends if no further subflow has joined for `SUBFLOWS_WITHIN_S`.
+        The wait ends early if no further subflow has joined for `SUBFLOWS_WITHIN_S`.
         """
         missing, deadline = self._missing(), time.monotonic() + SUBFLOWS_WITHIN_S
         while missing and time.monotonic() < deadline:
@@ -213,8 +209,8 @@ class Workload:
     def _missing(self) -> dict[str, int]:
         """Return the number of missing subflows of each connection that lacks some.
 
-        The servers count the subflows, because a user's kernel counts a subflow before it has
-        joined. A connection that has fallen back to plain TCP lacks none.
+        The count is the servers': a user's kernel counts a subflow before it has joined. A
+        connection that has fallen back to plain TCP lacks none.
         """
         flows = [flow for flow in self._opened.values() if self._is_multipath(flow)]
         servers = {self.topology.server_of(flow.user) for flow in flows}
@@ -242,7 +238,7 @@ class Workload:
                 self._opened[flow.id] = flow
 
     def _opened_flow(self, flow: Flow, port: int) -> OpenedFlow:
-        """Return the sampler's description of a flow, which uses the user's port `port`."""
+        """`port` is the user's port of the flow."""
         user, server = self._ends(flow)
         is_multipath, is_udp = self._is_multipath(flow), flow.protocol == "udp"
         ports = None if is_udp else (SERVER_PORT, port)

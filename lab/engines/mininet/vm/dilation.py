@@ -1,11 +1,11 @@
-"""Run the clocks of the VM slower than real time, so that a slow machine keeps up with a network.
+"""Time dilation: the clocks of the VM run slower than real time, so that a slow machine keeps up.
 
-With a factor of 2, a second in the VM takes two seconds, and the machine has twice the time for
-what happens in it. Programs in the VM see a network that is as fast as before (time dilation: Gupta
-et al., "To Infinity and Beyond: Time-Warped Network Emulation", NSDI 2006).
+With a factor of 2, a second in the VM takes two seconds, so the machine has twice the time to
+emulate it. Programs in the VM see a network that is as fast as before (Gupta et al., "To Infinity
+and Beyond: Time-Warped Network Emulation", NSDI 2006).
 
 Without KVM, the clocks of the VM follow the clock that QEMU reads, and libfaketime slows this one.
-The time-stamp counter of the processor is not slowed; the guest's kernel measures it against the
+It does not slow the processor's time-stamp counter, which the guest's kernel calibrates against the
 other clocks when it boots. So a VM keeps the factor with which it was booted, also in a snapshot.
 """
 
@@ -23,9 +23,9 @@ FOLDERS = (Path("/usr/lib"), Path("/usr/local/lib"))
 
 
 def factor() -> float:
-    """Return how often slower the VM's clocks shall run, from the environment; 1 if not set.
+    """Return how many times slower the VM's clocks shall run, from the environment; 1 if not set.
 
-    Raise `RequestError` for a value that is no number from 1 to `LARGEST`.
+    Raises `RequestError` for anything but a number from 1 to `LARGEST`.
     """
     text = os.environ.get(DILATION) or "1"
     try:
@@ -41,9 +41,9 @@ def factor() -> float:
 
 
 def prefix(*, kvm: bool) -> list[str]:
-    """Return what precedes the command line of QEMU; an empty list in real time.
+    """Return the words that precede QEMU's command line to slow its clock; none for a factor of 1.
 
-    Raise `RequestError` if the VM uses KVM, and `MachineLacks` without libfaketime.
+    Raises `RequestError` if the VM uses KVM, and `MachineLacks` without libfaketime.
     """
     slower = factor()
     if slower == 1:

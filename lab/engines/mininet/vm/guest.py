@@ -1,4 +1,4 @@
-"""Write the files that a VM starts from, build the command line that boots it, switch it off."""
+"""The files that a VM starts from, the command line that boots it, and how it is switched off."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ STATISTICS_INTERVAL_MS = "3600000"  # nothing reads the port counters in Open vS
 
 
 def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
-    """Write the files that the guest starts from into a new folder `shared`/vm; return its path.
+    """Make the folder `shared`/vm with the files that the guest starts from; return its path.
 
-    `argv` is the command that the guest will run. `files` are copied into the folder, so that the
-    guest can read them. A folder of an earlier VM is removed first.
+    `argv` is the command that the guest will run. `files` are copied into the folder, because the
+    guest may not see their own folders. A folder of an earlier VM is removed first.
     """
     folder = shared.absolute() / "vm"
     shutil.rmtree(folder, ignore_errors=True)
@@ -81,9 +81,10 @@ def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
 
 
 def _start_script(argv: list[str], folder: Path) -> str:
-    """Return a shell script that sets the environment and runs guest.sh with the command `argv`.
+    """Return the shell script that the guest runs after its boot.
 
-    The guest runs this script when it has booted. `folder` is the folder that `prepare` makes.
+    It sets the environment and runs guest.sh with the command `argv`, for the `folder` of
+    `prepare`.
     """
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     settings |= environment() | {manifest.COMMIT: manifest.commit() or ""}
@@ -96,7 +97,7 @@ def _start_script(argv: list[str], folder: Path) -> str:
 
 
 def _bound(shared: Path) -> Iterator[str]:
-    """Yield shell lines that give folders with a blank in their names these names in the guest."""
+    """Yield shell lines that bind-mount the folders with an alias (`_alias`) at their own paths."""
     for number, folder in enumerate([*hidden_folders(), str(shared)]):
         if (alias := _alias(number, folder)) != folder:
             path = shlex.quote(folder)
@@ -104,7 +105,11 @@ def _bound(shared: Path) -> Iterator[str]:
 
 
 def _alias(number: int, folder: str) -> str:
-    """Return where a booted guest mounts a folder: the kernel's command line takes no blanks."""
+    """Return where a booted guest mounts `folder`: at its own path if that contains no blank.
+
+    Otherwise at an alias with this number: the kernel's command line, which names the folders,
+    takes no blanks.
+    """
     blank = any(character.isspace() for character in folder)
     return f"{ALIASES}/{number}" if blank else folder
 
@@ -123,7 +128,7 @@ def environment() -> dict[str, str]:
 
 
 def _copy(file: Path, folder: Path) -> None:
-    """Copy a file to its own absolute path, but with `folder` as the root folder."""
+    """Copy `file` to the same path below `folder` as it has below /."""
     copy = folder / file.relative_to("/")
     copy.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, copy)
@@ -132,7 +137,7 @@ def _copy(file: Path, folder: Path) -> None:
 def write_switch_database(path: Path) -> None:
     """Make a database for Open vSwitch in the guest, with the one row that its start requires.
 
-    This is done on the host, because each of the two commands for it takes 0.5 s in the guest.
+    This is done on the host: each of the two commands takes 0.5 s in the guest.
     """
     row = {
         "external_ids": ["map", [["system-id", str(uuid.uuid4())]]],
@@ -147,8 +152,8 @@ def write_switch_database(path: Path) -> None:
 def boot_argv(image: Path, shared: Path) -> list[str]:
     """Return the command line that boots the VM with this kernel and shared folder.
 
-    It has the same effect as `vng -v -r IMAGE --user root ... -- 'bash start.sh'`. The first call
-    on a machine finds out whether KVM works, which can take some seconds.
+    It has the effect of `vng -v -r IMAGE --user root ... -- 'bash start.sh'`. The first call on a
+    machine tests KVM, which can take some seconds.
     """
     own, visible = str(shared.absolute()), hidden_folders()
     script = shlex.join(["bash", f"{_alias(len(visible), own)}/vm/start.sh"])
@@ -174,10 +179,10 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
 
 
 def _guest_tools() -> list[str]:
-    """Return a prefix of the command line that names virtme-ng's programs for the guest.
+    """Return a prefix of the command line that names the folder of virtme-ng's guest programs.
 
-    It is empty unless there is a blank in the path of the installed ones, which the kernel's
-    command line cannot hold: they are then copied into the cache folder.
+    It is empty unless the path of the installed ones contains a blank, which the kernel's command
+    line cannot hold. They are then copied into the cache folder.
     """
     found = importlib.util.find_spec("virtme")
     installed = Path(found.origin).parent / "guest" if found and found.origin else Path()
@@ -194,14 +199,14 @@ def _mounted(number: int, folder: str) -> str:
 
 
 def kernel_options(kvm: bool) -> tuple[str, ...]:
-    """Return the options of the guest's kernel; `kvm` says whether QEMU uses KVM."""
     return KERNEL_OPTIONS if kvm else KERNEL_OPTIONS + EMULATED_KERNEL_OPTIONS
 
 
 def hidden_folders() -> list[str]:
-    """Return the folders that the lab needs, but that the guest's own /tmp or /run would hide.
+    """Return the folders that the lab needs but that lie in folders which the guest hides
+    (`HIDDEN`).
 
-    They are real paths: `.venv` can be a link to that of another clone.
+    Links are resolved: `.venv` can be a link to that of another clone.
     """
     needed = [PROJECT, *map(Path, (sys.prefix, sys.base_prefix)), upstreams.cache()]
     real = dict.fromkeys(each.resolve() for each in needed)
@@ -228,9 +233,9 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a VM with the command line `argv`. Switch it off when the `with` block ends.
 
-    Yields the process of the command line, which is QEMU or starts QEMU. The process inherits the
-    file `descriptors`. In `folder`, the console's output is written into console.txt; temporary
-    files of the process are also there, and are removed at the end.
+    Yields the process of the command line, which is QEMU or starts QEMU. It inherits the file
+    `descriptors`. Its output, the VM's console, goes to console.txt in `folder`; its temporary
+    files are also in `folder`, and are removed at the end.
     """
     temporary = folder / "temporary"
     temporary.mkdir()
@@ -256,9 +261,9 @@ def running(
 
 
 def _switch_off(process: subprocess.Popen[bytes]) -> None:
-    """Switch a VM off: kill QEMU, then wait up to 2 s for the end of `process`, and kill it too.
+    """Kill QEMU. Then wait up to 2 s for the end of `process`, and kill it too.
 
-    `process` is either QEMU, or a program that started QEMU and cleans up when QEMU has ended.
+    `process` is QEMU, or a program that started QEMU and cleans up when QEMU has ended.
     """
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

@@ -1,8 +1,8 @@
 """Run a command in a throw-away VM with a distribution's kernel and the files of this machine.
 
-The guest sees the machine's files. What it changes there stays in its own memory, and is lost when
-the VM ends. Only files in one shared folder are written through to the machine immediately. In the
-shared folder, the folder `vm` holds the files that host and guest exchange:
+The guest sees the machine's files. Its changes stay in its own memory and are lost when the VM
+ends, except those in one shared folder, which are written through at once. In the shared folder,
+the folder `vm` holds the files that host and guest exchange:
 
     host:   start.sh (environment and command), switches.db (Open vSwitch's database),
             files (the command's files), stop (interrupts the command), lost_share (how much
@@ -35,7 +35,7 @@ from lab.engines.mininet.vm import guest, snapshot, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 
 BOOT_TIMEOUT_S = 120
-BOOTS = 3  # boots at most, if the kernel panics while it boots
+BOOTS = 3  # at most, if the kernel panics while it boots
 # `./run_lab.sh vm` starts its command after the modules are loaded and the switches are running
 COMPLETE = (
     "modprobe mac80211_hwsim radios=0; "
@@ -50,15 +50,15 @@ GRACE_S = 30  # from interrupting the command to switching the VM off
 
 @dataclass(frozen=True)
 class GuestCommand:
-    """A command for the VM, and how this process reacts while the command runs.
+    """A command for the VM, and what this process does while the command runs.
 
     The command runs in the project's folder. Only the files that it writes into the folder `shared`
-    are kept. `on_poll` is called about five times a second. The first Ctrl-C or SIGTERM calls
-    `on_interrupt`; by default this sends the command in the guest SIGINT. The VM is switched off if
-    the command is still running `GRACE_S` later, or at the second Ctrl-C. With `show`, the output
-    of the command is copied to the output of this process while the command runs. `files` are files
-    that the command reads from folders that the guest does not see, such as /tmp. They are copied
-    into the guest, to the same path.
+    are kept. `files` are files that it reads from folders that the guest does not see, such as
+    /tmp; they are copied to the same path in the guest. `on_poll` is called about five times a
+    second. With `show`, the command's output is copied to that of this process as it comes.
+
+    The first Ctrl-C or SIGTERM calls `on_interrupt`, which by default sends SIGINT to the command.
+    The VM is switched off if the command still runs `GRACE_S` later, or at the second Ctrl-C.
     """
 
     argv: list[str]
@@ -70,12 +70,12 @@ class GuestCommand:
 
 
 def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
-    """Start a VM, run the command in it, and return the exit status of the command.
+    """Start a VM, run the command in it, and return its exit status.
 
     The status is 130 if the VM was switched off before the command ended. This process holds the
-    machine's emulation lock during the run; with `wait`, it waits until the lock is free. Raises
-    `MachineLacks` if the VM's kernel is missing or, without `wait`, if another emulation is
-    running. Raises `LabError` if the VM does not start.
+    machine's emulation lock meanwhile; with `wait`, it waits for the lock. Raises `MachineLacks` if
+    the VM's kernel is missing or, without `wait`, if another emulation is running. Raises
+    `LabError` if the VM does not start.
     """
     vm_kernel.require()
     with lock.hold(f"{command.shared.name} in the VM", wait), _ledger() as ledger:
@@ -83,10 +83,7 @@ def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
 
 
 def main(cmd: list[str]) -> int:
-    """Run the command `cmd` in a VM, print its output, and return its exit status.
-
-    This is `./run_lab.sh vm -- CMD`.
-    """
+    """Run `cmd` in a VM, print its output, and return its exit status: `./run_lab.sh vm -- CMD`."""
     if not cmd:
         raise RequestError("vm: no command given. Try: ./run_lab.sh vm -- uname -r")
     vm_kernel.require()
@@ -97,10 +94,10 @@ def main(cmd: list[str]) -> int:
 
 
 def boot_once(shared: Path) -> list[str]:
-    """Boot a VM (not from a snapshot), run `true` in it, and return what went wrong.
+    """Boot a VM, not from a snapshot, run `true` in it, and return the kernel panics.
 
-    If the kernel panicked, the list has one element: the last lines of the console. If the VM
-    booted, the list is empty. Raises `LabError` for any other failure.
+    The list is empty if the VM booted; after a panic, it has one element, the last lines of the
+    console. Raises `LabError` for any other failure.
     """
     with lock.hold("a boot of the VM", wait=True), _ledger() as ledger:
         try:
@@ -113,10 +110,10 @@ def boot_once(shared: Path) -> list[str]:
 
 
 def make_snapshot() -> bool:
-    """Make the snapshot of the VM if there is none that fits. Return True if it was made now.
+    """Make the snapshot of the VM, if none is valid. Return True if it was made now.
 
-    The snapshot is kept only if a VM that is restored from it runs a command. Otherwise it is
-    removed, and `LabError` is raised.
+    A VM is restored from it as a test. If that fails, the snapshot is removed, and `LabError`
+    raised.
     """
     kernel = vm_kernel.require()
     with lock.hold("the VM's snapshot"), _ledger() as ledger:
@@ -137,7 +134,7 @@ def make_snapshot() -> bool:
 def _ledger() -> Iterator[Ledger]:
     """Yield the user's ledger, in which a VM records its resources on this machine.
 
-    Before the `with` block, the remains of an earlier VM are removed; after it, those of this VM.
+    What an earlier VM left is removed before the `with` block, what this VM leaves after it.
     """
     ledger = Ledger(user_ledger())
     ledger.undo_all()
@@ -148,10 +145,10 @@ def _ledger() -> Iterator[Ledger]:
 
 
 def _run(ledger: Ledger, command: GuestCommand) -> int:
-    """Start a VM, run the command in it, and return the exit status of the command.
+    """Run the command in a VM and return its exit status.
 
-    The VM is restored from its snapshot. If there is none, or if the command does not start, the VM
-    is booted instead.
+    The VM is restored from its snapshot. It is booted if there is no snapshot, or if the command
+    does not start in the restored VM.
     """
     kernel = vm_kernel.require()
     files = snapshot.ready(ledger, kernel)
@@ -167,10 +164,10 @@ def _run(ledger: Ledger, command: GuestCommand) -> int:
 
 
 def _boot_and_repeat(ledger: Ledger, command: GuestCommand) -> int:
-    """Boot a VM, run the command, and return the exit status of the command.
+    """Boot a VM, run the command, and return its exit status.
 
-    If the kernel panics before the command starts, boot once more; there are at most `BOOTS` boots
-    in all. The console of each failed boot remains as vm/console-1.txt, vm/console-2.txt.
+    If the kernel panics before the command starts, boot again, up to `BOOTS` times in all. The
+    consoles of the failed boots are kept as vm/console-1.txt, vm/console-2.txt.
     """
     consoles: list[str] = []
     for _ in range(BOOTS - 1):
@@ -187,9 +184,9 @@ def _boot_and_repeat(ledger: Ledger, command: GuestCommand) -> int:
 
 
 def _boot_and_run(ledger: Ledger, command: GuestCommand, consoles: Sequence[str]) -> int:
-    """Boot a VM once, run the command, and return the exit status of the command.
+    """Boot a VM once, run the command, and return its exit status.
 
-    `consoles` are the console texts of earlier boots that failed; they are kept as files.
+    `consoles` are the texts of the consoles of failed boots, which are written to files.
     """
     image = vm_kernel.require()
     vm_kernel.kvm_works(image)  # the start script says whether the guest is slow
@@ -197,9 +194,9 @@ def _boot_and_run(ledger: Ledger, command: GuestCommand, consoles: Sequence[str]
 
 
 def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] = ()) -> int:
-    """Start a VM, poll it until the command has ended, and return the exit status of the command.
+    """Start a VM, poll it until the command ends, and return the command's exit status.
 
-    `starting` gets the shared folder and starts the VM. `consoles` is as in `_boot_and_run`.
+    `starting` starts the VM; it takes the shared folder. `consoles` is as in `_boot_and_run`.
     """
     folder = guest.prepare(command.argv, command.shared, command.files)
     for number, text in enumerate(consoles, 1):
@@ -221,7 +218,7 @@ def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] =
 
 
 def _panicked(folder: Path) -> bool:
-    """Return whether the guest's kernel log in `folder` shows a panic.
+    """Return whether the kernel's log in `folder` shows a panic.
 
     Without KVM, the kernel sometimes panics while it boots.
     """
@@ -230,10 +227,9 @@ def _panicked(folder: Path) -> bool:
 
 
 class _Monitor:
-    """Decide whether the command in a VM is running, has ended or has failed.
+    """Follows the command in a VM by the files that the guest writes into `folder`.
 
-    The decision uses the files that the guest writes into `folder`. `interrupt` is called at the
-    first Ctrl-C.
+    `interrupt` is called at the first Ctrl-C.
     """
 
     def __init__(self, folder: Path, interrupt: Callable[[], None]) -> None:
@@ -243,11 +239,11 @@ class _Monitor:
     def poll(self, ended: bool, interrupts: int) -> int | None:
         """Return the exit status of the command, or None while it is running.
 
-        `ended` says whether QEMU has ended. `interrupts` is the number of Ctrl-C and SIGTERM
-        received so far. After an interrupt, return 130 if the command is still running after
-        `GRACE_S`, if QEMU ends, or at the second interrupt. Raises `LabError` if QEMU has ended or
-        the boot took too long. The caller determines `ended` before this reads the exit status, so
-        a status that the guest writes just before its end is not missed.
+        `ended` says whether QEMU has ended: the caller must find this out before the call, or a
+        status that the guest writes just before its end is missed. `interrupts` counts the Ctrl-C
+        and SIGTERM so far. After the first one, return 130 if the command still runs after
+        `GRACE_S`, if QEMU ends, or at the second one. Raises `LabError` if QEMU has ended without
+        an interrupt, or if the command has not started after `BOOT_TIMEOUT_S`.
         """
         status = self._folder / "exit_code"
         if status.exists():
@@ -271,7 +267,7 @@ class _Monitor:
 def _failure(folder: Path, reason: str) -> LabError:
     """Return the error for a VM whose command did not run to its end.
 
-    Its message contains `reason` and the last three lines of the VM's log in `folder`.
+    Its message contains `reason` and the last lines of the VM's log in `folder`.
     """
     panicked = _panicked(folder)
     guest_log = folder / "guest.txt"
@@ -294,10 +290,10 @@ def _last_lines(text: str, count: int) -> str:
 
 @contextlib.contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM while the `with` block runs, so that they do not end this process.
+    """Collect Ctrl-C and SIGTERM during the `with` block, instead of being ended by them.
 
-    Yields a list, to which the number of each received signal is appended. Signals can be caught
-    only in the main thread; in another thread the list stays empty.
+    Yields a list to which the number of each signal is appended. Python handles signals only in the
+    main thread; in another thread the list stays empty.
     """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():

@@ -48,9 +48,9 @@ def argv(
 ) -> list[str]:
     """Return the command line of QEMU.
 
-    With `restore`, QEMU restores a VM from the snapshot. Otherwise it boots the VM from which the
-    snapshot will be taken. `sockets` are the file descriptors of two connections: one for QMP, one
-    to the guest. What a restored VM writes into its RAM does not change the snapshot's file.
+    With `restore`, QEMU restores a VM from the snapshot, whose RAM file it maps privately, so the
+    snapshot does not change. Otherwise it boots the VM from which the snapshot will be taken.
+    `sockets` are the file descriptors of two connections: to QMP and to the guest.
     """
     ram = f"memory-backend-file,id=ram,size={guest.MEMORY},mem-path={_escaped(files.ram)}"
     processor = ["-accel", "kvm", "-cpu", "host"] if kvm else ["-accel", "tcg,thread=multi"]
@@ -91,8 +91,7 @@ class Monitor:
         self.execute("qmp_capabilities")
 
     def execute(self, command: str, **arguments: Any) -> Message:
-        """Run a QMP command and return its result. Raises `LabError` if QEMU refuses the
-        command."""
+        """Run a QMP command and return its result. Raises `LabError` if QEMU refuses it."""
         self._lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self._lines.flush()
         while True:
@@ -114,9 +113,9 @@ class Monitor:
         return found
 
     def save(self, state: Path) -> None:
-        """Stop the guest, and write the state of its devices into the file `state`.
+        """Stop the guest and write the state of its devices into the file `state`.
 
-        The RAM is not written, because it is a file already (`Files.ram`).
+        The RAM is not written: it is a file already (`Files.ram`).
         """
         self.execute("stop")
         self.execute("migrate-set-capabilities", capabilities=[IGNORE_SHARED])
@@ -124,7 +123,7 @@ class Monitor:
         self._wait("query-migrate", "completed")
 
     def restore(self, state: Path) -> None:
-        """Load the state of the devices that `save` has written, and let the guest continue."""
+        """Load the state of the devices that `save` has written, and continue the guest."""
         self.execute("migrate-set-capabilities", capabilities=[IGNORE_SHARED])
         self.execute("migrate-incoming", uri=f"exec:cat {shlex.quote(str(state))}")
         self._wait("query-migrate", "completed")

@@ -1,9 +1,8 @@
-"""Give a restored VM the files of the machine: mount them and make them the root file system.
+"""Make the files of the host the root file system of a restored VM. This program runs in the VM.
 
-The machine is the host of the VM. This program makes system calls and starts no shell commands,
-because each would take a tenth of a second in a VM without KVM. The settings WARM and OVERLAID come
-from the snapshot's image. The machine sends the other settings as one line of JSON (`_orders` in
-snapshot.py).
+It makes system calls instead of running commands, each of which would take a tenth of a second in a
+VM without KVM. The environment variables WARM and OVERLAID come from the snapshot's image; the
+other settings come from the host as one line of JSON (`Orders`).
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Orders:
-    """The settings that the machine sends to the restored VM (`_orders` in snapshot.py).
+    """What the host sends to the restored VM (made by `_orders` in snapshot.py).
 
-    `visible` are folders of the machine that the VM needs although its own /tmp and /run hide them.
+    `visible` are folders of the host that the VM needs although its own /tmp and /run hide them.
+    `time` is in s since 1970, `entropy` in hexadecimal. `system_id` identifies Open vSwitch.
     `changed` says whether the lab's sources have changed since the snapshot.
     """
 
@@ -41,9 +41,9 @@ class Orders:
 
 
 def mount(started: Path) -> bool:
-    """Wait until the VM has been restored, then mount the machine's files as root file system.
+    """Wait until the VM has been restored, then make the host's files the root file system.
 
-    At the end, the path of the shared folder and Open vSwitch's identifier are written into the
+    At the end, Open vSwitch's identifier and the path of the shared folder are written into the
     pipe `started`. Return whether the lab's sources have changed since the snapshot.
     """
     orders = _wait()
@@ -76,9 +76,9 @@ def mount(started: Path) -> bool:
 
 
 def _wait() -> Orders:
-    """Report to the machine that this VM is ready for a snapshot, and wait for its answer.
+    """Report that this VM is ready for its snapshot, and wait for the host's answer.
 
-    The answer comes only after the VM has been restored from the snapshot. Return it, decoded.
+    The answer comes only after the VM has been restored from the snapshot.
     """
     with next(Path("/dev").glob("vport*p1")).open("r+b", buffering=0) as line:
         line.write(b"ready\n")
@@ -89,7 +89,7 @@ def _wait() -> Orders:
 
 
 def _pivot() -> None:
-    """Make ROOT the root file system of all processes."""
+    """Make `ROOT` the root file system of all processes."""
     for each in ("dev", "proc", "sys"):
         _mount(Path("/", each), ROOT / each, flags=MOVE)
     _mount("/run", ROOT / "run", flags=BIND)
@@ -101,7 +101,7 @@ def _pivot() -> None:
 
 
 def _overlay(folder: str) -> None:
-    """Mount a folder of the machine so that changes to it stay in the VM's memory."""
+    """Mount a folder of the host so that changes to it stay in the VM's memory."""
     new, work = (_under(CHANGES, folder) / name for name in ("new", "work"))
     new.mkdir(parents=True)
     work.mkdir()

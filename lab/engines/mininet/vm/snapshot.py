@@ -4,9 +4,9 @@
     CACHE/vm/snapshots/NAME.failed   why making or restoring it failed, the last time
 
 NAME is a digest of the kernel, of QEMU and its command line, of the path of this project's folder
-and of the scripts in it. The manifest lists the files of this machine that the snapshot contains.
-If one of them has changed, the snapshot is made anew. A snapshot in this place is always complete:
-it is made in another folder, which is then renamed.
+and of the scripts in it. The manifest lists the files of this machine that the snapshot contains;
+if one of them changes, the snapshot is made anew. A snapshot is made in another folder, which is
+renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -44,11 +44,10 @@ def home() -> Path:
 
 
 def ready(ledger: Ledger, kernel: Path) -> Files | None:
-    """Return a snapshot that fits this machine; None if the VM must be booted.
+    """Return a valid snapshot; None if the VM must be booted, or shall be (`wanted`).
 
-    Without KVM, the snapshot is made here if it is missing or outdated, which takes a minute. With
-    KVM a boot is fast, and only `setup-emulation` makes a snapshot. The result is None if the
-    environment variable `START` says that VMs are to be booted.
+    Without KVM, a missing or outdated snapshot is made here, which takes a minute. With KVM a boot
+    is fast, and only `setup-emulation` makes a snapshot.
     """
     if not wanted():
         return None
@@ -63,7 +62,7 @@ def ready(ledger: Ledger, kernel: Path) -> Files | None:
 
 
 def wanted() -> bool:
-    """Return whether VMs are to be restored instead of booted (environment variable `START`)."""
+    """Return whether VMs are restored; they are booted if MULTIPATH_LAB_VM_START is `boot`."""
     return os.environ.get(START) != BOOT
 
 
@@ -84,10 +83,10 @@ def is_valid(files: Files) -> bool:
 
 
 def make(ledger: Ledger, kernel: Path) -> Files:
-    """Make the snapshot and return its files. If another process makes it already, wait for that.
+    """Make the snapshot and return its files. If another process is making it, wait for that.
 
-    Progress is reported to the user. Raises `LabError` on failure; the reason is stored, so that
-    the next VMs are booted without another attempt.
+    Progress is printed. Raises `LabError` on failure; the reason is stored, so that the next VMs
+    are booted without another attempt.
     """
     kvm, files = vm_kernel.kvm_works(kernel), _files(kernel)
     home().mkdir(parents=True, exist_ok=True)
@@ -103,14 +102,14 @@ def make(ledger: Ledger, kernel: Path) -> Files:
 
 
 def discard(files: Files, reason: str) -> None:
-    """Remove a snapshot, store the reason, and report that VMs are booted instead."""
+    """Remove a snapshot, store the reason, and print that VMs are booted instead."""
     shutil.rmtree(files.folder, ignore_errors=True)
     _failure(files).write_text(f"{reason}\n")
     _say(f"the VM boots instead of being restored from its snapshot: {reason}")
 
 
 def _make(ledger: Ledger, kernel: Path, files: Files, kvm: bool) -> None:
-    """Make the snapshot. A file that changes while it is made counts as changed afterwards."""
+    """Stamps are read before the boot: a file that changes later makes the snapshot outdated."""
     partial = Files(home() / "partial")
     shutil.rmtree(partial.folder, ignore_errors=True)
     ledger.record("folder", path=str(partial.folder))
@@ -160,7 +159,7 @@ def restored(
 def _orders(files: Files, shared: Path) -> str:
     """Return the settings for a restored guest as a line of JSON (`restored_root.Orders`).
 
-    The clock and the random seeds have to differ between VMs of one snapshot.
+    They include the clock and a random seed, which must differ between the VMs of one snapshot.
     """
     orders = {
         "shared": str(shared),
@@ -199,7 +198,10 @@ def _started(
 
 
 def _wait_until_warm(line: socket.socket) -> None:
-    """Wait until the guest sends `ready`: it has imported the Python modules."""
+    """Wait until the guest sends `ready`: it has imported the Python modules.
+
+    Raises `LabError` if the VM ends, or after `WARM_UP_TIMEOUT_S`.
+    """
     line.settimeout(WARM_UP_TIMEOUT_S)
     received = b""
     while b"ready" not in received:
@@ -225,7 +227,7 @@ def _files(kernel: Path) -> Files:
 
 
 def _name(kernel: Path, kvm: bool) -> str:
-    """Return the name of the snapshot, a digest of everything that the module docstring lists."""
+    """Return the name of the snapshot: a digest of what the module's docstring lists."""
     files, shared = Files(Path("snapshot")), Path("shared")
     command = qemu.argv(kernel, files, shared, (0, 1), kvm=kvm, restore=False)
     program = Path(shutil.which("qemu-system-x86_64") or "/").resolve()
@@ -243,7 +245,7 @@ def _digest(parts: Iterable[object]) -> str:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Return size [bytes] and modification time [ns] of a file; two zeros if it is missing."""
+    """Return size [bytes] and modification time [ns] of a file; [0, 0] if it is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -252,10 +254,10 @@ def _stamp(path: Path) -> list[int]:
 
 
 def _counts(path: Path) -> bool:
-    """Return whether the snapshot is outdated when this file has changed.
+    """Return whether a change of this file makes the snapshot outdated.
 
-    Bytecode and the lab's own sources do not count. Python itself compares bytecode with its
-    source, and a restored VM imports changed sources of the lab once more.
+    Bytecode and the lab's own sources do not: Python compares bytecode with its source, and a
+    restored VM imports changed sources of the lab again.
     """
     own = (guest.PROJECT / "lab", guest.PROJECT / "controller")
     return path.suffix != ".pyc" and not path.is_relative_to(own[0]) | path.is_relative_to(own[1])
@@ -273,7 +275,7 @@ def _failed_lately(files: Files) -> bool:
 
 
 def _remove_old() -> None:
-    """Remove all snapshots except the `KEPT` most recently used ones."""
+    """Remove all snapshots but the `KEPT` most recently used ones."""
     folders = [each for each in home().iterdir() if Files(each).manifest.exists()]
     for folder in sorted(folders, key=lambda each: each.stat().st_mtime)[:-KEPT]:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,9 +1,8 @@
-"""Build the root file system of the VM from which the snapshot is taken: an ext4 image.
+"""Build the root file system, an ext4 image, of the VM from which the snapshot is taken.
 
-The image holds copies of files of this machine, under the same paths: the kernel modules, the
-programs that every run starts with their shared libraries, Python, and the modules that
-`warm_python.py` imports. The guest gets all other files when it mounts this machine's files after
-the restore.
+The image holds copies of files of this machine at the same paths: kernel modules, the programs that
+every run starts with their shared libraries, Python, and the modules that warm_python.py imports.
+After the restore, the guest also mounts this machine's files and finds all others there.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ EMPTY_FOLDERS = ("proc", "sys", "dev", "run", "tmp", "root", "image", "mnt", "va
 
 
 class Image:
-    """Collect copies of files in a folder, which becomes the root file system."""
+    """A folder with copies of files, which becomes the root file system."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -80,7 +79,7 @@ class Image:
         """The files of this machine that were copied."""
 
     def add(self, path: Path) -> None:
-        """Copy a file or a whole folder, and symbolic links on its path. Skip a missing path."""
+        """Copy a file or folder, and the symbolic links on its path. Skip a missing path."""
         place = Path("/")
         parts = list(Path(os.path.abspath(path)).parts[1:])
         while parts:
@@ -106,14 +105,14 @@ class Image:
                 self.add(each)
 
     def write(self, name: str, text: str) -> None:
-        """Write an executable file with this text into the image, at the path `name`."""
+        """Write an executable file into the image, at the path `name`."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
 
     def build(self, target: Path) -> None:
-        """Write the collected files into a new ext4 image, the file `target`."""
+        """Write the folder into the file `target`, as a new ext4 file system."""
         used = shell.run(["du", "-sm", "--apparent-size", str(self.root)], "measure the image")
         size_mb = int(used.split()[0]) * 5 // 4 + 64
         argv = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-m", "0", "-d", str(self.root)]
@@ -123,7 +122,7 @@ class Image:
 
 
 def collect(image: Image, kernel: Path) -> None:
-    """Copy into the image everything that the guest needs before it mounts this machine's files."""
+    """Copy into the image all that the guest needs before it mounts this machine's files."""
     for name in EMPTY_FOLDERS:
         (image.root / name).mkdir(parents=True, exist_ok=True)
     for name in ("bin", "sbin", "lib", "lib64", "var/run"):  # links on today's systems
@@ -153,10 +152,10 @@ def collect(image: Image, kernel: Path) -> None:
 
 
 def warm_folders() -> list[Path]:
-    """Return the folders of which the image has copies that the restored guest reads.
+    """Return the host's folders of which the image has copies that the restored guest reads
+    instead.
 
-    The guest reads these copies, which are already in its memory, instead of the files of the host.
-    Folders inside /usr are left out.
+    The copies are already in the guest's memory. Folders inside /usr are left out.
     """
     folders = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
     folders.add(upstreams.folder().resolve())
@@ -166,7 +165,7 @@ def warm_folders() -> list[Path]:
 def write_first_file_system(kernel: Path, target: Path) -> None:
     """Write the initramfs of the VM into the file `target`.
 
-    It loads the kernel modules that are needed to mount the image, and mounts the image.
+    It loads the kernel modules that mounting the image needs, and mounts the image.
     """
     busybox = _program("busybox")
     if busybox is None:
@@ -186,7 +185,7 @@ def write_first_file_system(kernel: Path, target: Path) -> None:
 
 
 def _settings(programs: Iterable[Path]) -> str:
-    """Return the text of the shell variables that snapshot_init.sh reads."""
+    """Return the shell commands that set the variables which snapshot_init.sh reads."""
     settings = guest.environment() | {
         "PROJECT": str(guest.PROJECT),
         "PYTHON": sys.executable,
@@ -225,7 +224,7 @@ def _site_packages() -> Path:
 
 
 def packages() -> list[str]:
-    """Return the names of the installed Python packages, with their versions."""
+    """Return the names of the installed Python packages with their versions."""
     return sorted(each.name for each in _site_packages().glob("*.dist-info"))
 
 
@@ -246,9 +245,9 @@ def _libraries(binaries: Iterable[Path]) -> set[Path]:
 
 
 def _needed(kernel: Path, names: Iterable[str]) -> list[Path]:
-    """Return the files of the named kernel modules and of all modules that they depend on.
+    """Return the files of the named kernel modules and of all that they depend on.
 
-    Each module comes after those that it depends on.
+    Each module comes after those it depends on.
     """
     folder = vm_kernel.modules(kernel)
     lines = (folder / "modules.dep").read_text().splitlines()

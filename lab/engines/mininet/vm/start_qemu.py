@@ -1,6 +1,6 @@
 """Run virtme-run, the part of virtme-ng that starts QEMU: `python start_qemu.py ARGUMENT...`
 
-This program changes four things in virtme-run:
+Four things differ from plain virtme-run:
 
 - The guest caches the machine's files, which do not change during a run, instead of requesting them
   from the host at every access. Python starts four times faster in the guest. The shared folder is

@@ -1,8 +1,8 @@
-"""Provide the VM's kernel: a Debian package, unpacked into the cache and not installed.
+"""The VM's kernel: a Debian package, unpacked into the cache and not installed.
 
 CACHE/vm/boot/vmlinuz-VERSION   the kernel
 CACHE/vm/lib/modules/VERSION    its modules, where virtme-ng finds them
-CACHE/vm/boot/types-VERSION     the types (BTF) of the VM's kernel, copied out of the running VM
+CACHE/vm/boot/types-VERSION     its C types (BTF), copied out of the running VM
 CACHE/vm/kvm.json               whether KVM works here, and with which kernel of the host
 """
 
@@ -44,7 +44,7 @@ KVM_TIMEOUT_S = 8  # a working KVM prints within two seconds
 def find() -> Path | None:
     """Return the image of the newest kernel in the cache; None if there is none.
 
-    A kernel counts only if the cache also has its modules and their index (modules.dep).
+    A kernel without modules or their index (modules.dep) does not count.
     """
     images = (cache() / "vm" / "boot").glob("vmlinuz-*")
     ready = [image for image in images if (modules(image) / "modules.dep").exists()]
@@ -52,7 +52,7 @@ def find() -> Path | None:
 
 
 def version(image: Path) -> str:
-    """Return the version of a kernel, such as 6.12.9-amd64, from the file name of its image."""
+    """Return the version of a kernel, such as 6.12.9-amd64, from the name of its image."""
     return image.name.removeprefix("vmlinuz-")
 
 
@@ -61,19 +61,19 @@ def modules(image: Path) -> Path:
 
 
 def types(image: Path) -> Path:
-    """Return the path of the file with a kernel's types (BTF); the file may not exist."""
+    """Return the path of the file with a kernel's types (BTF), which may not exist."""
     return image.with_name(image.name.replace("vmlinuz-", "types-", 1))
 
 
 def require(congestion_controls: Iterable[str] = (), by_window: bool = False) -> Path:
     """Return the image of the VM's kernel, after compiling the eBPF programs that a run needs.
 
-    They are compiled here, because the guest cannot write into the cache. There is one program for
-    each coupled law in `congestion_controls`, and one for each law that a user has registered,
-    because a change during the run may select it. With `by_window` (expected rates limit congestion
-    windows, not pacing) there is one for every congestion control, reno and cubic included. Raises
-    `MachineLacks` if the kernel or the compiler is missing, `RequestError` if a C file of a user
-    does not compile.
+    They are compiled here, because the guest cannot write into the cache: one for each coupled law
+    in `congestion_controls`, and one for each law that a user has registered, because a change
+    during the run may select it. With `by_window` (expected rates limit congestion windows, not
+    pacing), there is one for every congestion control, reno and cubic included. Raises
+    `MachineLacks` if the kernel or the compiler is missing, `RequestError` if a user's C file does
+    not compile.
     """
     image = find()
     if image is None:
@@ -90,8 +90,10 @@ def install() -> str:
     """Install the VM's kernel into the cache if it is missing; return what was done, as text.
 
     This needs the network:
+
     1) find the package that META_PACKAGE depends on now   2) download and unpack it
     3) index its modules
+
     Raises `MachineLacks` if this fails.
     """
     image = find()
@@ -127,8 +129,8 @@ def install() -> str:
 def unpack_modules(image: Path) -> int:
     """Decompress the modules that the guest loads, and the modules that these depend on.
 
-    Otherwise the guest would spend a second on this at every start. Return the number of modules
-    that were decompressed now; 0 if none was compressed.
+    Otherwise every start of the guest would spend a second on this. Return how many modules were
+    decompressed now.
     """
     home = image.parents[1]
     index = (modules(image) / "modules.dep").read_text().splitlines()
@@ -152,7 +154,7 @@ def unpack_modules(image: Path) -> int:
 
 
 def remembered_kvm() -> bool | None:
-    """Return the stored result of the KVM test; None if this machine's kernel was not tested yet.
+    """Return the stored result of the KVM test; None if the running kernel was not tested yet.
 
     The result is False, without a test, if this user may not open /dev/kvm.
     """
@@ -166,10 +168,10 @@ def remembered_kvm() -> bool | None:
 
 
 def kvm_works(image: Path) -> bool:
-    """Return whether KVM can run the kernel `image`.
+    """Return whether KVM can boot the kernel `image`.
 
-    /dev/kvm may exist and yet hang. So the first call tries KVM for a few seconds and stores the
-    result in kvm.json; later calls read it (`remembered_kvm`).
+    /dev/kvm may exist and yet hang. So the first call boots it for a few seconds and stores the
+    result in kvm.json, which later calls read.
     """
     known = remembered_kvm()
     if known is None:
@@ -181,9 +183,9 @@ def kvm_works(image: Path) -> bool:
 
 
 def _try_kvm(image: Path) -> bool:
-    """Try KVM: boot the kernel without a root file system, and return whether it boots.
+    """Boot the kernel with KVM, without a root file system, and return whether it boots.
 
-    It has booted if it prints that it cannot mount a root file system, within `KVM_TIMEOUT_S`.
+    It boots if it prints within `KVM_TIMEOUT_S` that it cannot mount a root file system.
     """
     argv = ["qemu-system-x86_64", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "512M"]
     argv += ["-display", "none", "-no-reboot", "-nodefaults", "-serial", "stdio"]

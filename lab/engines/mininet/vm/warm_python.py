@@ -1,17 +1,17 @@
 """Run Python command lines in forks of this process, which has imported what they need.
 
-    python warm_python.py list     print the files that the imports read, as JSON
-    python warm_python.py serve    import, then serve requests in `FOLDER` until killed
+    python warm_python.py list POX     print the files that the imports read, as JSON
+    python warm_python.py serve POX    import, then serve requests in `FOLDER` until killed
 
-The VM's snapshot contains a serving process, so programs in a restored VM need not import anything.
-A request is a file `requests/NAME` with strings that each end with a null character: working
-directory; files for standard input, output and error; number of words; the words of the command
-line; the variables of the environment. The name is then written into the pipe `bell`. The answers
-are the files `NAME.pid` and `NAME.status`. lab/engines/mininet/machine/warm.py and guest.sh write
-requests.
+POX is the folder of POX's sources. The VM's snapshot contains a serving process, so programs in a
+restored VM need not import anything. A request is a file `requests/NAME` with strings that each end
+with a null character: working directory; files for standard input, output and error; number of
+words; the words of the command line; the variables of the environment. To send it, write NAME into
+the pipe `bell`. The answers are the files `NAME.pid` and `NAME.status`. machine/warm.py and
+guest.sh write requests.
 
 After the restore, this process makes the machine's files the root file system (restored_root.py).
-If the lab's sources have changed since the snapshot, it then imports them once more.
+If the lab's sources have changed since the snapshot, it imports them again.
 """
 
 from __future__ import annotations
@@ -79,9 +79,8 @@ Problems = list[tuple[str, str]]
 def import_all(pox: Path) -> Problems:
     """Import the runner, POX and the controller; return the modules that failed, with the error.
 
-    `pox` is the folder of POX's sources, which is in `sys.path` only during the imports. Some
-    modules depend on objects that POX makes at its start. They are removed at the end, so that POX
-    imports them.
+    `pox` is the folder of POX's sources, which is in `sys.path` only during the imports. Modules
+    that need objects which POX makes at its start are unloaded again, so that POX imports them.
     """
     problems: Problems = []
     for name in RUNNER:
@@ -104,9 +103,9 @@ def _import(name: str, problems: Problems) -> None:
 
 
 def _holds_no_core(name: str) -> bool:
-    """Return whether a module has imported `core` from POX while it was still None.
+    """Return whether a module has imported POX's object `core` while it was still None.
 
-    POX makes its object `core` when it starts.
+    POX makes `core` when it starts.
     """
     attributes = vars(sys.modules[name])
     own = name.startswith(("pox.", *(f"{package}." for package in OWN)))
@@ -118,7 +117,7 @@ def _is_own(name: str) -> bool:
 
 
 def _forget(unwanted: Any) -> None:
-    """Remove the loaded modules whose names `unwanted` accepts; a later import loads them anew."""
+    """Unload the modules whose names `unwanted` accepts; a later import loads them anew."""
     for name in [name for name in sys.modules if unwanted(name)]:
         del sys.modules[name]
         parent, _, child = name.rpartition(".")
@@ -127,7 +126,7 @@ def _forget(unwanted: Any) -> None:
 
 
 def files() -> list[str]:
-    """Return the paths of the source files of all imported modules, and of their bytecode."""
+    """Return the paths of the source and bytecode files of all imported modules."""
     found = set()
     for module in list(sys.modules.values()):
         for attribute in ("__file__", "__cached__"):
@@ -139,7 +138,7 @@ def files() -> list[str]:
 
 @dataclass(frozen=True)
 class Request:
-    """A command line to run; the fields are those of a request's file."""
+    """A command line to run; the fields are those of a request's file (see the module)."""
 
     cwd: str
     streams: tuple[str, str, str]
@@ -148,7 +147,6 @@ class Request:
 
     @classmethod
     def read(cls, path: Path) -> Request:
-        """Read a request from its file."""
         words = [os.fsdecode(word) for word in path.read_bytes().split(b"\0")[:-1]]
         count = int(words[4])
         pairs = (word.partition("=") for word in words[5 + count :])
@@ -157,7 +155,7 @@ class Request:
 
 
 def serve(pox: Path) -> Request:
-    """Import everything, then fork a child for each request. Return only in a child.
+    """Import everything, then fork a child for each request. Returns only in a child.
 
     The child has the working directory, streams and environment of the request, which is returned.
     """
@@ -238,10 +236,8 @@ def _show(argv: list[str]) -> None:
 
 
 def run(request: Request) -> None:
-    """Run the command line of a request as the interpreter would.
-
-    The command line names a module (-m), a script or a program text (-c).
-    """
+    """Run the command line of a request as the interpreter would: a module (-m), a program text
+    (-c) or a script. Other options before these are ignored."""
     words = request.argv[1:]
     while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
         words = words[1:]  # such as -S and -E, which speed up a start
@@ -265,7 +261,6 @@ def run(request: Request) -> None:
 
 
 def main() -> None:
-    """Carry out `list` or `serve`; see the top of this file."""
     sys.path[0] = str(PROJECT)
     pox = Path(sys.argv[2])
     if sys.argv[1] == "list":
