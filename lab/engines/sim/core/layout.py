@@ -1,13 +1,13 @@
-"""Describe the two tables that hold a simulated network, and define the words of the core.
+"""The two tables of numbers that hold the state of a simulated network, and the terms of the core.
 
 - Table: a long list of numbers. `w.row` is the integer table, `w.window` the floating-point table.
 - Row: the numbers in the integer table that belong to one entity, such as a subflow, a hop or a
   packet. They are adjacent and in the order of the fields below.
-- Place: a position in the integer table, an index from 0. The place of a row is the position of its
-  first field, and it names the entity: "subflow f" is the one whose row is at place f.
+- Place: an index into the integer table. The place of a row is the index of its first field, and it
+  names the entity: "subflow f" is the one whose row is at place f.
 - Field: one number of a row. The constants below are the positions of the fields within a row.
-- Hop: one direction of a link, of a WiFi station's air or of an LTE bearer. A route is a list of
-  adjacent places, each of which holds the place of a hop; NOTHING ends the list.
+- Hop: one direction of a link, of a WiFi station's channel or of an LTE bearer. A route is a list
+  of adjacent places, each of which holds the place of a hop; NOTHING ends the list.
 - Ring: a circular buffer in the integer table. Entry number n is kept at position n modulo the size
   of the ring, over an older entry.
 
@@ -177,9 +177,8 @@ EVENT_KINDS = 9
 
 
 class World(NamedTuple):
-    """The two tables of numbers that contain the whole state of a run: `row`, the integer
-    table, and `window`, the floating-point table. With more tables, all functions that get them
-    would take longer to compile."""
+    """The whole state of a run: the integer table `row` and the floating-point table `window`. More
+    tables would make every function that gets them slower to compile."""
 
     row: Ints
     window: Floats
@@ -187,7 +186,7 @@ class World(NamedTuple):
 
 @jit
 def subflows(row: Ints, c: int) -> range:
-    """Return the subflows of connection `c`, each as the index at which its state begins in the
-    integer table `row`."""
+    """Return the subflows of connection `c`, as the indices of their first fields in the integer
+    table `row`."""
     first = row[c + FIRST]
     return range(first, first + row[c + COUNT] * SUB_FIELDS, SUB_FIELDS)
