@@ -108,7 +108,7 @@ def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
     """Return the WiFi cell and the LTE cell, in this order.
 
     The stations of a cell are the users near its access point, and all multipath users. Under
-    wmediumd, the rate of a WiFi station is the possible one that is next to its `wifi_mbps`.
+    wmediumd, a WiFi station gets the possible rate that is nearest to its `wifi_mbps`.
     """
 
     def stations(kind: str) -> tuple[Station, ...]:

@@ -21,7 +21,7 @@ from lab.engines.sim.core.jit import MARKED, Floats, Ints
 DISPATCH = "dispatch.py"  # the generated source, in the folder of the compiled code
 
 _cache = code_cache.folder() if code_cache.is_wanted() else None  # None: stay interpreted
-_written: dict[Callable[..., Any], Callable[..., Any]] = {}  # of each compiled function
+_written: dict[Callable[..., Any], Callable[..., Any]] = {}  # compiled: as written
 
 
 def folder() -> Path:

@@ -48,8 +48,7 @@ from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Change
 
-# Run the controller inside the simulator: the same class `Control` as in POX, in virtual time.
-
+# The controller: the same class `Control` as in POX, in virtual time
 
 Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup flag, expected rate in bit/s
 RecordEvent = Callable[..., None]  # kind, then the fields of an event
@@ -155,8 +154,7 @@ class SimController:
         self.wireless.set_meter(ap, users, rate_bps)
 
 
-# Report a simulated run when it ends: its connections, their subflows, and whether the connections
-# were Multipath TCP.
+# Report of a run that has ended
 
 
 def report(network: Network, connections: Connections) -> Report:
@@ -377,7 +375,7 @@ class SimEngine(Engine):
         """Return the report of the run, or None if `open` failed before the network was built."""
         return report(self.network, self.connections) if self._network is not None else None
 
-    # --- between packets
+    # --- traffic and measurements
 
     def _act(self, act: Act) -> None:
         """Start, stop, pause or resume a flow, as one entry of the traffic plan says."""

@@ -33,13 +33,11 @@ from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkR
 from lab.topologies.data_directions import data_directions
 from lab.topologies.topology import Interface, Topology, link_delay_ns
 
-# Build the two tables of numbers that hold a simulated network (`core.layout` describes them).
-# Lengthen the integer table while the network runs.
-
+# The two tables of numbers (`core.layout`). The integer table grows while the network runs.
 
 NO_THRESHOLD = float(at.FOREVER)
-PACKETS = 2048  # packets in flight that a new world has room for
-SPARE = 1 << 16  # places that are added beyond those needed
+PACKETS = 2048  # packets in flight for which new tables have space
+SPARE = 1 << 16  # entries added beyond those needed
 
 
 def build(tables: Tables) -> at.World:
@@ -132,7 +130,7 @@ class Network:
         self._data_directions = users | relays
         self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
         self.w = build(self.tables)
-        self._written: dict[Hops, int] = {}  # where the hops of a path are written
+        self._written: dict[Hops, int] = {}  # index of the hops in the integer table
         self.now_ns = 0
 
     def _hops_of_data(
@@ -212,7 +210,7 @@ class Network:
         row[c + at.WRITTEN] = min(
             int(row[c + at.WRITTEN]), int(row[c + at.DATA_SND_NXT]) + application.UNSENT_SEGMENTS
         )
-        due_ns = self.now_ns + 1  # a stale event of this moment must not be taken for this one
+        due_ns = self.now_ns + 1  # must differ from an older event that is due now
         row[c + at.APP_EVENT_NS] = due_ns
         events.schedule(row, due_ns, at.APP_DUE, c)
 
@@ -284,7 +282,7 @@ class Network:
             self.w, before = with_places(self.w, len(hops) + 2)
             for n, hop in enumerate((at.NOTHING, *hops, at.NOTHING)):
                 self.w.row[before + n] = hop
-            self._written[hops] = before + 1  # a packet at its first hop has crossed nothing yet
+            self._written[hops] = before + 1  # `links.leave_air` reads the entry before
         return self._written[hops]
 
     def _crossing_ns(self, hops: Hops, size: int) -> int:

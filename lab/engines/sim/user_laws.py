@@ -29,7 +29,7 @@ def register(path: Path, name: str | None = None) -> str:
     name = name or path.stem
     if name in dispatch.BUILT_IN:
         raise RequestError(f"load congestion control {path}: {name!r} is built in. Rename the file")
-    compiled.slow_down()  # what the file imports from the core must be what was written
+    compiled.slow_down()  # the file must import functions of the core as written
     law = load(path, name)
     check(path, law)
     compiled.add_law(name, law)

@@ -6,8 +6,8 @@ from lab.engines.sim.core import events, udp
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-SLICE_NS = 20_000_000  # it writes its data this often
-UNSENT_SEGMENTS = 16  # it writes at most so far ahead of the sender
+SLICE_NS = 20_000_000  # an application writes its data this often,
+UNSENT_SEGMENTS = 16  # and at most this far ahead of the sender
 
 
 @jit

@@ -21,7 +21,7 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
 
 ALPHA, BETA, MU = 5.0, 1.0, 0.9
-MIN_QUEUE = 2.0  # segments: a queue that was and is empty has not shrunk either
+MIN_QUEUE = 2.0  # segments; otherwise a queue that stays empty would count as not smaller
 MIN_WINDOW = 2.0
 
 

@@ -15,7 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Ints = list[int]  # interpreted; compiled code works on an int64 array, which is used alike
 Floats = list[float]  # interpreted; compiled code works on a float64 array
 
-MARKED: set[Callable[..., Any]] = set()  # as they were written
+MARKED: set[Callable[..., Any]] = set()  # functions as written, not compiled
 
 
 def jit(function: Function) -> Function:

@@ -30,7 +30,7 @@ from lab.engines.sim.core.links import MILLION, count_out, drop, forward, passes
 from lab.engines.sim.core.random_numbers import random_below
 
 TTI_NS = 1_000_000
-MEAN_TTIS = 100  # over so many TTIs the mean airtime is taken
+MEAN_TTIS = 100  # TTIs over which the mean airtime is taken
 FINE = 1024  # mean airtimes are kept in 1/1024 ns
 HALF_A_TTI = TTI_NS * FINE // MEAN_TTIS // 2  # what half a TTI adds to a mean
 

@@ -7,8 +7,8 @@ from lab.engines.sim.core import events, linux_scheduler, rings, sender
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-# an opportunistic retransmission replaces what a subflow with a window of so few segments, or with
-# so many times the round-trip time, has in flight
+# a segment is retransmitted opportunistically if the subflow that has it in flight has at most this
+# window, or more than this many times the RTT
 SMALL_WINDOW, LONG_RTTS = 4, 4
 
 

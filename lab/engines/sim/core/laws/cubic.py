@@ -14,7 +14,7 @@ C, BETA = 0.4, 0.7  # RFC 9438, section 5: segments/s^3, and what is left after 
 ALPHA = 3 * (1 - BETA) / (1 + BETA)  # section 4.3: the increase of Reno with this BETA
 W_MAX, K, W_EST, PRIOR, TRAIN_NS = at.LAW_1, at.LAW_2, at.LAW_3, at.LAW_4, at.LAW_5
 LOW_WINDOW = 16.0  # HyStart begins at this window
-MIN_SAMPLES = 8  # and compares the round-trip time after so many samples
+MIN_SAMPLES = 8  # of a round trip, before HyStart compares its RTT
 TRAIN_GAP_NS, MIN_GROWTH_NS, MAX_GROWTH_NS = 2_000_000, 4_000_000, 16_000_000
 
 

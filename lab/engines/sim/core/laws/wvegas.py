@@ -25,7 +25,8 @@ from lab.engines.sim.core.laws.siblings import can_send, siblings
 
 TOTAL_ALPHA, MIN_ALPHA, GAMMA, MIN_WINDOW = 10, 2, 1, 2.0  # segments
 MIN_SAMPLES = 3
-# a queue below a hundredth of the round trip is none: at 0 the kernel's test would halve w
+# a queueing delay below base RTT / NOISE counts as none: at a delay of 0, the kernel's test would
+# halve w
 NOISE = 100
 ALPHA, RATE, MIN_QUEUE_NS = at.LAW_1, at.LAW_2, at.LAW_3
 
