@@ -134,7 +134,8 @@ class Node:
     `home`, `subflows` and `server` are for users. `home` is the access point or link over which a
     user opens its connections. `subflows` is the number of addresses of each interface, one for
     each subflow. `server` is the server of the user; empty for the first server of the topology.
-    `place_m` is the position (x, y) in topologies with positions, for a user that at the start.
+
+    `place_m` is the position (x, y) in topologies with positions; a user may move from there.
     """
 
     id: str

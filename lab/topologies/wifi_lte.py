@@ -44,7 +44,7 @@ class Params(BaseModel):
 
     Rates count whole Ethernet frames. `multipath` names the users that are on both WiFi and LTE.
     `air` is the model of the WiFi channel: "cell" is the lab's own, "wmediumd" the program wmediumd
-    (`lab.radio.wmediumd`), in the emulation only. wmediumd has no queue of `wifi_queue_packets`.
+    (`lab.radio.wmediumd`), in the emulation only. With wmediumd, `wifi_queue_packets` is not used.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
