@@ -44,7 +44,6 @@ class Radio:
 
 
 def snr_db(rssi_dbm: float, bandwidth_hz: float, noise_figure_db: float) -> float:
-    """Return the signal-to-noise ratio at a receiver with this bandwidth and noise figure."""
     return rssi_dbm - (THERMAL_DBM_HZ + 10 * log10(bandwidth_hz) + noise_figure_db)
 
 

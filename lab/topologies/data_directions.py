@@ -76,7 +76,6 @@ def _directions(link: Link, crossed: set[Step]) -> Directions:
 
 
 def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
-    """Return for each switch the switches to which it has a link."""
     found: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
     for trunk in wiring.trunks:
         found[trunk.a].add(trunk.b)

@@ -84,7 +84,6 @@ class Wiring:
         return next(each for each in own if each.link == link)
 
     def hosts_behind(self, switch: str) -> tuple[Interface, ...]:
-        """Return the interfaces of all hosts that are connected to this switch."""
         return tuple(each for each in self.interfaces if each.switch == switch)
 
     def handed_over(self, user: str, old: str, new: str) -> Wiring:

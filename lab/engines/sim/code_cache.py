@@ -115,7 +115,6 @@ def check_owner(where: Path) -> None:
 
 
 def has_failed(where: Path) -> bool:
-    """Return True if an earlier compilation into folder `where` has failed."""
     return (where / FAILED).exists()
 
 

@@ -67,7 +67,6 @@ class Connections(dict[str, Connection]):
         self._network = network
 
     def add(self, flow: Flow, cc: str) -> None:
-        """Add the connection of a flow that has just started; `cc` is its congestion control."""
         tables = self._network.tables
         self[flow.id] = Connection(
             flow,

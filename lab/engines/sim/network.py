@@ -358,7 +358,6 @@ class Network:
         return (user, direction) in self._data_directions
 
     def subflows(self) -> Iterator[Subflow]:
-        """Yield the subflows of all connections, started or not."""
         return (subflow for subflows in self.tables.subflows.values() for subflow in subflows)
 
 

@@ -47,8 +47,6 @@ class CountedArc:
 
 
 class Observer:
-    """Collect measurements between two control steps, and make an observation from them."""
-
     def __init__(
         self, topology: Topology, network: Network, cells: Cells, rate_scale: float
     ) -> None:

@@ -54,8 +54,6 @@ class Subflow:
 
 
 class Routes:
-    """Choose paths over the links that are up."""
-
     def __init__(
         self,
         wiring: Wiring,

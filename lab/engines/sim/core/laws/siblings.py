@@ -24,7 +24,6 @@ def can_send(w: at.World, r: int) -> bool:
 
 @jit
 def rtt_s(w: at.World, r: int) -> float:
-    """Return the smoothed RTT of subflow `r` in s."""
     return w.row[r + at.SRTT_NS] / at.NS_PER_S
 
 
