@@ -1,4 +1,4 @@
-"""Define radio cells as frozen data: the channel of an access point and its stations."""
+"""Radio cells as frozen data: the channel of an access point and its stations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log10, pi
 from typing import Literal
 
-# Compute received signal strength over distance with the log-distance path loss model.
+# Received signal strength over distance (log-distance path loss model):
 #
 #     RSSI = transmit power - loss at 1 m - 10 n log10(d)
 #     loss at 1 m = 20 log10(4 pi f / c)                        (free space)
@@ -22,9 +22,9 @@ THERMAL_DBM_HZ = -174.0
 
 @dataclass(frozen=True)
 class Radio:
-    """The properties of an access point's transmitter.
+    """The transmitter of an access point, and the path loss of its signal.
 
-    `standard` is a key of `rates.STANDARDS`, or "lte". `power_dbm` is the transmit power.
+    `standard` is a key of `lab.radio.wifi.STANDARDS`, or "lte". `power_dbm` is the transmit power.
     `exponent` is n of the path loss model. `blocks` is the number of LTE resource blocks.
     `rate_scale` multiplies the rates that follow from the signal.
     """
@@ -37,13 +37,13 @@ class Radio:
     rate_scale: float = 1.0
 
     def rssi_dbm(self, distance_m: float) -> float:
-        """Return the strength in dBm of this transmitter's signal at a distance of `distance_m`."""
+        """Return the received signal strength at a distance of `distance_m` (at least 1 m), by the
+        log-distance path loss model."""
         at_1_m_db = 20 * log10(4 * pi * self.carrier_mhz * 1e6 / LIGHT_MPS)
         return self.power_dbm - at_1_m_db - 10 * self.exponent * log10(max(NEAREST_M, distance_m))
 
 
 def snr_db(rssi_dbm: float, bandwidth_hz: float, noise_figure_db: float) -> float:
-    """Return the signal-to-noise ratio in dB at a receiver with this bandwidth and noise figure."""
     return rssi_dbm - (THERMAL_DBM_HZ + 10 * log10(bandwidth_hz) + noise_figure_db)
 
 
@@ -53,11 +53,11 @@ class Station:
 
     `rate_bps` is the rate of the station when it is alone in the cell. `weight` is its LTE resource
     weight (MP-SDN, eq (3)). `overhead` is the part of a frame's airtime that does not depend on the
-    frame's length, as a fraction of the airtime of a full frame. `delay_ns` is one way and for LTE
+    frame's length, as a fraction of the airtime of a full frame. `delay_ns` is one way, and for LTE
     only.
 
-    `user` is the id of a user, or of a switch. Such a switch, a relay, is joined to the access
-    point by a link without rate or delay, and forwards packets of hosts that are not in the cell.
+    `user` is the id of a user or of a relay. A relay is a switch that forwards packets of hosts
+    outside of the cell; a link without rate or delay joins it to the access point.
     """
 
     user: str
@@ -99,11 +99,9 @@ class Cell:
 
     @property
     def capacity_bps(self) -> int:
-        """Return the largest rate in bit/s that a station of the cell can have when it is alone.
-
-        This is `best_bps` if it is set, as in cells whose stations move, else the rate of the
-        fastest station.
-        """
+        """The largest rate in bit/s that a station can have when it is alone in the cell:
+        `best_bps` if it is set, as in cells whose stations move, else the rate of the fastest
+        station."""
         return self.best_bps or max((station.rate_bps for station in self.stations), default=0)
 
 

@@ -1,4 +1,5 @@
-"""Compute how often collisions make a WiFi cell repeat or drop a frame (Bianchi's model).
+"""Collisions in a WiFi cell: how often a frame is transmitted, and how many frames are lost
+(Bianchi's model).
 
 It is the saturation model: every contender always has a frame to send. The contenders are the nodes
 with a frame to send, the access point included. p is the probability that a transmission collides,
@@ -20,7 +21,7 @@ SMOOTHING = 0.1  # the weight of one measurement in the mean number of contender
 def smoothed(contenders: float, sending: int) -> float:
     """Return the mean number of contenders after one more measurement, ten of which make a second.
 
-    `contenders` is the mean before it, `sending` the number of nodes that have a frame to send now.
+    `contenders` is the mean before. `sending` is the number of nodes that have a frame to send now.
     """
     return contenders + SMOOTHING * (sending - contenders)
 
@@ -31,17 +32,15 @@ def _cached_probability(tenths: int) -> float:
 
 
 def collision(contenders: float) -> float:
-    """Return the probability that a transmission in a WiFi cell collides.
-
-    `contenders` is the mean number of nodes that have a frame to send.
-    """
+    """Return the probability that a transmission collides. `contenders` is the mean number of nodes
+    that have a frame to send."""
     return _cached_probability(round(contenders * STEPS))
 
 
 def transmissions(contenders: float) -> float:
-    """Return the mean number of transmissions of a WiFi frame until it arrives or is dropped.
+    """Return the mean number of transmissions of a frame until it arrives or is dropped.
 
-    This is k = (1 - p^limit) / (1 - p), where p is the probability of a collision and limit is
+    This is (1 - p^limit) / (1 - p), where p is the probability of a collision and limit is
     `RETRY_LIMIT`. `contenders` is the mean number of nodes that have a frame to send.
     """
     p = collision(contenders)
@@ -54,5 +53,6 @@ def abandoned(contenders: float) -> float:
 
 
 def loss(contenders: float, other_loss_ppm: int) -> float:
-    """Return the fraction of frames that are lost, by collisions or by the cell's other loss."""
+    """Return the fraction of frames that are lost, by collisions or by the cell's other loss, which
+    is independent."""
     return 1 - (1 - other_loss_ppm / 1e6) * (1 - abandoned(contenders))

@@ -1,4 +1,4 @@
-"""Model an LTE cell: rates of users, proportional-fair shares and retransmissions (HARQ).
+"""A model of an LTE cell: rates of users, proportional-fair shares and retransmissions (HARQ).
 
 A user is backlogged if packets wait for it all the time. The backlogged users share the cell's
 resources in proportion to their weights; what the other users leave unused is shared too. If all
@@ -14,9 +14,9 @@ from math import log, log2
 
 from lab.radio.occupancy import FRAME_BITS
 
-SMALLEST_BPS = 64_000  # of a user that is alone
-GROWTH = 1.25  # of the use of a user without backlog, until the shares are computed next
-BUSY = 0.9  # of its rate: a queue that sent less than this was empty in between
+SMALLEST_BPS = 64_000  # least rate of a user that is alone
+GROWTH = 1.25  # a user without backlog may use this many times as much until the next computation
+BUSY = 0.9  # fraction of a user's rate: a queue that sent less was empty in between
 
 # bit per symbol of CQI 1 to 15 (3GPP TS 36.213, Table 7.2.3-1)
 EFFICIENCIES = (
@@ -57,7 +57,7 @@ def cqi(snr_db: float) -> int:
 
 
 def rate_bps(quality: int, blocks: int) -> float:
-    """Return the rate in bit/s of a user that is alone on a cell.
+    """Return the rate in bit/s of a user that is alone in a cell.
 
     `quality` is the user's channel quality indicator (CQI, 1 to 15), `blocks` the number of
     resource blocks of the cell.
@@ -69,7 +69,7 @@ def on_air_bps(alone_bps: int) -> int:
     """Return the rate in bit/s at which a base station sends, HARQ retransmissions included.
 
     `alone_bps` is the rate at which a user that is alone in the cell receives data. The result is
-    larger by the mean number of attempts, because each retransmission takes as much airtime as the
+    larger by the mean number of attempts, because a retransmission takes as much airtime as the
     first attempt.
     """
     attempts = (1 - BLOCK_ERROR**ATTEMPTS) / (1 - BLOCK_ERROR)
@@ -78,11 +78,9 @@ def on_air_bps(alone_bps: int) -> int:
 
 @dataclass(frozen=True)
 class Bearer:
-    """The state of one user: its rate in bit/s when alone, its weight, and its recent use.
-
-    `backlogged` is computed by `is_backlogged`. `used_bps` is the rate that the user got
-    since the shares were last computed.
-    """
+    """One user of an LTE cell. `rate_bps` is its rate when alone. `used_bps` is the rate that it
+    got since the shares were last computed, `backlogged` the result of `is_backlogged` for this
+    time."""
 
     rate_bps: float
     weight: float
@@ -95,11 +93,11 @@ def is_backlogged(
 ) -> bool:
     """Return whether a user could send more if its rate were higher.
 
-    The user had `granted_bps` for the last `elapsed_s`, and used `used_bps` of it. Now
-    `waiting_packets` wait. One packet in the queue is not enough: if a user needs 75 % of its
-    rate, a packet is in the queue three quarters of the time. So one of two conditions must hold
-    too: the user sent at least the fraction `BUSY` of what its rate allows, less one full frame; or
-    at least as many packets wait as its rate sends in `elapsed_s`.
+    The user had `granted_bps` for the last `elapsed_s` and used `used_bps` of it; now
+    `waiting_packets` wait. A packet in the queue is not proof enough: a user that needs 75 % of its
+    rate has one there three quarters of the time. So one of two conditions must hold too: the user
+    sent at least the fraction `BUSY` of what its rate allows, less one full frame; or at least as
+    many packets wait as its rate sends in `elapsed_s`.
     """
     sent_bits, room_bits = used_bps * elapsed_s, granted_bps * elapsed_s
     is_busy = sent_bits + FRAME_BITS >= BUSY * room_bits

@@ -1,6 +1,7 @@
-"""Move users between random waypoints (Johnson and Maltz 1996; MP-SDN, section VI-D).
+"""Movement of users between random waypoints (Johnson and Maltz 1996; MP-SDN, section VI-D).
 
-A user walks to a random place at a random speed, waits there, and walks to the next place.
+A user walks to a random place at a random speed, waits there, and walks to the next place. The
+random numbers are the same in every engine.
 """
 
 from __future__ import annotations
@@ -9,14 +10,10 @@ import hashlib
 import math
 from dataclasses import dataclass
 
-# Derive random numbers for the places and the movement of users from a seed and names.
-#
-# The numbers are the same in every engine. A number depends only on the seed and its own names, so
-# it stays the same when other names are added.
-
 
 def uniform(seed: int, *names: object) -> float:
-    """Return a random number, 0 <= number < 1, that depends only on the seed and these names."""
+    """Return a random number, 0 <= number < 1, that depends only on the seed and these names. It
+    stays the same when numbers for other names are added."""
     digest = hashlib.sha256("/".join(map(str, (seed, *names))).encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
@@ -50,9 +47,9 @@ class Leg:
 
 
 class Walker:
-    """Move one user through a square area; `at` must be called with times that do not decrease.
+    """A user that walks through a square with a side of `area_m`.
 
-    `speeds_mps` holds the lowest and the highest speed in m/s. `seed` and `user` decide all random
+    `speeds_mps` is the lowest and the highest speed in m/s. `seed` and `user` decide all random
     places and speeds.
     """
 
@@ -75,7 +72,8 @@ class Walker:
         self.leg = Leg(0, 0.0, 0.0, 0.0, origin, origin)
 
     def at(self, t_s: float) -> Place:
-        """Return the user's place (x and y in m) at time `t_s`, in seconds since the start."""
+        """Return the user's place (x and y in m) at time `t_s`, in seconds since the start. `t_s`
+        must not decrease from call to call."""
         while t_s >= self.leg.leaves_s:
             self.leg = self._next(self.leg)
         return self.leg.at(t_s)
@@ -94,5 +92,4 @@ class Walker:
 
 
 def distance_m(a: Place, b: Place) -> float:
-    """Return the distance between two places in m."""
     return math.hypot(a[0] - b[0], a[1] - b[1])

@@ -1,4 +1,4 @@
-"""Compute a user's rate, weight and signal strength in a cell from its distance to the antenna."""
+"""A user's rate, weight and signal strength in a cell, from its distance to the antenna."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOISE_FIGURE_DB = 9.0  # of an LTE user's receiver (3GPP TR 36.942, Table 4.8)
 
 
 def station(user: str, radio: Radio, distance_m: float) -> Station:
-    """Return a user's rate, weight and signal strength at this distance, as a `Station`.
+    """Return a user's rate, weight and signal strength at this distance.
 
     WiFi: the PHY rate is the fastest that the signal allows; `rate_bps` and `overhead` follow from
     the airtime of a full frame at that rate. LTE: the rate follows from the CQI, the channel
@@ -34,5 +34,5 @@ def station(user: str, radio: Radio, distance_m: float) -> Station:
 
 
 def best_bps(radio: Radio) -> int:
-    """Return the rate in bit/s of a user who is alone in the cell, right at the antenna."""
+    """Return the rate in bit/s of a user that is alone in the cell, right at the antenna."""
     return station("", radio, 0.0).rate_bps

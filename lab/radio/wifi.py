@@ -1,4 +1,5 @@
-"""Compute the airtimes and the queue limit of a WiFi cell.
+"""Airtimes and the queue limit of a WiFi cell, and rates of 802.11a, g and n from the signal
+strength.
 
 Each cell has a virtual clock: it says until when the channel is busy, and every frame advances it
 by the frame's airtime. Both engines run this clock with the values computed here;
@@ -15,7 +16,7 @@ from lab.radio.occupancy import MAC_SLOTS
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 
-# Compute rates and frame times of 802.11a, g and n from the signal strength.
+# Rates and frame times of 802.11a, g and n
 #
 # The weakest signal for each rate is the minimum sensitivity of the standard for 20 MHz (IEEE
 # 802.11-2016, Table 17-18 for OFDM, Table 19-23 for HT with one stream). The time of a frame is
@@ -58,9 +59,9 @@ HT = (
 
 @dataclass(frozen=True)
 class Standard:
-    """One PHY standard: its rates and the times of its frames in us.
+    """One PHY standard: its rates, and the parts of a frame's airtime in us.
 
-    `rates` holds pairs: a rate in Mb/s, and the weakest signal in dBm at which it can be used.
+    `rates` has pairs: a rate in Mb/s, and the weakest signal in dBm at which it can be used.
     `extension_us` is a silence after every frame of 802.11g, which gives receivers as much time as
     in 802.11a. `aggregated` is the number of frames in one A-MPDU.
     """
@@ -75,21 +76,18 @@ class Standard:
 
     @property
     def difs_us(self) -> float:
-        """Return the time in us that a station waits before its backoff (DIFS)."""
         return self.sifs_us + 2 * self.slot_us
 
     def rate_mbps(self, rssi_dbm: float) -> float:
-        """Return the fastest rate in Mb/s that a signal of this strength allows.
-
-        If the signal is too weak for every rate, return the slowest rate.
-        """
+        """Return the fastest rate that a signal of this strength allows, or the slowest rate if the
+        signal is too weak for all."""
         return max(
             (mbps for mbps, needs_dbm in self.rates if rssi_dbm >= needs_dbm),
             default=self.rates[0][0],
         )
 
     def ack_us(self, rate_mbps: float) -> float:
-        """Return the time in us of the acknowledgement for a frame sent at `rate_mbps`.
+        """Return the airtime of the acknowledgement of a frame sent at `rate_mbps`.
 
         The acknowledgement is sent at the fastest basic rate (6, 12 or 24 Mb/s) that is not above
         `rate_mbps`, or at 6 Mb/s if all three are above it.
@@ -98,17 +96,16 @@ class Standard:
         return 20.0 + SYMBOL_US * ceil(ACK_BITS / (SYMBOL_US * basic)) + self.extension_us
 
     def fixed_us(self, rate_mbps: float) -> float:
-        """Return the part of a frame's airtime that does not depend on the frame's length, in us.
-
-        `rate_mbps` is the rate at which the frame is sent.
-        """
+        """Return the part of a frame's airtime that does not depend on the frame's length. The
+        frame is sent at `rate_mbps`."""
         access_us = self.difs_us + CW_MIN / 2 * self.slot_us
         answer_us = self.sifs_us + self.ack_us(rate_mbps) + self.extension_us
         header_us = (SERVICE_BITS + 8 * MAC_BYTES) / rate_mbps
         return (access_us + self.preamble_us + answer_us) / self.aggregated + header_us
 
     def frame_us(self, rate_mbps: float, size_bytes: int = FRAME_BYTES) -> float:
-        """Return how long an Ethernet frame of this size occupies the channel, in us."""
+        """Return how long an Ethernet frame of this size occupies the channel: DIFS, backoff and
+        acknowledgement included."""
         return self.fixed_us(rate_mbps) + 8 * size_bytes / rate_mbps
 
 
@@ -129,23 +126,22 @@ def price_ps(rate_bps: int, contention: float = 1.0) -> int:
 
 
 def fixed_ns(station: Station) -> int:
-    """Return the airtime in ns that every frame of a station takes, whatever its length.
-
-    The airtime of the frame's bytes comes in addition (`byte_price_ps`).
-    """
+    """Return the part of a frame's airtime that does not depend on the frame's length. The airtime
+    of the bytes comes in addition (`byte_price_ps`)."""
     return round(station.overhead * FRAME_BYTES * 8 * 1e9 / station.rate_bps)
 
 
 def byte_price_ps(station: Station) -> int:
-    """Return a station's airtime in ps per byte, without the fixed part of each frame."""
+    """Return the airtime in ps per byte, without the fixed part of each frame (`fixed_ns`)."""
     return round((1 - station.overhead) * 8 * 10**12 / station.rate_bps)
 
 
 def limit_ns(cell: Cell) -> int:
-    """Return the longest time in ns that a packet may wait for the channel of a cell.
+    """Return the longest time that a packet may wait for the channel of a cell; a packet that would
+    wait longer is dropped.
 
-    It is the airtime of a full queue of full-size frames at the best rate of the cell. A packet
-    that would wait longer is dropped. It is 0 for a cell without stations.
+    It is the airtime of a full queue of full-size frames at the best rate of the cell, and 0 for a
+    cell without stations.
     """
     if not cell.capacity_bps:
         return 0

@@ -31,10 +31,8 @@ BETWEEN_DEGREES = 10  # the angle between two stations, seen from the access poi
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a station, with the access point at (0, 0), and its rate on the air.
-
-    `phy_mbps` is the rate of 802.11g that its frames are sent at.
-    """
+    """The place of a station, with the access point at (0, 0). `phy_mbps` is the rate of 802.11g at
+    which its frames are sent."""
 
     x_m: float
     y_m: float
@@ -42,45 +40,43 @@ class Place:
 
     @property
     def distance_m(self) -> float:
-        """Return the distance from the access point."""
         return hypot(self.x_m, self.y_m)
 
 
 def frame_us(phy_mbps: float) -> float:
-    """Return how long wmediumd's medium is busy with a full Ethernet frame, in us.
-
-    The frame is sent once, at `phy_mbps`.
-    """
+    """Return how long a full Ethernet frame, sent once at `phy_mbps`, keeps wmediumd's medium
+    busy."""
     bits = SERVICE_BITS + 8 * (FRAME_BYTES + ADDED_BYTES)
     return ACCESS_US + PREAMBLE_US + SYMBOL_US * ceil(bits / (SYMBOL_US * phy_mbps))
 
 
 def rate_bps(phy_mbps: float) -> int:
-    """Return the rate of full Ethernet frames, in bit/s, of a station alone on the medium."""
+    """Return the rate of full Ethernet frames, in bit/s, of a station that is alone on the
+    medium."""
     return round(8 * FRAME_BYTES * 1e6 / frame_us(phy_mbps))
 
 
 def phy_rates(wanted_bps: Iterable[int]) -> list[int]:
-    """Return, for each wanted rate of a station alone, the rate of 802.11g in Mb/s next to it.
+    """Return for each wanted rate the rate of 802.11g in Mb/s that comes nearest to it, for a
+    station that is alone.
 
-    2 and 6 Mb/s reach equally far, so a cell has only one of them: if both are next to a wanted
-    rate, 6 replaces 2.
+    A cell has either 2 or 6 Mb/s, which reach equally far: if both are among the results, 6
+    replaces 2.
     """
     chosen = [min(SNR_DB, key=lambda phy: abs(rate_bps(phy) - wanted)) for wanted in wanted_bps]
     return [6 if phy == 2 and 6 in chosen else phy for phy in chosen]
 
 
 def snr_db(distance_m: float) -> int:
-    """Return the signal-to-noise ratio of two radios at this distance, in whole dB.
-
-    Radios closer than 1 m have that of 1 m.
-    """
+    """Return the signal-to-noise ratio of two radios at this distance (at least 1 m), in
+    whole dB."""
     loss_db = AT_1_M_DB + 10 * EXPONENT * log10(max(1.0, distance_m))
     return round(POWER_DBM - loss_db - NOISE_DBM)
 
 
 def places(alone_bps: Iterable[int]) -> list[Place]:
-    """Return a place for each station of a cell, from the rates of the stations when alone."""
+    """Return a place for each station of a cell, from the rates in bit/s that they have when
+    alone."""
     found = []
     for number, phy_mbps in enumerate(phy_rates(alone_bps)):
         loss_db = POWER_DBM - NOISE_DBM - SNR_DB[phy_mbps]

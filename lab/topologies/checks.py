@@ -12,7 +12,7 @@ ADDRESSES = 250  # of a subnet
 
 
 def check(topology: Topology) -> Topology:
-    """Return the topology unchanged, or raise `RequestError` for the first part that is wrong."""
+    """Return the topology unchanged, or raise `RequestError` for its first problem."""
     for find in (_nodes, _links, _cells, _rates, _users, _servers):
         for problem in find(topology):
             raise RequestError(f"topology {topology.name}: {problem}")

@@ -50,7 +50,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 class _Links:
-    """Build the networks of S-MPTCP, Figure 2(a) and 2(b).
+    """The networks of S-MPTCP, Figure 2(a) and 2(b).
 
     All links have the rate, delay and queue in `params`, except those between a server and its
     switch.
@@ -62,7 +62,7 @@ class _Links:
         self.queue_packets = params.queue_packets
 
     def of_subflows(self) -> Topology:
-        """Return the network of Figure 2(a), where subflows of one connection can share a path."""
+        """Figure 2(a): subflows of one connection can share a path."""
         links = [
             Link("server1", "s1", "srv1"),
             *self._paths((1, 2), "s1", "s2"),
@@ -72,7 +72,7 @@ class _Links:
         return _topology([Node("ue1", "user", "access1")], ("s1", "s2", "c1", "c2"), links)
 
     def of_connections(self) -> Topology:
-        """Return the network of Figure 2(b), where two connections can share a path."""
+        """Figure 2(b): two connections can share a path."""
         ends = [(n, side) for n in (1, 2) for side in (1, 2)]
         links = [Link(f"server{n}", f"e{n}", f"srv{n}") for n in (1, 2)]
         links += [self._link(f"in{n}{side}", f"e{n}", f"a{side}") for n, side in ends]

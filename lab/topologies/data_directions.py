@@ -10,8 +10,8 @@ Only shortest paths between the server of a flow and each interface of its user 
 hashes flows to these paths, and every strategy prefers them. Longer paths do not count, although
 the strategy `expected_throughput` may choose one: in a mesh such as a fat tree, longer paths cross
 nearly every link in both directions, so that `loss` would act on the acknowledgements too. If a
-link is on no shortest path, both of its directions count as directions of data: data reaches the
-link only on a detour, which may cross it either way.
+link is on no shortest path, both of its directions count as directions of data: data takes the link
+only on a detour, which may cross it either way.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Step = tuple[str, str]  # two neighbouring nodes, in the direction of the data
 
 
 def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dict[str, Directions]:
-    """Return for each link, by its id, the directions ("ab", "ba") in which data can cross it.
+    """Return for the id of each link the directions ("ab", "ba") in which data can cross it.
 
-    Each flow is a pair: a user, and the direction of its data, "down" (to the user) or "up". A link
-    on no shortest path of these flows gets both directions.
+    Each flow is a user and the direction of its data, "down" (to the user) or "up". A link on no
+    shortest path of these flows gets both directions.
     """
     wiring = wire(topology)
     neighbours = _neighbours(wiring)
@@ -46,10 +46,8 @@ def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dic
 
 
 def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
-    """Return a copy of the link with the loss `loss_ppm` in the directions `directions`.
-
-    A direction that is not in `directions` keeps its loss.
-    """
+    """Return the link with the loss `loss_ppm` in the given directions; a direction that is not
+    given keeps its loss."""
     return replace(
         link,
         loss_ppm=loss_ppm if "ab" in directions else link.loss_ppm,
@@ -60,9 +58,9 @@ def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
 def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> Topology:
     """Return the topology with each link's loss in the directions in which data travels.
 
-    Each flow is a pair: a user, and the direction of its data, "down" (to the user) or "up". Call
-    this function once, with the topology that a builder returned. It reads `loss_ppm` as the loss
-    of a direction with data, and `loss_back_ppm` as the loss of a direction without data.
+    Each flow is a user and the direction of its data, "down" (to the user) or "up". Call this only
+    once, with the topology that a builder returned: `loss_ppm` is read as the loss of a direction
+    with data, `loss_back_ppm` as that of a direction without.
     """
     directions = data_directions(topology, flows)
     links = (
@@ -78,7 +76,6 @@ def _directions(link: Link, crossed: set[Step]) -> Directions:
 
 
 def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
-    """Return for each switch the switches that a link joins to it."""
     found: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
     for trunk in wiring.trunks:
         found[trunk.a].add(trunk.b)
@@ -89,10 +86,7 @@ def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
 def _steps_down(
     topology: Topology, wiring: Wiring, neighbours: Mapping[str, set[str]], user: str
 ) -> Iterator[Step]:
-    """Yield the hops (pairs of nodes) that packets from the user's server to the user can take.
-
-    Only shortest paths count.
-    """
+    """Yield the hops (pairs of nodes) of all shortest paths from the user's server to the user."""
     server = wiring.of(topology.server_of(user))[0]
     yield server.node, server.switch
     for interface in _used(topology, wiring, user):
@@ -124,7 +118,7 @@ def _hands_over(cell: Cell) -> bool:
 
 
 def _between(neighbours: Mapping[str, set[str]], source: str, destination: str) -> Iterator[Step]:
-    """Yield each hop (switch, next switch) on the shortest paths between two switches, once."""
+    """Yield each hop (switch, next switch) of the shortest paths between two switches, once."""
     hops = hops_to(neighbours, destination)
     here = {source} if source in hops else set()
     while here:

@@ -1,4 +1,4 @@
-"""List the kinds of topology, and register a kind that a user wrote in a file.
+"""The kinds of topology, and the registration of a kind that a user wrote in a file.
 
 A kind is a module with `Params`, a pydantic model of its parameters, and `build(params,
 rate_scale)`, which returns a `Topology`. A module may also set `POSITIONS = True`. Its users then
@@ -43,12 +43,11 @@ FORBID = "model_config = ConfigDict(extra='forbid', frozen=True)"
 
 
 def register(path: Path) -> str:
-    """Import a user's file, add it to `TOPOLOGIES`, and return the name of its kind of topology.
+    """Import a user's file, add it to `TOPOLOGIES`, and return the name of its kind of topology:
+    the file name without `.py`. A file that is registered again is imported anew.
 
-    The kind is the file name without `.py`. A file that is registered a second time is imported
-    anew. Raise `RequestError` in these cases: the name belongs to a built-in kind or to another
-    registered file; running the file fails (the message names the line); the file lacks `Params` or
-    `build`.
+    Raise `RequestError` if the name belongs to a built-in kind or to another registered file, if
+    running the file fails (the message names the line), or if it lacks `Params` or `build`.
     """
     kind = path.stem
     if kind in BUILT_IN:
@@ -67,7 +66,8 @@ def register(path: Path) -> str:
 
 
 def check_family(module: ModuleType) -> None:
-    """Raise `RequestError` if a module does not define a kind of topology; say what is missing."""
+    """Raise `RequestError` if the module does not define a kind of topology; the message says what
+    is missing."""
     doing = f"register topology {module.__file__}"
     params, build = getattr(module, "Params", None), getattr(module, "build", None)
     if not (isinstance(params, type) and issubclass(params, BaseModel)):

@@ -96,10 +96,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 def switches(k: int) -> list[Node]:
-    """Return all switches of a fat tree with k-port switches.
-
-    The core switches come first, then the aggregation and edge switches of each pod.
-    """
+    """Return all switches of a fat tree with k-port switches: first the core switches, then the
+    aggregation and edge switches of each pod."""
     names = [f"c{n}" for n in range(1, k * k // 4 + 1)]
     names += [
         f"{layer}{pod}x{n}"

@@ -41,7 +41,7 @@ class Params(BaseModel):
 
 
 def combined_loss(first: float, second: float) -> float:
-    """Return the probability that a packet is lost by at least one of two independent causes."""
+    """Return the probability that at least one of two independent causes loses a packet."""
     return 1 - (1 - first) * (1 - second)
 
 

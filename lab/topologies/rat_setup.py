@@ -95,9 +95,9 @@ def _sender(n: int) -> list[Link]:
 def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cell]:
     """Return all cells of the setup. `ends` names the cells that the receivers use.
 
-    `WIFI_MBPS` and `LTE_MBPS` hold the rate of each of five nodes that share a cell. A node that is
-    alone in a WiFi cell gets five times this rate, multiplied by the mean number of transmissions
-    that collisions cause.
+    `WIFI_MBPS` and `LTE_MBPS` are the rate of each of five nodes that share a cell. A node that is
+    alone in an LTE cell gets five times this rate; in a WiFi cell, this is also multiplied by the
+    mean number of transmissions that collisions cause.
     """
     receivers, senders = (
         [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")

@@ -1,8 +1,8 @@
-"""Describe networks as frozen data, without input or output.
+"""Networks as frozen data: nodes, the wired links between them, and the radio cells that join users
+to access points.
 
-A topology has nodes, the wired links between them, and the radio cells that join users to access
-points. `wire` gives every interface a name, an address and a switch port. The result is the same on
-every machine and in both engines (`wiring.py`).
+`wire` gives every interface a name, an address and a switch port. The result is the same on every
+machine and in both engines.
 """
 
 from __future__ import annotations
@@ -16,18 +16,15 @@ from typing import Literal
 
 from lab.radio.cell import Cell
 
-# Describe as frozen data how the interfaces of a network are connected.
-#
-# `topology.wire` makes this description: names, addresses and switch ports.
+# Interfaces and switch ports, which `wire` assigns
 
 
 @dataclass(frozen=True)
 class Interface:
     """An interface of a host, and the switch and port to which it is connected.
 
-    `node` is the id of the host. `link` is the id of the wired link, or for a radio the id of the
-    access point. If the interface has several addresses, one per subflow, `further` holds all
-    except the first, `address`.
+    `node` is the id of the host. `link` is the id of the wired link or, for a radio, of the access
+    point. `further` has the other addresses of an interface with one address per subflow.
     """
 
     node: str
@@ -72,36 +69,26 @@ class Wiring:
     relays: tuple[Interface, ...] = ()
 
     def of(self, node: str) -> tuple[Interface, ...]:
-        """Return the interfaces of the host `node`.
-
-        The first in the list is the interface over which the host opens its connections.
-        """
+        """Return the interfaces of a host, the one over which it opens its connections first."""
         return tuple(each for each in self.interfaces if each.node == node)
 
     def addresses(self, node: str) -> int:
-        """Return how many addresses a host has.
-
-        A connection should have as many subflows as its user has addresses.
-        """
+        """Return how many addresses a host has, that is, how many subflows its connections should
+        have."""
         return sum(1 + len(each.further) for each in self.of(node))
 
     def at(self, node: str, link: str) -> Interface:
-        """Return the interface of a host on this link, or of a relay in this cell.
-
-        For a radio and for a relay, `link` is the access point's id.
-        """
+        """Return the interface of a host on this link, or of a relay in this cell. For a radio and
+        for a relay, `link` is the access point's id."""
         own = (*self.of(node), *(each for each in self.relays if each.node == node))
         return next(each for each in own if each.link == link)
 
     def hosts_behind(self, switch: str) -> tuple[Interface, ...]:
-        """Return the interfaces of all hosts that are connected to this switch."""
         return tuple(each for each in self.interfaces if each.switch == switch)
 
     def handed_over(self, user: str, old: str, new: str) -> Wiring:
-        """Return the wiring after a user has moved its radio from access point `old` to `new`.
-
-        The interface keeps its name and its addresses.
-        """
+        """Return the wiring after a user has moved its radio from access point `old` to `new`. The
+        interface keeps its name and its addresses."""
         interface = self.at(user, old)
         moved = replace(interface, switch=new, port=radio_port(new), link=new)
         interfaces = tuple(moved if each is interface else each for each in self.interfaces)
@@ -109,15 +96,13 @@ class Wiring:
 
 
 def radio_port(ap: str) -> str:
-    """Return the name of the radio of a WiFi access point, which is a port of its switch."""
+    """Return the name of a WiFi access point's radio, which is a port of its switch."""
     return f"{ap}-wlan1"
 
 
-# Compute the delay of a wired link, including the delay of a radio cell at one of its ends.
-
-
 def link_delay_ns(link: Link, cells: Iterable[Cell]) -> tuple[int, int]:
-    """Return two values in ns: the one-way delay and the jitter of a wired link.
+    """Return the one-way delay and the jitter of a wired link, including those of a radio cell at
+    one of its ends.
 
     The delay of a cell lies between its access point and the core. It is therefore added to each
     wired link of the access point, except a link to a relay. A relay is a switch that is a station
@@ -147,11 +132,9 @@ class Node:
 
     `home`, `subflows` and `server` are for users. `home` is the access point or link over which a
     user opens its connections. `subflows` is the number of addresses of each interface, one for
-    each subflow. `server` is the server that the user talks to; if it is empty, the topology's
-    first server.
+    each subflow. `server` is the server of the user; empty for the first server of the topology.
 
-    `place_m` is the position (x, y) of the node in topologies with positions. For a user it is the
-    position at the start.
+    `place_m` is the position (x, y) in topologies with positions; a user may move from there.
     """
 
     id: str
@@ -204,17 +187,16 @@ class Topology:
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Return the ids of the users, in the order of `nodes`."""
         return self.ids("user")
 
     @property
     def switches(self) -> tuple[str, ...]:
-        """Return the ids of the switches, access points included."""
+        """The ids of the switches, access points included."""
         return self.ids("switch", "wifi", "lte")
 
     @property
     def relays(self) -> tuple[str, ...]:
-        """Return the ids of the relays: switches that are stations of a radio cell."""
+        """The ids of the relays: switches that are stations of a radio cell."""
         return tuple(
             each.user
             for cell in self.cells
@@ -223,19 +205,15 @@ class Topology:
         )
 
     def server_of(self, user: str) -> str:
-        """Return the id of the server that a user talks to.
-
-        It is the `server` of the user's node, or the first server of the topology if that is empty.
-        """
+        """Return the id of the user's server: the one in the user's node or, if that is empty, the
+        first server of the topology."""
         named = next(node.server for node in self.nodes if node.id == user)
         return named or self.ids("server")[0]
 
     def cell(self, ap: str) -> Cell:
-        """Return the cell whose access point has this id."""
         return next(cell for cell in self.cells if cell.ap == ap)
 
     def sha256(self) -> str:
-        """Return the SHA-256 digest of everything in this topology, as hexadecimal text."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
@@ -247,6 +225,7 @@ def wire(topology: Topology) -> Wiring:
     where i counts from 0. All WiFi access points share one subnet, so that a handover keeps the
     address; a second WiFi radio has 10.3.0.n. If a user has several addresses on an interface, the
     further ones are n + N, n + 2N, ... in the same subnet, where N is the number of users.
+
     Interfaces have Mininet's names: `s1-eth1`, and `wifi1-wlan1` for a radio. A relay's radio is
     called `n1-wlan0`.
     """
@@ -267,11 +246,8 @@ def wire(topology: Topology) -> Wiring:
 
 
 def _relay(wiring: Wiring, trunk: Trunk, topology: Topology) -> Interface | None:
-    """Return the interface of a relay to which a link leads; None if it leads to no relay.
-
-    A relay is a switch that is a station of a radio cell. The interface becomes an entry of
-    `Wiring.relays`.
-    """
+    """Return the entry of `Wiring.relays` for a link to a relay, a switch that is a station of a
+    radio cell; None if the link leads to no relay."""
     near, far = (trunk.a, trunk.a_port), (trunk.b, trunk.b_port)
     for (relay, port), (ap, ap_port) in ((near, far), (far, near)):
         if (ap, relay) in _stations(topology):
@@ -288,7 +264,7 @@ def _stations(topology: Topology) -> set[tuple[str, str]]:
 
 
 class _Names:
-    """Assign names, addresses and ports, by counting the links and cells of each node in order."""
+    """Assigns names, addresses and ports, by counting the links and cells of each node in order."""
 
     def __init__(self, topology: Topology) -> None:
         self.interfaces: list[Interface] = []
@@ -336,11 +312,7 @@ class _Names:
         return f"{node}-eth{next(self.next_port[node])}"
 
     def _radio(self, node: str) -> str:
-        """Return the name of a radio of an access point or a relay.
-
-        An access point has only one radio. Each call for a relay returns the name of its next
-        radio.
-        """
+        """Return the name of an access point's only radio, or of the next radio of a relay."""
         return radio_port(node) if node in self.aps else f"{node}-wlan{next(self.next_radio[node])}"
 
     def _attach(

@@ -1,7 +1,5 @@
-"""Describe a network as the plain data of topology.json, the file that the controller reads.
-
-Both engines write the same file.
-"""
+"""A network as the plain data of topology.json, the file that the controller reads. Both engines
+write the same file."""
 
 from __future__ import annotations
 
@@ -58,10 +56,8 @@ def describe(
 
 
 def _interface(topology: Topology, interface: Interface) -> dict[str, Any]:
-    """Return the fields of an interface and, if it is wired, of its link.
-
-    The rates of a radio interface are in the entry of its access point.
-    """
+    """Return the fields of an interface and, if it is wired, of its link. The rates of a radio
+    interface are in the entry of its access point."""
     named = {
         key: getattr(interface, key) for key in ("name", "address", "mac", "switch", "port", "link")
     }

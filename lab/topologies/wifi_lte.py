@@ -44,7 +44,7 @@ class Params(BaseModel):
 
     Rates count whole Ethernet frames. `multipath` names the users that are on both WiFi and LTE.
     `air` is the model of the WiFi channel: "cell" is the lab's own, "wmediumd" the program wmediumd
-    (`lab.radio.wmediumd`), in the emulation only. wmediumd has no queue of `wifi_queue_packets`.
+    (`lab.radio.wmediumd`), in the emulation only. With wmediumd, `wifi_queue_packets` is not used.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -108,7 +108,7 @@ def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
     """Return the WiFi cell and the LTE cell, in this order.
 
     The stations of a cell are the users near its access point, and all multipath users. Under
-    wmediumd, the rate of a WiFi station is the possible one that is next to its `wifi_mbps`.
+    wmediumd, a WiFi station gets the possible rate that is nearest to its `wifi_mbps`.
     """
 
     def stations(kind: str) -> tuple[Station, ...]:

@@ -59,8 +59,8 @@ class Params(BaseModel):
 class User:
     """A user's place (x and y in m), its nearest WiFi access point, and the ones it uses.
 
-    `uses` names one or two access points; the LTE base station lte1 can be one of them. The user
-    opens its connections over the first.
+    `uses` names one or two access points, and may include the LTE base station lte1. The user opens
+    its connections over the first.
     """
 
     id: str
@@ -72,10 +72,9 @@ class User:
 def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
     """Return a network with users at random places, on WiFi (~) or LTE (|).
 
-    A user nearer than `wifi_near_m` to a WiFi access point has its home there, any other at lte1:
-    it opens its connections over its home. A multipath user, here ue3, is on LTE and on the nearest
-    WiFi access point, at any distance. WiFi cells are on different channels. Users are called ue1,
-    ue2, and so on.
+    A user nearer than `wifi_near_m` to a WiFi access point opens its connections there, any other
+    at lte1. A multipath user, here ue3, is on LTE and on the nearest WiFi access point, at any
+    distance. WiFi cells are on different channels. Users are called ue1, ue2, and so on.
 
      ue1    ue2  ue3   ue4   ue5
       ~       ~  ~ |    |     ~
@@ -99,7 +98,7 @@ def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
 
 
 def users(params: Params, seed: int) -> list[User]:
-    """Return all users at random places, which depend on `seed`.
+    """Return all users, at random places that depend on `seed`.
 
     `multipath_percent` of the users, chosen at random, are multipath. With the same seed, a larger
     percentage only adds multipath users: none is replaced by another.

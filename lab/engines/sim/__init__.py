@@ -1,2 +1,2 @@
-"""Simulate packets in virtual time. The scenarios, the controller and its strategies are the same
-as in the emulation."""
+"""A packet simulator in virtual time. It runs the same scenarios, controller and strategies as the
+emulation."""

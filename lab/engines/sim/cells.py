@@ -1,9 +1,8 @@
-"""Track the stations of each simulated access point, and measure the access points.
+"""The stations of each simulated access point, and measurements of the access points.
 
 MAC occupancy (how full the MAC buffer of an access point is, from 0 to 1) is measured ten times a
-second, as in the emulation. Where WiFi frames can collide, the contenders for the air are counted
-too. A contender is an access point or a station that has a frame to send at that moment; their
-number is averaged over about a second.
+second, as in the emulation. For WiFi cells with collisions, the contenders are counted too: the
+access points and stations that have a frame to send at that moment, averaged over about a second.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ from lab.radio.occupancy import bearer_occupancy, waiting_uploads, wifi_occupanc
 
 
 class Cells:
-    """The present stations of each access point, and the mean number of contenders for its air
-    (see the module docstring).
+    """The stations of each access point now, and the mean number of contenders for its channel.
 
-    `contenders` is keyed by access point. Access points that use the air of another access point
-    have no entry; their stations count there.
+    `stations` is keyed by (access point, user), `contenders` by access point. Access points that
+    share another one's channel have no entry in `contenders`; they count in the other one's entry.
     """
 
     def __init__(self, wireless: Wireless, cells: Iterable[Cell]) -> None:
@@ -38,15 +36,11 @@ class Cells:
         }
 
     def stations_at(self, ap: str) -> list[Station]:
-        """Return the stations that use access point `ap` now."""
         return [station for (where, _), station in self.stations.items() if where == ap]
 
     def measure(self, tiers: Mapping[tuple[str, str], int]) -> dict[str, float]:
-        """Return the present MAC occupancy of each access point, from 0 to 1. Also update how often
-        WiFi frames collide.
-
-        `tiers` has the tier (1 or 2) of each user at each access point; it matters only for LTE.
-        """
+        """Return the present MAC occupancy of each access point (0 to 1), and update how often WiFi
+        frames collide. `tiers` maps (user, access point) to tier 1 or 2; only LTE uses it."""
         occupancies = {
             cell.ap: self._wifi(cell.ap) if cell.kind == "wifi" else self._lte(cell, tiers)
             for cell in self.cells
@@ -58,8 +52,8 @@ class Cells:
     # --- WiFi
 
     def _wifi(self, ap: str) -> float:
-        """Return the present MAC occupancy of a WiFi access point, from the packets that wait there
-        for the air and the uploads that wait at its stations."""
+        """Return the MAC occupancy from the packets that wait at the access point, or from the
+        uploads that wait at its stations if those are more."""
         rates_bps = [
             each.rate_bps
             for each in self.stations_at(ap)
@@ -70,9 +64,8 @@ class Cells:
         return wifi_occupancy(self.wireless.backlog(ap), uploads)
 
     def _update_collisions(self, air: str) -> None:
-        """Count the contenders for the air of access point `air`, and update their mean number.
-        From it, set two values for all access points that use this air, until the next measurement:
-        how often a frame is sent on average, and the fraction of frames that is lost."""
+        """Update the mean number of contenders on the channel of access point `air`. From it, set
+        the mean transmissions per frame and the frame loss of all access points on this channel."""
         here = [cell for cell in self.cells if air in (cell.ap, cell.medium)]
         stations = [(cell.ap, each.user) for cell in here for each in self.stations_at(cell.ap)]
         sending = sum(self.wireless.backlog(cell.ap) > 0 for cell in here)
@@ -88,8 +81,8 @@ class Cells:
     # --- LTE
 
     def _lte(self, cell: Cell, tiers: Mapping[tuple[str, str], int]) -> float:
-        """Return the present MAC occupancy of an LTE base station: the mean over its Tier 1 users,
-        from the queues of their bearers."""
+        """Return the mean MAC occupancy over the base station's Tier 1 users
+        (`controller.tiers`)."""
         bearers = {
             each.user: bearer_occupancy(self._queued(cell.ap, each.user)) for each in cell.stations
         }
@@ -97,8 +90,8 @@ class Cells:
         return tier1_mean(bearers, here)
 
     def _queued(self, ap: str, user: str) -> list[int]:
-        """Return a list of one or two numbers: the packets queued in the downlink bearer of a user
-        at an LTE base station and, if the user has uploads, those in its uplink bearer."""
+        """Return the packets in the user's downlink bearer and, if the user uploads data, those in
+        its uplink bearer."""
         network = self.wireless.network
         directions = (DOWN, UP) if network.has_data(user, UP) else (DOWN,)
         return [network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions]
@@ -106,18 +99,16 @@ class Cells:
     # --- changes
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate in bit/s that the station of `user` has at access point `ap` when no other
-        station sends."""
+        """Set the rate in bit/s that the user's station gets when no other station sends."""
         self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Add `station` to an access point. If the same user has a station there, replace it."""
+        """Add a station to an access point, or replace the station of the same user."""
         self.stations[ap, station.user] = station
         self.wireless.set_station(ap, station)
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
-        """Move a user from WiFi access point `old` to `new`. `station` describes the user's radio
-        at `new`."""
+        """Move a user from WiFi access point `old` to `new`; `station` is its radio at `new`."""
         del self.stations[old, user]
         self.wireless.hand_over(user, old, new)
         self.set_station(new, station)

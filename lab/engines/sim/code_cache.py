@@ -1,5 +1,5 @@
-"""Keep the simulator's compiled code on disk, in a folder whose name is a digest of everything that
-the code depends on.
+"""The simulator's compiled code on disk, in a folder named by a digest of all that the code depends
+on.
 
 The digest covers the source files of the core, the path of their folder, users' congestion control
 laws, the versions of numba and Python, and the processor. Numba's own cache is not enough: it does
@@ -34,7 +34,7 @@ ROOT_ID = 0  # the user id of root
 
 
 def version() -> str | None:
-    """Return numba's version; None if numba is not installed."""
+    """Return the version of numba, or None if it is not installed."""
     try:
         return metadata.version("numba")
     except metadata.PackageNotFoundError:
@@ -51,8 +51,8 @@ def is_wanted() -> bool:
 
 
 def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None = None) -> str:
-    """Return a digest of the Python files in `folder` and of its path, of the text `compiler`, and
-    of users' congestion control laws. `compiler` names the compiler's version and options; `laws`
+    """Return 16 hex digits that depend on the path and the Python files of `folder`, on the text
+    `compiler` (version and options of the compiler), and on users' congestion control laws. `laws`
     maps the name of each law to its file."""
     digest = hashlib.sha256(f"{compiler}\0{folder.resolve()}".encode())
     for path in sorted(folder.rglob("*.py")):
@@ -63,11 +63,11 @@ def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None 
 
 
 def folder(laws: Mapping[str, Path] | None = None) -> Path:
-    """Return the folder for the compiled code of the simulator's core and of users' laws.
+    """Return the folder for the compiled code of the core and of users' laws, as their sources are
+    now.
 
-    `laws` maps the name of each congestion control law of a user to its file. The folder's name
-    depends on the present content of all these sources. The folder is in this user's cache folder
-    (`sudo.user_cache`); it may not exist yet.
+    `laws` maps the name of each user's congestion control law to its file. The folder is in the
+    user's cache folder (`sudo.user_cache`); it may not exist yet.
     """
     digest = sources_digest(SOURCES, f"{version()} {OPTIONS} {_machine()}", laws)
     return sudo.user_cache() / "sim" / digest
@@ -75,8 +75,8 @@ def folder(laws: Mapping[str, Path] | None = None) -> Path:
 
 @cache
 def _machine() -> str:
-    """Return a text that names the Python version and the processor. Compiled code is not shared
-    between machines whose texts differ."""
+    """Return the Python version and the processor as text. Compiled code is reused only where this
+    text is the same."""
     try:
         first_cpu = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
         processor = "\n".join(
@@ -90,16 +90,17 @@ def _machine() -> str:
 
 
 def is_complete(where: Path) -> bool:
-    """Return True if folder `where` holds the compiled code of the whole core."""
+    """Return True if `where` holds the compiled code of the whole core. Raise `MachineLacks` as
+    `check_owner` does."""
     check_owner(where)
     return (where / COMPLETE).exists()
 
 
 def check_owner(where: Path) -> None:
-    """Raise `MachineLacks` if another user could have written the compiled code in folder `where`.
+    """Raise `MachineLacks` if another user could have written the compiled code in `where`.
 
-    The owner of the folder, if it exists, must be this user, root, or the user who called sudo, and
-    it must not be writable for everybody.
+    It must be a folder of this user, of root or of the user who called sudo, and not writable for
+    everybody. A missing folder is accepted.
     """
     try:
         found = where.lstat()
@@ -114,23 +115,22 @@ def check_owner(where: Path) -> None:
 
 
 def has_failed(where: Path) -> bool:
-    """Return True if an earlier attempt to compile into folder `where` has failed."""
     return (where / FAILED).exists()
 
 
 def failure(where: Path) -> str:
-    """Return the error message for folder `where`, in which the compiler has failed."""
+    """Return the error message to show when compilation into folder `where` has failed."""
     reason = where / FAILED
     return f"compile the simulator: it failed, {reason} says why. Remove that file to try again"
 
 
 @contextmanager
 def compiling(where: Path) -> Iterator[bool]:
-    """Hold the lock of folder `where` while the core is compiled into it.
+    """Lock folder `where` while the core is compiled into it.
 
-    Yield True to the first process, which must compile. Other processes wait for the lock and then
-    get False, because the first one has compiled everything or has failed. An exception in the body
-    is also written to the file "failed" of the folder.
+    Yield True to the first process, which must compile. Other processes wait for the lock, then get
+    False: the code is complete, or the compilation has failed. An exception in the body of the
+    `with` statement is written to the file "failed" of the folder and raised again.
     """
     where.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_owner(where)
@@ -145,7 +145,8 @@ def compiling(where: Path) -> Iterator[bool]:
 
 
 def is_being_compiled(where: Path) -> bool:
-    """Return True if a process is compiling into folder `where` now."""
+    """Return True if a process is compiling into folder `where` now. Create the folder if it is
+    missing."""
     where.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_owner(where)
     try:

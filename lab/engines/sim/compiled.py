@@ -1,8 +1,9 @@
-"""Run the core compiled if compiled code is ready when a run begins, else interpreted to its end.
+"""Switch the simulator's core between interpreted and compiled code. A run is compiled if the
+compiled code is ready when the run begins; otherwise it is interpreted to its end.
 
-Interpreted and compiled code come from the same source and give the same results to the last bit.
-The core works on two flat tables of numbers. The interpreter uses lists, which it reads three times
-faster than arrays; compiled code uses numpy arrays.
+Both come from the same source and give the same results to the last bit. The two tables of the core
+are lists when it is interpreted (Python reads them three times faster than arrays) and numpy arrays
+when it is compiled.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from lab.engines.sim.core.jit import MARKED, Floats, Ints
 DISPATCH = "dispatch.py"  # the generated source, in the folder of the compiled code
 
 _cache = code_cache.folder() if code_cache.is_wanted() else None  # None: stay interpreted
-_written: dict[Callable[..., Any], Callable[..., Any]] = {}  # of each compiled function
+_written: dict[Callable[..., Any], Callable[..., Any]] = {}  # compiled: as written
 
 
 def folder() -> Path:
@@ -30,8 +31,7 @@ def folder() -> Path:
 
 
 def user_laws() -> dict[str, Path]:
-    """Return a mapping from the name of each congestion control law that is not built in to the
-    file of the law."""
+    """Map the name of each congestion control law that is not built in to its file."""
     return {
         name: Path(str(law.__file__))
         for name, law in dispatch.LAWS.items()
@@ -45,11 +45,10 @@ def is_fast() -> bool:
 
 
 def speed_up_if_possible() -> None:
-    """Switch this process to compiled code if it still runs interpreted and the cache has all
-    compiled code.
+    """Switch this process to compiled code if the cache holds all of it.
 
-    If somebody has edited the sources since this process loaded them, it stays interpreted to its
-    end: numba would compile the sources on disk, and the run would be a mixture of two versions.
+    A process whose sources have been edited since it loaded them stays interpreted to its end:
+    numba would compile the sources on disk, and the run would mix two versions.
     """
     global _cache
     if is_fast() or _cache is None or not code_cache.is_complete(_cache):
@@ -61,10 +60,11 @@ def speed_up_if_possible() -> None:
 
 
 def speed_up(cache: Path) -> None:
-    """Replace each function of the core that is marked with `jit` by a compiled function, in all
-    modules. Compiled code is kept in the folder `cache`.
+    """Replace each function that is marked with `jit` by a compiled one, in all modules of the
+    core.
 
-    A function that is not in this folder yet is compiled at its first call.
+    A function that is not in the folder `cache` yet is compiled at its first call, and stored
+    there.
     """
     import numba
 
@@ -77,15 +77,15 @@ def speed_up(cache: Path) -> None:
 
 
 def slow_down() -> None:
-    """Replace compiled functions by the interpreted ones from which they were made. Tables that are
-    numpy arrays remain numpy arrays; interpreted code can use them too."""
+    """Go back to interpreted functions. Tables that are numpy arrays stay numpy arrays, which
+    interpreted code can use too."""
     _replace(_written, object)
     _written.clear()
 
 
 def add_law(name: str, law: ModuleType) -> None:
-    """Add the module `law` as the congestion control law `name`. Then run interpreted until the
-    compiled code of the core with this law is ready."""
+    """Add module `law` as the congestion control law `name`. Runs are interpreted until the core is
+    compiled together with this law."""
     global _cache
     slow_down()
     edited = _cache is not None and folder() != _cache
@@ -94,20 +94,19 @@ def add_law(name: str, law: ModuleType) -> None:
 
 
 def ints(values: Ints) -> Ints:
-    """Return `values` as a numpy array of int64 if this process runs compiled code, else
-    unchanged."""
+    """Return a numpy array of int64 if this process runs compiled code, else `values` unchanged."""
     return cast(Ints, _array(values, "int64")) if is_fast() else values
 
 
 def floats(values: Floats) -> Floats:
-    """Return `values` as a numpy array of float64 if this process runs compiled code, else
+    """Return a numpy array of float64 if this process runs compiled code, else `values`
     unchanged."""
     return cast(Floats, _array(values, "float64")) if is_fast() else values
 
 
 def _define_dispatch(path: Path) -> None:
     """Write the generated source of `core.dispatch` to the file `path`, and define its functions
-    from this file. Numba can cache only functions that come from a file."""
+    from there. Numba caches only functions that come from a file."""
     source = dispatch.source()
     if not path.exists() or path.read_text(encoding="utf-8") != source:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,15 +115,15 @@ def _define_dispatch(path: Path) -> None:
 
 
 def _modules() -> Iterator[ModuleType]:
-    """Yield the modules in which functions are replaced: those of the core, and users' congestion
-    control laws."""
+    """Yield the modules in which `_replace` replaces functions: those of the core, and users'
+    congestion control laws."""
     yield from (each for name, each in list(sys.modules.items()) if name.startswith(core.__name__))
     yield from dispatch.LAWS.values()
 
 
 def _replace(new: dict[Callable[..., Any], Callable[..., Any]], kind: type) -> None:
-    """Replace each function that is a key of `new` by its value in `new`, in all modules of the
-    core. `kind` is the type of the functions to replace."""
+    """Replace each function that is a key of `new` by its value, in all modules of the core. Only
+    objects of type `kind` are looked up."""
     for module in _modules():
         for name, value in list(vars(module).items()):
             if isinstance(value, kind) and callable(value) and value in new:

@@ -1,8 +1,8 @@
-"""Compile the simulator's core in a separate process.
+"""Compile the simulator's core in a separate process, so that no run waits for the compiler: the
+present run is interpreted to its end, and the next one is compiled.
 
-No run waits for the compiler: a first run is interpreted to its end while another process
-compiles, and the next one is compiled. `python -m lab.engines.sim.compiler
-[NAME=FILE...]` compiles the core, with users' congestion control laws if given.
+`python -m lab.engines.sim.compiler [NAME=FILE...]` compiles the core, with users' congestion
+control laws if given.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ COMMAND = [sys.executable, "-m", "lab.engines.sim.compiler"]
 
 
 def is_to_come() -> bool:
-    """Return True if compiled code is not ready but is being made. Start a compiler process if none
-    is running.
+    """Return True if the core is not compiled yet but a process is compiling it. Start that process
+    if none is running.
 
     Return False if compiled code is ready, or if numba is missing or switched off. Raise `LabError`
-    if the compiler has failed or cannot be started.
+    if an earlier compilation has failed or the process cannot be started.
     """
     if not code_cache.is_wanted() or code_cache.is_complete(where := compiled.folder()):
         return False
@@ -43,11 +43,11 @@ def is_to_come() -> bool:
 
 
 def wait(cache: Path | None = None) -> None:
-    """Compile the core in another process, unless it is compiled already, and return when this is
-    done. Do nothing if numba is missing or switched off.
+    """Compile the core in another process unless it is compiled already, and wait for the end. Do
+    nothing if numba is missing or switched off.
 
-    `cache` is the cache folder to use; None means the usual one of this user. Raise
-    `subprocess.CalledProcessError` if the compiler fails.
+    `cache` is the cache folder; None is the user's own. Raise `subprocess.CalledProcessError` if
+    the compilation fails.
     """
     if code_cache.is_wanted():
         environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
@@ -60,7 +60,7 @@ def _command() -> list[str]:
 
 def main(*laws: str) -> None:
     """Compile the core in this process. Each of `laws` is NAME=FILE of a user's congestion control
-    law. Exit with an error if the compiler fails."""
+    law. Exit with an error message if the compilation fails."""
     for each in laws:
         name, _, path = each.partition("=")
         user_laws.register(Path(path), name)

@@ -1,5 +1,5 @@
-"""Hold the connections that were started in a run, and read their counters from the tables of the
-simulated network (`core.layout`)."""
+"""The connections that were started in a run, and their counters, which are read from the tables of
+the simulated network (`core.layout`)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lab.scenario.flows import Flow
 
 @dataclass
 class SubflowCounters:
-    """What the sampler remembers of a subflow.
+    """A subflow, and its counters when it was last sampled.
 
-    Values at the last sample: `received_bytes` (in order), `segments` (received), `out_of_order`
-    (segments), and `tier`. Sums over all samples: `rtt_sum_ms` (of the RTTs), `samples` (their
-    number), and `backup_ns` (the time as a backup).
+    `received_bytes` counts bytes in order, `segments` all segments that arrived, and `out_of_order`
+    those of them that were out of order. `rtt_sum_ms` is the sum of the RTTs of all samples,
+    `samples` their number. `backup_ns` is the time that the subflow was a backup.
     """
 
     subflow: Subflow
@@ -32,14 +32,12 @@ class SubflowCounters:
 
     @property
     def place(self) -> int:
-        """Return where the state of the subflow begins in the integer table that holds the
-        simulated network (`core.layout`)."""
+        """The index of the subflow's first field in the integer table (`core.layout`)."""
         return self.subflow.place
 
     @property
     def link(self) -> str:
-        """Return the ID of the link or access point to which the user's end of the subflow is
-        attached."""
+        """The id of the link or access point at the user's end of the subflow."""
         return self.subflow.ends.user.link
 
 
@@ -47,10 +45,9 @@ class SubflowCounters:
 class Connection:
     """A connection that was started.
 
-    `place` is where its state begins in the integer table that holds the simulated network
-    (`core.layout`). `cc` is its congestion control (None for UDP). `read_bytes` is what the
-    receiving application had read at the last sample. `is_complete` tells that its whole file was
-    transferred by then.
+    `place` is the index of its first field in the integer table (`core.layout`). `cc` is its
+    congestion control, None for UDP. `read_bytes` is what the receiving application had read at the
+    last sample; `is_complete` says whether its whole file was transferred by then.
     """
 
     flow: Flow
@@ -62,15 +59,14 @@ class Connection:
 
 
 class Connections(dict[str, Connection]):
-    """Map flow IDs to the connections that were started, and read their counters from the integer
-    table that holds the simulated network (`core.layout`)."""
+    """Started connections by flow id, and access to their counters in the integer table
+    (`core.layout`)."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         self._network = network
 
     def add(self, flow: Flow, cc: str) -> None:
-        """Add the connection of a flow that has just started; `cc` is its congestion control."""
         tables = self._network.tables
         self[flow.id] = Connection(
             flow,
@@ -97,12 +93,12 @@ class Connections(dict[str, Connection]):
                     w.window[each.place + own] = 0.0
 
     def count(self, place: int, counter: int) -> int:
-        """Return one counter of the connection or subflow whose state begins at index `place` of
-        the integer table. `counter` is a constant of `core.layout`, such as SEGMENTS_SENT."""
+        """Return one counter of the connection or subflow at index `place` of the integer table.
+        `counter` is a constant of `core.layout`, such as SEGMENTS_SENT."""
         return int(self._network.w.row[place + counter])
 
     def is_established(self, subflow: SubflowCounters) -> bool:
-        """Return True if a subflow is established or closed, False if it is idle or in its
+        """Return True if the subflow is established or was closed, False if it is idle or in its
         handshake."""
         return self.count(subflow.place, at.STATE) in (at.ESTABLISHED, at.CLOSED)
 
@@ -114,21 +110,20 @@ class Connections(dict[str, Connection]):
         return min(segments * size, self.count(c, at.VOLUME_BYTES))
 
     def take_held_back_bytes(self, connection: Connection) -> int:
-        """Return the most bytes that the receiver of a connection held back at once since the last
-        call, because data before them was missing."""
+        """Return the largest size in bytes that the connection's reorder buffer had since the last
+        call."""
         c, row = connection.place, self._network.w.row
         segments, size = self.count(c, at.REORDER_BUFFERED_RECENT), self.count(c, at.SEGMENT_BYTES)
         row[c + at.REORDER_BUFFERED_RECENT] = row[c + at.REORDER_BUFFERED]
         return segments * size
 
     def received_bytes(self, connection: Connection, subflow: SubflowCounters) -> int:
-        """Return how many bytes of payload a subflow has received without a gap since the start.
-        `connection` is the connection to which `subflow` belongs."""
+        """Return the payload in bytes that a subflow has received in order since the start.
+        `connection` must be the connection of the subflow."""
         segments = self.count(subflow.place, at.RCV_NXT)
         return segments * self.count(connection.place, at.SEGMENT_BYTES)
 
 
 def rate_mbps(byte_count: int, elapsed_ns: int) -> float:
-    """Return the mean rate of `byte_count` bytes in `elapsed_ns`, in Mb/s; 0 if no time has passed
-    or the count is negative."""
+    """Return the mean rate in Mb/s; 0 if no time has passed or the count is negative."""
     return max(0, byte_count) * 8000 / elapsed_ns if elapsed_ns else 0.0

@@ -1,4 +1,4 @@
-"""Run the simulator as an engine, in virtual time and as fast as possible.
+"""The simulator as an engine. It runs in virtual time, as fast as possible.
 
 The packet simulation stops at three kinds of moments:
 1) traffic: a flow starts, stops, pauses or resumes
@@ -48,19 +48,18 @@ from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Change
 
-# Run the controller inside the simulator: the same class `Control` as in POX, in virtual time.
-
+# The controller: the same class `Control` as in POX, in virtual time
 
 Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup flag, expected rate in bit/s
 RecordEvent = Callable[..., None]  # kind, then the fields of an event
 
 
 class SimController:
-    """Take the control steps when they are due, execute the commands of the strategy, and record
-    its decisions.
+    """The controller inside the simulation. It takes control steps when they are due, executes the
+    strategy's commands and records its decisions.
 
-    `tiers` has the tier (1 or 2) of each user at each access point. `limits_bps` has the Tier 2
-    limit of each access point in bit/s, None where there is no limit.
+    `tiers` maps (user, access point) to tier 1 or 2. `limits_bps` maps each access point to its
+    Tier 2 limit in bit/s, or to None if it has no limit.
     """
 
     def __init__(
@@ -74,9 +73,9 @@ class SimController:
         self._known: dict[SubflowKey, Logged] = {}
 
     def step_if_due(self, now_ns: int) -> None:
-        """Record the subflows that are new or have changed since the last call. Then, if a control
-        step is due, observe the network, let the strategy decide, record and execute its decisions,
-        and record the subflows that these have changed."""
+        """Record subflows that are new or have changed. If a control step is due, observe the
+        network, let the strategy decide, record and execute its decisions, and record the subflows
+        that these have changed."""
         self._update_subflows(self.observer.active_subflows())
         if not self.control.due(now_ns):
             return
@@ -93,21 +92,22 @@ class SimController:
         self._update_subflows(self.observer.active_subflows())
 
     def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
-        """Limit the data of all Tier 1 users of access point `ap` together to `rate_bps`, with the
-        second meter of its switch. None removes the limit."""
+        """Limit the data of all Tier 1 users of an access point together to `rate_bps`; None
+        removes the limit. It uses the second meter of the access point's switch: the first one is
+        for Tier 2."""
         self._tier1_demands_bps[ap] = rate_bps
         self._meter_tier1(ap)
 
     def hand_over(self, user: str, old: str, new: str) -> None:
-        """Give a user at access point `new` the tier that it had at `old`. The next control step
-        may change it."""
+        """Let a user that moves from access point `old` to `new` keep its tier until the next
+        control step."""
         self.tiers = {
             (each, new if (each, ap) == (user, old) else ap): tier
             for (each, ap), tier in self.tiers.items()
         }
 
     def _record(self, step: Step) -> None:
-        """Record the observation of a control step as an event, then each decision of the step."""
+        """Record one event for the observation of a control step, and one for each decision."""
         scale = step.observation.rate_scale
         lines = [decision_log.decision_line(step.strategy, each, scale) for each in step.decisions]
         for line in (decision_log.observation_line(step), *lines):
@@ -119,9 +119,9 @@ class SimController:
         self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
 
     def _update_subflows(self, active: Collection[SubflowKey]) -> None:
-        """Record each subflow of `active` that is new, or whose path, backup flag or expected rate
-        has changed, as an event. If a subflow is new or has ended, wake the controller: a strategy
-        that reacts to such a change then decides now, not at the end of its period."""
+        """Record each subflow that is new, or whose path, backup flag or expected rate has changed.
+        If a subflow is new or has ended, wake the controller, so that a strategy which reacts to
+        this decides now and not at the end of its period."""
         known: dict[SubflowKey, Logged] = {}
         for key in sorted(active):
             subflow = self.observer.subflow(key, self.tiers)
@@ -154,13 +154,12 @@ class SimController:
         self.wireless.set_meter(ap, users, rate_bps)
 
 
-# Report a simulated run when it ends: its connections, their subflows, and whether the connections
-# were Multipath TCP.
+# Report of a run that has ended
 
 
 def report(network: Network, connections: Connections) -> Report:
-    """Return the report of a run that has ended: its connections and subflows, the Multipath TCP
-    verdict, and the names of the congestion controls that were used, joined by "+"."""
+    """Return the report of a run that has ended. Its congestion control is the names of all that
+    were used, joined by "+", or None if there was no TCP connection."""
     elapsed_ns = max(1, network.now_ns)
     laws = {each.cc for each in connections.values() if each.cc}
     return Report(
@@ -218,8 +217,8 @@ def _subflow(
 
 
 def _verdict(network: Network, connections: Connections) -> MptcpVerdict:
-    """Return the verdict on the TCP connections of users with Multipath TCP: whether each used
-    Multipath TCP, and how many of its subflows were established."""
+    """Check whether each TCP connection of a multipath user used Multipath TCP, and how many of its
+    subflows were established."""
     multipath = network.tables.topology.multipath
     meant = [each for each in connections.values() if each.cc and each.flow.user in multipath]
     is_mptcp = network.tables.multipath.server_enabled
@@ -241,8 +240,8 @@ STEP_MEASUREMENTS = round(STEP_S / PERIOD_S)  # measurements of the cells betwee
 
 
 class SimEngine(Engine):
-    """Run one simulation. The runner calls `open`, then `advance` and `apply` in turn, then `close`
-    (see `Engine`)."""
+    """One simulation. The runner calls `open` first and `close` last, and in between `advance` and
+    `apply` as often as it needs."""
 
     _network: Network | None = None
 
@@ -276,8 +275,8 @@ class SimEngine(Engine):
         self._check_receive_buffer(scenario)
 
     def _build(self, scenario: Scenario) -> None:
-        """Create the objects that measure, control and sample the network. `open` calls this when
-        it has built the network."""
+        """Create the objects that measure, control and sample the network; the network must
+        exist."""
         topology, network = scenario.network, self.network
         wireless = Wireless(network)
         self.connections = Connections(network)
@@ -292,8 +291,8 @@ class SimEngine(Engine):
         self.sampler = Sampler(topology, network, self.connections, self.cells, self.movement)
 
     def _check_receive_buffer(self, scenario: Scenario) -> None:
-        """Record a warning if the scenario's receive buffer is larger than `LARGEST_WINDOW`
-        segments, the most that the simulator supports. `tables.py` then limits it to this size."""
+        """Record a warning if the scenario's receive buffer exceeds `LARGEST_WINDOW` segments:
+        `tables` limits it to this size."""
         largest_bytes = LARGEST_WINDOW * MPTCP_PAYLOAD_BYTES
         if scenario.multipath.receive_buffer_kb * 1000 > largest_bytes:
             self._event(
@@ -301,10 +300,8 @@ class SimEngine(Engine):
             )
 
     def _compile_for_the_next_run(self) -> None:
-        """Start the compiler if there is no compiled code: this run is interpreted to its end.
-
-        Log that the run is slow, and the reason if the compiler has failed.
-        """
+        """Start the compiler if there is no compiled code; the present run is interpreted to its
+        end. Log that it is slow, or why the compiler has failed."""
         try:
             is_to_come = compiler.is_to_come()
         except LabError as error:
@@ -317,9 +314,9 @@ class SimEngine(Engine):
             )
 
     def advance(self, until_s: float) -> list[Frame]:
-        """Simulate until t = `until_s`. Return one frame, with the means since the last call.
+        """Simulate until t = `until_s`, and return one frame with the means since the last call.
 
-        The simulation never waits for real time. The runner does this if the run has a speed.
+        This never waits for real time: the runner does so if the run has a speed.
         """
         self._run_until(round(until_s * at.NS_PER_S))
         means = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
@@ -329,8 +326,8 @@ class SimEngine(Engine):
         return [self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)]
 
     def _run_until(self, until_ns: int) -> None:
-        """Simulate until `until_ns`. Stop at each change of the traffic and each measurement that
-        is due by then, and carry it out."""
+        """Simulate until `until_ns`, and carry out all changes of traffic and all measurements that
+        are due by then."""
         while True:
             act_ns = round(self._acts[0].at_s * at.NS_PER_S) if self._acts else until_ns
             next_ns = min(until_ns, self._measurement_ns, act_ns)
@@ -345,8 +342,8 @@ class SimEngine(Engine):
     def apply(self, change: Change) -> None:
         """Apply one change to the running network or its controller.
 
-        Raise `LabError` if the change sets a congestion control that reacts to delay although the
-        scenario limits congestion windows to the expected rates (`multipath.expected_by: window`).
+        Raise `LabError` for a delay-based congestion control if the scenario limits congestion
+        windows to the expected rates (`multipath.expected_by: window`).
         """
         match change:
             case targets.SetStrategy(name, params):
@@ -375,14 +372,13 @@ class SimEngine(Engine):
         self.connections.set_cc(name)
 
     def close(self) -> Report | None:
-        """Return the report of the run, or None if `open` failed before it had built the network. A
-        simulation leaves nothing to undo."""
+        """Return the report of the run, or None if `open` failed before the network was built."""
         return report(self.network, self.connections) if self._network is not None else None
 
-    # --- between packets
+    # --- traffic and measurements
 
     def _act(self, act: Act) -> None:
-        """Carry out `act`, one entry of the traffic plan: start, stop, pause or resume a flow."""
+        """Start, stop, pause or resume a flow, as one entry of the traffic plan says."""
         if act.verb == "start":
             cc = self._cc or act.flow.cc
             rates = self.demands.start(act.flow)
@@ -396,7 +392,7 @@ class SimEngine(Engine):
             self._set_rates(self.demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
 
     def _complete(self, flow: Flow) -> None:
-        """Record that the file of `flow` was transferred, and divide the user's demand among its
+        """Record that the file of `flow` is complete, and divide the user's demand among its
         remaining flows."""
         done_ns = self._done_ns(flow)
         started_ns = self.connections.count(self.connections[flow.id].place, at.STARTED_NS)
@@ -418,8 +414,8 @@ class SimEngine(Engine):
             self.network.set_demand(flow, rate_bps)
 
     def _measure(self) -> None:
-        """Measure the MAC occupancy of the access points, and let the controller take a step if one
-        is due. At every fifth call, move the users that walk first."""
+        """Measure MAC occupancy, and let the controller take a step if one is due. At every fifth
+        call, users that walk move first."""
         if (
             self.movement.walkers
             and self._measurement_ns % (STEP_MEASUREMENTS * MEASUREMENT_NS) == 0
@@ -433,9 +429,8 @@ class SimEngine(Engine):
         self._measurement_ns += MEASUREMENT_NS
 
     def _handed_over(self, user: str, old: str, new: str, rssi_dbm: float) -> None:
-        """Inform the controller and the observer that `user` has moved from WiFi access point
-        `old` to `new`, and record the handover as an event. The strategy reacts at its next
-        control step."""
+        """Update the controller and the observer after a handover from WiFi access point `old` to
+        `new`, and record it. The strategy reacts at its next control step."""
         self.controller.hand_over(user, old, new)
         self.observer.update_arcs()
         self._event("handover", **{"user": user, "from": old, "to": new, "rssi_dbm": rssi_dbm})

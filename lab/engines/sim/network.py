@@ -1,8 +1,7 @@
-"""Run a simulated network in virtual time: start and stop connections, and change subflows and
-links.
+"""A simulated network in virtual time: connections start and stop, and subflows and links change.
 
-A hop is one direction of a link, of a WiFi station's air or of an LTE bearer. It is named by its
-place: the index at which its row begins in the integer table (`core.layout`).
+A hop is one direction of a link, of a WiFi station's channel or of an LTE bearer. A hop is given as
+its place: the index of its first field in the integer table (`core.layout`).
 """
 
 from __future__ import annotations
@@ -34,26 +33,23 @@ from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkR
 from lab.topologies.data_directions import data_directions
 from lab.topologies.topology import Interface, Topology, link_delay_ns
 
-# Build the two tables of numbers that hold a simulated network (`core.layout` describes them).
-# Lengthen the integer table while the network runs.
-
+# The two tables of numbers (`core.layout`). The integer table grows while the network runs.
 
 NO_THRESHOLD = float(at.FOREVER)
-PACKETS = 2048  # packets in flight that a new world has room for
-SPARE = 1 << 16  # places that are added beyond those needed
+PACKETS = 2048  # packets in flight for which new tables have space
+SPARE = 1 << 16  # entries added beyond those needed
 
 
 def build(tables: Tables) -> at.World:
-    """Return the two tables of numbers that hold a network. The integer table has the rows of
-    `tables`, a ring buffer of recent segments for each subflow and connection, and space for
-    packets and events."""
+    """Return the two tables of a network. The integer table has the rows of `tables`, a ring buffer
+    of recent segments for each subflow and connection, and space for packets and events."""
     row = ints(_with_rings(tables))
     return with_room(at.World(row, floats(_windows(tables))), PACKETS)
 
 
 def with_room(w: at.World, packets: int) -> at.World:
-    """Return `w` (both tables) with space for `packets` more packets in flight, and for as many
-    more scheduled events."""
+    """Return the tables with space for `packets` more packets in flight and as many more scheduled
+    events."""
     size = int(w.row[at.HEAP_SIZE])
     w, begins = with_places(w, packets * at.PACKET_FIELDS)
     w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
@@ -67,11 +63,10 @@ def with_room(w: at.World, packets: int) -> at.World:
 
 
 def with_places(w: at.World, count: int) -> tuple[at.World, int]:
-    """Reserve `count` places (entries) in the integer table; all are 0. Lengthen the table if
-    needed.
+    """Reserve `count` entries, all 0, in the integer table, which is lengthened if needed.
 
-    Return two values: the tables, of which the integer table may be a new one, and the index of the
-    first reserved place.
+    Return the tables, whose integer table may be a new one, and the index of the first reserved
+    entry.
     """
     begins = int(w.row[at.PLACES_USED])
     if begins + count > len(w.row):
@@ -113,8 +108,8 @@ def _subflows(tables: Tables) -> list[int]:
 
 
 class Network:
-    """A simulated network: the two tables of numbers (`w`), the place of each connection,
-    subflow and hop in them (`tables`), and the virtual time in ns (`now_ns`).
+    """A simulated network: `w` is its two tables of numbers, `tables` says where each connection,
+    subflow and hop is in them, and `now_ns` is the virtual time.
 
     Time passes only in `run`. Between two calls of `run`, anything may be read or changed.
     """
@@ -122,8 +117,8 @@ class Network:
     def __init__(
         self, topology: Topology, multipath: Multipath, flows: Iterable[Flow], seed: int
     ) -> None:
-        """Build the tables. `flows` must contain every flow that will start during the run. All
-        random numbers of the run derive from `seed`."""
+        """`flows` must contain every flow that will start in the run. All random numbers of the run
+        derive from `seed`."""
         compiled.speed_up_if_possible()
         self.tables = Tables(topology, multipath, seed)
         flows = list(flows)
@@ -135,14 +130,14 @@ class Network:
         self._data_directions = users | relays
         self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
         self.w = build(self.tables)
-        self._written: dict[Hops, int] = {}  # where the hops of a path are written
+        self._written: dict[Hops, int] = {}  # index of the hops in the integer table
         self.now_ns = 0
 
     def _hops_of_data(
         self, topology: Topology, users: Iterable[tuple[str, str]]
     ) -> dict[str, list[int]]:
-        """Return by link ID the hops (directions of the link) that data can cross. `users` has
-        pairs of a user and the direction of the user's data, "down" or "up"."""
+        """Map the id of each link to the hops (directions of the link) that data can cross. `users`
+        has pairs of a user and the direction of its data, "down" or "up"."""
         directions = data_directions(topology, users)
         return {
             link.id: [
@@ -154,8 +149,8 @@ class Network:
         }
 
     def run(self, until_ns: int) -> None:
-        """Handle all events that are due before `until_ns`, and set the virtual time to
-        `until_ns`."""
+        """Handle all events that are due before `until_ns`, and set the virtual time to `until_ns`.
+        If the integer table becomes too short, lengthen it."""
         self.w = at.World(compiled.ints(self.w.row), compiled.floats(self.w.window))
         while not event_loop.run(self.w, until_ns):
             self.w = with_room(self.w, int(self.w.row[at.HEAP_SIZE]))
@@ -187,16 +182,15 @@ class Network:
 
     def _open(self, f: int, cc: str, rtt_ns: int) -> None:
         """Initialise the sender of TCP subflow `f`; `rtt_ns` is the RTT of its path without
-        queueing. At t = 0 the subflow is established without a handshake, later its handshake
-        begins."""
+        queueing. At t = 0 the subflow is established at once; later its handshake begins."""
         row = self.w.row
         row[f + at.STATE] = at.JOINING if self.now_ns else at.ESTABLISHED
         row[f + at.LAW] = dispatch.number(cc)
         round_trips.start(row, f, rtt_ns)
 
     def stop(self, flow: Flow) -> None:
-        """Close the connection of a flow immediately. Packets that are in flight have no effect
-        from now on."""
+        """Close the connection of a flow at once. Its packets in flight have no effect from
+        now on."""
         w = self.w
         w.row[self.tables.connections[flow.id] + at.CONN_STATE] = at.CLOSED
         for subflow in self.tables.subflows[flow.id]:
@@ -216,20 +210,20 @@ class Network:
         row[c + at.WRITTEN] = min(
             int(row[c + at.WRITTEN]), int(row[c + at.DATA_SND_NXT]) + application.UNSENT_SEGMENTS
         )
-        due_ns = self.now_ns + 1  # a stale event of this moment must not be taken for this one
+        due_ns = self.now_ns + 1  # must differ from an older event that is due now
         row[c + at.APP_EVENT_NS] = due_ns
         events.schedule(row, due_ns, at.APP_DUE, c)
 
     # --- subflows
 
     def subflow(self, key: SubflowKey) -> Subflow:
-        """Return the subflow with this key: the flow ID, and the number of the subflow within its
-        connection, counted from 1."""
+        """Return the subflow with this key: a flow id, and the subflow's number in its connection,
+        from 1."""
         return self.tables.subflows[key[0]][key[1] - 1]
 
     def is_active(self, subflow: Subflow) -> bool:
-        """Return True if `subflow` is an established TCP subflow, and the file of its connection,
-        if it has one, is not complete."""
+        """Return True for an established TCP subflow, unless its connection has transferred its
+        whole file."""
         f, row = subflow.place, self.w.row
         c = row[f + at.CONNECTION]
         return bool(
@@ -239,30 +233,28 @@ class Network:
         )
 
     def route(self, subflow: Subflow, path: Path) -> None:
-        """Route a subflow over `path`, as the controller requests. Packets in flight stay on the
+        """Route a subflow over the path that the controller requests. Packets in flight stay on the
         old path."""
         subflow.requested_path = path
         self._set_path(subflow)
 
     def move(self, subflow: Subflow, user: Interface) -> None:
-        """Attach the user's end of `subflow` to the interface `user`, and drop the path that the
-        controller requested. If the connection has started, choose a new path."""
+        """Attach the user's end of a subflow to another interface, and discard the path that the
+        controller requested. If the subflow has a path, choose a new one."""
         subflow.ends, subflow.requested_path = replace(subflow.ends, user=user), ()
         if subflow.path:
             self._set_path(subflow)
 
     def expect(self, subflow: Subflow, rate_bps: int | None) -> None:
-        """Set the expected rate of a subflow, in bit/s of Ethernet frames; None removes it. The
-        sender keeps to this rate by pacing or, if the scenario says expected_by: window, by its
-        window."""
+        """Set the expected rate of a subflow in bit/s of Ethernet frames; None removes it. The
+        sender keeps to it by pacing or, with `expected_by: window`, by its congestion window."""
         f, row = subflow.place, self.w.row
         row[f + at.EXPECTED_BPS], row[f + at.PACED_UNTIL_NS] = rate_bps or 0, 0
         events.schedule(row, self.now_ns, at.PUSH, int(row[f + at.CONNECTION]))
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
-        """Set or clear the backup flag of a subflow. The receiver requests this by MP_PRIO (RFC
-        8684), so the sender applies the flag half a round trip later. At t = 0 the sender applies
-        the flag without delay."""
+        """Set or clear the backup flag of a subflow. The receiver requests this with MP_PRIO (RFC
+        8684), so the sender applies it half a round trip later; at t = 0, at once."""
         f, row = subflow.place, self.w.row
         row[f + at.REQUESTED_BACKUP] = int(backup)
         if not self.now_ns:
@@ -272,8 +264,8 @@ class Network:
         events.schedule(row, due_ns, at.PRIORITY, f)
 
     def _set_path(self, subflow: Subflow) -> int:
-        """Choose the path of `subflow` and make its packets take it from now on. Return the RTT of
-        this path without queueing, in ns."""
+        """Choose the path of a subflow, and send its packets over it from now on. Return the RTT of
+        the path without queueing, in ns."""
         subflow.path = self.routes.path(subflow.ends, subflow.requested_path)
         hops = self.routes.hops(subflow.ends, subflow.path)
         data, back = hops[subflow.data_direction], hops[_other(subflow.data_direction)]
@@ -283,19 +275,19 @@ class Network:
         return max(1, self._crossing_ns(data, FRAME_BYTES) + self._crossing_ns(back, TCP_ACK_BYTES))
 
     def write_hops(self, hops: Hops) -> int:
-        """Write `hops`, one direction of a path, into the integer table `w.row`, and return the
-        index of the first. The same hops are written once and never moved: packets in flight refer
+        """Write the hops of a path in one direction to the integer table, and return the index of
+        the first. The same hops are written once and never moved, because packets in flight refer
         to them."""
         if hops not in self._written:
             self.w, before = with_places(self.w, len(hops) + 2)
             for n, hop in enumerate((at.NOTHING, *hops, at.NOTHING)):
                 self.w.row[before + n] = hop
-            self._written[hops] = before + 1  # a packet at its first hop has crossed nothing yet
+            self._written[hops] = before + 1  # `links.leave_air` reads the entry before
         return self._written[hops]
 
     def _crossing_ns(self, hops: Hops, size: int) -> int:
-        """Return how long a packet of `size` bytes takes over `hops` without queueing, in ns. An
-        LTE bearer sends in whole TTIs."""
+        """Return the time in ns that a packet of `size` bytes takes over `hops` without queueing.
+        An LTE bearer sends in whole TTIs."""
         crossing_ns = 0
         for h in hops:
             rate_bps = self.hop(h, at.RATE_BPS)
@@ -308,7 +300,7 @@ class Network:
 
     def set_link(self, change: LinkChange) -> None:
         """Change the rate, delay, loss or state (up or down) of a link. Loss changes only in the
-        directions that carry data; rate, delay and state change in both directions."""
+        directions that carry data, the others in both."""
         both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
         match change:
             case SetLinkRate(_, rate_bps):
@@ -322,8 +314,8 @@ class Network:
                 self._reroute_around(link, up)
 
     def _with_cell_delay_ns(self, link: str, delay_ns: int) -> int:
-        """Return the total delay in ns of the link with ID `link`, if its own delay becomes
-        `delay_ns`. A link to an access point also has the delay of the access point's cell."""
+        """Return the total delay in ns of a link whose own delay becomes `delay_ns`. A link to an
+        access point also has the delay of the access point's cell."""
         topology = self.tables.topology
         (changed,) = (
             replace(each, delay_ns=delay_ns) for each in topology.links if each.id == link
@@ -335,8 +327,8 @@ class Network:
             self.w.row[hop + field] = value
 
     def _reroute_around(self, link: str, up: bool) -> None:
-        """Record that a link came up (`up`) or went down, and choose a new path for each subflow
-        that has one."""
+        """Record that a link went up or down, and choose a new path for each subflow that has
+        one."""
         self.routes.set_link(link, up)
         for subflow in self.subflows():
             if subflow.path:
@@ -345,8 +337,8 @@ class Network:
     # --- counters
 
     def hop(self, place: int, field: int) -> int:
-        """Return one field of a hop: one direction of a link or radio channel. The hop's state
-        begins at `w.row[place]`; `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
+        """Return one field of the hop (one direction of a link or radio channel) at index `place`
+        of the integer table. `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
         return int(self.w.row[place + field])
 
     def station(self, ap: str, user: str, direction: str, field: int) -> int:
@@ -355,17 +347,17 @@ class Network:
         return self.hop(self.tables.stations[ap, user, direction], field)
 
     def queued(self, place: int) -> int:
-        """Return how many packets one direction of a link holds: those in its queue, and the one in
-        transmission. The state of this direction begins at `w.row[place]`."""
+        """Return how many packets are in the queue or in transmission on one direction of a link.
+        Its state begins at index `place` of the integer table."""
         return int(links.queue_length(self.w.row, place, self.now_ns))
 
     def has_data(self, user: str, direction: str) -> bool:
-        """Return True if `user` has a flow in this run whose data goes in this direction: "down" to
-        the user, or "up". A relay (a switch that is a WiFi station) has data in both directions."""
+        """Return True if the user has a flow in this run whose data goes in this direction: "down"
+        to the user, or "up". A relay (a switch that is a WiFi station) has data in both directions.
+        """
         return (user, direction) in self._data_directions
 
     def subflows(self) -> Iterator[Subflow]:
-        """Yield all subflows of all connections, whether they have started or not."""
         return (subflow for subflows in self.tables.subflows.values() for subflow in subflows)
 
 

@@ -2,7 +2,7 @@
 
 An observation is the input of a control step: the access points, stations, subflows and arcs, with
 their rates since the last control step. An arc is one direction of a link or of a radio channel. In
-the emulation the controller makes the observation from the counters of the switches.
+the emulation, the controller makes the observation from the counters of the switches.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class CountedArc:
-    """An arc (one direction of a link or radio channel), and the hops whose counters count its
-    traffic. A hop is given as the index at which its state begins in the integer table that holds
-    the simulated network (`core.layout`).
+    """An arc (one direction of a link or radio channel), and the hops that count its traffic, as
+    indices into the integer table (`core.layout`).
 
-    `stations` has the users of the hops that are radio channels; it is empty for a wired link.
+    `stations` has the users whose radio channels these hops are; it is empty for a wired link.
     """
 
     arc: Arc
@@ -48,13 +47,10 @@ class CountedArc:
 
 
 class Observer:
-    """Collect measurements between two control steps, and make an observation from them."""
-
     def __init__(
         self, topology: Topology, network: Network, cells: Cells, rate_scale: float
     ) -> None:
-        """Prepare for the first observation. Measured rates are `rate_scale` times the rates of the
-        scenario."""
+        """Measured rates are `rate_scale` times the rates of the scenario."""
         self._topology, self._network, self._cells = topology, network, cells
         self._rate_scale = rate_scale
         self._receive_buffer_kb = network.tables.multipath.receive_buffer_kb
@@ -65,8 +61,8 @@ class Observer:
         self._observed_ns = 0
 
     def update_arcs(self) -> None:
-        """Build the list of arcs (directions of links and radio channels) from the topology. Each
-        user counts as a station of the access point that it uses now."""
+        """Build the list of arcs (directions of links and radio channels). Each user is a station
+        of the access point that it uses now."""
         cells = tuple(
             replace(cell, stations=tuple(self._cells.stations_at(cell.ap)))
             for cell in self._topology.cells
@@ -99,14 +95,14 @@ class Observer:
         return arc.head in self._topology.relays and arc.tail in self._network.tables.cells
 
     def add_occupancies(self, occupancies: Mapping[str, float]) -> None:
-        """Add one measurement of the MAC occupancy of each access point, from 0 to 1. An
-        observation reports the mean of all measurements since the observation before."""
+        """Add one measurement of the MAC occupancy (0 to 1) of each access point. An observation
+        has the mean of all measurements since the one before."""
         for ap, value in occupancies.items():
             self._occupancies.setdefault(ap, []).append(value)
 
     def active_subflows(self) -> dict[SubflowKey, routes.Subflow]:
-        """Return the established TCP subflows of all connections that are not complete. A key is a
-        flow ID and the number of the subflow in its connection, counted from 1."""
+        """Return the established TCP subflows of connections that are not complete, by flow id and
+        number of the subflow, from 1."""
         return {
             (connection, number): subflow
             for connection, subflows in self._network.tables.subflows.items()
@@ -117,10 +113,10 @@ class Observer:
     def observe(
         self, now_ns: int, tiers: Tiers, limits_bps: Mapping[str, int | None]
     ) -> Observation:
-        """Return an observation, with the mean rates since the last call.
+        """Return an observation with the mean rates since the last call.
 
-        `tiers` has the tier (1 or 2) of each user at each access point, as chosen in the last
-        control step. `limits_bps` has the Tier 2 limit of each access point in bit/s.
+        `tiers` maps (user, access point) to the tier (1 or 2) chosen in the last control step.
+        `limits_bps` maps each access point to its Tier 2 limit in bit/s, or to None.
         """
         elapsed_ns, self._observed_ns = now_ns - self._observed_ns, now_ns
         return Observation(
@@ -168,15 +164,14 @@ class Observer:
                 )
 
     def _growth(self, counter: Hashable, count: int) -> int:
-        """Return by how much a counter has grown since the last call with the same `counter`, which
-        is any key that identifies it. `count` is the counter's present value."""
+        """Return how much a counter has grown since the last call for it. `counter` is any key that
+        identifies it; `count` is its present value."""
         before, self._counted[counter] = self._counted.get(counter, 0), count
         return count - before
 
     def _tier2_bps(self, tiers: Tiers, elapsed_ns: int) -> dict[str, int]:
-        """Return for each access point the rate of the Tier 2 data that has passed its meter, in
-        bit/s of Ethernet frames. `elapsed_ns` is the time since the last call; if it is 0, the
-        result is empty."""
+        """Return for each access point the rate of Tier 2 data that has passed its meter since the
+        last call, `elapsed_ns` ago, in bit/s of Ethernet frames. Empty if `elapsed_ns` is 0."""
         sums = dict.fromkeys(self._network.tables.cells, 0)
         for ap, user, direction in self._network.tables.stations:
             passed = self._network.station(ap, user, direction, at.METER_PASSED_BYTES)
@@ -189,8 +184,7 @@ class Observer:
     # --- subflows
 
     def subflow(self, key: SubflowKey, tiers: Tiers) -> Subflow:
-        """Return the controller's description of the subflow with key `key`: its user, access
-        point, addresses, tier, path, backup flag and expected rate, without counters."""
+        """Return what the controller knows of a subflow, without its counters."""
         subflow = self._network.subflow(key)
         row, f = self._network.w.row, subflow.place
         flow, user, ap = subflow.ends.flow, subflow.ends.user.node, subflow.ends.user.switch
@@ -209,8 +203,8 @@ class Observer:
     def _counted_subflow(
         self, key: SubflowKey, subflow: routes.Subflow, tiers: Tiers, elapsed_ns: int
     ) -> Subflow:
-        """Return the controller's description of a subflow, with the counters of its data packets
-        at their sender (the server for a download, else the user).
+        """Return what the controller knows of a subflow, with the counters of its data packets at
+        their sender.
 
         Packets that the sender's own link drops count neither as sent nor as lost.
         """
@@ -236,8 +230,8 @@ class Observer:
     # --- arcs
 
     def _counted_arc(self, arc: Arc) -> CountedArc:
-        """Return `arc` with the hops whose counters count its traffic: one direction of a link, of
-        one station's radio channel, or of the radio channels of all stations of an access point."""
+        """Return the arc with the hops that count its traffic: one direction of a link, of one
+        station's radio channel, or of the radio channels of all stations of an access point."""
         tables, user = self._network.tables, self._owner.get(arc.head) or self._owner.get(arc.tail)
         if arc.link not in tables.cells:
             return CountedArc(arc, [tables.links[arc.link, self._owner.get(arc.head, arc.head)]])
@@ -255,11 +249,9 @@ class Observer:
         return any(self._network.hop(h, at.UP) for h in counted.hops)
 
     def _arc(self, counted: CountedArc, elapsed_ns: int) -> Arc:
-        """Return the arc of `counted` with its mean rate over the last `elapsed_ns` and its present
-        capacity. The capacity of a radio channel is the rate of its fastest station.
-
-        A wired link also gets its present delay and loss.
-        """
+        """Return the arc with its mean rate over the last `elapsed_ns` and its present capacity,
+        which for a radio channel is the rate of its fastest station. A wired link also gets its
+        present delay and loss."""
         arc, hops = counted.arc, counted.hops
         out_bytes = sum(self._network.hop(h, at.OUT_BYTES) for h in hops)
         growth = self._growth((arc.link, arc.tail, arc.head), out_bytes)

@@ -3,10 +3,10 @@ of a user's radio channel.
 
 A subflow takes the first of these paths that exists:
 1) the path that the controller requested, while all of its links are up
-2) one of the shortest paths over links that are up. A hash of addresses and ports chooses among
-   them, as in the emulation
-3) one of the shortest paths over all links, up or not, chosen in the same way; packets on it are
-   lost
+2) one of the shortest paths over links that are up, chosen by a hash of addresses and ports as in
+   the emulation
+3) one of the shortest paths over all links, chosen in the same way; its packets are lost at the
+   link that is down
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Hops = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Ends:
-    """The two ends of a subflow: the interface of the server and the interface of the user.
+    """The server's and the user's interface of a subflow.
 
     `flow` has the addresses and ports of the subflow, in the direction from the server to the user.
     """
@@ -40,10 +40,10 @@ class Ends:
 class Subflow:
     """A subflow of a simulated network.
 
-    `place` is where its state begins in the integer table that holds the network (`core.layout`).
-    `data_direction` is "down" (to the user) or "up". `path` is the path in use, `requested_path`
-    the one that the controller requested. A path lists the switches from the server to the user; it
-    is empty if there is none.
+    `place` is the index of its first field in the integer table (`core.layout`). `data_direction`
+    is "down" (to the user) or "up". `path` is the path in use, `requested_path` the one that the
+    controller requested. A path lists the switches from the server to the user; it is empty if
+    there is none.
     """
 
     place: int
@@ -54,30 +54,24 @@ class Subflow:
 
 
 class Routes:
-    """Track which links are up, and choose paths over them."""
-
     def __init__(
         self,
         wiring: Wiring,
         links: Mapping[tuple[str, str], int],
         stations: Mapping[tuple[str, str, str], int],
     ) -> None:
-        """Start with all links up.
-
-        `links[link, node]` is the hop that crosses `link` towards `node`; `stations[ap, user,
-        direction]` is the hop of a radio channel, "down" or "up". A hop is given as the index at
-        which its state begins in the integer table that holds the network (`core.layout`).
-        """
+        """`links[link, node]` is the hop that crosses `link` towards `node`; `stations[ap, user,
+        direction]` is the hop of a radio channel, "down" or "up". Hops are indices into the integer
+        table (`core.layout`). All links are up at the start."""
         self._wiring, self._links, self._stations = wiring, links, stations
         self._broken: set[str] = set()
 
     def set_link(self, link: str, up: bool) -> None:
-        """Record that the link with ID `link` came up (`up`) or went down."""
         (self._broken.discard if up else self._broken.add)(link)
 
     def path(self, ends: Ends, requested: Path = ()) -> Path:
-        """Return the path for a subflow, as the switches from the server to the user: `requested`
-        if all its links are up, else one of the shortest (see the module docstring).
+        """Return the switches from the server to the user: `requested` if all its links are up,
+        else one of the shortest paths (see the module docstring).
 
         Raise `LabError` if no links connect the two ends.
         """
@@ -95,11 +89,11 @@ class Routes:
         return paths.choose(found, ends.flow)
 
     def hops(self, ends: Ends, path: Path) -> dict[str, Hops]:
-        """Return the hops of a path in each direction: "down" from the server to the user, "up"
-        from the user to the server.
+        """Return the hops of a path by direction: "down" from the server to the user, and "up"
+        back.
 
-        A hop is one direction of a link or of a radio channel, given as the index at which its
-        state begins in the integer table that holds the network (`core.layout`).
+        A hop is one direction of a link or radio channel, as an index into the integer table
+        (`core.layout`).
         """
         steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(path)]
         down = [
@@ -116,21 +110,20 @@ class Routes:
         }
 
     def _user_hop(self, user: Interface, direction: str) -> int:
-        """Return the hop between the user and its first switch or access point, in one direction:
-        "down" or "up". The hop is given as in `hops`."""
+        """Return the hop between the user and its first switch or access point, as in `hops`.
+        `direction` is "down" or "up"."""
         if (user.link, user.node, direction) in self._stations:
             return self._stations[user.link, user.node, direction]
         return self._links[user.link, user.node if direction == DOWN else user.switch]
 
     def _trunk(self, here: str, there: str) -> Trunk:
-        """Return the link between switches `here` and `there`. If there are several, return the
-        first that is up; if all are down, the first."""
+        """Return the link between two switches. If there are several, return the first that is up,
+        or the first if all are down."""
         found = [each for each in self._wiring.trunks if {each.a, each.b} == {here, there}]
         return next((each for each in found if each.link not in self._broken), found[0])
 
     def _neighbours(self, broken: Container[str]) -> dict[str, set[str]]:
-        """Return for each switch the switches that a link connects with it. Links whose ID is in
-        `broken` do not count."""
+        """Return the neighbours of each switch over all links whose id is not in `broken`."""
         near: dict[str, set[str]] = {switch: set() for switch in self._wiring.dpid}
         for each in self._wiring.trunks:
             if each.link not in broken:

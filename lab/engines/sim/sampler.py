@@ -1,5 +1,5 @@
-"""Sample a simulated network: compute frames from the growth of counters. A frame is one sample of
-all users, subflows, access points and links, with the same fields as in the emulation.
+"""Compute the frames of a simulated run from the growth of counters. A frame is one sample of all
+users, subflows, access points and links, with the same fields as in the emulation.
 
 Throughput is payload counted at the receiver: for a user, what its applications have read in order;
 for a subflow, what it has received in order. Congestion window and RTT are read at the sender.
@@ -29,9 +29,6 @@ from lab.topologies.topology import Link, Topology
 
 
 class Sampler:
-    """Compute the frames of a run. Each frame has the means over the time since the frame
-    before."""
-
     def __init__(
         self,
         topology: Topology,
@@ -52,10 +49,10 @@ class Sampler:
         occupancies: Mapping[str, float | None],
         limits_bps: Mapping[str, int | None],
     ) -> Frame:
-        """Return a frame, with the mean rates since the last call.
+        """Return a frame with the mean rates since the last call.
 
-        `tiers` has the tier (1 or 2) of each user at each access point. `occupancies` has the MAC
-        occupancy of each access point, from 0 to 1; `limits_bps` its Tier 2 limit in bit/s.
+        `tiers` maps (user, access point) to tier 1 or 2. `occupancies` has the MAC occupancy of
+        each access point, from 0 to 1; `limits_bps` has its Tier 2 limit in bit/s, or None.
         """
         now_ns = self.network.now_ns
         elapsed_ns, self._sampled_ns = now_ns - self._sampled_ns, now_ns
@@ -83,9 +80,8 @@ class Sampler:
                 yield connection.flow
 
     def _established(self) -> Iterator[tuple[str, Connection, SubflowCounters]]:
-        """Yield each subflow that is established or was closed, as three values: its name, its
-        connection, and its counters. The name is the flow ID and the number of the subflow from 1,
-        as in "ue1-1/2"."""
+        """Yield the name, connection and counters of each subflow that is established or was
+        closed. The name is the flow id and the number of the subflow from 1, such as "ue1-1/2"."""
         for name, connection in self.connections.items():
             for number, counters in enumerate(connection.subflows, 1):
                 if self.connections.is_established(counters):
@@ -113,8 +109,8 @@ class Sampler:
         return rate_mbps(connection.read_bytes - before, elapsed_ns)
 
     def _user_sample(self, user: str, mbps: float, held_bytes: int) -> UserSample:
-        """Return the sample of a user with the throughput `mbps` and `held_bytes` held back by its
-        receivers, and with the user's position if it is known."""
+        """Return the sample of a user, with its position if that is known. `held_bytes` is the size
+        that the reorder buffers of its connections reached."""
         held_kb = held_bytes / 1000
         if user not in self.movement.places:
             return UserSample(mbps, held_back_kb=held_kb)
@@ -126,8 +122,8 @@ class Sampler:
     def _subflow_samples(
         self, tiers: Mapping[tuple[str, str], int], elapsed_ns: int
     ) -> tuple[dict[str, SubflowSample], dict[str, dict[int, float]]]:
-        """Return two mappings: the sample of each subflow by its name, and the sum of the subflows'
-        rates in Mb/s by access point and tier."""
+        """Return the sample of each subflow by its name, and the sum of the subflows' rates in Mb/s
+        by access point and tier."""
         samples: dict[str, SubflowSample] = {}
         tier_mbps = {cell.ap: {1: 0.0, 2: 0.0} for cell in self.topology.cells}
         for name, connection, counters in self._established():
@@ -165,8 +161,8 @@ class Sampler:
     def _receiver(
         self, connection: Connection, counters: SubflowCounters, elapsed_ns: int
     ) -> tuple[float, float]:
-        """Return two values for the receiver of a subflow since the last sample: its rate in Mb/s,
-        and the fraction of segments that arrived out of order."""
+        """Return a subflow's rate at its receiver in Mb/s, and the fraction of segments that
+        arrived out of order, both since the last sample."""
         received_bytes = self.connections.received_bytes(connection, counters)
         segments = self.connections.count(counters.place, at.SEGMENTS_RECEIVED)
         out_of_order = self.connections.count(counters.place, at.SEGMENTS_OUT_OF_ORDER)
@@ -179,14 +175,14 @@ class Sampler:
     # --- links
 
     def _is_trunk(self, link: Link) -> bool:
-        """Return True if a link connects two switches, neither of which is a relay (a switch that
-        is a WiFi station)."""
+        """Return True if a link joins two switches, neither of which is a relay (a switch that is a
+        WiFi station)."""
         ends = (*self.topology.ids("user", "server"), *self.topology.relays)
         return link.a not in ends and link.b not in ends
 
     def _link_sample(self, link: Link, elapsed_ns: int) -> LinkSample:
-        """Return what a link carried since the last sample, in both directions. A link without
-        rate, delay, jitter and loss has no queue: all figures of its sample are None."""
+        """Return what a link carried in both directions since the last sample. A link without rate,
+        delay, jitter and loss has no queue: all figures of its sample are None."""
         toward_b, toward_a = (self.network.tables.links[link.id, end] for end in (link.b, link.a))
         shape = (at.RATE_BPS, at.DELAY_NS, at.JITTER_NS, at.LOSS_PPM)
         if not any(self.network.hop(hop, each) for hop in (toward_b, toward_a) for each in shape):
@@ -196,9 +192,8 @@ class Sampler:
         )
 
     def _direction(self, hop: int, elapsed_ns: int) -> Direction:
-        """Return what one direction of a link carried since the last sample. `hop` is where the
-        state of this direction begins in the integer table that holds the network
-        (`core.layout`)."""
+        """Return what one direction of a link carried since the last sample. `hop` is its index in
+        the integer table (`core.layout`)."""
         counters = (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS)
         now = [self.network.hop(hop, each) for each in counters]
         before = self._links.get(hop, [0, 0, 0])

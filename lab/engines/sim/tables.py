@@ -1,8 +1,8 @@
 """Make the rows of the integer table (`core.layout`) from a topology and its flows, before a run
 starts.
 
-A row is a group of adjacent numbers: the state of one cell, hop, connection or subflow. A cell is
-the radio of an access point. A hop is one direction of a link, of a WiFi station's air or of an LTE
+A row is the state of one cell, hop, connection or subflow, as adjacent numbers. A cell is the radio
+of an access point. A hop is one direction of a link, of a WiFi station's channel or of an LTE
 bearer.
 """
 
@@ -45,20 +45,20 @@ Row = Mapping[int, int]
 
 
 class Tables:
-    """All rows of the integer table in `values`. The other attributes give the index in
-    `values` at which a row begins.
+    """All rows of the integer table, in `values`. The other attributes give the index of a row in
+    it.
 
-    - `links[link ID, node]`: the hop over a link towards a node
-    - `stations[access point, user, direction]`: the hop of a WiFi station's air or of a bearer
+    - `links[link id, node]`: the hop over a link towards a node
+    - `stations[access point, user, direction]`: the hop of a WiFi station's channel or of a bearer
     - `cells[access point]`: the cell of an access point
-    - `airs[access point]`: the cell whose air the access point uses: its own or a shared one
-    - `connections[flow ID]`: the connection of a flow
-    - `subflows[flow ID]`: the subflows of a connection, as `Subflow` objects with the index `place`
+    - `airs[access point]`: the cell whose channel the access point uses: its own or a shared one
+    - `connections[flow id]`: the connection of a flow
+    - `subflows[flow id]`: the subflows of a connection, as `Subflow` objects with the index `place`
     """
 
     def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
-        """Make the rows of links, cells and stations. The rows of flows are added later, by
-        `add_connection`."""
+        """Make the rows of links, cells and stations. `add_connection` adds the rows of flows
+        later."""
         self.topology, self.multipath, self.seed = topology, multipath, seed
         self.wiring: Wiring = wire(topology)
         self.values: list[int] = []
@@ -84,9 +84,8 @@ class Tables:
             self._add_link(link)
 
     def _add(self, fields: int, row: Row, ring: int = 0) -> int:
-        """Append a row of `fields` numbers to the integer table. `row` maps a field's number to its
-        value; all other fields are 0. Then append `ring` zeros for a ring buffer. Return the index
-        of the row."""
+        """Append a row of `fields` numbers and then `ring` zeros for a ring buffer. `row` maps a
+        field's number to its value; all other fields are 0. Return the index of the row."""
         begins = len(self.values)
         self.values += [row.get(field, 0) for field in range(fields)] + [0] * ring
         return begins
@@ -105,7 +104,7 @@ class Tables:
         """Add a hop for each direction of a link.
 
         A link between an access point and a relay (a switch that is a WiFi station) stands for the
-        radio channel: it gets no new hops, but those of the relay's station.
+        radio channel: it uses the hops of the relay's station.
         """
         for ap, relay in ((link.a, link.b), (link.b, link.a)):
             if (ap, relay, DOWN) in self.stations:
@@ -128,7 +127,7 @@ class Tables:
 
     def _add_stations(self, cell: Cell) -> None:
         """Add a downlink and an uplink hop for each station of a cell. A WiFi cell also gets hops
-        for the stations that may be handed over to it."""
+        for stations that may be handed over to it."""
         add = self._add_air if cell.kind == "wifi" else self._add_bearers
         add(cell)
 
@@ -144,8 +143,8 @@ class Tables:
                 })  # fmt: skip
 
     def _add_bearers(self, cell: Cell) -> None:
-        """Add two schedulers of an LTE cell, one for each direction, and a bearer of each station
-        to both. The bearers of a scheduler form a linked list."""
+        """Add a scheduler for each direction of an LTE cell, and a bearer of each station to both.
+        The bearers of a scheduler form a linked list."""
         for direction in (DOWN, UP):
             following = at.NOTHING
             ring = lte.HARQ_TTIS * lte.ATTEMPTS
@@ -181,8 +180,8 @@ class Tables:
     def add_connection(self, flow: Flow) -> None:
         """Add the rows of the connection of a flow, and of its subflows.
 
-        A Multipath TCP connection has a subflow for each address of its user. Any other connection
-        has a single subflow, from the user's first address.
+        A Multipath TCP connection has a subflow for each address of its user; any other connection
+        has only one, from the user's first address.
         """
         is_multipath, payload, ack = self._sizes(flow)
         own = [
@@ -217,10 +216,11 @@ class Tables:
         ]
 
     def _receive_window(self, payload_bytes: int) -> int:
-        """Return how many segments with `payload_bytes` the receive buffer holds.
+        """Return how many segments with `payload_bytes` the receive buffer holds, 2 to
+        LARGEST_WINDOW.
 
-        Linux doubles the size that a program requests, and counts the memory of each packet
-        instead of its payload (socket(7), SO_RCVBUF).
+        With the scheduler "linux" it is counted as in Linux, which doubles the requested size, and
+        counts the memory of each packet instead of its payload (socket(7), SO_RCVBUF).
         """
         requested = self.multipath.receive_buffer_kb * 1000
         if self.multipath.scheduler == "linux":
@@ -230,8 +230,8 @@ class Tables:
         return min(LARGEST_WINDOW, max(2, window))
 
     def _sizes(self, flow: Flow) -> tuple[bool, int, int]:
-        """Return three values for a flow: whether it is Multipath TCP, the payload of a full frame
-        in bytes, and the size in bytes of a frame that carries an acknowledgement."""
+        """Return whether a flow is Multipath TCP, the payload of a full frame in bytes, and the
+        size in bytes of a frame with only an acknowledgement."""
         if flow.protocol == "udp":
             return False, UDP_PAYLOAD_BYTES, TCP_ACK_BYTES
         if flow.user in self.topology.multipath and self.multipath.server_enabled:
@@ -241,8 +241,8 @@ class Tables:
     def _add_subflow(
         self, name: str, connection: int, flow: Flow, interface: Interface, address: str
     ) -> Subflow:
-        """Add the row of a subflow that uses `address` of the user's `interface`. The subflow has
-        no path until its connection starts."""
+        """Add a subflow that uses `address` of the user's `interface`. It has no path until its
+        connection starts."""
         first, second = random_numbers.new_stream(self.seed, f"host/{name}")
         server = self.wiring.of(self.topology.server_of(flow.user))[0]
         towards_user = paths.Flow(
@@ -262,8 +262,8 @@ def _cell_row(cell: Cell) -> Row:
 
 
 def bearer(station: Station) -> Row:
-    """Return the fields of an LTE bearer that depend on the rate and weight of `station`, as a
-    mapping from a field's number to its value."""
+    """Return the fields of an LTE bearer that depend on the station's rate and weight, by field
+    number."""
     return {
         at.RATE_BPS: lte.on_air_bps(station.rate_bps),
         at.WEIGHT_PPM: ppm_from_fraction(station.weight),
@@ -271,8 +271,8 @@ def bearer(station: Station) -> Row:
 
 
 def _visitors(cell: Cell, cells: Iterable[Cell]) -> list[Station]:
-    """Return the stations of other WiFi cells whose users may be handed over to `cell`; none if
-    `cell` is LTE."""
+    """Return the stations of other WiFi cells whose users may be handed over to `cell`. An LTE cell
+    and a cell without a radio model have none."""
     if cell.kind == "lte" or cell.radio is None:
         return []
     here = {each.user for each in cell.stations}

@@ -1,8 +1,8 @@
 """Load congestion control laws from users' own Python files.
 
-Such a file is a module that defines `on_ack` or `on_round`. It also defines `on_loss`, unless the
-law reduces its window as Reno does. `core.dispatch` describes these functions. Marking them with
-`core.jit.jit` is allowed but not needed.
+Such a file defines `on_ack` or `on_round`. It also defines `on_loss`, unless the law reduces its
+window as Reno does. `core.dispatch` documents these functions. They may be marked with
+`core.jit.jit`, but need not be.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from lab.errors import RequestError
 
 
 def register(path: Path, name: str | None = None) -> str:
-    """Make the law in the file `path` available to the runs of this process. Return its name:
-    `name`, or the name of the file without `.py`.
+    """Load the law in the file `path` for the runs of this process. Return its name: `name`, or the
+    file name without `.py`.
 
     Call this before a network is built. Raise `RequestError` if the file does not define a law, or
     if a built-in law has this name.
@@ -29,7 +29,7 @@ def register(path: Path, name: str | None = None) -> str:
     name = name or path.stem
     if name in dispatch.BUILT_IN:
         raise RequestError(f"load congestion control {path}: {name!r} is built in. Rename the file")
-    compiled.slow_down()  # what the file imports from the core must be what was written
+    compiled.slow_down()  # the file must import functions of the core as written
     law = load(path, name)
     check(path, law)
     compiled.add_law(name, law)
@@ -37,7 +37,7 @@ def register(path: Path, name: str | None = None) -> str:
 
 
 def load(path: Path, name: str) -> ModuleType:
-    """Run the file `path` as a module, mark its functions for the compiler, and return the module.
+    """Run the file as a module, mark its functions for the compiler, and return the module.
 
     Raise `RequestError` if the file cannot be read or raises an exception.
     """
@@ -58,8 +58,8 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 def check(path: Path, law: ModuleType) -> None:
-    """Raise `RequestError` if the module `law` lacks a function that the simulator needs, or if a
-    function has the wrong number of parameters."""
+    """Raise `RequestError` if the law has neither `on_ack` nor `on_round`, or if one of its
+    functions has the wrong number of parameters."""
     if not hasattr(law, "on_ack") and not hasattr(law, "on_round"):
         raise RequestError(f"load congestion control {path}: it has no function on_ack")
     for hook, (parameters, _) in dispatch.HOOKS.items():

@@ -18,8 +18,8 @@ METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000
 
 
 class Wireless:
-    """Read and change the access points of one network. This object has no state of its own: all of
-    it is in the tables of the network."""
+    """Read and change the access points of one network. All state is in the tables of the
+    network."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -27,18 +27,16 @@ class Wireless:
     # --- counters
 
     def backlog(self, ap: str) -> int:
-        """Return how many downlink packets are at a WiFi access point: those that wait for the air
-        and the one in transmission."""
+        """Return how many downlink packets a WiFi access point has, waiting or in transmission."""
         return int(self.network.w.row[self.network.tables.cells[ap] + at.BACKLOG])
 
     def is_sending(self, ap: str, user: str) -> bool:
-        """Return True if the WiFi station of `user` has a frame that waits for the air or is in
-        transmission."""
+        """Return True if the user's WiFi station has a frame that waits or is in transmission."""
         return self.network.station(ap, user, UP, at.BUSY_UNTIL_NS) > self.network.now_ns
 
     def uplink_wait_ns(self, ap: str) -> int:
-        """Return how long a frame would wait for the air, in ns, if a station of this WiFi access
-        point sent it now."""
+        """Return how long a frame would wait for the channel, in ns, if a station of this WiFi
+        access point had one to send now."""
         air = self.network.tables.airs[ap]
         busy_until_ns = int(self.network.w.row[air + at.UPLINK_BUSY_UNTIL_NS])
         return max(0, busy_until_ns - self.network.now_ns)
@@ -46,8 +44,8 @@ class Wireless:
     # --- stations
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Apply the rate (and in LTE the weight) of a station to its downlink and its uplink. In a
-        WiFi cell the rate determines the airtime of a frame."""
+        """Apply the rate of a station, and in LTE its weight, to its downlink and uplink. In a WiFi
+        cell, the rate determines the airtime of a frame."""
         for direction in (DOWN, UP):
             hop = self.network.tables.stations[ap, station.user, direction]
             if self.network.hop(hop, at.KIND) == at.BEARER:
@@ -63,8 +61,8 @@ class Wireless:
     def set_collisions(
         self, ap: str, transmissions: float, users: Iterable[str], loss: float
     ) -> None:
-        """Set the effect of collisions at a WiFi access point: each frame is sent `transmissions`
-        times on average, and the stations of `users` lose the fraction `loss` of their frames."""
+        """Set the effect of collisions at a WiFi access point: the mean number of `transmissions`
+        of a frame, and the fraction `loss` of their frames that the stations of `users` lose."""
         tables, row = self.network.tables, self.network.w.row
         row[tables.airs[ap] + at.TRANSMISSIONS_PPM] = units.ppm_from_fraction(transmissions)
         for user in users:
@@ -76,8 +74,8 @@ class Wireless:
     # --- handovers
 
     def hand_over(self, user: str, old: str, new: str) -> None:
-        """Move a user's interface from WiFi access point `old` to `new`. The user keeps its
-        address.
+        """Move a user's interface from WiFi access point `old` to `new`; its address stays the
+        same.
 
         Packets that wait at the old access point, and packets that still arrive there, are lost.
         """
@@ -91,9 +89,9 @@ class Wireless:
                 self.network.move(subflow, moved)
 
     def _switch_hop(self, user: str, direction: str, old: str, new: str) -> None:
-        """Take one direction of the user's radio channel down at access point `old`, and up at
-        `new`. If a meter limits it at `old`, the meter with the same number limits it at `new`,
-        provided that meter is set."""
+        """Take one direction of the user's radio channel down at access point `old` and up at
+        `new`. If a meter limits it at `old`, the meter with the same number at `new` limits it from
+        now on, provided that this one is set."""
         tables, row = self.network.tables, self.network.w.row
         before, after = (tables.stations[ap, user, direction] for ap in (old, new))
         row[before + at.UP], row[after + at.UP] = 0, 1
@@ -106,9 +104,9 @@ class Wireless:
     def set_meter(
         self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER
     ) -> None:
-        """Limit the data of all `users` at access point `ap` together to `rate_bps`, with meter
-        `number` of its switch. `users` replaces the users that passed this meter before. If
-        `rate_bps` is None, nobody passes the meter any more."""
+        """Limit the data of all `users` at an access point together to `rate_bps`, with meter
+        `number` of its switch. `users` replaces the meter's earlier users; None removes the limit.
+        """
         row = self.network.w.row
         metered = set(users) if rate_bps is not None else set()
         for (where, user, direction), hop in self.network.tables.stations.items():
@@ -125,6 +123,6 @@ class Wireless:
             row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
 
     def _meter(self, ap: str, number: int) -> int:
-        """Return the index in the network's integer table to which the fields METER_BPS,
-        METER_BURST_NS and METER_FULL_NS of a meter are relative. `number` is 1 or 2."""
+        """Return the base index of meter `number` (1 or 2): add METER_BPS, METER_BURST_NS or
+        METER_FULL_NS to it for an index into the integer table."""
         return self.network.tables.cells[ap] + (number - 1) * at.METER_FIELDS

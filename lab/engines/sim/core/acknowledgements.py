@@ -1,4 +1,4 @@
-"""Process acknowledgements and timeouts at the sender of a subflow.
+"""React to acknowledgements and timeouts at the sender of a subflow.
 
 - RFC 2018 and 6675: selective acknowledgements. Each acknowledgement says how many segments have
   arrived, and which transmission caused it
@@ -28,8 +28,8 @@ def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
     """Record at the sender that segment `seq` of subflow `f` has arrived. Return 1 if the sender
     did not know this before, else 0.
 
-    `state` is SACKED after a selective acknowledgement. After a cumulative one it is UNSENT: the
-    segment's entry in the ring is free.
+    `state` is SACKED after a selective acknowledgement. After a cumulative one it is UNSENT, which
+    frees the segment's entry in the ring buffer.
     """
     slot = rings.segment(row, f, seq)
     before = row[slot + rings.SEG_STATE]
@@ -46,7 +46,7 @@ def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
 @jit
 def mark_lost(row: Ints, f: int, slot: int) -> None:
     """Mark a segment of subflow `f` that is in flight as lost, so that it is retransmitted. `slot`
-    is where the segment's ring entry begins in `row`."""
+    is the index in `row` of the segment's entry in the ring buffer."""
     row[slot + rings.SEG_STATE] = rings.LOST
     row[f + at.PIPE] -= 1
     row[f + at.LOST] += 1
@@ -55,13 +55,12 @@ def mark_lost(row: Ints, f: int, slot: int) -> None:
 
 @jit
 def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, int]:
-    """Find segments of subflow `f` that are lost, now that its transmission `number` has arrived. A
-    segment in flight is lost if its last transmission is at least 3 before `number` (fewer if
-    little is in flight); in recovery or after a timeout, at least 1 before.
+    """Mark segments of subflow `f` as lost, now that its transmission `number` has arrived (RFC
+    8985). A segment in flight is lost if its last transmission is at least 3 before `number` (fewer
+    if little is in flight); in recovery or after a timeout, at least 1 before.
 
-    Exception: a segment among the first `arrivals` that the receiver got has arrived, and only its
-    acknowledgement was lost. Return two numbers of segments: the newly lost ones, and those found
-    to have arrived.
+    Segments among the first `arrivals` that reached the receiver are not lost: only their
+    acknowledgement was. Return the number of lost segments, and of those that had arrived.
     """
     threshold = 1
     if row[f + at.MODE] == at.OPEN:
@@ -90,7 +89,7 @@ def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, i
 @jit
 def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
     """End a round trip of subflow `f` and begin the next one. If the window was fully used
-    (`limited`) outside of loss recovery, let the congestion control act on the mean RTT of the
+    (`limited`) and no loss recovery runs, call the congestion control with the mean RTT of the
     round trip."""
     row, samples = w.row, w.row[f + at.ROUND_SAMPLES]
     if limited and row[f + at.MODE] == at.OPEN and samples > 0:
@@ -104,9 +103,8 @@ def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
 
 @jit
 def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
-    """Process acknowledgement `p` at the sender of subflow `f`. The packet's field SEQ is the
-    segment that the receiver expects next; TRANSMISSION is the number of the transmission that
-    caused the acknowledgement."""
+    """Process acknowledgement `p` at the sender of subflow `f`. Its field SEQ is the segment that
+    the receiver expects next, TRANSMISSION the number of the transmission that caused it."""
     row = w.row
     limited = sender.is_cwnd_limited(w, f)
     number, expected = row[p + at.TRANSMISSION], row[p + at.SEQ]
@@ -143,11 +141,10 @@ def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
 
 @jit
 def on_timeout(w: at.World, f: int, now_ns: int) -> None:
-    """Mark everything that subflow `f` has in flight as lost after a retransmission timeout,
-    continue with a window of one segment, and double the RTO (RFC 6298, (5.4) to (5.6); RFC 5681,
-    section 3.1).
+    """Handle a retransmission timeout of subflow `f`: mark all segments in flight as lost, set the
+    window to one segment, and double the RTO (RFC 6298, (5.4) to (5.6); RFC 5681, section 3.1).
 
-    Remember the window first, so that the timeout can be undone. A timeout during loss recovery
+    The window before is saved, so that the timeout can be undone. A timeout during loss recovery
     does not reduce SSTHRESH again, and is not undone (Linux, tcp_enter_loss).
     """
     row, window = w.row, w.window
@@ -174,9 +171,8 @@ def on_timeout(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def undo_timeout(w: at.World, f: int) -> None:
-    """Undo the last timeout of subflow `f`, because a segment has arrived that was transmitted
-    before it: give the window back, and treat segments that were marked as lost as in flight.
-    """
+    """Undo the last timeout of subflow `f`, because a segment that was sent before the timeout has
+    arrived: restore the window, and treat segments that were marked as lost as in flight."""
     row, window = w.row, w.window
     window[f + at.CWND] = max(window[f + at.CWND], window[f + at.CWND_BEFORE_TIMEOUT])
     window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH], window[f + at.SSTHRESH_BEFORE_TIMEOUT])

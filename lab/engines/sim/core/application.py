@@ -1,4 +1,4 @@
-"""Let an application with a limited rate write its data, in turns."""
+"""Applications that write data at a limited rate, every 20 ms."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from lab.engines.sim.core import events, udp
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-SLICE_NS = 20_000_000  # it writes its data this often
-UNSENT_SEGMENTS = 16  # it writes at most so far ahead of the sender
+SLICE_NS = 20_000_000  # an application writes its data this often,
+UNSENT_SEGMENTS = 16  # and at most this far ahead of the sender
 
 
 @jit
 def on_application(row: Ints, c: int, now_ns: int) -> bool:
-    """Let the application of connection `c`, which has a limited rate, write the data of the next
-    20 ms, and schedule its next write. Return True if TCP data may be sent now.
+    """Write the data of the next 20 ms for connection `c`, whose application has a limited rate,
+    and schedule the next write. Return True if TCP data may be sent now.
 
-    Data that TCP cannot send does not pile up: if more than a small amount is unsent, the
-    application skips the rest. A UDP application sends one datagram instead, and the result is
-    False.
+    The application skips data that TCP cannot send soon, so that it does not pile up. A UDP
+    application sends one datagram instead, and the result is False.
     """
     if row[c + at.APP_EVENT_NS] != now_ns:
         return False  # the demand has changed since

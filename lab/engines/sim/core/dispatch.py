@@ -1,7 +1,7 @@
 """Call the functions of a subflow's congestion control law.
 
-`LAWS` is the only table of laws. Each law is a module with some of the functions below. They
-change the congestion window CWND of subflow `f`; see `layout` for the tables `w`:
+`LAWS` is the only table of laws. A law is a module with some of the functions below. They change
+the congestion window CWND of subflow `f` in the tables `w` (see `layout`):
 
     on_ack(w, f, acked, now_ns)        let the window grow. `acked` more segments were acknowledged,
                                        the sender is neither in fast recovery nor in slow start,
@@ -15,10 +15,11 @@ change the congestion window CWND of subflow `f`; see `layout` for the tables `w
                                        each acknowledgement that may let the window grow
 
 A law keeps its own state in the fields LAW_1 to LAW_6 of the subflow in the floating-point table.
-It finds all subflows of the connection with `laws.siblings`. The functions of this module that have
-the names above call the law of the subflow. Their source is generated from `LAWS`, with one branch
-for each law: the compiler cannot call a function that it gets from a table, but it sees the direct
-calls in these branches, and a chain of branches costs nothing.
+It finds all subflows of the connection with `laws.siblings`.
+
+The functions of this module with the names above call the law of the subflow. Their source is
+generated from `LAWS`, with one branch for each law: the compiler cannot call a function that it
+gets from a table, but it sees the direct calls in these branches, which cost nothing.
 """
 
 from __future__ import annotations
@@ -54,22 +55,20 @@ in_slow_start: Callable[[at.World, int, int], None]
 
 
 def number(name: str) -> int:
-    """Return the number of the congestion control law `name`. The field LAW of a subflow holds this
-    number."""
+    """Return the position of law `name` in `LAWS`, which a subflow's field LAW holds."""
     return list(LAWS).index(name)
 
 
 def register(name: str, law: ModuleType) -> None:
-    """Add the module `law` to `LAWS` as `name`, in place of a law with the same name. Then define
-    the functions of `HOOKS` anew."""
+    """Add module `law` to `LAWS`, in place of a law with the same name, and define the functions of
+    `HOOKS` anew."""
     LAWS[name] = law
     define()
 
 
 def source() -> str:
-    """Return Python source that defines each function named in `HOOKS`. Such a function calls the
-    function of the same name of the law that subflow `f` uses, or the default in `HOOKS` if the law
-    has none."""
+    """Return Python source that defines each function named in `HOOKS`. It calls the function of
+    the same name of the law of subflow `f`, or the default in `HOOKS` if the law has none."""
     lines = []
     for hook, (parameters, default) in HOOKS.items():
         lines += ["", "", "@jit", f"def {hook}({parameters}):", "    law = w.row[f + at.LAW]"]
@@ -90,12 +89,10 @@ def source() -> str:
 
 
 def define(filename: str = "<generated calls of congestion control laws>") -> None:
-    """Define the functions named in `HOOKS` in this module, with calls of the laws that are in
-    `LAWS` now.
+    """Define the functions named in `HOOKS` in this module, for the laws that are in `LAWS` now.
 
-    `filename` is recorded as the source file of these functions, and tracebacks show it. To let the
-    compiler cache the functions, write the result of `source()` into this file first. With the
-    default, they are not cached.
+    Tracebacks show `filename` as their source file. To let the compiler cache the functions, write
+    the result of `source()` into this file first. With the default, they are not cached.
     """
     module = globals()
     MARKED.difference_update(module[hook] for hook in HOOKS if hook in module)

@@ -1,8 +1,7 @@
-"""Keep the scheduled events in the order of their times. Events of the same time keep the order in
-which they were scheduled.
+"""The scheduled events, as a binary heap in the integer table. They are ordered by time; events of
+the same time keep the order in which they were scheduled.
 
-The events are a binary heap in the integer table. A timer needs few events even if it is postponed
-often: see `start_timer`.
+A timer needs few events even if it is postponed often: see `start_timer`.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ DUE_NS, ORDER, EVENT, FIELDS = range(4)
 
 @jit
 def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
-    """Schedule an event for time `at_ns`. `kind` is the kind of event, such as RTO_DUE.
+    """Schedule an event of this `kind`, such as RTO_DUE, for time `at_ns`.
 
-    `place` says which packet, subflow, connection or LTE cell the event concerns: the index at
-    which the state of this entity begins in the integer table `row`.
+    `place` is the packet, subflow, connection or LTE cell that the event is for, as the index of
+    its first field in the integer table `row`.
     """
     heap, n, order = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
     row[at.HEAP_COUNT] = n + 1
@@ -42,11 +41,10 @@ def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
 
 @jit
 def pop(row: Ints) -> int:
-    """Remove the event that is due first, and return it as one number: place * EVENT_KINDS + kind,
-    with `place` and `kind` as in `schedule`.
+    """Remove the earliest event, and return it as place * EVENT_KINDS + kind (see `schedule`).
 
-    The number does not contain the time of the event: call `next_ns` before. At least one event
-    must be scheduled.
+    The result lacks the time of the event: call `next_ns` before. At least one event must be
+    scheduled.
     """
     heap, count = row[at.HEAP], row[at.HEAP_COUNT] - 1
     row[at.HEAP_COUNT] = count
@@ -74,8 +72,7 @@ def pop(row: Ints) -> int:
 
 @jit
 def next_ns(row: Ints) -> int:
-    """Return the time of the event that is due first, in ns, or FOREVER if no event is
-    scheduled."""
+    """Return the time of the earliest event in ns, or FOREVER if no event is scheduled."""
     return row[row[at.HEAP] + DUE_NS] if row[at.HEAP_COUNT] > 0 else at.FOREVER
 
 
@@ -85,10 +82,10 @@ def next_ns(row: Ints) -> int:
 
 @jit
 def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> None:
-    """Set a timer to expire at `due_ns`, whether it was stopped or set to another time.
+    """Set a timer to expire at `due_ns`, whether it runs already or not.
 
-    A timer is two adjacent integers in `row`: when it expires, and when its event is due. `timer`
-    is the index of the first. `kind` and `place` describe the event, as in `schedule`.
+    A timer is two adjacent integers in `row`, at index `timer`: when it expires, and when its event
+    is due. `kind` and `place` are those of its event, as in `schedule`.
 
     If the timer is only postponed, its scheduled event stays as it is. When that event is due,
     `timer_has_expired` schedules it for the later time.
@@ -104,7 +101,7 @@ def timer_has_expired(row: Ints, timer: int, now_ns: int, kind: int, place: int)
     """Handle the event of a timer. Return True if the timer has expired, False if it was stopped,
     postponed, or set to an earlier time.
 
-    If the timer was postponed, schedule its event for the later time. Parameters as in
+    If the timer was postponed, schedule its event for the later time. The parameters are those of
     `start_timer`.
     """
     if now_ns != row[timer + 1]:

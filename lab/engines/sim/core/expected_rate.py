@@ -1,5 +1,5 @@
-"""Limit the window of a subflow to its expected rate, which a strategy has set. This is S-MPTCP's
-flow control on the host (its Algorithm 5, as repaired), for congestion control laws that react to
+"""Limit the window of a subflow to the expected rate that a strategy has set. This is S-MPTCP's
+flow control on the host (Algorithm 5, with corrections), for congestion control laws that react to
 losses.
 
 Symbols: w is the window in segments, rtt the mean RTT of a round trip, base the lowest RTT, and et
@@ -21,14 +21,14 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
 
 ALPHA, BETA, MU = 5.0, 1.0, 0.9
-MIN_QUEUE = 2.0  # segments: a queue that was and is empty has not shrunk either
+MIN_QUEUE = 2.0  # segments; otherwise a queue that stays empty would count as not smaller
 MIN_WINDOW = 2.0
 
 
 @jit
 def segments_per_s(w: at.World, f: int) -> float:
     """Return the expected rate of subflow `f` in segments/s, counted as Ethernet frames. Return 0
-    if `f` has none, or if the scenario applies expected rates by pacing instead of windows."""
+    if it has none, or if the scenario applies expected rates by pacing instead of windows."""
     row = w.row
     if row[at.EXPECTED_BY_WINDOW] == 0:
         return 0.0
@@ -37,8 +37,8 @@ def segments_per_s(w: at.World, f: int) -> float:
 
 @jit
 def end_slow_start(w: at.World, f: int) -> None:
-    """End slow start, by lowering SSTHRESH to the window, if window / RTT of subflow `f` has
-    reached its expected rate."""
+    """End the slow start of subflow `f` if its window / RTT has reached its expected rate, by
+    lowering SSTHRESH to the window."""
     window, rate = w.window, segments_per_s(w, f)
     if rate > 0.0 and window[f + at.CWND] * at.NS_PER_S / w.row[f + at.SRTT_NS] >= rate:  # 3
         window[f + at.SSTHRESH] = min(window[f + at.SSTHRESH], window[f + at.CWND])
@@ -46,9 +46,8 @@ def end_slow_start(w: at.World, f: int) -> None:
 
 @jit
 def slow_growth(w: at.World, f: int, before: float) -> None:
-    """Reduce the growth of the window of subflow `f`, which was `before` segments: keep
-    1/GROWTH_DIVISOR of the segments by which it has grown. Do nothing if `f` has no expected
-    rate."""
+    """Keep only 1/GROWTH_DIVISOR of the growth of the window of subflow `f`, which was `before`
+    segments. Do nothing if `f` has no expected rate."""
     if segments_per_s(w, f) > 0.0 and w.window[f + at.CWND] > before:
         growth = w.window[f + at.CWND] - before
         w.window[f + at.CWND] = before + growth / w.window[f + at.GROWTH_DIVISOR]
@@ -56,8 +55,8 @@ def slow_growth(w: at.World, f: int, before: float) -> None:
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """Compare the rate of subflow `f` in the last round trip with its expected rate, and limit its
-    window: steps 1 and 2 of the module docstring. `rtt_ns` is the mean RTT of the round trip."""
+    """Limit the window of subflow `f` if its rate in the last round trip was above its expected
+    rate: steps 1 and 2 of the module docstring. `rtt_ns` is the mean RTT of the round trip."""
     window, rate, base_ns = w.window, segments_per_s(w, f), w.row[f + at.BASE_RTT_NS]
     if rate <= 0.0:
         return

@@ -1,13 +1,13 @@
-"""Describe the two tables that hold a simulated network, and define the words of the core.
+"""The two tables of numbers that hold the state of a simulated network, and the terms of the core.
 
 - Table: a long list of numbers. `w.row` is the integer table, `w.window` the floating-point table.
 - Row: the numbers in the integer table that belong to one entity, such as a subflow, a hop or a
   packet. They are adjacent and in the order of the fields below.
-- Place: a position in the integer table, an index from 0. The place of a row is the position of its
-  first field, and it names the entity: "subflow f" is the one whose row is at place f.
+- Place: an index into the integer table. The place of a row is the index of its first field, and it
+  names the entity: "subflow f" is the one whose row is at place f.
 - Field: one number of a row. The constants below are the positions of the fields within a row.
-- Hop: one direction of a link, of a WiFi station's air or of an LTE bearer. A route is a list of
-  adjacent places, each of which holds the place of a hop; NOTHING ends the list.
+- Hop: one direction of a link, of a WiFi station's channel or of an LTE bearer. A route is a list
+  of adjacent places, each of which holds the place of a hop; NOTHING ends the list.
 - Ring: a circular buffer in the integer table. Entry number n is kept at position n modulo the size
   of the ring, over an older entry.
 
@@ -35,7 +35,7 @@ FOREVER = 1 << 60  # a time or a number of segments that is never reached
 # --- global fields
 (
     NOW, HOST_NOISE_NS,  # a host sends up to HOST_NOISE_NS later than it could
-    HEAP, HEAP_SIZE, HEAP_COUNT, EVENTS_SCHEDULED,  # the place of the event heap; events
+    HEAP, HEAP_SIZE, HEAP_COUNT, EVENTS_SCHEDULED,  # the event heap: its place; sizes in events
     FREE_PACKET, FREE_PACKETS, PACKETS_IN_BEARERS,  # the first free packet, and how many are free
     PLACES_USED,  # the first place that nothing uses yet
     RING_SIZE,  # entries of a ring of segments, see `rings`
@@ -45,11 +45,11 @@ FOREVER = 1 << 60  # a time or a number of segments that is never reached
 ) = range(16)  # fmt: skip
 KERNEL, DRAFT = range(2)
 
-# --- a hop: one direction of a link, of a WiFi station's air, or an LTE bearer
+# --- a hop: one direction of a link, of a WiFi station's channel, or of an LTE bearer
 HOP_FIELDS = 32
 (
     KIND, UP, CELL,  # CELL: the row of its access point
-    MEDIUM,  # the row that holds the state of its air: a cell, or a direction of LTE
+    MEDIUM,  # the row with the state of its channel: a cell, or a direction of LTE
     RATE_BPS, DELAY_NS, JITTER_NS, LOSS_PPM,
     QUEUE, QUEUE_SIZE, QUEUE_HEAD, QUEUE_COUNT,  # a ring; QUEUE is its place
     BUSY_UNTIL_NS, LAST_OUT_NS,  # the end of the last transmission; when the last packet leaves
@@ -62,13 +62,13 @@ HOP_FIELDS = 32
 ) = range(HOP_FIELDS)  # fmt: skip
 WIRE, AIR_DOWN, AIR_UP, BEARER = range(4)  # KIND
 
-# --- a cell: the air of an access point, and the two meters of the switch in front of it
+# --- a cell: the channel of an access point, and the two meters of the switch in front of it
 CELL_FIELDS = 12
 (
     DOWNLINK_BUSY_UNTIL_NS, UPLINK_BUSY_UNTIL_NS,
-    MAX_WAIT_NS,  # the access point's buffer, as time on the air
+    MAX_WAIT_NS,  # the access point's buffer, as airtime
     DOWNLINK_AIRTIME_NS,  # of the last frame sent down
-    BACKLOG,  # packets that wait for the air downwards
+    BACKLOG,  # downlink packets that wait or are in transmission
     TRANSMISSIONS_PPM,  # how often a frame is sent on average, because of collisions
     METER_BPS, METER_BURST_NS, METER_FULL_NS,  # METER_FULL_NS: when the bucket will be full
     _METER_2_BPS, _METER_2_BURST_NS, _METER_2_FULL_NS,
@@ -104,7 +104,7 @@ SUB_FIELDS = 71
 (
     STATE, CONNECTION, LAW, BACKUP, REQUESTED_BACKUP,  # LAW: see `dispatch.number`
     DATA_ROUTE, ACK_ROUTE, RING,  # places of both routes and of the ring of segments
-    # sender: RFC 9293, section 3.3.1; WRITE_SEQ is behind the last segment it got
+    # sender: RFC 9293, section 3.3.1; WRITE_SEQ is one past the last segment it was given
     SND_UNA, SND_NXT, WRITE_SEQ,
     # loss detection: RFC 6675 (PIPE), RFC 8985 (order of transmissions)
     PIPE, LOST, LOST_HINT, TRANSMISSIONS, LOSS_SCANNED,
@@ -113,7 +113,7 @@ SUB_FIELDS = 71
     RTT_DEVIATION_NS, LARGEST_DEVIATION_NS, RTT_ROUND_END,  # see `round_trips`
     IS_PROBE,  # 1 if the retransmission timer is for a tail loss probe, 0 if it is the RTO
     PROBE_END, PROBE_TRANSMISSION,  # SND_NXT after the probe; its number if it repeats a segment
-    SENT_BEFORE_TIMEOUT,  # smaller transmissions are older than the timeout; 0: it stays
+    SENT_BEFORE_TIMEOUT,  # smaller transmissions are older than the timeout; 0: it is not undone
     LAST_SENT_NS, PACED_UNTIL_NS, EXPECTED_BPS, HOST_RNG_1, HOST_RNG_2,
     CWND_LIMITED, MAX_PACKETS_OUT, CWND_USAGE_SEQ,  # RFC 7661, as Linux's tcp_cwnd_validate
     EPOCH_NS,  # RFC 9438
@@ -128,13 +128,13 @@ SUB_FIELDS = 71
     SEGMENTS_DROPPED_FIRST,  # those of SEGMENTS_DROPPED that the sender's own link dropped
     # Linux's scheduler, see `linux_scheduler`; MEAN_PACING_RATE in bytes/s
     MEAN_PACING_RATE, SNDBUF_BYTES, ACKS_RECEIVED, ACKS_AT_CHECK, STALE_COUNT, IS_STALE,
-    REDUNDANT_NXT,  # redundant scheduler: behind the last data segment that it sent
+    REDUNDANT_NXT,  # redundant scheduler: one past the last data segment that it sent
     PENALISED_NS,  # when it last halved the window of a slower subflow
 ) = range(SUB_FIELDS)  # fmt: skip
 IDLE, JOINING, ESTABLISHED, CLOSED = range(4)  # STATE
 OPEN, RECOVERY, TIMED_OUT = range(3)  # MODE
 
-# its floating-point half; LAW_1 to LAW_6 belong to the congestion control law that runs
+# its fields in the floating-point table; LAW_1 to LAW_6 are for the congestion control law in use
 (
     CWND, SSTHRESH, LAW_1, LAW_2, LAW_3, LAW_4, LAW_5, LAW_6,
     GROWTH_DIVISOR, LAST_ROUND_QUEUE,  # see `expected_rate`
@@ -146,7 +146,7 @@ CONN_FIELDS = 37
 (
     CONN_STATE, FIRST, COUNT, SCHEDULER, DATAGRAMS,  # FIRST, COUNT: its subflows
     SEGMENT_BYTES, FRAME_BYTES, ACK_BYTES,  # payload of a segment, and frames on the wire
-    # application: WRITTEN is behind the last segment that it has written
+    # application: WRITTEN is one past the last segment that it has written
     TOTAL_SEGMENTS, VOLUME_BYTES, WRITTEN, DEMAND_BPS, CREDIT_BITS,
     APP_EVENT_NS, STARTED_NS, DONE_NS,
     # sender, in data sequence numbers (RFC 8684)
@@ -177,9 +177,8 @@ EVENT_KINDS = 9
 
 
 class World(NamedTuple):
-    """The two tables of numbers that contain the whole state of a run: `row`, the integer
-    table, and `window`, the floating-point table. With more tables, all functions that get them
-    would take longer to compile."""
+    """The whole state of a run: the integer table `row` and the floating-point table `window`. More
+    tables would make every function that gets them slower to compile."""
 
     row: Ints
     window: Floats
@@ -187,7 +186,7 @@ class World(NamedTuple):
 
 @jit
 def subflows(row: Ints, c: int) -> range:
-    """Return the subflows of connection `c`, each as the index at which its state begins in the
-    integer table `row`."""
+    """Return the subflows of connection `c`, as the indices of their first fields in the integer
+    table `row`."""
     first = row[c + FIRST]
     return range(first, first + row[c + COUNT] * SUB_FIELDS, SUB_FIELDS)

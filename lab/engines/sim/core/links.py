@@ -1,4 +1,4 @@
-"""Carry packets over the hops of their routes: wired links, and the air of WiFi cells with the
+"""Carry packets over the hops of their routes: wired links, and the channels of WiFi cells with the
 meter of the switch in front of each cell. A hop is one direction of a link or radio channel.
 
 LTE bearers are in `lte`. A first-in first-out queue needs only one event per packet: the time at
@@ -17,11 +17,10 @@ MILLION = 1_000_000
 
 @jit
 def new_packet(row: Ints, f: int, packet_type: int, route: int, size: int) -> int:
-    """Return a packet from the list of free packets, with its subflow `f`, its type, its route and
-    its size in bytes filled in.
+    """Take a packet from the free list, and fill in its subflow `f`, type, route and size in bytes.
 
-    `packet_type` is SEGMENT, ACK or DATAGRAM. `route` is where the list of the route's hops begins
-    in `row`. There is always a free packet: `event_loop.run` stops before the list is empty.
+    `packet_type` is SEGMENT, ACK or DATAGRAM. `route` is the index in `row` of the first hop of the
+    route. The free list is never empty here: `event_loop.run` stops before.
     """
     p = row[at.FREE_PACKET]
     row[at.FREE_PACKET] = row[p + at.NEXT_FREE]
@@ -35,7 +34,6 @@ def new_packet(row: Ints, f: int, packet_type: int, route: int, size: int) -> in
 
 @jit
 def free_packet(row: Ints, p: int) -> None:
-    """Put packet `p` back into the list of free packets."""
     row[p + at.NEXT_FREE] = row[at.FREE_PACKET]
     row[at.FREE_PACKET] = p
     row[at.FREE_PACKETS] += 1
@@ -43,8 +41,8 @@ def free_packet(row: Ints, p: int) -> None:
 
 @jit
 def drop(row: Ints, h: int, p: int) -> None:
-    """Drop packet `p` at hop `h`. Count the loss at the hop and, unless the packet is an
-    acknowledgement, at its subflow. Then free the packet."""
+    """Drop packet `p` at hop `h` and free it. Count the loss at the hop and, unless the packet is
+    an acknowledgement, at its subflow."""
     row[h + at.DROPS] += 1
     row[h + at.DROPPED_BYTES] += row[p + at.SIZE]
     if row[p + at.PACKET_TYPE] != at.ACK:
@@ -57,11 +55,11 @@ def drop(row: Ints, h: int, p: int) -> None:
 
 @jit
 def admits(row: Ints, h: int, p: int) -> bool:
-    """Count packet `p` at the entrance of hop `h`. Return True if the packet may enter; else drop
-    it and return False.
+    """Count packet `p` at the entrance of hop `h`. Return True if it may enter; otherwise drop it
+    and return False.
 
-    A hop that is down drops all packets. A hop that is up drops each packet with the probability
-    LOSS_PPM / 1,000,000.
+    A hop that is down drops all packets, any other hop each one with probability LOSS_PPM /
+    1,000,000.
     """
     row[h + at.IN_PACKETS] += 1
     row[h + at.IN_BYTES] += row[p + at.SIZE]
@@ -75,8 +73,8 @@ def admits(row: Ints, h: int, p: int) -> bool:
 
 @jit
 def count_out(row: Ints, h: int, p: int) -> None:
-    """Count packet `p` at the exit of hop `h`, and advance the packet's position in its route to
-    the next hop."""
+    """Count packet `p` at the exit of hop `h`, and advance its position in the route to the next
+    hop."""
     row[h + at.OUT_PACKETS] += 1
     row[h + at.OUT_BYTES] += row[p + at.SIZE]
     row[p + at.ROUTE_POSITION] += 1
@@ -85,11 +83,10 @@ def count_out(row: Ints, h: int, p: int) -> None:
 @jit
 def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
     """Let packet `p` arrive at its next hop, or at the end of its route, at time `at_ns`. Return
-    `p` if this is not later than `now_ns`.
+    `p` if that is not later than `now_ns`; otherwise schedule the arrival and return NOTHING (-1).
 
-    Otherwise schedule the arrival and return NOTHING (-1). Links with neither rate nor jitter need
-    no event: the packet crosses them here, which adds their delays to `at_ns`. If such a link drops
-    the packet, return NOTHING.
+    Links with neither rate nor jitter need no event: the packet crosses them here, and their delays
+    are added to `at_ns`. If such a link drops the packet, return NOTHING.
     """
     while True:
         h = row[row[p + at.ROUTE_POSITION]]
@@ -117,8 +114,8 @@ def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
 def queue_length(row: Ints, h: int, now_ns: int) -> int:
     """Return how many packets wait at link `h` or are in transmission.
 
-    The queue of a link holds the end of each packet's transmission, in ns. Entries that are not
-    after `now_ns` are removed first.
+    The queue of a link holds the time in ns at which each packet's transmission ends. Entries that
+    are not after `now_ns` are removed first.
     """
     head, count = row[h + at.QUEUE_HEAD], row[h + at.QUEUE_COUNT]
     size, queue = row[h + at.QUEUE_SIZE], row[h + at.QUEUE]
@@ -135,8 +132,8 @@ def cross_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
     """Send packet `p` over link `h`: through its drop-tail queue, at its rate, then with its delay
     and jitter. Packets stay in order.
 
-    Return `p` if it arrives without any delay (a link with neither rate nor delay). Return NOTHING
-    (-1) if its arrival is scheduled for later, or if it was dropped.
+    Return `p` if it arrives at once (a link with neither rate nor delay). Return NOTHING (-1) if
+    its arrival is scheduled for later, or if it was dropped.
     """
     out_ns = now_ns
     if row[h + at.RATE_BPS] > 0:
@@ -187,8 +184,8 @@ def passes_meter(row: Ints, h: int, p: int, now_ns: int) -> bool:
 
 @jit
 def airtime_ns(row: Ints, h: int, p: int) -> int:
-    """Return how long packet `p` occupies the air at hop `h`, in ns: a fixed part plus a part per
-    byte, times the mean number of transmissions."""
+    """Return how long packet `p` occupies the channel at hop `h`, in ns: a fixed part plus a part
+    per byte, times the mean number of transmissions."""
     once_ns = row[h + at.FRAME_AIRTIME_NS] + row[p + at.SIZE] * row[h + at.BYTE_AIRTIME_PS] // 1000
     return once_ns * row[row[h + at.MEDIUM] + at.TRANSMISSIONS_PPM] // MILLION
 
@@ -216,14 +213,14 @@ def send_down(row: Ints, h: int, p: int, now_ns: int) -> None:
 
 @jit
 def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
-    """Send packet `p` from a station to its WiFi access point over hop `h`. Return `p` if it can go
+    """Send packet `p` from a station to its WiFi access point over hop `h`. Return `p` if it goes
     on now; NOTHING (-1) if its arrival is scheduled for later, or if it was dropped.
 
-    The transmission starts at start = max(now, UPLINK_BUSY_UNTIL_NS). It sets UPLINK_BUSY_UNTIL_NS
-    = start + airtime, plus the airtime of the last downlink frame if the downlink is busy; and
-    DOWNLINK_BUSY_UNTIL_NS = max(now, DOWNLINK_BUSY_UNTIL_NS) + airtime. The packet is dropped if
-    start - now exceeds MAX_WAIT_NS. The meter is behind the access point: a packet that the meter
-    drops has used the air.
+    The transmission starts at start = max(now, UPLINK_BUSY_UNTIL_NS). The uplink is then busy until
+    start + airtime, plus the airtime of the last downlink frame if the downlink is busy. The
+    downlink is busy for one airtime longer. The packet is dropped if start - now exceeds
+    MAX_WAIT_NS. The meter is behind the access point: a packet that the meter drops has used the
+    channel.
     """
     c = row[h + at.MEDIUM]
     start_ns = max(now_ns, row[c + at.UPLINK_BUSY_UNTIL_NS])
@@ -245,11 +242,9 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def leave_air(row: Ints, p: int) -> int:
-    """Return packet `p`, which arrives now. If it comes from the downlink of a WiFi access point,
-    update the counters of this access point first: its backlog falls by one, and the packet counts
-    as sent. If the station has left the access point meanwhile, drop the packet and return NOTHING
-    (-1).
-    """
+    """Return packet `p`, which arrives now. If it comes from a WiFi access point, count it there as
+    sent and no longer as waiting; if the station has left that access point meanwhile, drop the
+    packet and return NOTHING (-1)."""
     h = row[row[p + at.ROUTE_POSITION] - 1]
     if h == at.NOTHING or row[h + at.KIND] != at.AIR_DOWN:
         return p

@@ -35,21 +35,20 @@ ACTIVE_BELOW = 3  # a better subflow has a smaller count (mptcp_pm_subflow_chk_s
 
 @jit
 def written_segments(row: Ints, c: int) -> int:
-    """Return how many segments the application of connection `c` has written."""
     return min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS])
 
 
 @jit
 def unacknowledged(row: Ints, f: int) -> int:
-    """Return how many segments are in the socket of subflow `f`: those that wait to be sent, and
-    those that wait for their acknowledgement."""
+    """Return how many segments the socket of subflow `f` holds: unsent, or sent but not
+    acknowledged."""
     return row[f + at.WRITE_SEQ] - row[f + at.SND_UNA]
 
 
 @jit
 def memory_used(row: Ints, f: int) -> int:
-    """Return how much memory the segments in the socket of subflow `f` use, in bytes, with
-    OVERHEAD_BYTES for each."""
+    """Return the memory in bytes of the segments in the socket of subflow `f`, with OVERHEAD_BYTES
+    for each."""
     segment = row[row[f + at.CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
     return unacknowledged(row, f) * segment
 
@@ -63,7 +62,7 @@ def has_free_memory(row: Ints, f: int) -> bool:
 
 @jit
 def pacing_rate(w: at.World, f: int) -> int:
-    """Return the present pacing rate of the socket of subflow `f` in bytes/s, as Linux computes it
+    """Return the pacing rate of the socket of subflow `f` in bytes/s as Linux computes it
     (tcp_update_pacing_rate), but at most the expected rate of `f` if one is set."""
     row = w.row
     cwnd, ssthresh = w.window[f + at.CWND], w.window[f + at.SSTHRESH]
@@ -79,8 +78,8 @@ def grow_buffers(w: at.World, c: int) -> None:
     """Let the send buffers of connection `c` grow: give more memory to each socket that does not
     fill its congestion window while the application waits to write (tcp_should_expand_sndbuf).
 
-    Then set the send window of the connection to the memory of all its sockets together, but at
-    most to what is left of the receive window (`receiver.window_end`).
+    Then set the connection's send window to the memory of all its sockets together, but at most to
+    what is left of the receive window (`receiver.window_end`).
     """
     row = w.row
     total = MIN_BUFFER_BYTES
@@ -100,7 +99,8 @@ def grow_buffers(w: at.World, c: int) -> None:
 
 @jit
 def has_data(row: Ints, c: int) -> bool:
-    """Return True if connection `c` has data in its send window that no subflow has got yet."""
+    """Return True if connection `c` has data in its send window that was not given to a subflow
+    yet."""
     written = written_segments(row, c)
     window_end = row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
     return row[c + at.DATA_SND_NXT] < min(written, window_end)
@@ -109,8 +109,7 @@ def has_data(row: Ints, c: int) -> bool:
 @jit
 def is_active(row: Ints, f: int) -> bool:
     """Return True if subflow `f` may get data: it is established and not stale (see the module
-    docstring). A stale subflow that has received an acknowledgement since the last check stops
-    being stale."""
+    docstring). A stale subflow with an acknowledgement since the last check stops being stale."""
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.IS_STALE] = 0
     return row[f + at.STATE] == at.ESTABLISHED and row[f + at.IS_STALE] == 0
@@ -122,9 +121,9 @@ def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
     data soonest. Return NOTHING (-1) if none is active, or if the socket of that subflow is full. A
     backup is chosen only if no other subflow is active.
 
-    Also update the mean pacing rate of the chosen subflow: the present rate counts with the weight
-    of the burst, the old mean with the weight of the data queued before. If there is data to send,
-    set the interval of the reinjection timer.
+    The chosen subflow's mean pacing rate is updated: the present rate counts with the weight of the
+    burst, the old mean with the weight of the data queued before. If there is data to send, the
+    interval of the reinjection timer is set.
     """
     row = w.row
     grow_buffers(w, c)
@@ -156,20 +155,20 @@ def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
 @jit
 def ends_fragment(row: Ints, c: int, dsn: int) -> bool:
     """Return True if the segment with data sequence number `dsn` is the last one of a fragment, or
-    of what the application of connection `c` has written."""
+    of what the application of connection `c` has written so far."""
     written = written_segments(row, c)
     return (dsn + 1) % FRAGMENT == 0 or dsn + 1 == written
 
 
 @jit
 def set_interval(row: Ints, c: int, now_ns: int) -> None:
-    """Set the interval of the reinjection timer of connection `c` (mptcp_set_timeout). The
-    scheduler does so each time it has data to send, and after each fragment that it has given to a
-    subflow; a running timer is not changed.
+    """Set the interval of the reinjection timer of connection `c` (mptcp_set_timeout); a running
+    timer is not changed. The scheduler calls this each time it has data to send, and after each
+    fragment that it has given to a subflow.
 
     The interval is the time until the latest of the subflows' retransmission timers expires. A
-    subflow is left out if it is not active, or if expiries of the reinjection timer count against
-    it (`becomes_stale`). If no subflow remains, the interval is 200 ms.
+    subflow is left out if it is not established, if it is stale, or if expiries of the reinjection
+    timer count against it (`becomes_stale`). If no subflow remains, the interval is 200 ms.
     """
     longest_ns = 0
     for f in at.subflows(row, c):
@@ -188,8 +187,8 @@ def restart_timer(row: Ints, c: int, now_ns: int) -> None:
     """Restart the reinjection timer of connection `c` with its interval (`set_interval`), or stop
     it if all data is acknowledged (mptcp_reset_rtx_timer).
 
-    When all data is given to subflows, the interval stays as it was then, also if queues and
-    round-trip times grow later.
+    Once all data is given to subflows, the interval no longer changes, even if queues and RTTs
+    grow.
     """
     if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
         row[c + at.REINJECT_TIMER_NS] = 0
@@ -201,8 +200,8 @@ def restart_timer(row: Ints, c: int, now_ns: int) -> None:
 
 @jit
 def becomes_stale(row: Ints, c: int, f: int) -> bool:
-    """Check subflow `f` of connection `c`, which has unacknowledged data, when the reinjection
-    timer expires. Return True if `f` becomes stale now.
+    """Check subflow `f`, which has unacknowledged data, when the reinjection timer of connection
+    `c` expires. Return True if `f` becomes stale now.
 
     This happens if `f` has received no acknowledgement between the first and the fifth expiry, and
     the count of another active subflow is below three. The first expiry counts in any case; if an
@@ -230,10 +229,10 @@ def idle_subflow(row: Ints, c: int) -> int:
     NOTHING (-1). A backup is returned only if no other subflow is idle, and every subflow with
     unacknowledged data has received no acknowledgement for two expiries of the reinjection timer.
 
-    The subflows are considered in the order in which they were opened. Each subflow with
-    unacknowledged data is checked: if it becomes stale (`becomes_stale`), queue all unacknowledged
-    data of the connection for reinjection. Linux sends that data before it goes on, so a subflow
-    that is idle after a stale one in this order is not idle any more, and is not returned.
+    Subflows are checked in the order in which they were opened. If one with unacknowledged data
+    becomes stale (`becomes_stale`), all unacknowledged data of the connection is queued for
+    reinjection. Linux sends that data at once, so a later subflow in this order is not idle any
+    more, and is not returned.
     """
     idle, backup, least, is_queued = at.NOTHING, at.NOTHING, at.FOREVER, False
     for f in at.subflows(row, c):
@@ -253,8 +252,8 @@ def idle_subflow(row: Ints, c: int) -> int:
 
 @jit
 def reinject_everything(row: Ints, c: int) -> None:
-    """Queue for reinjection all data of connection `c` that was sent and that the other end has not
-    acknowledged (__mptcp_retransmit_pending_data)."""
+    """Queue all unacknowledged data of connection `c` for reinjection
+    (__mptcp_retransmit_pending_data)."""
     una = row[c + at.DATA_SND_UNA]
     row[c + at.REINJECT_COUNT] = row[c + at.DATA_SND_NXT] - una
     for n in range(row[c + at.REINJECT_COUNT]):

@@ -1,4 +1,4 @@
-"""Schedule the air of an LTE cell, separately for each direction, once per TTI of 1 ms while
+"""Schedule the channel of an LTE cell, separately for each direction, once per TTI of 1 ms while
 packets wait. A bearer is one station's queue in one direction; a block is what one bearer sends in
 a TTI.
 
@@ -11,8 +11,8 @@ a TTI.
    segmentation). It fails with the target error rate. Later blocks of the bearer wait for it (RLC
    keeps the order), so an error causes delay and never loss.
 
-At a steady rate, rate / mean rate is 1 / (mean share of the air). Therefore only each bearer's mean
-airtime per TTI is stored. The mean does not change while no packets wait in the cell. In
+At a steady rate, rate / mean rate is 1 / (mean share of the channel). Therefore only each bearer's
+mean airtime per TTI is stored. The mean does not change while no packets wait in the cell. In
 comparisons half a TTI is added to the mean, because a single TTI is a large part of a small mean;
 with this the scheduler maximises the sum of weight x log(rate).
 
@@ -30,7 +30,7 @@ from lab.engines.sim.core.links import MILLION, count_out, drop, forward, passes
 from lab.engines.sim.core.random_numbers import random_below
 
 TTI_NS = 1_000_000
-MEAN_TTIS = 100  # over so many TTIs the mean airtime is taken
+MEAN_TTIS = 100  # TTIs over which the mean airtime is taken
 FINE = 1024  # mean airtimes are kept in 1/1024 ns
 HALF_A_TTI = TTI_NS * FINE // MEAN_TTIS // 2  # what half a TTI adds to a mean
 
@@ -40,8 +40,8 @@ def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
     """Put packet `p` into the queue of bearer `h`. If the cell's scheduler sleeps because no
     packets waited, wake it at the next TTI.
 
-    Drop the packet if the queue is full, or if it is a downlink packet and the meter in front of
-    the cell refuses it. The meter for the uplink is behind the cell: see `_finish_packet`.
+    The packet is dropped if the queue is full, or if it is a downlink packet and the meter in front
+    of the cell refuses it. The meter of the uplink is behind the cell: see `_finish_packet`.
     """
     e = row[h + at.MEDIUM]
     count, size = row[h + at.QUEUE_COUNT], row[h + at.QUEUE_SIZE]
@@ -81,10 +81,10 @@ def on_tti(row: Ints, e: int, now_ns: int) -> None:
 
 @jit
 def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
-    """Return how much of the TTI number `now_tti` HARQ retransmissions take, in ns.
+    """Return how many ns of the TTI with number `now_tti` HARQ retransmissions take.
 
-    The ring HARQ_RING holds this airtime for the next TTIs. Set its entry for this TTI to 0, and
-    the entries of the TTIs that were skipped since the last call.
+    The ring buffer HARQ_RING holds this airtime for the next TTIs. The entries of this TTI, and of
+    those skipped since the last call, are set to 0.
     """
     ring, size = row[e + at.HARQ_RING], row[e + at.HARQ_RING_SIZE]
     for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
@@ -97,9 +97,8 @@ def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
 
 @jit
 def _next_bearer(row: Ints, h: int) -> int:
-    """Return the bearer to serve next, or NOTHING (-1) if no packets wait. Candidates are bearer
-    `h` and those after it in the linked list. Of bearers with the same priority the first in the
-    list is served."""
+    """Return the bearer to serve next, of `h` and those after it in the linked list, or NOTHING
+    (-1) if no packets wait. Of bearers with the same priority, the first in the list is served."""
     best = at.NOTHING
     while h != at.NOTHING:
         if row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(row, h, best)):
@@ -121,7 +120,7 @@ def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
     """Send a block of bearer `h`: as much of its queue as fits into `left_ns`, the rest of this
     TTI. Return the airtime of the block in ns.
 
-    For each further attempt that the block needs, reserve the same airtime in a later TTI.
+    The same airtime is reserved in a later TTI for each retransmission that the block needs.
     """
     rate_bps = row[h + at.RATE_BPS]
     free_bits = fitting_bits = left_ns * rate_bps // at.NS_PER_S
@@ -152,8 +151,8 @@ def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
 
 @jit
 def _attempts(row: Ints, e: int, h: int) -> int:
-    """Draw at random how often a block of bearer `h` is sent until it arrives, and return this
-    number; it is at most ATTEMPTS."""
+    """Draw at random how often a block of bearer `h` is sent until it arrives: 1 to ATTEMPTS
+    times."""
     attempts = 1
     while (
         attempts < row[e + at.ATTEMPTS]
@@ -166,7 +165,7 @@ def _attempts(row: Ints, e: int, h: int) -> int:
 @jit
 def _finish_packet(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
     """Remove packet `p`, whose last byte is sent now, from the head of the queue of bearer `h`. It
-    arrives with its block: at `done_ns` plus the bearer's delay.
+    arrives at `done_ns`, when its block does, plus the bearer's delay.
 
     An uplink packet is dropped if the meter behind the cell refuses it.
     """

@@ -39,8 +39,7 @@ BURST = 64  # segments sent in one event; the rest follows after the other event
 @jit
 def can_take_new(w: at.World, f: int) -> bool:
     """Return True if subflow `f` can send a new segment now: it is established, has no lost
-    segments to retransmit, and its congestion window, pacing rate and ring of segments have
-    room."""
+    segments to retransmit, and its congestion window, pacing and ring buffer allow one more."""
     row = w.row
     return (
         row[f + at.STATE] == at.ESTABLISHED
@@ -52,8 +51,8 @@ def can_take_new(w: at.World, f: int) -> bool:
 
 @jit
 def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
-    """Return the subflow of connection `c` that the scheduler chooses to send the next segment.
-    Return NOTHING (-1) if none can."""
+    """Return the subflow of connection `c` to which the scheduler gives the next segment, or
+    NOTHING (-1) if none can send now."""
     row = w.row
     first, count, scheduler = row[c + at.FIRST], row[c + at.COUNT], row[c + at.SCHEDULER]
     in_turn = scheduler == at.ROUND_ROBIN
@@ -97,11 +96,11 @@ def next_redundant(row: Ints, c: int, f: int) -> int:
 
 @jit
 def take_next_dsn(row: Ints, c: int, f: int) -> int:
-    """Return the data sequence number of the segment that subflow `f` of connection `c` is to send
-    next, and record it as given to a subflow. Return NOTHING (-1) if there is no such segment.
+    """Return the data sequence number of the segment that subflow `f` of connection `c` sends next,
+    and record it as given to a subflow. Return NOTHING (-1) if there is no such segment.
 
-    Segments to be reinjected come before new ones. A subflow that has timed out takes no reinjected
-    segments, unless Linux's scheduler runs.
+    Segments to be reinjected come before new ones. While a subflow recovers from a timeout, it
+    takes no reinjected segments, unless Linux's scheduler runs.
     """
     if row[c + at.SCHEDULER] == at.REDUNDANT:
         dsn = next_redundant(row, c, f)
@@ -121,12 +120,11 @@ def take_next_dsn(row: Ints, c: int, f: int) -> int:
 
 @jit
 def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Give subflow `f` of connection `c` the segments that it sends next; return their number.
+    """Give subflow `f` of connection `c` the segments that it sends next, and return their number.
 
-    Linux's scheduler gives segments up to the end of a burst or of the socket's free memory, and
-    sets the interval of the reinjection timer after each fragment; other schedulers give one
-    segment. If there is none to give and penalisation is on, call
-    `reinjection.retransmit_opportunistically`, which may give the segment the receiver waits for.
+    Linux's scheduler gives segments up to the end of a burst or of the socket's free memory; other
+    schedulers give one. If there is none and penalisation is on,
+    `reinjection.retransmit_opportunistically` may give the segment for which the receiver waits.
     """
     row = w.row
     given, left, size = 0, linux_scheduler.BURST_BYTES, row[c + at.SEGMENT_BYTES]
@@ -148,8 +146,8 @@ def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
 
 @jit
 def push(w: at.World, c: int, now_ns: int) -> None:
-    """Send everything that connection `c` may send now: steps 1 to 4 of the module docstring. After
-    BURST segments, continue in another event of the same time."""
+    """Send all segments that connection `c` may send now: steps 1 to 4 of the module docstring.
+    After BURST segments, continue in another event of the same time."""
     row = w.row
     if row[c + at.CONN_STATE] != at.RUNNING:
         return
@@ -168,7 +166,7 @@ def push(w: at.World, c: int, now_ns: int) -> None:
 @jit
 def push_segments(w: at.World, c: int, most: int, now_ns: int) -> int:
     """Give segments to the subflows of connection `c`, and send each of them immediately. Return
-    how many were sent; with `most`, there may be more to send."""
+    how many were sent; if it is `most`, there may be more to send."""
     sent = 0
     while sent < most:
         f = choose_subflow(w, c, now_ns)  # 2
@@ -180,10 +178,12 @@ def push_segments(w: at.World, c: int, most: int, now_ns: int) -> int:
 
 @jit
 def push_as_linux(w: at.World, c: int, most: int, now_ns: int) -> int:
-    """Give bursts to the subflows of connection `c` as Linux does (__mptcp_push_pending): a subflow
-    sends its burst only when the subflow for the next one has been chosen, so its retransmission
-    timer does not count for that choice yet. Return how many segments were sent; with `most` or
-    more, there may be more to send."""
+    """Give bursts to the subflows of connection `c` as Linux does (__mptcp_push_pending). Return
+    how many segments were sent; if at least `most`, there may be more to send.
+
+    A subflow sends its burst only after the subflow for the next burst has been chosen, so its
+    retransmission timer does not count for that choice yet.
+    """
     row, sent, given, previous = w.row, 0, 0, at.NOTHING
     while sent < most:
         f = linux_scheduler.choose_subflow(w, c, now_ns)  # 2
@@ -206,8 +206,8 @@ def push_as_linux(w: at.World, c: int, most: int, now_ns: int) -> int:
 
 @jit
 def on_rto(w: at.World, f: int, now_ns: int) -> bool:
-    """Handle the event of the retransmission timer of subflow `f`. If the timer has expired, send a
-    tail loss probe, or mark all segments in flight as lost, and return True; else return False.
+    """Handle the retransmission timer of subflow `f`. If it has expired, send a tail loss probe or
+    mark all segments in flight as lost, and return True; otherwise return False.
 
     At the first of several timeouts in a row, the segments in flight are also queued for
     reinjection over other subflows.
@@ -227,8 +227,8 @@ def on_rto(w: at.World, f: int, now_ns: int) -> bool:
 
 @jit
 def on_priority(row: Ints, f: int) -> bool:
-    """Apply the backup flag that an MP_PRIO option has brought to the sender of subflow `f` (RFC
-    8684, section 3.3.8), and return True. If `f` is a backup now, queue what it has in flight for
+    """Apply a backup flag that has arrived by MP_PRIO (RFC 8684, section 3.3.8) at the sender of
+    subflow `f`, and return True. If `f` is a backup now, queue its segments in flight for
     reinjection over other subflows."""
     row[f + at.BACKUP] = row[f + at.REQUESTED_BACKUP]
     if row[f + at.BACKUP] == 1:
@@ -238,8 +238,8 @@ def on_priority(row: Ints, f: int) -> bool:
 
 @jit
 def on_join(row: Ints, f: int) -> bool:
-    """Establish subflow `f` at the end of its handshake and return True. If it has been closed
-    since, return False."""
+    """Establish subflow `f` at the end of its handshake and return True. Return False if it was
+    closed meanwhile."""
     if row[f + at.STATE] == at.CLOSED:
         return False
     row[f + at.STATE] = at.ESTABLISHED
@@ -250,8 +250,8 @@ def on_join(row: Ints, f: int) -> bool:
 def receive(w: at.World, p: int, now_ns: int) -> int:
     """Receive packet `p` at the end of its route: a datagram, a segment or an acknowledgement.
 
-    Return the acknowledgement that answers the packet if it can enter the first hop of its own
-    route now. Return NOTHING (-1) otherwise.
+    Return the acknowledgement that answers the packet if it can enter its first hop now. Return
+    NOTHING (-1) otherwise.
     """
     row = w.row
     f = row[p + at.SUBFLOW]

@@ -1,4 +1,4 @@
-"""Generate random numbers that are the same on every machine (L'Ecuyer, CACM 31(6), 1988, Fig. 3).
+"""Random numbers that are the same on every machine (L'Ecuyer, CACM 31(6), 1988, Fig. 3).
 
 Two multiplicative generators are combined. Every subflow and every hop (one direction of a link or
 radio channel) has its own random stream. The state of a stream is two adjacent integers in the
@@ -18,7 +18,7 @@ M_2, A_2 = 2_147_483_399, 40_692
 @jit
 def random_below(table: Ints, place: int, below: int) -> int:
     """Return the next random integer from 0 to `below` - 1; `below` is at most 2^31. The state of
-    the random stream, `table[place]` and `table[place + 1]`, advances."""
+    the stream, `table[place]` and `table[place + 1]`, advances."""
     first = table[place] * A_1 % M_1
     second = table[place + 1] * A_2 % M_2
     table[place] = first
@@ -27,8 +27,8 @@ def random_below(table: Ints, place: int, below: int) -> int:
 
 
 def new_stream(seed: int, name: str) -> tuple[int, int]:
-    """Return the initial state of the random stream called `name`: two integers that depend only on
-    `seed` and `name`."""
+    """Return the initial state of a random stream: two integers that depend only on `seed` and
+    `name`."""
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return (
         1 + int.from_bytes(digest[:8], "big") % (M_1 - 1),

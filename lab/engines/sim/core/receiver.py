@@ -4,8 +4,8 @@ a connection in order.
 An acknowledgement is sent immediately for every second segment, and for every segment that is out
 of order or fills a gap. Otherwise it is delayed by 40 ms. In Linux's quick mode
 (tcp_incr_quickack), the next 16 acknowledgements are sent immediately. The mode begins with the
-first segment, with a segment after a pause longer than the RTO, and with a segment that the
-receiver has had before. As the receiver sends no data, its RTO is that of the handshake.
+first segment, with a segment after a pause longer than the RTO, and with a segment that has arrived
+before. As the receiver sends no data, its RTO is that of the handshake.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def window_end(row: Ints, c: int) -> int:
     """Return the data sequence number at which the receive window of connection `c` ends, and
     record it as offered.
 
-    Linux offers the part of the receive buffer that is free. Data that waits for missing data takes
-    memory of the buffer, so the end of the window stays where it is while much data waits. It never
-    moves back (__mptcp_space, mptcp_set_rwin). Only Linux's scheduler keeps to this end.
+    Linux offers the free part of the receive buffer. Data that waits for missing data uses memory
+    of the buffer, so the window's end stays where it is while much data waits. It never moves back
+    (__mptcp_space, mptcp_set_rwin). Only Linux's scheduler respects this end.
     """
     free = row[c + at.RECEIVE_WINDOW] - row[c + at.REORDER_BUFFERED]
     end = max(row[c + at.OFFERED_WINDOW_END], row[c + at.DATA_RCV_NXT] + free)
@@ -38,8 +38,8 @@ def window_end(row: Ints, c: int) -> int:
 def send_ack(row: Ints, f: int, now_ns: int) -> int:
     """Send an acknowledgement of what subflow `f` has received.
 
-    Return the packet if it arrives at a queue at `now_ns`; the caller handles this arrival. Return
-    NOTHING (-1) if the packet arrives later or was dropped (see `links.forward`).
+    Return its packet if it reaches a queue already at `now_ns`: the caller lets it enter. Return
+    NOTHING (-1) if it arrives later or was dropped (see `links.forward`).
     """
     c = row[f + at.CONNECTION]
     row[f + at.UNACKED] = 0
@@ -56,8 +56,8 @@ def send_ack(row: Ints, f: int, now_ns: int) -> int:
 
 @jit
 def receive_segment(row: Ints, f: int, p: int, now_ns: int) -> bool:
-    """Receive packet `p`, a segment, on subflow `f`. Return True if it must be acknowledged
-    immediately, False if its acknowledgement is to be delayed."""
+    """Receive segment `p` on subflow `f`. Return True if it must be acknowledged immediately, False
+    if its acknowledgement is to be delayed."""
     seq = row[p + at.SEQ]
     paused = now_ns - row[f + at.LAST_RECEIVED_NS] > row[f + at.RECEIVER_RTO_NS]
     if row[f + at.SEGMENTS_RECEIVED] == 0 or paused or seq < row[f + at.RCV_NXT]:
@@ -88,7 +88,7 @@ def receive_segment(row: Ints, f: int, p: int, now_ns: int) -> bool:
 @jit
 def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
     """Put segment `dsn` of the data of connection `c` into the receiver's reorder buffer. The
-    application reads immediately all data that is in order now."""
+    application reads data as soon as it is in order."""
     expected = row[c + at.DATA_RCV_NXT]
     if dsn == expected:
         expected += 1
@@ -113,14 +113,13 @@ def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
 
 @jit
 def delay_ack(row: Ints, f: int, now_ns: int) -> None:
-    """Let subflow `f` send an acknowledgement 40 ms from now, unless one is sent earlier."""
+    """Let subflow `f` send an acknowledgement 40 ms from now, unless it sends one earlier."""
     events.start_timer(row, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, at.DELACK_DUE, f)
 
 
 @jit
 def on_delayed_ack(row: Ints, f: int, now_ns: int) -> int:
-    """Handle the event of the delayed-acknowledgement timer of subflow `f`: if the timer has
-    expired, send an acknowledgement. Return its packet if it can enter its first hop now, else
-    NOTHING (-1)."""
+    """Handle the delayed-acknowledgement timer of subflow `f`: if it has expired, send an
+    acknowledgement. Return its packet if it can enter its first hop now, else NOTHING (-1)."""
     expired = events.timer_has_expired(row, f + at.DELACK_NS, now_ns, at.DELACK_DUE, f)
     return send_ack(row, f, now_ns) if expired else at.NOTHING

@@ -1,5 +1,5 @@
-"""Send data that one subflow has in flight over another subflow too: after a timeout, when a
-subflow becomes a backup, or when the receive window is full. This is called reinjection."""
+"""Reinjection: data that one subflow has in flight is sent over another subflow too, after a
+timeout, when a subflow becomes a backup, or when the receive window is full."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from lab.engines.sim.core import events, linux_scheduler, rings, sender
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import Ints, jit
 
-# an opportunistic retransmission replaces what a subflow with a window of so few segments, or with
-# so many times the round-trip time, has in flight
+# a segment is retransmitted opportunistically if the subflow that has it in flight has at most this
+# window, or more than this many times the RTT
 SMALL_WINDOW, LONG_RTTS = 4, 4
 
 
@@ -29,7 +29,7 @@ def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
 @jit
 def penalise(w: at.World, f: int) -> None:
     """Halve the congestion window of subflow `f`, because it is slow and its connection waits for
-    it. Halve SSTHRESH too unless slow start runs."""
+    it. Halve SSTHRESH too, except in slow start."""
     window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH]:
         window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH] / 2.0, 2.0)
@@ -38,9 +38,9 @@ def penalise(w: at.World, f: int) -> None:
 
 @jit
 def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Queue on subflow `f` the segment that the receiver waits for, if the receive window of
-    connection `c` is full. Penalise a slower subflow that has this segment in flight. Return 1 if
-    the segment was queued, else 0.
+    """If the receive window of connection `c` is full, queue on subflow `f` the segment for which
+    the receiver waits, and penalise a slower subflow that has it in flight. Return 1 if the segment
+    was queued, else 0.
 
     A segment is queued in this way at most once, and only if the subflow that has it in flight has
     a small window or a long RTT. A subflow penalises others at most once per round trip. This is
@@ -74,7 +74,7 @@ def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> in
 @jit
 def reinject_in_flight(row: Ints, f: int) -> None:
     """Queue the segments that subflow `f` has in flight for reinjection over other subflows. Do
-    nothing for Linux's and the redundant scheduler, and for a connection with a single subflow."""
+    nothing with Linux's or the redundant scheduler, or if the connection has a single subflow."""
     c = row[f + at.CONNECTION]
     if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
         return
@@ -93,9 +93,8 @@ def reinject_in_flight(row: Ints, f: int) -> None:
 
 @jit
 def take_reinjected(row: Ints, c: int) -> int:
-    """Take the first segment that is not acknowledged out of the reinjection queue of connection
-    `c`, and discard the acknowledged ones before it. Return the data sequence number of this
-    segment, or NOTHING (-1) if there is none."""
+    """Take the next segment that is not acknowledged from the reinjection queue of connection `c`.
+    Return its data sequence number, or NOTHING (-1) if there is none."""
     while row[c + at.REINJECT_COUNT] > 0:
         dsn = row[rings.data(row, c, row[c + at.REINJECT_HEAD]) + rings.DSN_REINJECT]
         row[c + at.REINJECT_HEAD] += 1
@@ -108,11 +107,11 @@ def take_reinjected(row: Ints, c: int) -> int:
 
 @jit
 def on_reinject_timer(row: Ints, c: int, now_ns: int) -> bool:
-    """Handle the event of the reinjection timer of connection `c`, which only Linux's scheduler
-    uses. Return True if the timer has expired, else False.
+    """Handle the reinjection timer of connection `c`, which only Linux's scheduler uses. Return
+    True if it has expired, else False.
 
-    When the timer expires, the oldest fragment of unacknowledged data is sent over an idle subflow
-    too, if there is one, and the timer starts anew.
+    When the timer expires, the oldest fragment of unacknowledged data is also sent over an idle
+    subflow, if there is one, and the timer starts anew.
     """
     timer = c + at.REINJECT_TIMER_NS
     expired = events.timer_has_expired(row, timer, now_ns, at.REINJECT_DUE, c)

@@ -1,5 +1,5 @@
-"""Keep records of the last RING_SIZE segments of each subflow and connection in rings: circular
-buffers in the integer table (see `layout`). RING_SIZE is a power of two."""
+"""Records of the last RING_SIZE segments of each subflow and connection, in circular buffers in the
+integer table (see `layout`). RING_SIZE is a power of two."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ DSN_RECEIVED, DSN_REINJECT, CONNECTION_FIELDS = range(3)
 
 @jit
 def segment(row: Ints, f: int, number: int) -> int:
-    """Return where entry `number` of the ring of subflow `f` begins in the integer table `row`. The
-    ring is a circular buffer of records of the subflow's recent segments.
+    """Return the index in `row` of entry `number` of the ring buffer of subflow `f`.
 
-    The entry describes segment `number` and, in the fields SENT_SEQ and SENT_NS, the subflow's
+    The entry is about segment `number` and, in the fields SENT_SEQ and SENT_NS, about the subflow's
     transmission `number`.
     """
     return row[f + at.RING] + (number & (row[at.RING_SIZE] - 1)) * SUBFLOW_FIELDS
@@ -34,6 +33,6 @@ def segment(row: Ints, f: int, number: int) -> int:
 
 @jit
 def data(row: Ints, c: int, number: int) -> int:
-    """Return where entry `number` of the ring of connection `c` begins in the integer table `row`.
-    The ring is a circular buffer of records of the connection's recent data segments."""
+    """Return the index in `row` of entry `number` of the ring buffer of connection `c`, which
+    records recent data segments."""
     return row[c + at.CONN_RING] + (number & (row[at.RING_SIZE] - 1)) * CONNECTION_FIELDS

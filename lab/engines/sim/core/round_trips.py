@@ -1,4 +1,4 @@
-"""Measure the round-trip time of a subflow, and set its retransmission timeout (RTO) from it.
+"""Measure the RTT of a subflow, and set its retransmission timeout (RTO) from it.
 
 RFC 6298 leaves open how often the variance is sampled. The rule is Linux's (tcp_rtt_estimator):
 every acknowledgement gives a sample, the variance rises immediately, and it falls only once per
@@ -18,7 +18,7 @@ LEAST_DEVIATION_NS = LEAST_MARGIN_NS // 4
 
 @jit
 def start(row: Ints, f: int, rtt_ns: int) -> None:
-    """Take the first RTT sample of subflow `f`, that of its handshake."""
+    """Take the first RTT sample of subflow `f`, that of its handshake, and set its RTO."""
     row[f + at.SRTT_NS] = row[f + at.BASE_RTT_NS] = rtt_ns
     row[f + at.RTT_DEVIATION_NS] = rtt_ns // 2
     row[f + at.RTTVAR_NS] = max(rtt_ns // 2, LEAST_DEVIATION_NS)
@@ -28,8 +28,8 @@ def start(row: Ints, f: int, rtt_ns: int) -> None:
 
 @jit
 def is_remembered(row: Ints, f: int, number: int) -> bool:
-    """Return True if the ring of subflow `f` still holds its transmission `number`: one of the last
-    RING_SIZE transmissions."""
+    """Return True if the ring buffer of subflow `f` still holds transmission `number`, that is, if
+    it is one of the last RING_SIZE transmissions."""
     return row[f + at.TRANSMISSIONS] - row[at.RING_SIZE] < number
 
 
@@ -57,9 +57,9 @@ def measure(row: Ints, f: int, number: int, expected: int, now_ns: int) -> None:
 def _update_variance(row: Ints, f: int, error_ns: int, expected: int) -> None:
     """Update RTTVAR of subflow `f` after an RTT sample that was `error_ns` longer than SRTT.
 
-    The mean deviation follows each sample, but slowly when a shorter RTT would raise it. RTTVAR is
-    at least the largest mean deviation of this round trip; at its end, RTTVAR falls by a quarter of
-    the difference.
+    The mean deviation follows each sample, but slowly if a shorter RTT would raise it. RTTVAR is at
+    least the largest mean deviation of this round trip. At the end of the round trip, RTTVAR falls
+    by a quarter of the difference.
     """
     change_ns = abs(error_ns) - row[f + at.RTT_DEVIATION_NS]
     if error_ns < 0 and change_ns > 0:

@@ -1,4 +1,4 @@
-"""Send the segments of a subflow as far as its congestion window allows. The sender's reaction to
+"""Send the segments of a subflow as far as its congestion window allows. What the sender does with
 acknowledgements and timeouts is in `acknowledgements`.
 
 - RFC 6675, section 4: while fewer segments are in flight (PIPE) than the window allows, send lost
@@ -36,8 +36,8 @@ def queue_segment(row: Ints, f: int, dsn: int) -> None:
 
 @jit
 def window_has_room(w: at.World, f: int) -> bool:
-    """Return True if the congestion window and the pacing rate let subflow `f` send one more
-    segment now."""
+    """Return True if the congestion window and pacing allow subflow `f` to send one more segment
+    now."""
     row = w.row
     is_paced = row[f + at.PACED_UNTIL_NS] > row[at.NOW]
     return row[f + at.PIPE] < int(w.window[f + at.CWND]) and not is_paced
@@ -45,8 +45,8 @@ def window_has_room(w: at.World, f: int) -> bool:
 
 @jit
 def restart_rto(row: Ints, f: int, now_ns: int) -> None:
-    """Restart the retransmission timer of subflow `f` (RFC 6298, (5.1) to (5.3)). Stop it if
-    nothing is in flight."""
+    """Restart the retransmission timer of subflow `f`, or stop it if nothing is in flight (RFC
+    6298, (5.1) to (5.3))."""
     row[f + at.IS_PROBE] = 0
     if flight_size(row, f) == 0:
         row[f + at.RTO_TIMER_NS] = 0
@@ -65,10 +65,10 @@ def may_probe(row: Ints, f: int) -> bool:
 
 @jit
 def restart_timer(row: Ints, f: int, rto_since_ns: int, now_ns: int) -> None:
-    """Restart the timer of subflow `f` for a tail loss probe if it may probe, else for the RTO.
+    """Restart the timer of subflow `f`: for a tail loss probe if one may be sent, else for the RTO.
 
-    The probe is due after two smoothed RTTs, or when the RTO ends that began at `rto_since_ns` if
-    that is earlier. If only one segment is in flight, it has 200 ms more, because its
+    The probe is due after two smoothed RTTs, but not later than the RTO that began at
+    `rto_since_ns`. If only one segment is in flight, it has 200 ms more, because its
     acknowledgement may be delayed.
     """
     if not may_probe(row, f):
@@ -83,9 +83,8 @@ def restart_timer(row: Ints, f: int, rto_since_ns: int, now_ns: int) -> None:
 
 @jit
 def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
-    """Transmit segment `seq` of subflow `f`, for the first time or once more. The segment leaves
-    the host at a random time up to HOST_NOISE_NS from now, but after the segment that was
-    transmitted before it."""
+    """Transmit segment `seq` of subflow `f`, for the first time or again. It leaves the host at a
+    random time up to HOST_NOISE_NS from now, but after the segment transmitted before it."""
     c, number = row[f + at.CONNECTION], row[f + at.TRANSMISSIONS]
     row[f + at.TRANSMISSIONS] = number + 1
     slot, transmission = rings.segment(row, f, seq), rings.segment(row, f, number)
@@ -121,8 +120,8 @@ def restart_after_idle(w: at.World, f: int, now_ns: int) -> None:
     RTO (RFC 2861; Linux, tcp_cwnd_restart).
 
     The window is halved for every RTO of the pause, but not below the initial window. SSTHRESH
-    becomes at least 3/4 of the window before the pause. The time since the last loss, on which
-    Cubic's growth depends, does not include the pause (bictcp_cwnd_event).
+    becomes at least 3/4 of the window before the pause. The pause does not count as time since the
+    last loss, on which Cubic's growth depends (bictcp_cwnd_event).
     """
     row = w.row
     window = w.window
@@ -141,8 +140,8 @@ def restart_after_idle(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def take_first_lost(row: Ints, f: int) -> int:
-    """Return the sequence number of the first lost segment of subflow `f`, and count this segment
-    as retransmitted. There must be a lost segment."""
+    """Return the sequence number of the first lost segment of subflow `f`, and count it as
+    retransmitted. There must be a lost segment."""
     seq = max(row[f + at.LOST_HINT], row[f + at.SND_UNA])
     while row[rings.segment(row, f, seq) + rings.SEG_STATE] != rings.LOST:
         seq += 1
@@ -155,7 +154,7 @@ def take_first_lost(row: Ints, f: int) -> int:
 @jit
 def send(w: at.World, f: int, most: int, now_ns: int) -> int:
     """Send up to `most` segments of subflow `f`, lost ones before new ones (RFC 6675, NextSeg), as
-    far as its congestion window and pacing rate allow. Return how many were sent."""
+    far as its congestion window and pacing allow. Return how many were sent."""
     row, sent = w.row, 0
     while (
         sent < most
@@ -181,8 +180,8 @@ def send(w: at.World, f: int, most: int, now_ns: int) -> int:
 @jit
 def validate_cwnd(w: at.World, f: int, has_sent: bool) -> None:
     """Record whether the congestion window limits subflow `f` in this round trip, and how many of
-    its segments are not acknowledged (Linux, tcp_cwnd_validate). `has_sent` tells that segments
-    were sent just before."""
+    its segments are not acknowledged (Linux, tcp_cwnd_validate). `has_sent` says that segments were
+    sent just before."""
     row = w.row
     limited, out = row[f + at.PIPE] >= int(w.window[f + at.CWND]), flight_size(row, f)
     is_new_round = row[f + at.SND_UNA] >= row[f + at.CWND_USAGE_SEQ]

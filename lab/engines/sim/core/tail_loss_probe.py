@@ -1,10 +1,10 @@
-"""Send tail loss probes (RFC 8985, section 7; Linux, tcp_send_loss_probe).
+"""Tail loss probes (RFC 8985, section 7; Linux, tcp_send_loss_probe).
 
 If the last segments of a flight are lost, no later arrival reveals it, and the sender would wait
 for its RTO. Instead it sends one segment after about two round trips, whatever the window: a new
-one or, if there is none, the last one again. Its acknowledgement reveals losses before it. When the
-probe has been sent, the timer is the RTO again. `sender.restart_timer` decides which of the two the
-timer is for.
+one or, if there is none, the last one again. The acknowledgement of this probe reveals losses
+before it. After the probe the timer is for the RTO again; `sender.restart_timer` decides which of
+the two it is for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def send(w: at.World, f: int, now_ns: int) -> None:
-    """Send a probe on subflow `f`, unless one is not acknowledged yet, and start the RTO."""
+    """Send a probe on subflow `f`, unless an earlier one is not acknowledged yet, and start the
+    RTO."""
     row = w.row
     if row[f + at.PROBE_END] == 0 and sender.may_probe(row, f):
         row[f + at.PROBE_TRANSMISSION] = at.NOTHING
@@ -35,11 +36,11 @@ def send(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def receive_ack(w: at.World, f: int, number: int, now_ns: int) -> None:
-    """Forget the probe of subflow `f` when all segments sent before it are acknowledged too.
+    """End the probe of subflow `f` when all segments sent before it are acknowledged too.
 
-    `number` is the transmission that caused the acknowledgement. If that is the probe, and the
-    probe repeated a segment, then the first transmission of this segment was lost: reduce the
-    window.
+    `number` is the transmission that caused the acknowledgement. If the probe repeated a segment
+    and this is the acknowledgement of the probe, the first transmission of the segment was lost:
+    reduce the window.
     """
     row = w.row
     if row[f + at.PROBE_END] == 0 or row[f + at.SND_UNA] < row[f + at.PROBE_END]:

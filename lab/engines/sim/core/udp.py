@@ -1,5 +1,5 @@
-"""Send and receive UDP datagrams at a constant rate, without acknowledgements, retransmissions or
-congestion control."""
+"""UDP datagrams at a constant rate, without acknowledgements, retransmissions or congestion
+control."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def send_datagram(row: Ints, c: int, now_ns: int) -> None:
 
 @jit
 def receive_datagram(row: Ints, p: int) -> None:
-    """Count datagram `p` as received by its subflow and its connection, and free the packet."""
+    """Count datagram `p` at its subflow and its connection, and free the packet."""
     f = row[p + at.SUBFLOW]
     row[f + at.SEGMENTS_RECEIVED] += 1
     row[f + at.RCV_NXT] += 1

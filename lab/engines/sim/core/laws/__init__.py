@@ -1,2 +1,2 @@
-"""Contain the congestion control laws, one module each. `core.dispatch` lists them and describes
-the functions of a law."""
+"""The congestion control laws, one module each. `core.dispatch` lists them and documents their
+functions."""

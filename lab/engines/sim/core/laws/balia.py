@@ -1,4 +1,4 @@
-"""Implement BALIA, balanced linked adaptation (draft-walid-mptcp-congestion-control-04).
+"""BALIA, balanced linked adaptation (draft-walid-mptcp-congestion-control-04).
 
 It is a compromise between the friendliness of LIA and the responsiveness of OLIA. Symbols: w is a
 subflow's window in segments, rtt its smoothed RTT in s, x = w/rtt its rate; sums and maxima are
@@ -15,8 +15,8 @@ from lab.engines.sim.core.laws.siblings import rate, rtt_s, siblings, total_rate
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """Return BALIA's alpha of subflow `f`: the largest rate x of any subflow of its connection,
-    divided by the rate x of `f`. It is at least 1. x is window / RTT."""
+    """Return BALIA's alpha of subflow `f`: the largest rate (window / RTT) of any subflow of its
+    connection, divided by the rate of `f`. It is at least 1."""
     best = 0.0
     for r in siblings(w, f):
         best = max(best, rate(w, r))
@@ -26,8 +26,9 @@ def alpha(w: at.World, f: int) -> float:
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += x/rtt / (sum x)^2 (1 + alpha)/2 (4 + alpha)/5 for each of `acked` segments, but by
-    at most 1 for each. The symbols are defined in the module docstring."""
+    """Grow the window of subflow `f` by x/rtt / (sum x)^2 (1 + alpha)/2 (4 + alpha)/5 for each of
+    `acked` segments, but by at most 1 for each. x is window / rtt; the sum is over all subflows of
+    the connection."""
     total, a = total_rate(w, f), alpha(w, f)
     grown = 1.0 / w.window[f + at.CWND]
     if total > 0.0:
@@ -38,11 +39,10 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Set w -= w/2 min(alpha, 1.5), where w is the window of subflow `f`, and SSTHRESH to the new
-    w.
+    """Reduce the window w of subflow `f` by w/2 min(alpha, 1.5), and set SSTHRESH to the new w.
 
-    Like the multipath-tcp.org kernel, compute alpha and w as whole numbers, unless the scenario
-    chooses the draft. If the connection has a single subflow, halve its window as Reno does.
+    alpha and w are rounded down as in the multipath-tcp.org kernel, unless the scenario chooses the
+    draft. If the connection has a single subflow, halve its window as Reno does.
     """
     row = w.row
     if row[row[f + at.CONNECTION] + at.COUNT] < 2:

@@ -1,9 +1,8 @@
-"""Implement Cubic (RFC 9438): the window grows with the cube of the time since the last loss, and
-at least as fast as Reno's window would.
+"""Cubic (RFC 9438): the window grows with the cube of the time since the last loss, and at least as
+fast as Reno's window would.
 
-HyStart, as in Linux, ends slow start before the queue overflows. Its two signs are that the
-round-trip time has grown, or that acknowledgements have arrived close behind each other for half a
-round trip.
+HyStart, as in Linux, ends slow start before the queue overflows: if the RTT has grown, or if
+acknowledgements have arrived close behind each other for half a round trip.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ C, BETA = 0.4, 0.7  # RFC 9438, section 5: segments/s^3, and what is left after 
 ALPHA = 3 * (1 - BETA) / (1 + BETA)  # section 4.3: the increase of Reno with this BETA
 W_MAX, K, W_EST, PRIOR, TRAIN_NS = at.LAW_1, at.LAW_2, at.LAW_3, at.LAW_4, at.LAW_5
 LOW_WINDOW = 16.0  # HyStart begins at this window
-MIN_SAMPLES = 8  # and compares the round-trip time after so many samples
+MIN_SAMPLES = 8  # of a round trip, before HyStart compares its RTT
 TRAIN_GAP_NS, MIN_GROWTH_NS, MAX_GROWTH_NS = 2_000_000, 4_000_000, 16_000_000
 
 
 @jit
 def cube_root(value: float) -> float:
-    """Return the cube root of `value`, or 0 if `value` is negative. Newton's method gives the same
-    bits on every machine."""
+    """Return the cube root of `value`, or 0 if it is negative. Newton's method gives the same bits
+    on every machine."""
     if value <= 0.0:
         return 0.0
     root = max(value, 1.0)
@@ -36,8 +35,8 @@ def cube_root(value: float) -> float:
 
 @jit
 def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
-    """End the slow start of subflow `f`, by setting SSTHRESH to the window, when its path seems
-    full: HyStart (Ha and Rhee, 2011; Linux, tcp_cubic.c)."""
+    """End the slow start of subflow `f`, by setting SSTHRESH to the window, if HyStart finds the
+    path full (Ha and Rhee, 2011; Linux, tcp_cubic.c)."""
     row = w.row
     window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH] or window[f + at.CWND] < LOW_WINDOW:
@@ -56,10 +55,8 @@ def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
 @jit
 def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
     """Begin congestion avoidance of subflow `f` (RFC 9438, section 4.2): compute K, the time in s
-    after which the window reaches W_max.
-
-    After a loss W_max is above the present window; without a loss it becomes the present window.
-    """
+    until the window reaches W_max. W_max is at least the present window; without a loss before, it
+    is the present window."""
     window = w.window
     w.row[f + at.EPOCH_NS] = now_ns
     window[f + W_EST] = window[f + at.CWND]
@@ -69,17 +66,17 @@ def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def curve(w: at.World, f: int, seconds: float) -> float:
-    """Return W_cubic(t) = C (t - K)^3 + W_max of subflow `f` in segments, for t = `seconds` since
-    congestion avoidance began (RFC 9438, eq (1)). `begin_epoch` has set K and W_max."""
+    """Return W_cubic(t) = C (t - K)^3 + W_max of subflow `f` in segments, where t = `seconds` since
+    congestion avoidance began (RFC 9438, eq (1))."""
     since_k = seconds - w.window[f + K]
     return C * since_k * since_k * since_k + w.window[f + W_MAX]
 
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += (target - w)/w for each of `acked` segments. w is the window of subflow `f`; target
-    is what W_cubic (`curve`) will be one RTT later. Never stay below the estimate of Reno's window
-    (RFC 9438, sections 4.2 to 4.4)."""
+    """Grow the window w of subflow `f` by (target - w)/w for each of `acked` segments, but never
+    below the estimate of Reno's window (RFC 9438, sections 4.2 to 4.4). target is W_cubic one RTT
+    from now."""
     row = w.row
     window = w.window
     if row[f + at.EPOCH_NS] == 0:
@@ -99,8 +96,8 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
     """Set the window w of subflow `f`, and SSTHRESH, to 0.7 w, but at least 2.
 
-    Fast convergence: if w has not reached the W_max of the last loss, set W_max to 0.85 w instead
-    of w (RFC 9438, section 4.7).
+    Fast convergence (RFC 9438, section 4.7): W_max becomes w, or 0.85 w if w has not reached the
+    W_max of the last loss.
     """
     window = w.window
     cwnd = window[f + at.CWND]

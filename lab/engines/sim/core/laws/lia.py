@@ -1,4 +1,4 @@
-"""Implement LIA, linked increases (RFC 6356).
+"""LIA, linked increases (RFC 6356).
 
 Together the subflows of a connection grow as fast as one TCP connection on the best path would.
 After a loss on a subflow, only this subflow halves its window, as Reno does.
@@ -13,10 +13,11 @@ from lab.engines.sim.core.laws.siblings import rate, rtt_s, siblings, total_rate
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += min(alpha/w_total, 1/w) for each of `acked` segments (RFC 6356, sections 3 and 4).
+    """Grow the window w of subflow `f` by min(alpha/w_total, 1/w) for each of `acked` segments (RFC
+    6356, sections 3 and 4).
 
-    alpha = w_total max(w/rtt^2) / (sum w/rtt)^2, where w is a subflow's window, w_total the sum of
-    all windows of the connection, and rtt a subflow's smoothed RTT.
+    alpha = w_total max(w/rtt^2) / (sum w/rtt)^2, where w_total is the sum of all windows of the
+    connection, rtt a subflow's smoothed RTT, and maximum and sum are over its subflows.
     """
     total, best = total_rate(w, f), 0.0
     for r in siblings(w, f):

@@ -1,4 +1,4 @@
-"""Implement OLIA, opportunistic linked increases (draft-khalili-mptcp-congestion-control-05).
+"""OLIA, opportunistic linked increases (draft-khalili-mptcp-congestion-control-05).
 
 OLIA shrinks the largest windows in favour of windows on better paths. For one connection:
 - l of a subflow: the number of segments acknowledged between its last two losses, or since its last
@@ -23,9 +23,8 @@ SAME = 1.0 - 1e-9  # rounding must not break a tie
 
 @jit
 def path_quality(w: at.World, r: int) -> float:
-    """Return l/rtt^2 of subflow `r` or, if the scenario chooses the draft, l^2/rtt. The result is
-    large if the path delivers many segments between two losses. l and rtt are defined in the module
-    docstring."""
+    """Return l/rtt^2 of subflow `r` or, if the scenario chooses the draft, l^2/rtt. l is the number
+    of segments acknowledged between the last two losses, or since the last loss if that is more."""
     since_loss = w.row[r + at.SND_UNA] - w.window[r + LOSS_SEQ]
     between, rtt = max(since_loss, w.window[r + BETWEEN]), rtt_s(w, r)
     is_draft = w.row[at.OLIA_METRIC] == at.DRAFT
@@ -34,11 +33,11 @@ def path_quality(w: at.World, r: int) -> float:
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """Return OLIA's alpha of subflow `f`, in a connection with n subflows that can send. M and C
-    are the sets of the module docstring, |M| and |C| their sizes.
+    """Return OLIA's alpha of subflow `f`, in a connection with n subflows that can send.
 
-    - `f` is in C (best path, but not the largest window): +1/(n |C|)
-    - `f` is in M (largest window) and C is not empty: -1/(n |M|)
+    - best path, but not the largest window: +1/(n |C|), where |C| is the number of such subflows
+    - largest window, if another subflow is of the first kind: -1/(n |M|), where |M| is the number
+      of subflows with the largest window
     - otherwise: 0
     """
     n, largest, best = 0, 0, 0.0
@@ -60,8 +59,8 @@ def alpha(w: at.World, f: int) -> float:
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += (w/rtt^2) / (sum w/rtt)^2 + alpha/w for each of `acked` segments. w is the window of
-    subflow `f`, rtt its smoothed RTT; the sum is over all subflows of its connection.
+    """Change the window w of subflow `f` by (w/rtt^2) / (sum w/rtt)^2 + alpha/w for each of `acked`
+    segments. rtt is the smoothed RTT; the sum is over all subflows of the connection.
 
     The window may shrink. SSTHRESH is then lowered to the window, so that no slow start follows.
     """
@@ -73,8 +72,8 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Halve the window of subflow `f` as Reno does. Begin a new count of the segments acknowledged
-    between two losses."""
+    """Halve the window of subflow `f` as Reno does, and begin a new count of the segments
+    acknowledged between two losses."""
     w.window[f + BETWEEN] = w.row[f + at.SND_UNA] - w.window[f + LOSS_SEQ]
     w.window[f + LOSS_SEQ] = float(w.row[f + at.SND_UNA])
     reno.on_loss(w, f, now_ns)

@@ -1,5 +1,5 @@
-"""Implement Reno (RFC 5681, section 3.1): the window grows by one segment per round trip, and is
-halved after a loss."""
+"""Reno (RFC 5681, section 3.1): the window grows by one segment per round trip, and is halved after
+a loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Set w += 1/w for each of `acked` segments; w is the window of subflow `f`."""
+    """Grow the window w of subflow `f` by 1/w for each of `acked` segments."""
     w.window[f + at.CWND] += acked / w.window[f + at.CWND]
 
 

@@ -1,4 +1,4 @@
-"""Read the windows and RTTs of all subflows of a connection, for coupled congestion control.
+"""Windows and RTTs of all subflows of a connection, for coupled congestion control.
 
 A subflow that is a backup or not established has the rate 0, so it adds nothing to a sum.
 """
@@ -11,8 +11,8 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def siblings(w: at.World, f: int) -> range:
-    """Return all subflows of the connection of subflow `f`, `f` included. Each is given as the
-    index at which its state begins in the integer table `w.row`."""
+    """Return all subflows of the connection of subflow `f`, `f` included, as the indices of their
+    first fields in the integer table `w.row`."""
     return at.subflows(w.row, w.row[f + at.CONNECTION])
 
 
@@ -24,21 +24,20 @@ def can_send(w: at.World, r: int) -> bool:
 
 @jit
 def rtt_s(w: at.World, r: int) -> float:
-    """Return the smoothed round-trip time of subflow `r` in s."""
     return w.row[r + at.SRTT_NS] / at.NS_PER_S
 
 
 @jit
 def rate(w: at.World, r: int) -> float:
-    """Return x = w/rtt of subflow `r` in segments/s (its window over its smoothed RTT). Return 0 if
-    `r` is a backup or not established."""
+    """Return window / smoothed RTT of subflow `r` in segments/s, or 0 if `r` is a backup or not
+    established."""
     return w.window[r + at.CWND] / rtt_s(w, r) if can_send(w, r) else 0.0
 
 
 @jit
 def total_rate(w: at.World, f: int) -> float:
-    """Return the sum of `rate`, in segments/s, over all subflows of the connection of subflow
-    `f`."""
+    """Return the sum of `rate` over all subflows of the connection of subflow `f`, in
+    segments/s."""
     total = 0.0
     for r in siblings(w, f):
         total += rate(w, r)

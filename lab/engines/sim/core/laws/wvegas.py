@@ -1,5 +1,5 @@
-"""Implement wVegas, weighted Vegas (Cao et al., ICNP 2012; multipath-tcp.org kernel 0.9x). The
-subflows of a connection keep ten segments in queues together; each has a share of them.
+"""wVegas, weighted Vegas (Cao et al., ICNP 2012; multipath-tcp.org kernel 0.9x). The subflows of a
+connection together keep ten segments in queues; each has a share of them.
 
 Once per round trip the window w is divided into two parts: `diff` segments are in queues, `target`
 segments on the wire.
@@ -8,7 +8,7 @@ segments on the wire.
    rate, at least 2. alpha is computed anew when `diff` has reached it
 3) w changes by one segment, so that `diff` approaches alpha
 4) MIN_QUEUE_NS is the lowest queueing delay so far. If the present queueing delay is at least twice
-   as long, w is reduced so that the queue drains, and MIN_QUEUE_NS begins anew
+   as long, w is reduced so that the queue drains, and MIN_QUEUE_NS is reset
 5) SSTHRESH becomes at least three quarters of w (the kernel's tcp_current_ssthresh). So after step
    4 slow start refills most of the window within a round trip
 
@@ -25,7 +25,8 @@ from lab.engines.sim.core.laws.siblings import can_send, siblings
 
 TOTAL_ALPHA, MIN_ALPHA, GAMMA, MIN_WINDOW = 10, 2, 1, 2.0  # segments
 MIN_SAMPLES = 3
-# a queue below a hundredth of the round trip is none: at 0 the kernel's test would halve w
+# a queueing delay below base RTT / NOISE counts as none: at a delay of 0, the kernel's test would
+# halve w
 NOISE = 100
 ALPHA, RATE, MIN_QUEUE_NS = at.LAW_1, at.LAW_2, at.LAW_3
 
@@ -33,8 +34,8 @@ ALPHA, RATE, MIN_QUEUE_NS = at.LAW_1, at.LAW_2, at.LAW_3
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
     """Change the window of subflow `f` after a round trip: steps 1 to 5 of the module docstring.
-    `rtt_ns` is the mean of `samples` RTT samples; with fewer than three samples the window grows as
-    in Reno."""
+    `rtt_ns` is the mean of `samples` RTT samples; with fewer than three of them, the window grows
+    as in Reno."""
     window, base_ns = w.window, w.row[f + at.BASE_RTT_NS]
     cwnd = int(window[f + at.CWND])
     if samples < MIN_SAMPLES:
@@ -54,8 +55,8 @@ def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
 
 @jit
 def step(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
-    """Return the window `cwnd` of subflow `f`, changed by at most one segment, so that `diff`, the
-    number of segments in queues, approaches alpha (steps 2 and 3 of the module docstring)."""
+    """Return the window `cwnd` changed by at most one segment, so that `diff`, the number of
+    segments in queues, approaches alpha (steps 2 and 3 of the module docstring)."""
     if diff >= max(w.window[f + ALPHA], MIN_ALPHA):  # 2
         w.window[f + RATE] = cwnd * at.NS_PER_S / rtt_ns
         total = 0.0
@@ -72,9 +73,8 @@ def step(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
 
 @jit
 def drain(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
-    """Return the window `cwnd` of subflow `f`. If a queue exists and its delay is at least twice
-    the lowest value, return half of the segments on the wire instead (step 4 of the module
-    docstring)."""
+    """Return the window `cwnd`. If the queueing delay is at least twice the lowest so far, return
+    half of the segments on the wire instead (step 4 of the module docstring)."""
     base_ns = w.row[f + at.BASE_RTT_NS]
     queue_ns = float(rtt_ns - base_ns)
     min_ns = w.window[f + MIN_QUEUE_NS]
@@ -87,8 +87,8 @@ def drain(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Halve the window of subflow `f` as Reno does, rounded down to whole segments. Clear the state
-    of wVegas: alpha, rate and lowest queueing delay."""
+    """Halve the window of subflow `f` as Reno does, rounded down to whole segments. Clear alpha,
+    rate and lowest queueing delay."""
     reno.on_loss(w, f, now_ns)
     halved = max(float(int(w.window[f + at.CWND])), MIN_WINDOW)
     w.window[f + at.SSTHRESH] = w.window[f + at.CWND] = halved
