@@ -101,7 +101,7 @@ class Student:
         page.evaluate(WATCH)
 
     def answer(self) -> None:
-        """Submit an answer in the page. Append the time in ms until the page says that it is saved."""
+        """Submit an answer in the page. Append the time until it is saved, in ms."""
         from playwright.sync_api import Error
 
         try:

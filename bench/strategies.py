@@ -95,7 +95,7 @@ def steps_in_a_large_tree(form: str) -> tuple[float, float]:
     users, arcs = tree[0].users[::5][:100], tree[2].arcs()
     hosts = _ConfirmingHosts(make("expected_throughput", {"allocation": form}))
     gc.collect()
-    gc.freeze()  # the garbage collector need not search the topology, which a controller does not keep
+    gc.freeze()  # a real controller has no topology for the garbage collector to search
     hosts.step_ms(arcs)
     arrivals = []
     for user in users:
