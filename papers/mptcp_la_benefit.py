@@ -30,9 +30,9 @@ EQUAL = 1e-9  # relative difference below which two throughputs count as equal
 
 
 def benefit(multipath_mbps: float, single_mbps: Sequence[float]) -> float | None:
-    """Return Ben(M), the benefit of Multipath TCP over the best single path (MPTCP-LA, section 3.3, eq (1)): 0
-    if it carries as much as this path, 1 if it carries the sum of all paths, -1 if it carries
-    nothing. A measured value can exceed 1.
+    """Return Ben(M), the benefit of Multipath TCP over the best single path (MPTCP-LA, section 3.3,
+    eq (1)): 0 if it carries as much as this path, 1 if it carries the sum of all paths, -1 if it
+    carries nothing. A measured value can exceed 1.
 
     `single_mbps` has the throughput of plain TCP over each path alone. Return None if these are all
     0. If only one is not, the sum equals the best path, and any gain counts as 1.

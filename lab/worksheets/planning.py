@@ -25,7 +25,7 @@ SEEDS = 100_000  # seeds are from 1 to this number
 
 @dataclass(frozen=True)
 class Seat:
-    """A student's place in a class. It determines the student's seed and variants of a worksheet.
+    """A seat of a class: one student, or two who work together, and their seed and variants.
 
     They depend only on the class's secret and the names of the seat and the worksheet, so whoever
     has these three can compute them again.
