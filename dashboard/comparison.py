@@ -22,7 +22,8 @@ Doc = dict[str, Any]  # JSON
 
 
 def compared(store: Store, ids: list[str]) -> list[Doc]:
-    """Return the documents of the runs to compare, in the order of `ids`, each with a label.
+    """Return the documents (JSON objects for lists) of the runs to compare, in the order of `ids`,
+    each with a label.
 
     Raise a `Problem` if there are fewer than 2 or more than 200 runs, if a run does not exist, or
     if some runs have rates in other units.

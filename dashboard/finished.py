@@ -31,9 +31,9 @@ from lab.scenario.overrides import Overrides
 def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: bool) -> str:
     """Start the run in `folder` once more with the same seed, and return the id of the new run.
 
-    `doc` describes the run in lists. With `with_flips`, changes made by hand become events of the
-    scenario, at the same times. Raise an error if the scenario cannot be read or the run cannot
-    start.
+    `doc` is the JSON object that describes the run in lists. With `with_flips`, changes made by
+    hand become events of the scenario, at the same times. Raise an error if the scenario cannot be
+    read or the run cannot start.
     """
     path = folder / "scenario.yaml"
     try:

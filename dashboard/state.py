@@ -50,7 +50,6 @@ class RunState:
     error: str
 
     def to_json(self) -> Doc:
-        """Return the state as the JSON object that the API sends."""
         verdict = {"is": self.verdict.kind, "text": self.verdict.text}
         return asdict(self) | {"verdict": verdict}
 

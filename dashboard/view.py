@@ -91,7 +91,8 @@ def run(store: Store, folder: Path) -> Doc:
 
 
 def with_rates(doc: Doc) -> Doc:
-    """Return a run's document with two more fields.
+    """Return the document of a run, the JSON object that describes it in lists, with two more
+    fields.
 
     `rates` states the rate scale of the run in words; it is empty if the rate scale is 1. `changed`
     names the changes that were made by hand during the run; it is empty without any.
@@ -216,7 +217,7 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
 
 
 def choose(docs: list[Doc], query: dict[str, str]) -> list[Doc]:
-    """Return the documents of the runs that match a query.
+    """Return the documents of the runs (JSON objects for lists) that match a query.
 
     The query may contain the fields in `FILTERS`, `tag`, `q` (words that must all occur in the
     texts of the run) and `limit` (the largest number of runs). Raise a `Problem` for any other

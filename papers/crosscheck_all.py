@@ -128,8 +128,9 @@ connection of a multipath user was Multipath TCP with all its subflows, and none
 def read_reasons(path: Path = REASONS) -> dict[str, str]:
     """Return the known reasons for differences between the engines, by the row of the page.
 
-    A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO. The file is edited by hand.
-    Raise `RequestError` if a key has an unknown scenario or a strategy without a case.
+    A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO. The file is edited by hand;
+    the reasons are below its key `reasons`. Raise `RequestError` if a key has an unknown scenario
+    or a strategy without a case.
     """
     found = read(path)["reasons"] if path.exists() else {}
     known = {f"{case.scenario}/{case.strategy}" for case in cases()} | set(loading.names())
@@ -358,7 +359,6 @@ class CrossCheckAll:
         return found
 
     def _figures(self, case: Case) -> Iterator[RunFigures]:
-        """Yield the figures of the runs of a case in both engines."""
         length_s = self.runs.length_s(case.experiment)
         for engine in self.runs.engines:
             for run, why in self.runs.finished(case.experiment, engine):

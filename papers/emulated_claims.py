@@ -126,8 +126,8 @@ def restricted(
 
 
 def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judged:
-    """Replace MP-SDN's minimum of Tier 2 in a relation by the minimum that is possible at this rate
-    scale; return other relations unchanged.
+    """Replace MP-SDN's minimum rate of Tier 2 (additional subflows) in a relation by the minimum
+    that is possible at this rate scale. Return other relations unchanged.
 
     A meter has a lowest rate on the wire, which is a higher rate in the scenario at a small scale.
     """

@@ -66,8 +66,9 @@ def pairs_of(found: Found) -> tuple[Pair, ...]:
 
 @dataclass(frozen=True)
 class Benefit:
-    """Ben for each of `pairs` of bandwidths, if the path `side` ("wifi" or "lte") loses the
-    fraction `loss` of its packets and the other path none."""
+    """Ben, the benefit of a second path (MPTCP-LA, eq (1)), for each of `pairs` of bandwidths, if
+    the path `side` ("wifi" or "lte") loses the fraction `loss` of its packets and the other path
+    none."""
 
     side: str
     loss: float
@@ -126,7 +127,8 @@ def _cases_of_all_losses(side: str, pairs: tuple[Pair, ...]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Falls:
-    """The statement that the median of Ben does not rise when the loss of the path `side` grows.
+    """The statement that the median benefit of the second path does not rise when the loss of the
+    path `side` grows.
 
     From one tested loss to the next larger one, a rise of at most `NOISE` is allowed.
     """
@@ -173,9 +175,10 @@ class Bound:
 @dataclass(frozen=True)
 class ThresholdsApart:
     """The statement that LTE can lose ten times as much as WiFi before the second path has no
-    benefit: the threshold of LTE is at least ten times that of WiFi.
+    benefit.
 
-    The threshold of a path is the smallest tested loss at which the median of Ben is at most 0.
+    The threshold of a path is the smallest tested loss at which the median benefit is at most 0.
+    That of LTE must be at least ten times that of WiFi.
     """
 
     pairs: tuple[Pair, ...] = PAIRS
@@ -184,8 +187,8 @@ class ThresholdsApart:
         return _cases_of_all_losses("wifi", self.pairs) | _cases_of_all_losses("lte", self.pairs)
 
     def _threshold(self, found: Found, side: str) -> float | None:
-        """Return the smallest tested loss at which the median of Ben is at most 0, or None if there
-        is none."""
+        """Return the smallest tested loss at which the median benefit is at most 0, or None if
+        there is none."""
         by_loss = _by_loss(side, self.pairs)
         return next((each.loss for each in by_loss if each.median(found) <= 0), None)
 

@@ -92,7 +92,6 @@ def paths(side: str, loss: float, pair: Pair) -> list[dict[str, float]]:
 
 
 def _setting(entries: Iterable[dict[str, float]]) -> str:
-    """Return the setting that replaces `topology.paths` by these entries."""
     return f"topology.paths=[{', '.join(ENTRY.format(**each) for each in entries)}]"
 
 

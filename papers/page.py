@@ -40,13 +40,14 @@ UNDECIDED = "not looked for"
 
 
 def agreeing(claim: Claim, found: Mapping[str, Found]) -> list[str]:
-    """Return the stacks with which the claim agrees. `found` has the numbers of all runs, by
-    stack."""
+    """Return the stacks (implementations of Multipath TCP) with which the claim agrees. `found` has
+    the numbers of all runs, by stack."""
     return [stack for stack, each in found.items() if claim.verdict(each) == "agrees"]
 
 
 def cause(claim: Claim, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
-    """Return in words why a claim does not agree with every stack, or "" if it does.
+    """Return in words why a claim does not agree with every stack (implementation of Multipath
+    TCP), or "" if it does.
 
     `titles` names each stack in words. If the claim has no other cause and holds with one stack
     only, the cause is the stack.

@@ -36,7 +36,6 @@ def value(cell: Cell, number: str) -> Value:
 def relation(
     left: tuple[Cell, str], operator: Operator, right: tuple[Cell, str], times: float = 1.0
 ) -> Relation:
-    """Return a relation between two numbers, each given by an experiment and the name T, W or L."""
     return Relation(value(*left), operator, value(*right), times)
 
 
@@ -46,7 +45,6 @@ def changed(base: Cell, cc: str, **changes: Any) -> Cell:
 
 
 def with_connections(base: Cell, parallel: int) -> Cell:
-    """Return a copy of an experiment with `parallel` connections per node."""
     return replace(base, parallel=parallel)
 
 

@@ -126,7 +126,7 @@ class Relation:
         return self.left.cases() | self.right.cases()
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "holds", "fails" or "open", by the rules in the module's docstring."""
+        """Return "holds", "fails" or "open"; the docstring of the module has the rules."""
         left, right = self.left.of(found), [each * self.times for each in self.right.of(found)]
         if self.operator == "~":
             difference, larger = abs(mean(left) - mean(right)), max(mean(left), mean(right))

@@ -83,10 +83,8 @@ class Sweep:
 def with_cases(
     claims: Iterable[Claim], names: Iterable[str], fits: Callable[[str], bool]
 ) -> tuple[Claim, ...]:
-    """Return the claims named `names`, each with only those relations all of whose cases fit.
-
-    `fits` is called with the name of a case.
-    """
+    """Return the claims named `names`, each reduced to the relations for all of whose cases
+    (experiments) `fits(name)` is true."""
     wanted = set(names)
     return tuple(
         replace(

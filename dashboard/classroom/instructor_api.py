@@ -151,7 +151,6 @@ def join_path(of: Room) -> str:
 
 
 def qr_svg(link: str) -> str:
-    """Return a link as a QR code in SVG."""
     drawn = io.BytesIO()
     segno.make(link).save(drawn, kind="svg", xmldecl=False, omitsize=True)
     return drawn.getvalue().decode()

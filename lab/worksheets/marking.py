@@ -55,8 +55,8 @@ def mark_task(task: Task, answer: Answer | None, runs: Mapping[str, RunFiles]) -
 
 
 def looked_at(task: Task) -> tuple[Expression | None, str | None]:
-    """Return the expression by which a step is marked, and the run that it means where it has no
-    `of`. Both are None if the step is not marked by runs."""
+    """Return the expression that decides the mark of a step, and the id of the run that its
+    functions look at if they have no `of RUN`. Both are None if the step is not marked by runs."""
     if isinstance(task, Check):
         return task.condition, task.run
     if isinstance(task, Question) and task.number:
@@ -99,6 +99,6 @@ def _number_verdict(
 
 
 def _with_own(runs: Mapping[str, RunFiles], own: str | None) -> dict[str, RunFiles]:
-    """Return `runs` with the run `own` also under the key "", which expressions without `of`
-    use."""
+    """Return `runs` with the run `own` also under the key "", where functions without `of RUN`
+    look."""
     return {**runs, **({"": runs[own]} if own in runs and own else {})}

@@ -200,7 +200,8 @@ class Question(Part):
 
 
 class Check(Part):
-    """A condition `that` on the student's runs. Functions in it without `of` look at the run `run`.
+    """A condition `that` on the student's runs. Functions in it without `of RUN` look at the run
+    `run`.
 
     The student sees `ask` from the beginning, `hint` after the second wrong try, and `why` when the
     check is passed.
