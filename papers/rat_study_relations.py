@@ -126,8 +126,8 @@ def ordered(base: Cell, order: str) -> Relations:
 def each_pair(
     cells: Iterable[tuple[Cell, Cell]], number: str, operator: Operator = ">"
 ) -> Relations:
-    """Return one relation per pair of experiments: `number` of the first (left) and of the second
-    (right)."""
+    """Return one relation per pair of experiments: `number` (T, W or L) of the first is compared
+    with `number` of the second."""
     return tuple(relation((a, number), operator, (b, number)) for a, b in cells)
 
 

@@ -21,12 +21,12 @@ Measure = Callable[[Case, FinishedRun], Numbers]
 
 @dataclass(frozen=True)
 class Point:
-    """One value of the setting of a sweep.
+    """One value of the setting that a sweep varies.
 
     `label` shows it in tables. `settings` returns the settings that a case needs for this value,
-    each written as `key.path=value`; None means the value of the page. `measure` replaces the
-    paper's own function if it is not None. `runs` names the folder of the runs (default: the
-    label), so that points with the same settings can share runs.
+    each written as `key.path=value`; None means the value that the paper's page uses, so nothing is
+    changed. `measure` replaces the paper's own function if it is not None. `runs` names the folder
+    of the runs (default: the label), so that points with the same settings can share runs.
     """
 
     label: str
@@ -36,12 +36,12 @@ class Point:
 
     @property
     def is_page(self) -> bool:
-        """True if this is the value of the paper's page."""
+        """True if this is the value that the paper's page uses."""
         return self.settings is None and self.measure is None
 
     @property
     def title(self) -> str:
-        """The label, marked if it is the value of the paper's page."""
+        """The label, marked if this is the value that the paper's page uses."""
         return f"{self.label} (page)" if self.is_page else self.label
 
     @property

@@ -319,7 +319,7 @@ class Worksheet(Part):
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The number that pages show for each step, by id: counted from 1, without texts."""
+        """The number of each step by id, as pages show it: counted from 1, without texts."""
         return {each.id: n for n, each in enumerate(self.tasks, 1)}
 
     @property
