@@ -1,1 +1,1 @@
-"""Measure the speed of the lab (`./run_lab.sh bench`)."""
+"""Speed measurements of the lab (`./run_lab.sh bench`)."""

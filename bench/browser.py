@@ -1,4 +1,4 @@
-"""Open the system's browser without a window, for measurements and for the tests of the pages."""
+"""A headless Chromium, for measurements and for the tests of the pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ ARGUMENTS = (
 
 
 def program() -> str:
-    """Return the path of chromium. Raise `MachineLacks` if there is none."""
+    """Return the path of Chromium: `CHROMIUM_PATH` or the one installed. Raise `MachineLacks` if
+    there is none."""
     found = os.environ.get("CHROMIUM_PATH") or shutil.which("chromium")
     found = found or shutil.which("chromium-browser")
     if not found:
@@ -40,14 +41,15 @@ def program() -> str:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Yield a new browser. Raise `MachineLacks` if playwright or chromium is missing."""
+    """Yield a new browser. Raise `MachineLacks` if playwright or Chromium is missing."""
     with browsers(1) as (opened,):
         yield opened
 
 
 @contextmanager
 def browsers(count: int) -> Iterator[list[Browser]]:
-    """Yield `count` new browsers, each a process of its own. Raise `MachineLacks` as `browser`."""
+    """Yield `count` new browsers, each in its own process. Raise `MachineLacks` if playwright or
+    Chromium is missing."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:

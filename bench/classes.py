@@ -1,4 +1,7 @@
-"""Measure a class of 30 students, each with a live page and a run at real-time pace."""
+"""Measurement of a class of 30 students, each with a live page and a run in real time.
+
+All 30 are HTTP clients, or ten are real browsers and twenty are HTTP clients.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,13 @@ from bench.browser import browsers
 from lab.errors import LabError
 from lab.run.manifest import ROOT
 
-# Measure a class of 30 students of whom ten have real browsers, and twenty are HTTP clients.
-
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request, Response, ViewportSize
 
 BROWSERS, CLIENTS = 10, 20
 WINDOW: ViewportSize = {"width": 1280, "height": 900}
 PATIENCE_MS = 120_000.0
-NOT_YET = 409  # the status of a run that has measured nothing yet
+NOT_YET = 409  # HTTP status for a run that has no samples yet
 WATCH = """() => {
   window.drawn = [];
   const now = () => (performance.timeOrigin + performance.now()) / 1000;
@@ -63,8 +63,11 @@ ANSWER = """(text) => new Promise((done, failed) => {
 
 @dataclass
 class Student:
-    """A student's browser. `beside` is an HTTP client that follows the same run: from it comes
-    the time at which the run began. `lost` counts requests that were not answered well."""
+    """A student with a real browser.
+
+    `beside` is an HTTP client that reads the samples of the same run; their times give the start of
+    the run. `lost` counts failed requests.
+    """
 
     page: Page
     beside: Seat
@@ -72,7 +75,8 @@ class Student:
     lost: int = 0
 
     def begin(self, code: str) -> None:
-        """Join, open the worksheet, and start the run, as a student does."""
+        """Join the class, open the worksheet, start the run and wait for its charts. Raise
+        `LabError` if the page does not get there."""
         from playwright.sync_api import Error
 
         page, address = self.page, f"http://127.0.0.1:{self.beside.port}"
@@ -97,8 +101,7 @@ class Student:
         page.evaluate(WATCH)
 
     def answer(self) -> None:
-        """Write a text, press the button, and note how long it takes until the page says that it is
-        saved."""
+        """Submit an answer in the page. Append the time until it is saved, in ms."""
         from playwright.sync_api import Error
 
         try:
@@ -107,8 +110,10 @@ class Student:
             self.lost += 1
 
     def late_ms(self, first: float, last: float) -> list[float]:
-        """Return by how many ms the samples that the charts showed from `first` to `last` were
-        late. All times are of the performance counter."""
+        """Return how late the charts were drawn with each sample, in ms.
+
+        Only draws from `first` to `last` count, which are times of `time.perf_counter` in s.
+        """
         offset, start = time.time() - time.perf_counter(), self.beside.start()
         shown = [(t, at - offset) for t, at in self.page.evaluate("() => window.drawn")]
         return [1000 * (at - t - start) for t, at in shown if first <= at <= last]
@@ -127,11 +132,13 @@ class Student:
 
 
 def class_with_browsers() -> tuple[float, float, float, float, float]:
-    """Return the figures of a class of which ten are real browsers: the 99th percentile of how late
-    a chart in a browser is drawn with a sample, in ms; the same from the press of a button until a
-    page says that an answer is saved; the number of requests that were lost, also by the HTTP
-    clients; the largest memory (PSS) of the server with all runs, in MiB; and the s until all runs
-    were going on and all ten browsers drew theirs.
+    """Measure a class with ten real browsers and twenty HTTP clients. Return, in this order:
+
+    - the 99th percentile of how late a browser draws a chart with a new sample, in ms
+    - the 99th percentile of the time from a click until the page says "Saved.", in ms
+    - the number of failed requests, of all 30
+    - the largest memory (PSS) of the server and all runs, in MiB
+    - the time until all runs had begun and all ten browsers drew theirs, in s
     """
     with class_server() as server, browsers(BROWSERS) as opened:
         clients = [Seat(server.port, f"client {n}") for n in range(CLIENTS)]
@@ -156,7 +163,8 @@ def _student(browser: Browser, port: int, n: int) -> Student:
 
 
 def _all_answer(pid: int, clients: list[Seat], students: list[Student]) -> Answered:
-    """Let everybody answer, each once in `EACH_ANSWERS_S`, for `MEASURED_S`."""
+    """Let everybody answer, each about once in `EACH_ANSWERS_S`, for `MEASURED_S`. The HTTP clients
+    answer in a thread of their own."""
     found: list[Answered] = []
     pause_s = EACH_ANSWERS_S / CLIENTS
 
@@ -207,8 +215,11 @@ app.extensions["conductor"].stop()
 
 @dataclass
 class Seat:
-    """One student's browser. `arrived` are the pairs (time in the run, time of arrival), both
-    in s, of the samples of its run, and `lost` counts requests that were not answered well."""
+    """A student simulated by an HTTP client.
+
+    `arrived` has a pair for each sample of the student's run: its time in the run, and when it
+    arrived (`time.perf_counter`), both in s. `lost` counts failed requests.
+    """
 
     port: int
     name: str
@@ -219,7 +230,8 @@ class Seat:
     asked_s: list[float] = field(default_factory=list)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Send a request. Return its answer; count it as lost if it is an error or none."""
+        """Send a request and return the JSON in the response, {} if there is none. Count a failed
+        request as lost."""
         headers = {"Content-Type": "application/json", "Cookie": self.cookie}
         began = time.perf_counter()
         try:
@@ -237,7 +249,8 @@ class Seat:
         return found
 
     def begin(self, code: str) -> None:
-        """Join, open the worksheet, ask for a run, and open both streams of the page."""
+        """Join the class, open the worksheet, start the run, and read the two event streams that a
+        page reads."""
         self.post("join", {"code": code, "people": [{"name": self.name}]})
         self.post("worksheets/demo/open", {})
         self.run = self.post("worksheets/demo/runs/demo", {})["run"]["id"]
@@ -245,20 +258,23 @@ class Seat:
         self.follow(f"runs/{self.run}/stream")
 
     def start(self) -> float:
-        """Return when the run began, from the sample that was least late."""
+        """Return when the run began, as a time of `time.perf_counter`, from the sample that was
+        least late."""
         return min(at - t for t, at in list(self.arrived))
 
     def late_ms(self, first: float, last: float) -> list[float]:
-        """Return by how many ms the samples that arrived from `first` to `last` were late."""
+        """Return how late each sample arrived that came from `first` to `last`, in ms. Both are
+        times of `time.perf_counter` in s."""
         start = self.start()
         return [1000 * (at - t - start) for t, at in list(self.arrived) if first <= at <= last]
 
     def follow(self, path: str) -> None:
-        """Read a stream of the page until the server ends."""
+        """Read an event stream in a thread, until the server ends."""
         threading.Thread(target=self._follow, args=(path,), daemon=True).start()
 
     def _follow(self, path: str) -> None:
-        """Connect until the run has begun, as a browser does, and note when samples arrive."""
+        """Read an event stream and append to `arrived`. Reconnect after one second, as a browser
+        does."""
         headers = {"Cookie": self.cookie}
         while True:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -277,8 +293,6 @@ class Seat:
 
 @dataclass(frozen=True)
 class ClassServer:
-    """The server of a class: its port, the code to join, and its process."""
-
     port: int
     code: str
     pid: int
@@ -286,7 +300,7 @@ class ClassServer:
 
 @contextmanager
 def class_server() -> Iterator[ClassServer]:
-    """Serve a class in a process of its own, and end it with all its runs."""
+    """Start the server of a class in a new process. At the end, stop it and all its runs."""
     with tempfile.TemporaryDirectory() as made:
         (Path(made) / "demo.yaml").write_text(SHEET, encoding="utf-8")
         argv = [sys.executable, "-c", SERVER, made]
@@ -300,11 +314,15 @@ def class_server() -> Iterator[ClassServer]:
 
 
 def class_of_30() -> tuple[float, float, float, float, float]:
-    """Return figures of a class: the 99th percentile of how late a page shows a sample, in ms; the
-    same for answers to be saved; the number of requests that were lost; the largest memory (PSS) of
-    the server with all runs, in MiB; and the s until all runs were going on.
+    """Measure a class of 30 HTTP clients. Return, in this order:
 
-    A sample for the time t of a run is due t after the start of the run. The start is taken from
+    - the 99th percentile of how late a sample arrives at a client, in ms
+    - the 99th percentile of the time until an answer is saved, in ms
+    - the number of failed requests
+    - the largest memory (PSS) of the server and all runs, in MiB
+    - the time until all runs had begun, in s
+
+    The sample for time t of a run is due at the start of the run plus t. The start is taken from
     the sample that was least late.
     """
     with class_server() as server:
@@ -321,7 +339,7 @@ def class_of_30() -> tuple[float, float, float, float, float]:
 
 
 def wait_for_runs(seats: Sequence[Seat], wait_s: Callable[[float], object]) -> None:
-    """Wait until the run of each seat has begun. `wait_s` waits for a time in s."""
+    """Wait until every seat has received a sample. Raise `LabError` after `ALL_RUN_WITHIN_S`."""
     began = time.perf_counter()
     while not all(seat.arrived for seat in seats):
         if time.perf_counter() - began > ALL_RUN_WITHIN_S:
@@ -332,8 +350,8 @@ def wait_for_runs(seats: Sequence[Seat], wait_s: Callable[[float], object]) -> N
 
 @dataclass
 class Answered:
-    """What was measured while seats answered from `first` to `last`, times of the performance
-    counter: how long each answer took in ms, and the largest memory (PSS) in MiB."""
+    """What was measured while students answered, from `first` to `last` (`time.perf_counter`): the
+    time of each answer in ms, and the largest memory (PSS) of the server and all runs."""
 
     first: float
     last: float
@@ -342,9 +360,9 @@ class Answered:
 
 
 def answered(pid: int, seats: Sequence[Seat], pause_s: float) -> Answered:
-    """Let seats answer in turn for `MEASURED_S`, with a pause of `pause_s` after each answer.
+    """Let students answer in turn for `MEASURED_S`, with a pause of `pause_s` after each answer.
 
-    `pid` is the server, whose memory is measured together with that of its runs.
+    `pid` is the server. Its memory is measured together with that of its child processes.
     """
     first, pss = time.perf_counter(), 0.0
     before = [len(seat.asked_s) for seat in seats]
@@ -358,12 +376,12 @@ def answered(pid: int, seats: Sequence[Seat], pause_s: float) -> Answered:
 
 
 def p99(values: Sequence[float]) -> float:
-    """Return the 99th percentile of at least two values."""
+    """Return the 99th percentile. Needs two values or more."""
     return quantiles(values, n=100)[98]
 
 
 def _family(pid: int) -> list[int]:
-    """Return a process and all that it has started."""
+    """Return the process and all its descendants; nothing if the process has ended."""
     path = Path(f"/proc/{pid}/task")
     try:
         texts = [(each / "children").read_text() for each in path.iterdir()]
@@ -374,7 +392,8 @@ def _family(pid: int) -> list[int]:
 
 
 def _pss_mib(pid: int) -> float:
-    """Return the memory of a process in MiB; memory that several share counts in parts."""
+    """Return the PSS of a process in MiB (shared memory is divided among those that share it), or 0
+    if the process has ended."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except OSError:

@@ -1,7 +1,6 @@
 """The command `bench`, which measures the speed of the lab on this machine.
 
-Each figure is one measurement. It is printed when it is measured; at the end, all are printed as
-one JSON object.
+Each figure is printed when it is measured; at the end, all are printed as one JSON object.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Measure how long the lab and others take to build a network in the virtual machine.
+"""Measurement of how long the lab, `mn` and stock Mininet-WiFi take to build a network in the
+virtual machine.
 
-Each figure ends when POX has connected to all switches and has installed their tables. Python's
-imports before it are not counted. Each measurement starts a VM.
+The time ends when POX has connected to all switches and has installed their tables. It does not
+include Python's imports. Each measurement starts a VM.
 """
 
 from __future__ import annotations
@@ -64,10 +65,8 @@ runpy.run_path("$folder/script.py", run_name="__main__")
 
 
 def own_up_s(name: str) -> tuple[float]:
-    """Return how long the lab takes to build the network of the scenario `name`, in s.
-
-    This includes the start of POX and of the programs in the hosts.
-    """
+    """Return how long the lab takes to build the network of the scenario `name`, in s. This
+    includes the start of POX and of the programs in the hosts."""
     with runs.shared_folder() as folder:
         runs.run_in_vm(name, folder, duration_s=1)
         return (float(read_document(folder, "manifest.json")["network_up_s"]),)
@@ -76,7 +75,7 @@ def own_up_s(name: str) -> tuple[float]:
 def mn_up_s(link: str = "tc") -> tuple[float]:
     """Return how long `mn` takes to build the network of the scenario `fat_tree`, in s.
 
-    `link` is its option `--link`: tc for links with rates and delays, default for plain ones.
+    `link` is its option `--link`: tc for links with rates and delays, default for links without.
     """
     scenario = _load(TREE)
     wiring = wire(scenario.network)
@@ -91,7 +90,7 @@ def mn_up_s(link: str = "tc") -> tuple[float]:
 def stock_up_s() -> tuple[float]:
     """Return how long stock Mininet-WiFi takes to build the network of the demo, in s.
 
-    It runs the script that `./run_lab.sh export-script` writes. This includes the start of POX.
+    It runs the script that `./run_lab.sh export-script` writes. The time includes the start of POX.
     """
     with runs.shared_folder() as folder:
         folder.mkdir()
@@ -100,15 +99,17 @@ def stock_up_s() -> tuple[float]:
 
 
 def _load(name: str) -> Scenario:
-    """Load a scenario with the rate scale that the lab uses in a VM without KVM."""
+    """Load a scenario with the rate scale for slow machines, which the lab uses in a VM without
+    KVM."""
     scale = loading.load(name).slow_machine_rate_scale
     return loading.load(name, Overrides(settings=(f"rate_scale={scale:g}",)))
 
 
 def _up_s(commands: Template, folder: Path, **words: str | Path) -> float:
-    """Run shell commands in a VM that shares `folder`; return the duration that they print, in s.
+    """Run shell commands in a VM that shares `folder`, and return the duration that they print, in
+    s.
 
-    `words` are put into the commands. Raises `LabError` if no duration is printed.
+    `words` fill the placeholders in `commands`. Raise `LabError` if no duration is printed.
     """
     words |= {"folder": folder, "lab": ROOT, "pox": upstreams.folder("pox")}
     words["python"] = sys.executable
@@ -119,26 +120,25 @@ def _up_s(commands: Template, folder: Path, **words: str | Path) -> float:
 
 
 def up_s(output: str) -> float:
-    """Return the duration in s that a builder has printed; raise `LabError` if it printed none."""
+    """Find the duration in s in the output of a measured program. Raise `LabError` if there is
+    none."""
     found = UP.search(output)
     if found is None:
         raise LabError(f"bench: the network was not built. The end of the output: {output[-2000:]}")
     return float(found[1])
 
 
-# Count how many boots of the virtual machine end in a kernel panic, over several sittings.
-#
-# A sitting is one call of `boots_without_panic`, with ten boots.
+# Kernel panics during boots of the VM
 
 
 PER_SITTING = 10
-SITTINGS = ROOT / "docs" / "notebook" / "vm_boots.jsonl"  # mean_s is null where it was not kept
+SITTINGS = ROOT / "docs" / "notebook" / "vm_boots.jsonl"  # mean_s is null if not recorded
 
 
 def boots_without_panic() -> tuple[float, float]:
-    """Boot the VM ten times, not from its snapshot, and add the result to the file `SITTINGS`.
+    """Boot the VM ten times, not from its snapshot, and append the result to the file `SITTINGS`.
 
-    Return two numbers over all sittings: the boots without and the boots with a kernel panic.
+    Return the number of boots without and with a kernel panic, over all lines of the file.
     """
     RUNS.mkdir(parents=True, exist_ok=True)
     panics: list[str] = []

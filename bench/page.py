@@ -1,4 +1,5 @@
-"""Measure the page of a running run in a real browser: its processor time and its growth."""
+"""Measurements of the dashboard and of the live page of a run: latency, CPU use and growth of
+memory."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from lab.run.recorder import Recorder
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
 
-# Start a dashboard in a process of its own, for measurements.
+# A dashboard in its own process
 
 
 SERVER = """
@@ -64,8 +65,7 @@ def dashboard(runs: Path) -> Iterator[tuple[str, Callable[[], float]]]:
         process.communicate()
 
 
-# Measure how late samples reach the viewers of a dashboard, and the CPU load of the dashboard's
-# server.
+# Viewers of a dashboard
 
 
 VIEWERS, FRAMES, FRAMES_PER_S = 40, 100, 10
@@ -117,8 +117,7 @@ def viewers() -> tuple[float, float]:
 
 
 def _frame(t: float) -> Frame:
-    """Return a frame (sample) for time `t` in s that is as large as a frame of the demo
-    scenario."""
+    """Return a sample as large as one of the demo scenario."""
     ap = ApSample(9.1, 0.1, 0.97, 0.1, 3)
     subflow = SubflowSample(4.5, 17, 41.2, 1, False, None, 0.12)
     return Frame(
@@ -150,7 +149,9 @@ RATE = """() => parseFloat(
 
 @contextmanager
 def _live(scenario: str, strategy: str, speed: int = 1) -> Iterator[Page]:
-    """Start a run of two samples per simulated second from the form, and open its page."""
+    """Start a run from the form of the scenario's page, and yield the page of the run once it shows
+    ten samples. The run makes two samples per simulated second. Raise `LabError` after `LIMIT_S`.
+    """
     compiler.wait()
     with (
         tempfile.TemporaryDirectory() as made,
@@ -173,8 +174,8 @@ def _live(scenario: str, strategy: str, speed: int = 1) -> Iterator[Page]:
 
 
 def many_lines() -> tuple[float, float]:
-    """Return the share of one processor that all processes of the browser use while a page of more
-    than 60 lines is live, and how often per second the page paints them."""
+    """Return the share of one processor that all processes of the browser use while a page with
+    more than 60 lines is live, and how often per second the page paints them."""
     with _live(MANY_LINES, "none") as page:
         lines = page.evaluate(LINES)
         if lines < 60:
@@ -191,7 +192,7 @@ def many_lines() -> tuple[float, float]:
 
 
 def _processor_s(page: Page) -> float:
-    """Return the CPU time in s of all processes of the browser."""
+    """Return the CPU time in s that all processes of the browser have used."""
     opened = page.context.browser
     assert opened is not None
     session = opened.new_browser_cdp_session()
@@ -204,7 +205,7 @@ def hour(
     minutes: int = ENDS_MIN, settled_min: int = SETTLED_MIN, speed: int = 1
 ) -> tuple[float, float, float]:
     """Keep a live page open for an hour. Return the growth of its JavaScript heap, its DOM nodes
-    and its event listeners from the 10th to the last minute, as shares."""
+    and its event listeners from minute `settled_min` to the last minute; 0.1 is 10 %."""
     with _live(LIVE_HOUR, REGULATES, speed) as page:
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable")

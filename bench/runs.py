@@ -1,4 +1,5 @@
-"""Measure how fast runs are: packets per second, durations, and the time until the first sample."""
+"""Measurements of the speed of runs: packets per second, durations, and the time until the first
+sample."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ DEMO = "testbed_wifi_lte"
 
 
 def packets_per_s(name: str, *settings: str) -> tuple[float]:
-    """Simulate the scenario `name` for 20 s after a warm-up. Return the number of data segments
-    per second of wall time. Each of `settings` changes the scenario file, written as
-    `key.path=value`."""
+    """Simulate the scenario `name` for 20 s after a warm-up. Return the number of data segments per
+    second of wall time. `settings` are changes of the scenario file, written as `key.path=value`.
+    """
     compiler.wait()
     loaded = scenario.load(
         name, Overrides(settings=(*settings, f"duration_s={WARM_UP_S + SIMULATED_S}"))
@@ -53,8 +54,8 @@ def packets_per_s(name: str, *settings: str) -> tuple[float]:
 
 
 def _lab(folder: Path, *arguments: str, cache: Path | None = None) -> subprocess.Popen[bytes]:
-    """Start the command `run` with these arguments in a new process. `folder` is the run folder.
-    `cache` is the folder for compiled code; None means the usual one."""
+    """Start the command `run` in a new process. `folder` is the run folder, `cache` the folder of
+    compiled code; None means the usual one."""
     environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
     argv = [sys.executable, "-m", "lab", "run", *arguments, "--quiet", "--out", str(folder)]
     return subprocess.Popen(argv, cwd=ROOT, env=environment)
@@ -78,9 +79,9 @@ def _until_first_sample_s(folder: Path, *arguments: str, cache: Path | None = No
 
 
 def starts() -> tuple[float, float, float]:
-    """Return three times in s, measured from the start of the command `run`: to the first sample
-    with an empty cache, to the first sample with compiled code in the cache, and, with an empty
-    cache, until the code is compiled."""
+    """Return three times in s from the start of the command `run`: to the first sample with an
+    empty cache, to the first sample with compiled code in the cache, and, with an empty cache,
+    until the code is compiled."""
     with tempfile.TemporaryDirectory() as made:
         cache, short = Path(made, "cache"), (DEMO, "--duration", "1", "--speed", "max")
         began = time.perf_counter()
@@ -91,7 +92,8 @@ def starts() -> tuple[float, float, float]:
 
 
 def whole_run_s(*arguments: str) -> tuple[float]:
-    """Run the command `run` with these arguments in a new process. Return its duration in s."""
+    """Return the duration of the command `run` with these arguments, in s. Raise `LabError` if it
+    fails."""
     compiler.wait()
     with tempfile.TemporaryDirectory() as made:
         began = time.perf_counter()
@@ -103,9 +105,9 @@ def whole_run_s(*arguments: str) -> tuple[float]:
 
 @contextmanager
 def shared_folder() -> Iterator[Path]:
-    """Yield the path of a folder that the VM can share, and remove the folder afterwards.
+    """Yield a path that the VM can share, which does not exist yet. Remove it afterwards.
 
-    The folder does not exist yet. The VM cannot see /tmp of this machine.
+    It is not in /tmp, because the VM cannot see the host's /tmp.
     """
     RUNS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
@@ -113,15 +115,15 @@ def shared_folder() -> Iterator[Path]:
 
 
 def run_in_vm(name: str, folder: Path, duration_s: int) -> None:
-    """Run a scenario in the emulation, in the virtual machine. Raise `LabError` if it fails."""
+    """Run a scenario in the emulation in the virtual machine. Raise `LabError` if it fails."""
     options = ("--engine", "mininet", "--vm", "--wait", "--duration", str(duration_s))
     if _lab(folder, name, *options).wait(LIMIT_S):
         raise LabError(f"bench: the run of {name} in the VM failed. See {folder}")
 
 
 def emulated_mbps_per_processor() -> tuple[float]:
-    """Return how many Mb/s the emulation carries on the wire per fully busy processor, in the
-    virtual machine and the scenario of the demo."""
+    """Return how many Mb/s the emulation of the demo carries in the virtual machine, per fully busy
+    processor."""
     with shared_folder() as folder:
         run_in_vm(DEMO, folder, duration_s=20)
         result = read_document(folder, "result.json")

@@ -1,4 +1,4 @@
-"""Measure how long the controller's strategies compute on large networks."""
+"""Measurements of how long the controller's strategies compute on large networks."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _tree(k: int) -> tuple[Topology, Wiring, Plan, Graph]:
 
 
 def largest_flow(k: int) -> tuple[float]:
-    """Return the time in ms to compute the largest flow between two hosts of a fat tree. `k` is the
-    number of ports of each switch."""
+    """Return the time in ms to compute the largest flow between two hosts of a fat tree with `k`
+    ports per switch."""
     _, wiring, _, graph = _tree(k)
     source, destination = (graph.vertex[wiring.of(host)[0].address] for host in ("srv1", "ue1"))
     began = time.perf_counter()
@@ -44,7 +44,8 @@ def largest_flow(k: int) -> tuple[float]:
 
 
 def _hashed_flows(tree: tuple[Topology, Wiring, Plan, Graph], user: str) -> list[Hashed]:
-    """Return two flows from the user's server, each with the path that a hash selects."""
+    """Return two flows from the user's server to the user, each with the path that a hash
+    selects."""
     topology, wiring, plan, _ = tree
     near: dict[str, set[str]] = {switch: set() for switch in plan.switches}
     for trunk in plan.trunks:
@@ -62,8 +63,7 @@ def _hashed_flows(tree: tuple[Topology, Wiring, Plan, Graph], user: str) -> list
 def reallocation() -> tuple[float]:
     """Return the time in ms to compute new rates when the 100th connection arrives at a fat tree.
 
-    The connections arrive one after the other. Each has two subflows on paths that a hash of their
-    addresses and ports selects.
+    Each connection has two subflows on paths that a hash of their addresses and ports selects.
     """
     tree = _tree(10)
     graph = tree[3]
@@ -84,17 +84,18 @@ def reallocation() -> tuple[float]:
 
 
 def steps_in_a_large_tree(form: str) -> tuple[float, float]:
-    """Return two times of whole control steps of `expected_throughput` in a fat tree with k = 16.
+    """Measure control steps of `expected_throughput` in a fat tree with k = 16. Return two times in
+    ms.
 
     `form` is the parameter `allocation`. Connections of 100 users arrive one after the other; the
-    first time is the second longest of the 100 steps, in ms. Then a link of the core breaks, comes
-    back, halves its rate and doubles it; the second time is the longest of these four steps, in ms.
+    first time is the second longest of these 100 steps. Then a core link fails, comes back, halves
+    its rate and doubles it again; the second time is the longest of these four steps.
     """
     tree = _tree(16)
     users, arcs = tree[0].users[::5][:100], tree[2].arcs()
     hosts = _ConfirmingHosts(make("expected_throughput", {"allocation": form}))
     gc.collect()
-    gc.freeze()  # the garbage collector need not search the topology, which is no controller's
+    gc.freeze()  # a real controller has no topology for the garbage collector to search
     hosts.step_ms(arcs)
     arrivals = []
     for user in users:
@@ -112,7 +113,7 @@ def steps_in_a_large_tree(form: str) -> tuple[float, float]:
 
 
 class _ConfirmingHosts:
-    """Open subflows, and carry out the commands of a strategy without delay."""
+    """Simulated hosts that carry out the commands of a strategy at once."""
 
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
@@ -128,7 +129,8 @@ class _ConfirmingHosts:
             self.subflows[key] = Subflow(*key, user, "", *ends, path=path)
 
     def step_ms(self, arcs: Iterable[Arc]) -> float:
-        """Let the strategy decide about a network with these arcs. Return how long it took."""
+        """Let the strategy decide about a network with these arcs. Return the time it took in
+        ms."""
         observation = Observation(0, subflows=tuple(self.subflows.values()), arcs=tuple(arcs))
         began = time.perf_counter()
         decisions = self._strategy.decide(observation)

@@ -1,4 +1,4 @@
-"""Show runs in the browser, with pages and an HTTP API that read the run folders.
+"""The dashboard: pages and an HTTP API that show runs in the browser, read from the run folders.
 
 A run that is started in the browser is a child process of the dashboard. Apart from signals, the
 dashboard communicates with it only through files in its run folder.

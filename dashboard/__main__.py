@@ -1,4 +1,4 @@
-"""Start the dashboard for the command `python -m dashboard`."""
+"""The program `python -m dashboard`."""
 
 import sys
 

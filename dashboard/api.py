@@ -1,8 +1,5 @@
-"""Define the addresses of the HTTP API and what they answer.
-
-The decorator `route` registers the handler of an address, and adds the address to the table from
-which /openapi.json is made.
-"""
+"""The HTTP API: its addresses and their handlers. /openapi.json is made from the same
+decorators."""
 
 from __future__ import annotations
 
@@ -39,10 +36,8 @@ FRAMES_AT_ONCE = 2000
 
 
 class FlipRequest(BaseModel):
-    """A request to change a target in a running run.
-
-    A target is a setting that can be changed, such as the rate of a link.
-    """
+    """A change of a target in a running run. A target is a setting that can be changed, such as the
+    rate of a link."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     target: str = Field(description="a name from the run's targets")
@@ -50,14 +45,14 @@ class FlipRequest(BaseModel):
 
 
 class SpeedRequest(BaseModel):
-    """A request to change the speed of a running simulation."""
+    """A change of the speed of a running simulation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     speed: float | Literal["max"] = Field(description="simulated time over real time, or max")
 
 
 class Annotation(BaseModel):
-    """Hold new tags and a new note for a run; None leaves the old ones as they are."""
+    """New tags and a new note for a run; None leaves the old ones as they are."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     tags: tuple[str, ...] | None = Field(None, description="replaces all tags", max_length=20)
@@ -250,10 +245,9 @@ def export(id: str) -> Any:
 
 
 def control(run_id: str, message: dict[str, Any]) -> Any:
-    """Put a control message (stop, pause, resume or speed) into the inbox of a run.
+    """Send a control message (stop, pause, resume or speed) to a run. Return {"seq": its number}.
 
-    Return {"seq": number of the message}. Raise a `Problem` with status 409 if the engine of the
-    run does not support this control.
+    Raise a `Problem` with status 409 if the engine of the run does not support this control.
     """
     what = message["control"]
     folder, doc = running(run_id, what)

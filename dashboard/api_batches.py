@@ -1,4 +1,4 @@
-"""Define the addresses of the HTTP API for batches: several runs of one scenario."""
+"""The HTTP API for batches: several runs of one scenario."""
 
 from __future__ import annotations
 
@@ -37,6 +37,5 @@ def stop_batch(id: str) -> Any:
 
 
 def found() -> Batches:
-    """Return the shared object that starts batches."""
     shared: Batches = current_app.extensions["batches"]
     return shared

@@ -1,4 +1,4 @@
-"""Define the addresses of the HTTP API for finished runs: summary, run once more, comparison."""
+"""The HTTP API for finished runs: summary, repetition, comparison."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lab.results.explain import stretches as stretches
 
 
 class RepeatRequest(BaseModel):
-    """A request to run a run once more."""
+    """A request to run a run once more with the same seed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     with_flips: bool = Field(False, description="make the changes by hand at the same times")

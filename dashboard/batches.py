@@ -1,6 +1,6 @@
-"""Start several runs of one scenario: strategies x values of one key x seeds.
+"""Batches: several runs of one scenario, strategies x values of one key x seeds.
 
-The runs of a batch have its id as a tag, so that lists show them together, also after a restart of
+The runs of a batch have its id as a tag, so that lists show them together, even after a restart of
 the dashboard. A thread starts them, a few at the same time.
 """
 
@@ -30,7 +30,8 @@ Doc = dict[str, Any]  # JSON
 
 
 class Varied(BaseModel):
-    """A key of the scenario by its path, and the values that it takes in turn."""
+    """A key of the scenario, as a path such as `topology.rate_mbps`, and the values that it takes
+    in turn."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     key: str = Field(min_length=1)
@@ -40,7 +41,7 @@ class Varied(BaseModel):
 class BatchRequest(BaseModel):
     """The body of POST /api/batches.
 
-    `start` is the request for one run; its parameters belong to its own strategy.
+    `start` is the request for one run; its `params` are used only for its own strategy.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -52,7 +53,8 @@ class BatchRequest(BaseModel):
 
 @dataclass
 class Batch:
-    """The progress of a batch that this dashboard started."""
+    """A batch that this dashboard started. `errors` has the text of each run that could not be
+    started."""
 
     id: str
     title: str
@@ -62,9 +64,9 @@ class Batch:
 
 
 def planned(request: BatchRequest) -> list[StartRequest]:
-    """Return a request for each run of a batch; raise `Problem` if there are too many.
+    """Return a request for each run of a batch. Raise `Problem` if there are more than `MOST_RUNS`.
 
-    Seeds follow each other from the seed of `start`, by default that of the scenario.
+    Seeds are consecutive, from that of `start`, by default that of the scenario.
     """
     start = request.start
     first = loading.load(start.scenario).seed if start.seed is None else start.seed
@@ -83,7 +85,7 @@ def planned(request: BatchRequest) -> list[StartRequest]:
 
 
 class Batches:
-    """Start batches, report their progress, and stop them."""
+    """Starts batches, reports their progress, and stops them."""
 
     def __init__(self, store: Store, launcher: Launcher) -> None:
         self._store, self._launcher = store, launcher
@@ -91,9 +93,9 @@ class Batches:
         self._mutex = threading.Lock()
 
     def start(self, request: BatchRequest) -> str:
-        """Check a request, begin to start its runs, and return the id of the batch.
+        """Start a thread that starts the runs, and return the id of the batch.
 
-        Raise an error and start nothing if one of the runs is refused.
+        If one of the runs is refused, raise an error and start nothing.
         """
         requests = planned(request)
         first_seed = requests[0].seed
@@ -108,7 +110,7 @@ class Batches:
         return batch_id
 
     def rows(self) -> list[Doc]:
-        """Return one row per batch, the latest first: its runs and how many have ended."""
+        """Return one row per batch, the latest first, with its runs and how many have ended."""
         self._store.refresh()
         tagged: dict[str, list[Doc]] = {name: [] for name in self._batches}
         for doc in self._store.all():
@@ -118,7 +120,8 @@ class Batches:
         return [self._row(name, docs) for name, docs in sorted(tagged.items(), reverse=True)]
 
     def stop(self, batch_id: str) -> None:
-        """Start no more runs of a batch, and stop those that are running."""
+        """Start no more runs of a batch, and stop those that are running. Raise `Problem` if this
+        dashboard did not start the batch."""
         batch = self._batches.get(batch_id)
         if batch is None:
             raise Problem(404, f"batch '{batch_id}' is unknown, or an earlier dashboard started it")
@@ -129,7 +132,7 @@ class Batches:
                     self._stop_run(run_id)
 
     def stop_all(self) -> None:
-        """Start no more runs of any batch."""
+        """Start no more runs of any batch. Running runs go on."""
         for batch in self._batches.values():
             batch.stopped = True
 
@@ -171,7 +174,8 @@ class Batches:
                 running.append(run_id)
 
     def _begin(self, batch: Batch, request: StartRequest) -> str | None:
-        """Start one run and tag it. Wait while too many runs are running. Note an error."""
+        """Start one run, tag it and return its id. Wait while too many runs are running. If it
+        cannot start, add the error to the batch and return None."""
         while not batch.stopped:
             try:
                 run_id = self._launcher.start(request)
@@ -193,7 +197,7 @@ class Batches:
 
 
 def _at_once(engine: str) -> int:
-    """Return how many runs of an engine may run together: one if it keeps real time."""
+    """Return how many runs of an engine may run together: one if it runs in real time."""
     real_time = {row["name"]: row["real_time"] for row in catalogue.engine_rows()}
     return 1 if real_time.get(engine) else max(1, (os.cpu_count() or 1))
 

@@ -1,11 +1,10 @@
-"""Choose the charts of a run and the lines in each chart, from the frames of the run.
+"""The choice of charts for a run, and of the lines in each chart. No file is read here.
 
 A frame is one sample of the run, a line of samples.jsonl. Each line of a chart has a `key`, the
-nested keys that lead to its value in a frame; with the key, the page itself can append the values
-of new frames. `colour` is an index into the palette, so that the page can change colours with the
-theme. On the page of a run a colour means a user, an access point or a link, and a broken line an
-additional subflow (Tier 2). When runs are compared, each run has a colour and a dash. This file
-reads no files and no clock.
+nested keys that lead to its value in a frame, so that the browser can append the values of new
+frames. `colour` is an index into the palette, so that colours can change with the theme. On the
+page of a run a colour means a user, an access point or a link, and a broken line an additional
+subflow (Tier 2). When runs are compared, each run has a colour and a dash.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class About:
-    """The facts about a run that its charts need in addition to the frames.
+    """What charts need to know about a run besides its frames.
 
-    `multipath` are the users with several paths. `ends` maps each link to the names of its two
-    ends. `threshold` holds pairs (t, occupancy). From
-    time t in s until the next pair, an access point counts as congested if its MAC occupancy is at
-    least this value. None means that there is no threshold.
+    `multipath` are the users with several paths. `ends` maps each link to its two ends. `threshold`
+    has pairs (t, occupancy): from time t in s, an access point counts as congested at this MAC
+    occupancy, until the next pair. None means no threshold.
     """
 
     duration_s: float = 60.0
@@ -46,9 +44,9 @@ class About:
 class Line:
     """One line of a chart.
 
-    `key` holds the nested keys that lead to the value in a frame. `row` is 1 for the upper part of
-    the chart and 2 for the lower part. If `step`, the line is drawn as steps. If not `drawn`, the
-    line appears only in the table of the chart.
+    `key` has the nested keys that lead to the value in a frame. `row` is 1 for the upper part of
+    the chart and 2 for the lower part. If not `drawn`, the line appears only in the table of the
+    chart.
     """
 
     name: str
@@ -62,7 +60,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: its title, axes and lines.
+    """A chart without data.
 
     `axes` are the titles of the vertical axes, from top to bottom. `top` is the largest value on
     the upper axis, None for automatic. `explains` is the text shown with the chart.
@@ -93,7 +91,7 @@ def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
 def of_comparison(labels: Sequence[str], last: Sequence[Frame]) -> list[Chart]:
     """Return one chart per quantity, with one line for each run.
 
-    `labels` are the names of the runs in the charts. `last` holds the last frame of each run.
+    `labels` names the runs. `last` has the last frame of each run that has frames.
     """
     return [
         Chart(
@@ -222,10 +220,8 @@ def _number(name: str) -> int:
 
 
 def _quantities(last: Sequence[Frame]) -> list[tuple[str, str, str, Key]]:
-    """Return every quantity by which runs can be compared.
-
-    Each tuple holds name, title, unit, and the nested keys that lead to the value in a frame.
-    """
+    """Return all quantities by which runs can be compared, as (name, title, unit, key in a
+    frame)."""
     found: list[tuple[str, str, str, Key]] = [
         ("total", "Total throughput", "Mb/s", ("user", "*", "mbps"))
     ]

@@ -1,4 +1,4 @@
-"""Compare runs: label them, refuse what cannot be compared, and draw them on the same axes.
+"""Comparison of runs: labels, refusals of what cannot be compared, and charts with common axes.
 
 The document of a run is the JSON object that describes the run in lists.
 """
@@ -22,10 +22,11 @@ Doc = dict[str, Any]  # JSON
 
 
 def compared(store: Store, ids: list[str]) -> list[Doc]:
-    """Return the documents of the runs to compare, in the order of `ids`, each with a label.
+    """Return the documents (JSON objects for lists) of the runs to compare, in the order of `ids`,
+    each with a label.
 
     Raise a `Problem` if there are fewer than 2 or more than 200 runs, if a run does not exist, or
-    if the runs cannot be compared.
+    if some runs have rates in other units.
     """
     if not 2 <= len(ids) <= MOST_COMPARED:
         raise Problem(
@@ -44,13 +45,13 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
 
 
 def mixed_scales(docs: Sequence[Doc]) -> tuple[float, ...]:
-    """Return the rate scales of runs if they have several; empty if all have the same one."""
+    """Return the different rate scales of runs; empty if all have the same one."""
     found = sorted({doc["rate_scale"] for doc in docs if doc["rate_scale"] is not None})
     return tuple(found) if len(found) > 1 else ()
 
 
 def warn_of_scales(docs: Sequence[Doc]) -> str:
-    """Return why runs of several rate scales should not be compared; empty if they have one."""
+    """Return why runs with different rate scales should not be compared, or "" if they have one."""
     scales = mixed_scales(docs)
     if not scales:
         return ""
@@ -61,17 +62,17 @@ def warn_of_scales(docs: Sequence[Doc]) -> str:
 
 
 def refuse_mixed_scales(docs: Sequence[Doc], anyway: bool) -> None:
-    """Raise a `Problem` with status 422 if the runs have several rate scales, unless `anyway`."""
+    """Raise a `Problem` with status 422 if the runs have different rate scales, unless `anyway`."""
     if not anyway and (text := warn_of_scales(docs)):
         cure = "Compare runs of one rate scale, or add &mixed_scales=1 to compare them anyway"
         raise Problem(422, f"compare: {text} {cure}")
 
 
 def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
-    """Return charts that compare the runs described by `docs`, with one line for each run.
+    """Return charts with one line for each run, of at most `points` points.
 
-    If runs repeat each other with other seeds, there is one line for each group of runs. A line has
-    at most `points` points. If the runs have several rate scales, the time axis names them.
+    If some runs differ only in the seed, there is one line for each group of runs. If the runs have
+    different rate scales, the title of the time axis names them.
     """
     if several := group_charts.shown(store, docs):
         drawn = group_charts.drawn(
@@ -92,7 +93,7 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
 
 
 def marks(store: Store, docs: list[Doc]) -> list[Doc]:
-    """Return the events of all runs that the charts mark with a vertical line, as JSON rows.
+    """Return the events of all runs that charts mark with a vertical line, as JSON rows.
 
     In a row, `run` is the index of the run in `docs`. `number` counts the marks of each run from 1,
     as on the page of the run. Groups of repeated runs have no marks.
@@ -111,7 +112,7 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
 
 
 def _refuse_wire_rates(docs: list[Doc]) -> None:
-    """Raise a `Problem` with status 422 if some runs have wire rates and others scenario units.
+    """Raise a `Problem` with status 422 if only some of the runs have wire rates.
 
     Runs of an older version recorded wire rates, which are rates in scenario units multiplied by
     the rate scale.
@@ -126,7 +127,7 @@ def _refuse_wire_rates(docs: list[Doc]) -> None:
 
 
 def _labelled(docs: list[Doc]) -> list[Doc]:
-    """Add a label to each document and return the documents.
+    """Add a label to each document, and return the documents.
 
     The label is the strategy, followed by whatever differs among the runs with this strategy.
     """

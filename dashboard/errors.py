@@ -1,4 +1,4 @@
-"""Convert errors to HTTP responses.
+"""Conversion of errors to HTTP responses.
 
 Under the addresses of the API the response is JSON, {"error": "what was tried, why it failed, what
 to do"}. Under other addresses it is an HTML page.
@@ -21,9 +21,9 @@ TEXTS = {
 
 
 class Problem(Exception):
-    """Raise this exception to answer a request with an error and the given HTTP status.
+    """Raised to answer a request with an error text and the given HTTP status.
 
-    `more` holds further fields of the JSON answer.
+    `more` has additional fields of the JSON response.
     """
 
     def __init__(self, status: int, text: str, **more: str) -> None:
@@ -32,15 +32,14 @@ class Problem(Exception):
 
 
 def whole_number(text: str) -> int | None:
-    """Return a number from 0 on that a request contains as text; None if `text` is no number of at
-    most 18 decimal digits."""
+    """Return the number in a text of at most 18 decimal digits, or None for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
 
 
 def answer(status: int, text: str, **more: str) -> Response:
     """Return an error response: JSON for an address of the API, else an HTML page.
 
-    `more` holds further fields of the JSON.
+    `more` has additional fields of the JSON.
     """
     if request.path.startswith("/api/") or request.path in ("/healthz", "/openapi.json"):
         response = jsonify({"error": text, **more})
@@ -53,7 +52,8 @@ def answer(status: int, text: str, **more: str) -> Response:
 
 
 def _page(status: int, text: str) -> Response:
-    """Return an error as a page; as plain text if no file can be opened for the page."""
+    """Return an error page, or plain text if the machine lacks file descriptors to load the
+    template."""
     try:
         page = current_app.config.get("ERROR_PAGE", "error.html")
         return Response(render_template(page, status=status, text=text))
@@ -62,7 +62,7 @@ def _page(status: int, text: str) -> Response:
 
 
 def register(app: Flask) -> None:
-    """Register handlers that convert exceptions to error responses."""
+    """Convert exceptions in any handler of the app to error responses."""
 
     @app.errorhandler(Problem)
     def _problem(error: Problem) -> Response:

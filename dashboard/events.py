@@ -1,4 +1,4 @@
-"""Convert the events of a run to rows of the event log, and choose how charts mark them."""
+"""Conversion of the events of a run to rows of the event log, and how charts mark them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from lab.results.flips import flip_text, is_accepted, is_waiting, value_text
 from lab.run.flipping import APPLIED, REFUSED
 
-# Say which parts of the network an event concerns, for selections and for the drawing.
+# Parts of the network that an event is about
 
 
 NAMES = ("link", "user", "ap", "from", "to", "subflow", "connection", "switch")
@@ -17,7 +17,8 @@ Line = dict[str, Any]  # a line of events.jsonl
 
 
 def subjects(event: Line) -> tuple[str, ...]:
-    """Return the ids of the links, users, access points, switches and subflows of an event."""
+    """Return the ids of the links, users, access points, switches and subflows that an event is
+    about."""
     found = [str(event[key]) for key in NAMES if isinstance(event.get(key), str)]
     if event.get("kind") == "subflow":
         found.append(f"{event.get('connection')}/{event.get('subflow')}")
@@ -31,10 +32,10 @@ def subjects(event: Line) -> tuple[str, ...]:
 
 
 def drawn_facts(event: Line) -> dict[str, Any]:
-    """Return what the drawing needs of an event; empty if the event does not change the drawing.
+    """Return what the drawing of the network needs to know of an event; empty for most events.
 
-    The result has the fields of `lab.results.explain.paths.Paths`: those of a reported subflow, or
-    the target and value of an accepted flip. For a completed file it has the user, for the charts.
+    These are the path of a reported subflow, the target and value of an accepted flip (fields as in
+    `lab.results.explain.paths.Paths`), or the user of a completed file, which charts need.
     """
     if event.get("kind") == "subflow":
         return {key: event.get(key) for key in ("connection", "subflow", "user", "path")}
@@ -57,12 +58,13 @@ class LogRow:
 
     `n` numbers the events of a run from 1, and `t` is the time of the event in s. `mark` says how
     charts show the event: "line", "tick" or "none". A `quiet` row is shown only with "show
-    everything". For a decision of the strategy, `subject` names the access point, subflow or
-    connection that the decision is about. `orders` is the decision without time and reason; if it
-    equals the `orders` of the previous decision with the same `subject`, the decision changes
-    nothing. For other events, both are empty. `seq` is the message in the inbox that caused the
-    event, if one did. `about` names the parts of the network that the event concerns, and `facts`
-    is what the drawing of the network needs of it.
+    everything". `seq` is the number of the message in the inbox that caused the event, if any.
+    `about` has the ids of what the event is about, and `facts` what the drawing of the network
+    needs.
+
+    For a decision of the strategy, `subject` is the access point, subflow or connection that it is
+    about, and `orders` is the decision without time and reason. A decision with the same `orders`
+    as the one before for the same `subject` changes nothing. For other events, both are empty.
     """
 
     n: int
@@ -85,7 +87,7 @@ class LogRow:
 def describe(event: Event, n: int) -> LogRow:
     """Convert the `n`-th event of a run to a row of the event log.
 
-    If a field of the event has a type that the lab never writes, the row says that it is damaged.
+    If a field has a type that the lab never writes, the row says that the event is damaged.
     """
     try:
         return _described(event, n)
@@ -186,10 +188,8 @@ def _subject(event: Event) -> str:
 
 
 def _orders(event: Event) -> str:
-    """Return a decision as JSON text without its time, its number and its reason.
-
-    If the texts of two decisions are equal, the decisions give the same commands.
-    """
+    """Return a decision as JSON text without its time, number and reason, so that texts are equal
+    if the decisions give the same commands."""
     return json.dumps(
         {key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")}
     )

@@ -1,4 +1,4 @@
-"""Export a run: its samples as CSV, its data as JSON, or its whole folder as a zip archive.
+"""Exports of a run: samples as CSV, all data as JSON, or the whole folder as a zip archive.
 
 Each export is an iterator of bytes, so that a large run does not fill the memory.
 """
@@ -24,8 +24,7 @@ SBOM = "sbom.cdx.json"
 def as_csv(folder: Path) -> Iterator[bytes]:
     """Yield the samples of a run as CSV, one row per sample.
 
-    The name of a column consists of nested keys joined by dots, such as ap.wifi1.tier1_mbps or
-    link.path1.mbps_ab.
+    The name of a column consists of nested keys joined by dots, such as ap.wifi1.tier1_mbps.
     """
     rows = [flat(frame) for frame in readable_samples(folder)]
     columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -40,10 +39,8 @@ def as_csv(folder: Path) -> Iterator[bytes]:
 
 
 def as_json(folder: Path) -> Iterator[bytes]:
-    """Yield manifest, result, samples and events of a run as one JSON object.
-
-    The result is null as long as the run has none.
-    """
+    """Yield manifest, result, samples and events of a run as one JSON object. The result is null if
+    the run has not ended."""
     done = (folder / "result.json").exists()
     whole: dict[str, Any] = {
         "manifest": read_document(folder, "manifest.json"),
@@ -60,18 +57,15 @@ def as_json(folder: Path) -> Iterator[bytes]:
 
 
 def as_zip(folder: Path) -> Iterator[bytes]:
-    """Yield a zip archive of all plain files in a run folder, and of sbom.cdx.json, which names the
-    packages of the lab.
-
-    Links are left out, and so are files that disappear or cannot be read.
-    """
+    """Yield a zip archive of a run folder, with an additional sbom.cdx.json that lists the packages
+    of the lab (CycloneDX). Symbolic links and unreadable files are left out."""
     materials = packages.bill_of_materials(packages.locked(packages.LOCKS / "run.txt"))
     yield from archive([folder], {f"{folder.name}/{SBOM}": json.dumps(materials, indent=1)})
 
 
 def archive(folders: Sequence[Path], texts: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield a zip archive of `texts`, which are contents of files by their name, and of all plain
-    files in `folders`."""
+    """Yield a zip archive of all plain files in `folders`, and of `texts`, which has contents of
+    files by name."""
     output = _Output()
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as made:
         for name, text in texts.items():
@@ -86,7 +80,7 @@ def archive(folders: Sequence[Path], texts: Mapping[str, str]) -> Iterator[bytes
 
 
 class _Output(io.RawIOBase):
-    """Collect the bytes of an archive until `taken` returns and forgets them."""
+    """A write-only stream that keeps bytes until `taken` returns and forgets them."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -104,7 +98,8 @@ class _Output(io.RawIOBase):
 
 
 def _file(archive: zipfile.ZipFile, output: _Output, path: Path, name: str) -> Iterator[bytes]:
-    """Write a file into an archive. Yield what the archive has put out after each piece."""
+    """Write a file into an archive piece by piece, and yield the bytes of the archive. An
+    unreadable file is left out, or cut off where reading fails."""
     offset = 0
     try:
         piece = plain_file.read(path, 0, PIECE)
@@ -131,10 +126,8 @@ def _taken(text: io.StringIO) -> bytes:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Convert nested dictionaries to one dictionary: `{"a": {"b": 1}}` becomes `{"a.b": 1}`.
-
-    Every key of the result begins with `prefix`.
-    """
+    """Flatten nested dictionaries: `{"a": {"b": 1}}` becomes `{"a.b": 1}`. Each key gets the
+    `prefix`."""
     row: dict[str, Any] = {}
     for key, each in value.items():
         row |= flat(each, f"{prefix}{key}.") if isinstance(each, dict) else {f"{prefix}{key}": each}

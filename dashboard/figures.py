@@ -1,8 +1,7 @@
-"""Draw charts as Plotly figures, the JSON from which plotly.js draws in the browser.
+"""Charts as Plotly figures, the JSON from which plotly.js draws in the browser.
 
-Each line has two fields in `meta` for the page: `key`, the nested keys that lead to its value in a
-frame, and `colour`, its index in the palette. A frame is one sample of the run. This file uses no
-Flask, no files and no clock.
+Each line has two fields in `meta` for the scripts of the page: `key`, the nested keys that lead to
+its value in a frame (a sample of the run), and `colour`, its index in the palette.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Figure = dict[str, Any]  # Plotly's JSON
 def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list[Figure]:
     """Return the charts of a run, each as {"name", "title", "explains", "figure"}.
 
-    `frames` are the samples of the run. A line has at most `points` points.
+    A line has at most `points` points.
     """
     drawn = []
     for chart in charts.of_run(frames, about):
@@ -35,10 +34,9 @@ def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list
 
 
 def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -> list[Figure]:
-    """Return charts that compare runs, with one line for each run.
+    """Return charts that compare runs, given as pairs (label, frames), with one line for each run.
 
-    `runs` holds a pair (label, frames) for each run; frames are the samples of the run. A line has
-    at most `points` points. Charts without any value are left out.
+    A line has at most `points` points. Charts without any value are left out.
     """
     drawn = []
     duration_s = max((frames[-1]["t"] for _, frames in runs if frames), default=0)
@@ -56,7 +54,7 @@ def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -
 def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float | None]]:
     """Return the times in s and the values of one quantity; a value that was not measured is None.
 
-    `key` holds the nested keys of the value in a frame. If its second part is "*", the value is the
+    `key` has the nested keys of the value in a frame. If its second part is "*", the value is the
     sum over all users, access points or links.
     """
     return [frame["t"] for frame in frames], [_value(frame, key) for frame in frames]
@@ -67,8 +65,7 @@ def thin(
 ) -> tuple[list[float], list[float | None]]:
     """Reduce a line to at most `points` points, without losing peaks.
 
-    The line is divided into `points / 2` sections of equal length. Of each section, the smallest
-    and the largest value are kept.
+    Of each of `points / 2` equal sections, the smallest and the largest value are kept.
     """
     if len(xs) <= points:
         return list(xs), list(ys)
@@ -96,7 +93,7 @@ def _value(frame: Frame, key: Key) -> float | None:
 
 
 def drawn_chart(chart: Chart, traces: Sequence[go.Scatter], duration_s: float) -> Figure:
-    """Return a chart with its traces as the JSON object that pages get."""
+    """Return a chart with its lines as the JSON object that the browser gets."""
     return {
         "name": chart.name,
         "title": chart.title,

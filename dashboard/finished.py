@@ -1,4 +1,5 @@
-"""Summarise a finished run: a verdict in two sentences, means with intervals, and a baseline."""
+"""Summary of a finished run: a verdict in two sentences, means with intervals, and a baseline. A
+finished run can also be repeated."""
 
 from __future__ import annotations
 
@@ -24,15 +25,15 @@ from lab.scenario import code_paths as code_paths
 from lab.scenario import loading, yaml_text
 from lab.scenario.overrides import Overrides
 
-# Run a finished run once more: with the same seed, and on request with its flips as events.
+# Repetition
 
 
 def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: bool) -> str:
-    """Start the run in `folder` once more and return the id of the new run.
+    """Start the run in `folder` once more with the same seed, and return the id of the new run.
 
-    `doc` describes the run in lists. With `with_flips`, the changes that were made by hand become
-    events of the scenario, at the same times. Raise an error if the scenario cannot be read or the
-    run cannot start.
+    `doc` is the JSON object that describes the run in lists. With `with_flips`, changes made by
+    hand become events of the scenario, at the same times. Raise an error if the scenario cannot be
+    read or the run cannot start.
     """
     path = folder / "scenario.yaml"
     try:
@@ -60,18 +61,18 @@ def with_events(raw: dict[str, Any], flips: list[dict[str, Any]]) -> str:
 
 
 Doc = dict[str, Any]  # JSON
-BASELINE = "baseline"  # the tag of a run with which others of its scenario are compared
+BASELINE = "baseline"  # tag of the run with which others of its scenario are compared
 MOST_REPEATS = 50
 SAME = ("scenario", "strategy", "params", "cc", "engine", "rate_scale")
 KB = 1000
 
 
 def summary(store: Store, folder: Path) -> Doc:
-    """Return the summary of a run as a JSON object; `verdict` is empty if the run has no result.
-    Of a changed run, it says what users got between the changes.
+    """Return the summary of a run as a JSON object.
 
-    `means` holds the numbers of the run by path, `intervals` the 95 % interval of each number over
-    the repeats, and `others` the runs of the same scenario.
+    `verdict` is a text, empty if the run has no result; for a run with changes it says what users
+    got between them. `means` has the numbers of the run by path, `intervals` the 95 % interval of
+    each number over the repeats, and `others` the runs of the same scenario.
     """
     result = tolerant_document(folder / "result.json") or {}
     done = finished(folder, result)
@@ -130,7 +131,7 @@ def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
 
 
 def held_back_kb(result: Mapping[str, Any]) -> float | None:
-    """Return the most data in kB that one receiver held back because earlier data was missing."""
+    """Return the most data in kB that a receiver held back because earlier data was missing."""
     known = [
         each["receive_buffer_max_bytes"]
         for each in result.get("connections") or []
@@ -140,7 +141,8 @@ def held_back_kb(result: Mapping[str, Any]) -> float | None:
 
 
 def finished(folder: Path, result: Mapping[str, Any]) -> list[Doc]:
-    """Return the users whose transfers are complete, each with the time of the last one in s."""
+    """Return the users whose transfers are complete, each with the time in s when the last one
+    ended."""
     try:
         return changes.finished(result, present.loaded(folder))
     except LookupError:
@@ -148,9 +150,11 @@ def finished(folder: Path, result: Mapping[str, Any]) -> list[Doc]:
 
 
 def baseline(doc: Doc, others: Sequence[Doc]) -> Doc | None:
-    """Return the baseline of a run's scenario and the change in % against it; None without one.
+    """Return the baseline of the run's scenario and the change of the throughput against it in
+    percent.
 
-    There is no baseline with another rate scale, because queueing delays differ.
+    Return None if there is no baseline, or if its rate scale differs: then queueing delays differ
+    too.
     """
     base = next((each for each in others if BASELINE in each["tags"]), None)
     if base is None or doc["rate_scale"] != base["rate_scale"]:
@@ -161,8 +165,8 @@ def baseline(doc: Doc, others: Sequence[Doc]) -> Doc | None:
 
 
 def repeats(store: Store, doc: Doc, run: compare.Run, others: Sequence[Doc]) -> list[compare.Run]:
-    """Return a run and the complete runs that differ from it in nothing but the seed, one per seed
-    in the simulator. Runs with flips have no repeats."""
+    """Return the run and all complete runs that differ only in the seed; in the simulator one per
+    seed, because equal seeds give equal runs. A run with flips has no repeats."""
     found = {run.seed if run.engine == "sim" else run.run_id: run}
     if doc["flips"]:
         return [run]
@@ -202,8 +206,8 @@ def _who(users: Mapping[str, float], total: float, result: Mapping[str, Any]) ->
 
 
 def _transfers(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
-    """Return the sentence about finished transfers, with the mean rate until the last one was
-    finished if nobody had anything else to transfer."""
+    """Return a sentence about finished transfers. If all users have finished, it includes the mean
+    rate until then."""
     users, last = result.get("users") or {}, done[-1]
     which = "The" if len(users) == 1 else "The last"
     text = f"{which} transfer, of {last['user']}, finished at {last['t']:.1f} s"
@@ -215,8 +219,8 @@ def _transfers(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> 
 
 
 def _paths(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
-    """Return the sentence about additional paths: the share of Tier 2, the subflows of the only
-    connection with several, or what had to wait."""
+    """Return a sentence about additional paths: finished transfers, the share of Tier 2, the
+    subflows of the only connection with several, or how many paths were used."""
     if done:
         return _transfers(result, total, done)
     tier2 = (result.get("tiers") or {}).get("2")

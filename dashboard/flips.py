@@ -1,8 +1,6 @@
-"""List the settings that can be changed during a run, check a change, and send it to the run.
+"""Targets of a run (settings that can be changed while it runs), and flips (such changes).
 
-A target is a setting with a name, such as `strategy.cth`. A flip is a change of a target during a
-run. A new value is checked against the present scenario, which is the scenario of the run with all
-earlier changes applied.
+A new value is checked against the present scenario: that of the run with all earlier changes.
 """
 
 from __future__ import annotations
@@ -31,11 +29,8 @@ Row = dict[str, Any]  # a JSON object that a page gets
 
 
 def rows(folder: Path) -> list[Row]:
-    """Return every target of a run as a JSON row.
-
-    A row contains the present value, and the group of settings under which the page shows the
-    target.
-    """
+    """Return every target of a run as a JSON row, with its present value and its group on the
+    page."""
     scenario, values = present(folder)
     return [
         _row(replace(each, value=present_value(each, values)))
@@ -44,10 +39,10 @@ def rows(folder: Path) -> list[Row]:
 
 
 def check(folder: Path, engine: str, target: str, value: Any) -> Any:
-    """Check a new value for a target of a run, and return the value in the form to send.
+    """Check a new value for a target of a run, and return it in the form to send.
 
-    Raise the same `RequestError` as the run would. If the target is `cc`, the congestion control,
-    also raise it if `engine` cannot change to the new one.
+    Raise the same `RequestError` as the run would, and if `engine` does not have the congestion
+    control to change to. Raise `LookupError` if the scenario cannot be read yet.
     """
     scenario, _ = present(folder)
     checked = targets.check_flip(scenario, target, value)
@@ -60,7 +55,8 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
 
 
 def send(folder: Path, target: str, value: Any) -> str:
-    """Put a change that has been checked into the inbox of a run; return the message number."""
+    """Put a change into the inbox of a run without checking it. Return the number of the
+    message."""
     return inbox.send(folder, {"target": target, "value": value})
 
 

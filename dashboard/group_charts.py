@@ -1,7 +1,7 @@
-"""Compare groups of runs: one line per group, the mean over its runs, with a band.
+"""Charts that compare groups of runs: one line per group, the mean over its runs, with a band.
 
-The runs of a group differ in nothing but the seed (`lab.results.compare`). Runs without a result
-have no group.
+The runs of a group differ only in the seed (`lab.results.compare`). Runs without a result have no
+group.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lab.results import compare
 from lab.results.labels import heading
 from lab.results.store import Store
 
-Doc = dict[str, Any]  # JSON: a run in lists
+Doc = dict[str, Any]  # JSON: the description of a run in lists
 BAND_OPACITY = 0.2
 EXPLAINS = "Line: mean over the runs of a group. Band: from the smallest to the largest run."
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A group of runs as the page shows it: its label and the documents of its runs."""
+    """A group of runs with its label in charts."""
 
     label: str
     docs: tuple[Doc, ...]
@@ -42,8 +42,8 @@ def has_result(doc: Doc) -> bool:
 
 
 def shown(store: Store, docs: Sequence[Doc]) -> list[Shown]:
-    """Return the groups of the runs that have a result; none if no group has several runs or the
-    runs cannot be grouped."""
+    """Return the groups of the runs that have a result. The list is empty if all groups have a
+    single run, or if the runs cannot be grouped."""
     found = {doc["id"]: doc for doc in docs if has_result(doc)}
     try:
         several = compare.grouped([store.folder(run_id) for run_id in found])
@@ -67,7 +67,7 @@ def _label(group: compare.Group, mixed: bool) -> str:
 
 
 def skipped(docs: Sequence[Doc]) -> str:
-    """Return a sentence that names the runs without a result; empty if there are none."""
+    """Return a sentence that names the runs without a result, or ""."""
     names = [f"{doc['id']} ({doc['status']})" for doc in docs if not has_result(doc)]
     if not names:
         return ""
@@ -76,8 +76,8 @@ def skipped(docs: Sequence[Doc]) -> str:
 
 
 def drawn(runs: Sequence[tuple[str, Sequence[Sequence[Frame]]]], points: int) -> list[Figure]:
-    """Return charts with one line per group. `runs` holds a pair for each group: its label, and the
-    frames of each of its runs. A line has at most `points` points."""
+    """Return charts with one line per group, of at most `points` points. `runs` has a pair for each
+    group: its label, and the frames of each of its runs."""
     last = [frames[-1] for _, several in runs for frames in several if frames]
     duration_s = max((frame["t"] for frame in last), default=0.0)
     found = []
@@ -128,8 +128,11 @@ def _traces(line: Line, several: Sequence[Sequence[Frame]], points: int) -> list
 def _on_one_grid(
     key: Key, several: Sequence[Sequence[Frame]], points: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times of the longest run that all runs reach, and the values of each run at these
-    times. Runs that did not measure the quantity are left out."""
+    """Return common times, and the values of each run interpolated at these times.
+
+    The times are those of the run with most samples, until the end of the shortest run. Runs that
+    did not measure the quantity are left out.
+    """
     series = [figures.series(frames, key) for frames in several]
     known = [
         (xs, ys)

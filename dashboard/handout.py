@@ -1,8 +1,5 @@
-"""Make a worksheet for paper: its steps with room to write, the figures of its networks, and no
-answer.
-
-The page is complete in itself: one HTML file without scripts, for a browser's print dialog.
-"""
+"""A worksheet as an HTML page to print: with space to write, drawings of the networks, and no
+answers. The page needs no other file and has no scripts."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from lab.worksheets.planning import variants
 from lab.worksheets.schema import Check, Choosing, Predict, Question, Run, Step, Worksheet
 
 ROOT = Path(__file__).resolve().parents[1]
-ITS_OWN = "one value for each seat"  # stands for a variant
+ITS_OWN = "one value for each seat"  # printed instead of a variant
 
 
 def page(worksheet: Worksheet) -> str:
@@ -41,8 +38,8 @@ def page(worksheet: Worksheet) -> str:
 
 
 def _step(step: Step, worksheet: Worksheet) -> dict[str, Any]:
-    """Return what the template shows of a step. It is chosen key by key, so that no answer is in
-    it."""
+    """Return the fields of a step for the template, chosen one by one so that no answer can slip
+    in."""
     if step.text is not None:
         figure = Markup(network_api.preview(step.drawing)) if step.drawing else ""  # noqa: S704 - ours
         return {"kind": "text", "text": markdown.html(step.text), "figure": figure}

@@ -1,7 +1,8 @@
-"""Convert Markdown to HTML that holds nothing but what this file writes.
+"""Conversion of Markdown to HTML. Everything in the text that is not listed here is escaped,
+including HTML, so that its author cannot add scripts to a page.
 
 Headings, lists, tables, paragraphs, fenced code, `code`, **bold**, *emphasis* and links to web
-pages are supported. All else of the text is escaped, HTML included.
+pages are supported.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _blocks(text: str) -> Iterator[Markup]:
 
 
 def _continued(lines: Sequence[str]) -> list[str]:
-    """Return the lines, with indented lines after an item of a list joined to it."""
+    """Join indented lines to the list item before them."""
     found: list[str] = []
     for line in lines:
         if line.startswith("  ") and line.strip() and found and _kind(found[-1]) in ITEMS:
@@ -83,7 +84,7 @@ def _table(lines: Sequence[str]) -> Markup:
 
 
 def _inline(text: str) -> Markup:
-    """Return a line with its marks as HTML. Text between backticks has no other marks."""
+    """Convert marks inside a line to HTML. Text between backticks has no other marks."""
     parts = re.split(r"`([^`]+)`", text)
     return _joined(
         _tag("code", escape(part)) if n % 2 else _marks(part) for n, part in enumerate(parts)

@@ -1,7 +1,5 @@
-"""Define the addresses of the API that draw the network of a scenario or of a run.
-
-The samples of a time span, with which a page shows the network at any time, are here too.
-"""
+"""The HTTP API for drawings of the network of a scenario or of a run, and for the samples of a time
+span, with which the browser shows the network at any time."""
 
 from __future__ import annotations
 
@@ -83,7 +81,7 @@ def samples(id: str) -> Any:
 def _at(
     scenario: Scenario, samples: list[Row], events: list[Row], t: float, width: float = WIDTH
 ) -> str:
-    """Return the network of a run as an SVG file that shows its state at `t` seconds."""
+    """Return the network of a run as a complete SVG file that shows its state at `t` seconds."""
     past = [each for each in samples if each["t"] <= t] or samples[:1]
     frame = past[-1] if past else None
     reached = frame["t"] if frame else 0.0
@@ -94,7 +92,7 @@ def _at(
 
 
 def preview(name: str) -> str:
-    """Return the network of a scenario as SVG, empty if it is too large to be drawn."""
+    """Return the network of a scenario as SVG, or "" if it is too large to be drawn."""
     scenario = loading.load(name)
     try:
         return svg(drawing(scenario.network, scenario.rate_scale))
@@ -122,7 +120,8 @@ def _scenario_of(folder: Path) -> Scenario:
 
 
 def _changed(name: str, text: str) -> Scenario:
-    """Return a scenario with changed keys; `text` is a JSON object of keys and values."""
+    """Load a scenario with changes; `text` is a JSON object such as {"topology.k": 6}. Raise
+    `Problem` if it cannot be parsed or the scenario is unknown."""
     try:
         changes = parse_object(text)
     except JsonRefused as error:

@@ -1,4 +1,4 @@
-"""Register the addresses of the API in a table, and make /openapi.json from this table."""
+"""A decorator for handlers of the API, which also collects what /openapi.json says about them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ ERRORS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One address of the API.
+    """One address of the API, for /openapi.json.
 
-    `body` is the model of its JSON request body, and `status` is the HTTP status of success.
+    `body` is the model of the JSON request body, and `status` is the HTTP status of success.
     """
 
     method: str
@@ -41,11 +41,8 @@ TABLE: list[Row] = []
 
 
 def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
-    """Return a decorator that registers a function as the handler of an API address.
-
-    The decorator also adds the address to the table. The return value of the function is sent as
-    JSON.
-    """
+    """Return a decorator that registers a function as the handler of an API address, and adds the
+    address to `TABLE`. What the function returns is sent as JSON."""
 
     def route(
         method: str, path: str, summary: str, body: type[BaseModel] | None = None, status: int = 200
@@ -71,10 +68,7 @@ def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
 
 
 def document(version: str) -> dict[str, Any]:
-    """Return the OpenAPI description of all addresses in the table.
-
-    `version` is the version of the lab.
-    """
+    """Return the OpenAPI description of all addresses in `TABLE`. `version` is that of the lab."""
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {
         "Error": {

@@ -1,4 +1,4 @@
-"""Serve the HTML pages: short templates that the browser fills with data from the API."""
+"""The HTML pages: short templates that the browser fills with data from the API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lab.batch import simulator_state
 from lab.run.manifest import ROOT
 from lab.worksheets import loading as worksheets
 
-# Show docs/glossary.md as HTML.
+# The glossary
 
 
 FILE = ROOT / "docs" / "glossary.md"
@@ -110,9 +110,9 @@ def words() -> str:
 
 @pages.get("/plotly/<wanted>.js")
 def plotly(wanted: str) -> Response:
-    """Return plotly.js if `wanted` is its installed version; browsers may cache it forever.
+    """Return plotly.js. Browsers may cache it forever, because `wanted` is its version.
 
-    Raise a `Problem` with status 404 for any other version.
+    Raise a `Problem` with status 404 for a version that is not installed.
     """
     if wanted != version("plotly"):
         text = f"plotly.js {wanted} is not installed: the page is older than the server. Reload it"

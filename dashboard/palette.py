@@ -1,7 +1,7 @@
-"""Define the colours of charts and drawings, and the order of names for people.
+"""The colours of charts and drawings.
 
 A colour means one thing on a whole page: one user, one subflow if there is a single user, or one
-access point or link. `dashboard/static/network.css` holds the colours of both themes.
+access point or link. `dashboard/static/network.css` has the colours of both themes.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def user_colours(users: Iterable[str]) -> dict[str, int]:
 
 
 def place_colours(places: Iterable[str]) -> dict[str, int]:
-    """Return the palette index of each access point or link, in their order."""
+    """Return the palette index of each access point or link, in the given order."""
     return {place: len(USERS) + n % len(PLACES) for n, place in enumerate(places)}
 
 
 def subflow_colour(user: int, number: int, only_user: bool) -> int:
-    """Return the palette index of a subflow: that of its user, or its own if there is one user.
+    """Return the palette index of a subflow: its own if there is one user, else that of its user.
 
     `user` is the palette index of the user, and `number` the number of the subflow from 1.
     """
@@ -49,8 +49,6 @@ def subflow_colour(user: int, number: int, only_user: bool) -> int:
 
 
 def subflow_dash(number: int) -> str:
-    """Return the dash style of a subflow: the first one of a connection is solid.
-
-    `number` is the number of the subflow from 1.
-    """
+    """Return the dash style of the subflow with this number, from 1. The first one of a connection
+    is solid."""
     return DASHES[max(1, number) - 1 if number <= len(DASHES) else -1]

@@ -1,6 +1,7 @@
-"""Write the page of a worksheet for paper, as a program: `./run_lab.sh worksheet print` starts it.
+"""The program behind `./run_lab.sh worksheet print`, which writes a worksheet as a page to print.
 
-The package `dashboard` imports `handout`, so that module cannot be the program.
+`python -m dashboard.handout` would load that module twice, because the package `dashboard` imports
+it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lab.worksheets import loading
 
 
 def main(argv: Sequence[str]) -> None:
-    """Write the page to a file or to standard output."""
+    """Write the page to a file or to standard output. Exit with an error code if that fails."""
     parser = argparse.ArgumentParser(prog="worksheet print")
     parser.add_argument("name")
     parser.add_argument("--out", type=Path)

@@ -1,4 +1,4 @@
-"""Start runs as child processes of the dashboard.
+"""Runs as child processes of the dashboard.
 
 A started run is controlled through files in its folder, and stopped by signals.
 """
@@ -64,8 +64,8 @@ class StartRequest(BaseModel):
 class Child:
     """The process and the run folder of a run that the dashboard started.
 
-    `errors` is the file to which the process writes its standard error. When the process has ended,
-    `text` is the content of this file without the prefix `error: `.
+    The process writes its standard error to the file `errors`. When it has ended, `text` is the
+    content without the prefix `error: `.
     """
 
     process: subprocess.Popen[bytes]
@@ -75,16 +75,14 @@ class Child:
     text: str = ""
 
     def error_text(self) -> str:
-        """Wait for the end of the process, and return what it wrote to standard error.
-
-        Wait for `REPORTS_WITHIN_S` at most. The prefix `error: ` is removed.
-        """
+        """Wait until the process has ended, for at most `REPORTS_WITHIN_S`. Return what it wrote to
+        standard error, without the prefix `error: `."""
         self.waiter.join(REPORTS_WITHIN_S)
         return self.text
 
 
 class Launcher:
-    """Start runs as child processes, at most `most` at the same time, and stop them.
+    """Starts runs as child processes, at most `most` at the same time, and stops them.
 
     `command` starts the lab; empty means `python -m lab`. `extension_folders` are passed on with
     `--with`.
@@ -111,10 +109,10 @@ class Launcher:
         return self.begin(checked(request), arguments(request))
 
     def begin(self, scenario: Scenario, argv: Sequence[str]) -> str:
-        """Start the run of a checked scenario and return its id. `argv` are the arguments of the
-        lab that start it, without the run folder.
+        """Start the run of a checked scenario, wait until it has begun, and return its id.
 
-        Raise a `Problem` if too many runs are running or the run cannot start.
+        `argv` are the arguments of the lab, without the run folder. Raise a `Problem` if too many
+        runs are running or the run cannot start.
         """
         with self._mutex:
             running = sum(child.process.poll() is None for child in self._children.values())
@@ -127,8 +125,8 @@ class Launcher:
         return folder.name
 
     def launch(self, argv: Sequence[str], folder: Path) -> Child:
-        """Start the lab with these arguments, which make a run in `folder`. Return the child
-        process; do not wait until the run has begun."""
+        """Start the lab with these arguments, which make a run in `folder`. Do not wait until the
+        run has begun, and do not check how many runs are running."""
         child = self._spawn(self.command(argv), folder)
         self._children[folder.name] = child
         return child
@@ -170,7 +168,8 @@ class Launcher:
         return child
 
     def _wait(self, child: Child) -> None:
-        """Wait for the end of the child; append its error to log.txt if the run has no result."""
+        """Wait until the child has ended. If the run began but has no result, append its error to
+        log.txt."""
         child.process.wait()
         with child.errors as errors:
             errors.seek(0)
@@ -182,9 +181,9 @@ class Launcher:
                 log.write(child.text + "\n")
 
     def _wait_for_start(self, child: Child) -> None:
-        """Wait until the run has begun, for `REPORTS_WITHIN_S` at most.
+        """Wait until the run has begun, for at most `REPORTS_WITHIN_S`.
 
-        If the child process ends before the run has begun, raise its error text as a `Problem`.
+        If the child process ends before, raise its error text as a `Problem`.
         """
         ends = time.monotonic() + REPORTS_WITHIN_S
         manifest = child.folder / "manifest.json"
@@ -212,7 +211,7 @@ def checked(request: StartRequest) -> Scenario:
 def refuse_without_root(engine: str, vm: bool, argv: Sequence[str]) -> None:
     """Raise a `Problem` with status 409 if `engine` needs root rights that this server lacks.
 
-    The error contains the command to paste, made from the arguments `argv` of the lab.
+    The error has the command to type instead, made from the arguments `argv` of the lab.
     """
     real_time = {row["name"]: row["real_time"] for row in catalogue.engine_rows()}
     if real_time.get(engine) and not vm and os.geteuid() != 0:
@@ -246,7 +245,7 @@ def arguments(request: StartRequest) -> list[str]:
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove the empty folder of a run that never began; leave the folder if it contains files."""
+    """Remove the folder of a run that never began, but only if it is empty."""
     try:
         folder.rmdir()
     except OSError:

@@ -1,4 +1,4 @@
-"""Collect the data for two pages: the home page with all scenarios, and the form to start a run."""
+"""Data for two pages: the home page with all scenarios, and the form to start a run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Group:
 def rows() -> list[Row]:
     """Return one row per scenario, with the fields that pages show.
 
-    A scenario that contains the path of a code file is not loaded; its row contains the error.
+    A scenario that contains the path of a code file is not loaded; its row has the error.
     """
     return catalogue.scenario_rows(partial(code_paths.refuse, doing="load the scenario"))
 
@@ -73,8 +73,8 @@ def groups() -> list[Group]:
 def choices(name: str) -> Row:
     """Return the strategies, engines and congestion controls with which a scenario can be started.
 
-    In the row of a strategy, `unfit` says why it could never act in this network. It is empty if
-    there is no such reason. `traffic` has the flows, so that a form can add one for a new user.
+    In the row of a strategy, `unfit` says why it could never act in this network; it is empty if it
+    could. `traffic` has the flows, so that a form can add one for a new user.
     """
     scenario = loading.load(name)
     unfit = strategy_table.unfit(scenario.network)
@@ -108,7 +108,7 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
 
 
 def _items(name: str, value: Any, described: list[Row]) -> Row:
-    """Return `items` and `fields` of a list; nothing for any other parameter."""
+    """Return `items` and `fields` for the row of a list; nothing for any other parameter."""
     if not isinstance(value, list):
         return {}
     before = f"{name}[]."
@@ -125,10 +125,10 @@ def _items(name: str, value: Any, described: list[Row]) -> Row:
 
 
 def description(kind: str) -> list[str]:
-    """Return the description of the topology `kind` as paragraphs, without its drawing in text.
+    """Return the description of the topology `kind` as paragraphs, without drawings made of
+    characters.
 
-    The description is the docstring of the function that builds the topology, without its first
-    word `Return`.
+    It is the docstring of the function that builds the topology, without its first word `Return`.
     """
     texts = (row["picture"] for row in catalogue.topology_rows() if row["kind"] == kind)
     text = (next(texts, "") or "").replace("`", "").removeprefix("Return ")

@@ -1,4 +1,4 @@
-"""Determine the state of a run (running, paused, ended, ...) from the files in its folder."""
+"""The state of a run (running, paused, ended, ...), determined from the files in its folder."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class RunState:
 
     `t` is the time that the run has reached, in s. `over` is True if the run has ended. `speed` is
     simulated time over real time, "max", or None for an engine that runs in real time. `overloaded`
-    contains the reasons why the machine cannot keep up with the run; it is empty if the machine
-    can.
+    says why the machine cannot keep up with the run; it is empty if it can.
     """
 
     status: str
@@ -51,7 +50,6 @@ class RunState:
     error: str
 
     def to_json(self) -> Doc:
-        """Return the state as the JSON object that the API sends."""
         verdict = {"is": self.verdict.kind, "text": self.verdict.text}
         return asdict(self) | {"verdict": verdict}
 
@@ -92,10 +90,10 @@ def of(folder: Path) -> RunState:
 def verdict(
     result: Doc | None, frame: Doc | None, multipath_users: Sequence[str], over: bool
 ) -> Verdict:
-    """Return the verdict on whether the connections of a run use MPTCP.
+    """Return whether the connections of a run use MPTCP.
 
-    If the run has a `result`, this decides. Before, `frame`, the latest sample, shows how many
-    subflows each connection has so far. `over` is True if the run has ended.
+    The `result` decides if there is one. Otherwise the latest sample, `frame`, shows how many
+    subflows each connection has so far.
     """
     if not multipath_users:
         text = "This scenario has no multipath user: all connections are plain TCP."
@@ -120,7 +118,7 @@ def verdict(
 
 
 def last_frame(folder: Path) -> Doc | None:
-    """Return the last complete line of samples.jsonl as an object, None if there is none."""
+    """Return the last complete line of samples.jsonl as an object, or None if there is none."""
     try:
         lines, _ = reading.split_lines(plain_file.read(folder / "samples.jsonl", -LAST_BYTES))
         return reading.sample(lines[-1]) if lines else None
@@ -156,16 +154,13 @@ def _flags(folder: Path) -> _Flags:
 
 
 def _first_speed(manifest: Doc | None) -> float | str | None:
-    """Return the speed at which a run began; None if the manifest does not contain one."""
+    """Return the speed at which a run began, or None if the manifest has none."""
     speed = (manifest or {}).get("speed")
     return "max" if speed == 0 else speed
 
 
 def _state_events(path: Path) -> Iterator[Doc]:
-    """Yield the events about controls and overload from the event log.
-
-    Other lines are not parsed, to save time.
-    """
+    """Yield the events about controls and overload. Other lines are not parsed, to save time."""
     try:
         lines, _ = reading.split_lines(plain_file.read(path))
     except OSError:
@@ -184,7 +179,7 @@ def _multipath_users(folder: Path) -> list[str]:
 
 
 def _subflow_counts(frame: Doc | None) -> dict[str, int]:
-    """Map each connection in a frame (one sample of the run) to its number of subflows."""
+    """Return the number of subflows of each connection in a sample."""
     counts: dict[str, int] = {}
     for name in (frame or {}).get("sf", {}):
         connection = name.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Follow the folders of running runs, and send new samples and events to browsers.
+"""Streams of new samples and events of running runs to browsers, as server-sent events.
 
 One thread follows each run folder for all browsers, and each line is encoded once. A position in a
 run combines the number of samples and the number of events before it: SEQ = samples * EVENTS +
@@ -30,9 +30,9 @@ KEPT = 4000  # messages in memory; older ones are read from the files
 POLL_S = 0.1
 STATUS_EVERY = 5  # polls
 HEARTBEAT_S = 15.0
-STREAM_S = 600.0  # then the browser connects once more
-TAKEN = b"taken"  # a slot
-LINGER_S = 10.0  # a reader continues for so long after its last use
+STREAM_S = 600.0  # then the browser connects again
+TAKEN = b"taken"  # the stream has got one of the slots
+LINGER_S = 10.0  # how long a `Tail` goes on after its last use
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,13 @@ class Message:
         return f"id: {self.seq}\nevent: {self.kind}\ndata: {self.body}\n\n".encode()
 
     def is_after(self, samples: int, events: int) -> bool:
-        """Return whether a browser that has so many samples and events still needs this message."""
+        """Return whether a browser that has received so many samples and events still needs this
+        message."""
         return self.seq // EVENTS > samples if self.kind == "sample" else self.seq % EVENTS > events
 
 
 class Tail(threading.Thread):
-    """Follow one run folder in a thread, until no browser has used the thread for `LINGER_S`.
+    """A thread that follows one run folder, until no browser has used it for `LINGER_S`.
 
     The last `KEPT` messages are kept in memory.
     """
@@ -75,7 +76,6 @@ class Tail(threading.Thread):
         self._read, self._dropped = [0, 0], [0, 0]  # samples, events
 
     def run(self) -> None:
-        """Poll the folder until no browser has used this thread for `LINGER_S`."""
         polls = 0
         while not self.ended:
             with suppress(LabError):  # the machine lacks descriptors now: try again
@@ -98,7 +98,7 @@ class Tail(threading.Thread):
         return [each for each in read(self.folder) if each.is_after(samples, events_read)]
 
     def more_than(self, count: int) -> bool:
-        """Wait until more than `count` messages have been read since the start of the thread.
+        """Wait until there have been more than `count` messages since the start of the thread.
 
         Return False if this does not happen within `HEARTBEAT_S`.
         """
@@ -108,7 +108,7 @@ class Tail(threading.Thread):
     def poll(self, with_state: bool) -> None:
         """Read the new lines of the folder, and wake the threads that wait for messages.
 
-        Determine the state of the run if `with_state`, or if there are new events.
+        The state of the run is determined only if `with_state` or if there are new events.
         """
         samples, found = self._samples.new(), self._events.new()
         now = state.of(self.folder) if with_state or found else self.state
@@ -130,7 +130,8 @@ class Tail(threading.Thread):
 
 
 class Streams:
-    """One `Tail` thread per watched run folder, and allow at most `most` streams."""
+    """All streams of the server: one `Tail` thread per watched run folder, and at most `most`
+    streams."""
 
     def __init__(self, most: int) -> None:
         self._tails: dict[Path, Tail] = {}
@@ -138,7 +139,7 @@ class Streams:
         self._slots = threading.BoundedSemaphore(most)
 
     def tail(self, folder: Path) -> Tail:
-        """Return the thread that follows a run folder; start the thread if there is none."""
+        """Return the thread that follows a run folder; start it if there is none."""
         with self._mutex:
             self._tails = {path: tail for path, tail in self._tails.items() if not tail.ended}
             if folder not in self._tails:
@@ -149,11 +150,12 @@ class Streams:
             return self._tails[folder]
 
     def watch(self, folder: Path, seq: int, gone: Callable[[], bool]) -> Iterator[bytes] | None:
-        """Return the server-sent events of a run after the position `seq`, as an iterator of bytes.
+        """Return the server-sent events of a run after the position `seq`, as an iterator of bytes,
+        or None if there are too many streams.
 
-        Return None if there are too many streams. The iterator ends when `gone()` returns True,
-        because the browser has disconnected, when the run has ended, or after `STREAM_S`. The slot
-        is free again when the iterator ends or is closed or forgotten, even if nobody has used it.
+        The iterator ends when the run has ended, when `gone()` returns True because the browser has
+        disconnected, or after `STREAM_S`. It takes one of the `most` slots. The slot is free again
+        when the iterator ends, is closed or is garbage-collected, even if it was never used.
         """
         watched = self._watch(self.tail(folder), seq, gone)
         return watched if next(watched) == TAKEN else None

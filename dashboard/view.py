@@ -1,4 +1,4 @@
-"""Collect from run folders what the pages and the API show about runs.
+"""What the pages and the API show about runs, collected from run folders.
 
 The document of a run is the JSON object that describes the run in lists.
 """
@@ -91,10 +91,11 @@ def run(store: Store, folder: Path) -> Doc:
 
 
 def with_rates(doc: Doc) -> Doc:
-    """Add two fields to the document of a run, the JSON object that describes it in lists.
+    """Return the document of a run, the JSON object that describes it in lists, with two more
+    fields.
 
-    `rates` states the rate scale of the run in words; it is empty if the rate scale is 1.
-    `changed` names the changes that were made by hand during the run; it is empty without any.
+    `rates` states the rate scale of the run in words; it is empty if the rate scale is 1. `changed`
+    names the changes that were made by hand during the run; it is empty without any.
     """
     return doc | {
         "rates": labels.scale_label(doc["rate_scale"], doc["wire_rates"]),
@@ -105,8 +106,8 @@ def with_rates(doc: Doc) -> Doc:
 def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
     """Return in words which strategy and which congestion control a run has had, and when.
 
-    `strategies` and `ccs` hold the name and a line of help of each of them that is known here; a
-    congestion control that only one user has is among them.
+    `strategies` and `ccs` have the name and a line of help for each one that is known here,
+    including congestion controls of single users.
     """
     used = over_time(scenario.strategy.name, "strategy", happened)
     ccs = over_time(scenario.multipath.cc, "cc", happened)
@@ -145,7 +146,8 @@ def shares_path(happened: list[Doc]) -> bool:
 
 
 def over_time(first: str, target: str, happened: list[Doc]) -> list[tuple[float, str]]:
-    """Return the values of a flip target as pairs (t, name); the first one is that of the start."""
+    """Return the values of a target during a run as pairs (t in s, name), beginning with `first` at
+    0."""
     found = [(0.0, first)]
     for event in happened:
         if changes.is_accepted(event) and event.get("target") == target:
@@ -164,7 +166,8 @@ def in_words(values: list[tuple[float, str]]) -> str:
 
 
 def controls(engine: str) -> list[str]:
-    """Return the names of the controls, such as "stop", that runs of this engine support."""
+    """Return the controls that runs of this engine support: "stop", and in a simulator also
+    "pause", "resume" and "speed"."""
     simulated = any(
         row["name"] == engine and not row["real_time"] for row in catalogue.engine_rows()
     )
@@ -175,7 +178,7 @@ def charts(folder: Path, points: int) -> Doc:
     """Return the charts, the event log and the last sample of a run, as a JSON object.
 
     A chart line has at most `points` points. `seq` in the result is the position in the run up to
-    which the result reaches: a page that then requests the server-sent events after `seq` gets
+    which the result reaches: a browser that then requests the server-sent events after `seq` gets
     every later sample and event once (`dashboard.stream`).
     """
     frames = _frames(folder)
@@ -192,10 +195,10 @@ def charts(folder: Path, points: int) -> Doc:
 
 
 def about(folder: Path, happened: list[Doc]) -> charting.About:
-    """Return the facts about a run that its charts need in addition to the samples.
+    """Return what charts need to know about a run besides its samples; default values if the
+    scenario cannot be read yet.
 
-    `happened` are the events of the run. If the scenario cannot be read yet, the result contains
-    only default values.
+    `happened` are the events of the run.
     """
     try:
         scenario, network = present.loaded(folder), present.network(folder)
@@ -214,7 +217,7 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
 
 
 def choose(docs: list[Doc], query: dict[str, str]) -> list[Doc]:
-    """Return the documents of the runs that match a query.
+    """Return the documents of the runs (JSON objects for lists) that match a query.
 
     The query may contain the fields in `FILTERS`, `tag`, `q` (words that must all occur in the
     texts of the run) and `limit` (the largest number of runs). Raise a `Problem` for any other
@@ -240,11 +243,10 @@ def _text(doc: Doc) -> str:
 
 
 def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, float | None], ...]:
-    """Return the congestion threshold of a run over time, as pairs (t, occupancy).
+    """Return the congestion threshold of a run over time as pairs (t in s, MAC occupancy); None
+    means no threshold. The result is empty if there never was one.
 
-    From time t in s until the next pair, an access point counts as congested at this MAC occupancy.
-    `first` is the threshold at the start, and `happened` are the events of the run, which contain
-    its changes. None means no threshold. The result is empty if there never was a threshold.
+    `first` is the threshold at the start, and `happened` are the events of the run.
     """
     steps: list[tuple[float, float | None]] = [(0.0, first)]
     for event in happened:
@@ -259,7 +261,8 @@ def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, 
 
 
 def _cth(strategy: Any) -> Any:
-    """Return the congestion threshold in the value of a change of the strategy."""
+    """Return the congestion threshold in the new value of a change of the strategy, None without
+    one."""
     params = strategy.get("params") if isinstance(strategy, dict) else None
     return params.get("cth") if isinstance(params, dict) else None
 

@@ -1,1 +1,1 @@
-"""The five papers: their experiments, judged claim by claim, and both engines compared."""
+"""Reproductions of five papers, judged claim by claim, and comparisons of the two engines."""

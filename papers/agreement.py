@@ -1,4 +1,4 @@
-"""Judge how well the simulator agrees with the emulation on one number."""
+"""How well the simulator agrees with the emulation on one number."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ NOT_STEADY, NOT_JUDGED = "not steady", "not judged"
 
 
 def judged(emulated: Mapping[int, float], simulated: Mapping[int, float]) -> tuple[str, str]:
-    """Return the difference between two means in percent, as text, and a class of its size.
+    """Return the difference of the simulator from the emulation in percent, as text, and its class,
+    such as "within 5 %".
 
-    Both arguments hold values by seed. The means are those of the seeds that both engines have, and
-    the difference is that of the simulator from the emulation; it is "-" if it cannot be computed.
-    A class is such as "within 5 %". It is "beyond" if the mean of the emulation is 0 and the mean
-    of the simulator is not. It is "not steady" if all values of the simulator vary too much.
+    The arguments have values by seed. Only means over the seeds that both have are compared. The
+    difference is "-" if it cannot be computed. The class is "beyond" if only the emulation's mean
+    is 0, and "not steady" if the simulator's values vary too much for a difference to mean
+    anything.
     """
     seeds = emulated.keys() & simulated.keys()
     if not seeds:
@@ -39,7 +40,8 @@ def judged(emulated: Mapping[int, float], simulated: Mapping[int, float]) -> tup
 
 
 def _varies(values: Sequence[float]) -> bool:
-    """Return whether the coefficient of variation of two or more values is `STEADY` or larger."""
+    """Return whether the coefficient of variation is `STEADY` or larger. A single value does not
+    vary."""
     return len(values) > 1 and stdev(values) >= STEADY * abs(mean(values))
 
 
@@ -49,7 +51,7 @@ def _overlap(first: Iterable[float], second: Iterable[float]) -> bool:
 
 
 def shown(values: Sequence[float]) -> str:
-    """Return the mean of the values, with the least and the largest if there are several."""
+    """Return the mean as text, with the least and the largest value if there are several."""
     if not values:
         return "-"
     spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""

@@ -1,4 +1,4 @@
-"""Draw bar charts as SVG, for pages of the documentation."""
+"""Bar charts as SVG, for pages of the documentation."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from html import escape
 from itertools import product
 
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee")  # Paul Tol, told apart by all
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee")  # Paul Tol's, for colour-blind
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 230, 50, 10, 44, 28
-FILLED = 0.8  # of the width that a group of bars has
+FILLED = 0.8  # share of the width of a group that its bars fill
 
 
 @dataclass(frozen=True)
 class Bars:
-    """A bar chart: one group of bars for each of `groups`, with one bar for each series.
+    """A bar chart: one group of bars for each of `groups`, with one bar per series.
 
-    `series` maps the name of a series to one value per group. `unit` is the unit of the values.
+    `series` maps the name of a series to one value per group. `unit` is that of the values.
     """
 
     title: str

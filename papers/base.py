@@ -1,5 +1,4 @@
-"""Define how a paper is reproduced: its cases (experiments), the numbers measured in each run, and
-its claims.
+"""The parts of a reproduced paper: its cases (experiments) and its claims.
 
 Each case is run with several random seeds. A claim is a list of relations, such as `a > b` between
 two means over the seeds. A claim agrees with the paper if all its relations hold, and disagrees if
@@ -22,8 +21,11 @@ SHOWN = 3  # relations of a claim in the table; those that do not hold come firs
 
 @dataclass(frozen=True)
 class Case:
-    """One experiment: a scenario, and what replaces the values of its file. Each of
-    `settings` is written as `key.path=value`. A field that is None keeps the value of the file."""
+    """One experiment: a scenario, and what replaces the values of its file.
+
+    Each of `settings` is written as `key.path=value`. A field that is None keeps the value of the
+    file.
+    """
 
     name: str
     scenario: str
@@ -35,12 +37,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a paper, and the relations that must hold if the claim is true here.
+    """A claim of a paper, and the relations between measurements that must hold if it is true here.
 
     `strength` is "S" if the paper states the claim plainly and confirms it, "M" if it states it
-    once, "W" if it states it weakly. If `judged` is True, the claim is one of those that decide
-    whether the reproduction succeeds. `why` explains a disagreement, and `cause` says where it
-    comes from, as one of the keys of `papers.page.CAUSES`.
+    once, "W" if it states it weakly. The claims with `judged` decide whether the reproduction
+    succeeds. If the claim does not agree, `why` explains it and `cause` classifies the reason by a
+    key of `papers.page.CAUSES`.
     """
 
     name: str
@@ -52,16 +54,15 @@ class Claim:
     cause: str = ""
 
     def verdict(self, found: Found) -> str:
-        """Return "agrees", "disagrees" or "not significant". `found` holds the numbers of all runs
-        by case."""
+        """Return "agrees", "disagrees" or "not significant"."""
         verdicts = {each.verdict(found) for each in self.relations}
         if "fails" in verdicts:
             return "disagrees"
         return "not significant" if "open" in verdicts else "agrees"
 
     def evidence(self, found: Found) -> str:
-        """Return a text that says how many relations hold and quotes up to three of them with their
-        figures; relations that fail come first."""
+        """Return how many relations hold, and quote up to three with their figures, failed ones
+        first."""
         verdicts = [(each.verdict(found), each) for each in self.relations]
         held = sum(verdict == "holds" for verdict, _ in verdicts)
         order = sorted(verdicts, key=lambda each: ("fails", "open", "holds").index(each[0]))
@@ -75,12 +76,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: its name on the command line, its cases (experiments), and two functions.
+    """A paper as the command `reproduce` knows it.
 
-    `measure` returns the numbers of a finished run of a case. `tables` returns Markdown with tables
-    of what was measured; its argument holds the numbers of all runs by case. `note` explains the
-    symbols in the claims. `quick` is the same paper with fewer cases, if it has so many that a
-    quick look needs that.
+    `measure` computes the numbers of one run. `tables` makes Markdown from the numbers of all runs
+    by case. `note` explains the symbols in the claims. `quick` is the same paper with fewer cases,
+    or None if it has few enough.
     """
 
     name: str
@@ -94,16 +94,15 @@ class Paper:
 
 
 def cases_of(claims: Iterable[Claim]) -> frozenset[str]:
-    """Return the names of all cases whose runs the claims need."""
+    """Return the names of all cases whose runs are needed to judge the claims."""
     return frozenset[str]().union(*(each.cases() for claim in claims for each in claim.relations))
 
 
 def joined(*parts: str) -> str:
-    """Join the parts of a Markdown page, with an empty line between two parts."""
+    """Join parts of a Markdown page with empty lines."""
     return "\n\n".join(parts)
 
 
 def average(found: Found, case: str, number: str) -> float:
-    """Return the mean over all seeds of the number with the name `number`, such as "T", in a
-    case."""
+    """Return the mean over all seeds of a measured number, such as "T", in a case."""
     return mean([each[number] for each in found[case]])

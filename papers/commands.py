@@ -1,6 +1,7 @@
-"""Define the commands `crosscheck` and `reproduce`: their arguments, options and help texts.
+"""The commands `crosscheck` and `reproduce`: arguments, options and help texts.
 
-They refuse to publish pages of a changed tree, and keep the runs of other sources apart.
+They refuse to publish pages if files were changed since the last commit, and keep runs made by
+different sources apart.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ ENDINGS = {".py", ".c", ".h", ".sh"}
 
 
 def digest(root: Path = ROOT) -> str:
-    """Return twelve digits that change with every file of the engines and strategies.
+    """Return 12 hex digits of a hash over the sources of engines and strategies.
 
-    A commit is no such name: most commits change pages or texts, and their runs can be kept.
+    The commit would not do as a name for runs: most commits change only pages or texts, and do not
+    make runs obsolete.
     """
     found = hashlib.sha256()
     for place in DECIDING:
@@ -38,8 +40,8 @@ def digest(root: Path = ROOT) -> str:
 
 
 def runs_below(folder: Path) -> Path:
-    """Return the folder of the runs of the present sources. Runs of a changed tree have one of
-    their own, so that no published page takes them."""
+    """Return the folder in `folder` for runs made by the present sources. If files were changed
+    since the last commit, it is a separate folder, so that no published page uses these runs."""
     is_changed = (manifest.commit() or "+").endswith("+")
     return folder / f"{digest()}{'+' if is_changed else ''}"
 
@@ -69,9 +71,10 @@ allow_changed_option = click.option(
 
 
 def check_committed(command: str, option: str, page: Path | None, allow_changed: bool) -> None:
-    """Raise `RequestError` if the page would name a commit that nobody else can have.
+    """Raise `RequestError` if the page would name a commit that nobody else can check out.
 
-    `page` is where `option` puts the page; None stands for its place in the documentation.
+    `page` is the value of the command line option `option`; None means the page's place in the
+    documentation, where no uncommitted changes are allowed.
     """
     made = manifest.commit()
     if made is not None and not made.endswith("+"):

@@ -1,17 +1,18 @@
-"""Make the page crosscheck.md, which compares the simulator with the emulation for the same
-cases and random seeds. A case is a scenario with a strategy and changed settings.
+"""The page crosscheck.md, which compares the simulator with the emulation for the same cases and
+random seeds. A case is a scenario with a strategy and changed settings.
 
-The page has one section per study (`papers.studies`). A section says how its runs were
-made, and holds:
+The page has one section per study (`papers.studies`). A section says how its runs were made, and
+has two tables:
 
-1) for each case and metric: the mean and range over the seeds in each engine, the difference of
-   the simulator in percent, and whether this difference meets the goal
-2) if a paper gives values: the ratio of each case's value to that of the first,
-   in both engines and the paper
+1) for each case and metric: the mean and range over the seeds in each engine, the difference of the
+simulator in percent, and whether this difference meets the goal
 
-A table row is `independent` if the two engines share no code or data that determines its number.
-It is `shared model` if both use the same radio model: agreement then only shows that both apply
-the model correctly.
+2) if a paper gives values: the ratio of each case's value to that of the first, in both engines and
+the paper
+
+A table row is `independent` if the two engines share no code or data that determines its number. It
+is `shared model` if both use the same radio model: agreement then only shows that both apply the
+model correctly.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from papers import agreement
 from papers.page_file import read_page, write_page
 from papers.studies import STUDIES, Case, Measured, Metric, Study
 
-# Make runs, and repeat those that cannot be used as evidence.
+# Runs
 
 
 TRIES = 3
@@ -50,8 +51,8 @@ def make_runs(planned: Sequence[Job], tries: int, display: Display) -> bool:
     """Make the `planned` runs. Return False if the user interrupted.
 
     A run that is incomplete or overloaded the machine is repeated after all others, because another
-    program may have kept the machine busy. There are at most `tries` rounds. Runs that can be used
-    are not made again.
+    program may have kept the machine busy. There are at most `tries` rounds. Runs that exist
+    already and can be used are not made again.
     """
     for round_ in range(tries):
         if round_:
@@ -65,9 +66,6 @@ def make_runs(planned: Sequence[Job], tries: int, display: Display) -> bool:
     return True
 
 
-# Make the runs of the studies in both engines, and write the sections of
-# docs/notebook/crosscheck.md.
-#
 # If the emulation needs the virtual machine (VM), the VM is started once for all missing runs of a
 # study. Inside the VM, the command `crosscheck STUDY --engine mininet` makes the runs.
 
@@ -78,10 +76,10 @@ Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """Make the runs of studies, and write docs/notebook/crosscheck.md from them.
+    """Makes the runs of studies, and writes docs/notebook/crosscheck.md from them.
 
-    A study is one scenario, run as several cases (experiments) in both engines (`studies.py`). Each
-    case is run with the seeds 1 to `repeat`; `runs`/ENGINE/SCENARIO/CASE has a folder per seed.
+    Each case of a study is run with the seeds 1 to `repeat`. The folder `runs`/ENGINE/SCENARIO/CASE
+    has a run folder per seed.
     """
 
     repeat: int
@@ -89,8 +87,8 @@ class CrossCheck:
     display: Display
 
     def make(self, names: Sequence[str], engine: str) -> bool:
-        """Make the runs of the studies `names` in one engine, except those that exist already.
-        Return False if the user interrupted."""
+        """Make the missing runs of the named studies in one engine. Return False if the user
+        interrupted, and raise `RequestError` if a study does not use the engine."""
         studies = chosen(names)
         for study in studies:
             if engine not in study.engines:
@@ -101,11 +99,10 @@ class CrossCheck:
         return all(self._make(study, engine) for study in studies)
 
     def write(self, names: Sequence[str], page: Path) -> bool:
-        """Make the missing runs of the studies `names` in both engines, and write their sections of
+        """Make the missing runs of the named studies in both engines, and write their sections of
         `page`.
 
-        Return False if the user interrupted. The page is then unchanged; runs that have ended are
-        kept.
+        Return False if the user interrupted. The page is then unchanged; finished runs are kept.
         """
         sections = {}
         for study in chosen(names):
@@ -132,10 +129,9 @@ class CrossCheck:
 
     def _make_in_vm(self, study: Study, engine: str) -> bool:
         """Make the runs of a study in one engine inside the virtual machine. Return False if the
-        user interrupted.
+        user interrupted, and raise `LabError` if the command in the machine fails.
 
-        The command `crosscheck` runs inside the machine. It writes into the folder of the study,
-        which is shared with the host.
+        The command writes into the folder of the study, which is shared with the host.
         """
         shared = self._folder(study, engine)
         shared.mkdir(parents=True, exist_ok=True)
@@ -154,11 +150,9 @@ class CrossCheck:
         return code == 0
 
     def _request(self, study: Study, case: Case, engine: str) -> Request:
-        """Return the request for all runs of a case in one engine: scenario, settings, seeds and
-        folder.
+        """Return the request for the runs of a case in one engine, with all seeds.
 
-        Both engines run with the same rate scale: the one that the first engine of the study uses
-        on this machine.
+        Both engines get the rate scale that the first engine of the study uses on this machine.
         """
         request = self._unscaled_request(study, case, engine)
         first = study.engines[0]
@@ -187,14 +181,14 @@ class CrossCheck:
         return self.runs / engine / study.scenario
 
     def _folders(self, study: Study, case: Case, engine: str) -> list[Path]:
-        """Return those run folders of a case that hold a result.json, including incomplete runs and
-        runs that overloaded the machine."""
+        """Return the run folders of a case that have a result.json, even of incomplete or
+        overloaded runs."""
         folders = [job.out for job in placed(self._request(study, case, engine))]
         return [each for each in folders if each is not None and (each / "result.json").is_file()]
 
     def _made_by(self, study: Study, folders: Folders) -> str:
-        """Return a sentence that says how the runs were made. It names the command and the version
-        of the lab, and for each engine the kernel, the processor and the git commit."""
+        """Return a sentence with the command, the version of the lab and, for each engine, the
+        kernel, the processor and the git commit."""
         made_on = hosts(
             (engine, folder) for (engine, _), several in folders.items() for folder in several
         )
@@ -205,7 +199,7 @@ class CrossCheck:
 
 
 def needs_vm() -> bool:
-    """Return True if this machine can run the emulation only inside the virtual machine."""
+    """Return whether this machine can run the emulation only inside the virtual machine."""
     from lab.engines.mininet.install import doctor
 
     try:
@@ -220,13 +214,15 @@ def _missing(request: Request) -> bool:
 
 
 def read(folder: Path) -> Measured:
-    """Return the result and the samples of the run in `folder`."""
     return Measured(read_document(folder, "result.json"), read_samples(folder))
 
 
 def hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
-    """Return one phrase for each combination of engine, kernel, processor and git commit that made
-    some of the runs. `folders` holds pairs (engine, run folder)."""
+    """Return one phrase for each combination of engine, kernel, processor and git commit among the
+    runs.
+
+    `folders` are pairs (engine, run folder).
+    """
     found = set()
     for engine, folder in folders:
         manifest = read_document(folder, "manifest.json")
@@ -253,10 +249,8 @@ SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def chosen(names: Sequence[str]) -> tuple[Study, ...]:
-    """Return the studies of the scenarios `names`, or all studies if `names` is empty.
-
-    Raise `RequestError` if there is no study of a named scenario.
-    """
+    """Return the studies of the named scenarios, or all studies if `names` is empty. Raise
+    `RequestError` if a scenario has no study."""
     known = {study.scenario: study for study in STUDIES}
     for name in names:
         if name not in known:
@@ -265,17 +259,17 @@ def chosen(names: Sequence[str]) -> tuple[Study, ...]:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Split the Markdown text of a page at its `## ` headings. Return the sections by title. The
-    text before the first heading is left out."""
+    """Split a Markdown page at its `## ` headings. Return the sections by title, without the text
+    before the first heading."""
     parts = SECTION.split(text)[1:]
     return {part.partition("\n")[0].removeprefix("## "): part.strip() for part in parts}
 
 
 def composed(before: str, made: Mapping[str, str]) -> str:
-    """Return the text of the page: the sections of the old text `before`, with those in `made`
-    added or replaced.
+    """Return the page: the sections of the old page `before`, with those in `made` added or
+    replaced.
 
-    Sections are in the order of the studies. A section that belongs to no study comes last.
+    Sections are in the order of the studies; sections of no study come last.
     """
     parts = sections(before) | dict(made)
     order = [study.scenario for study in STUDIES if study.scenario in parts]
@@ -284,8 +278,8 @@ def composed(before: str, made: Mapping[str, str]) -> str:
 
 
 def section(study: Study, found: Found, made_by: str) -> str:
-    """Return the section of a study as Markdown. `found` holds the runs by engine and case.
-    `made_by` is a sentence that says how and where the runs were made."""
+    """Return the section of a study as Markdown. `made_by` is a sentence about how the runs were
+    made."""
     parts = [f"## {study.scenario}", f"{made_by}\n{_about(study, found)}", _table(study, found)]
     if any(metric.goal_percent for metric in study.metrics):
         parts.append(_goals_met(study, found))
@@ -297,8 +291,7 @@ def section(study: Study, found: Found, made_by: str) -> str:
 
 
 def evidence(runs: Sequence[Measured]) -> list[Measured]:
-    """Return the runs that can be used: those that are complete, on a machine that was not
-    overloaded."""
+    """Return the runs that can be used, see `studies.is_evidence`."""
     return [each for each in runs if each.is_evidence]
 
 
@@ -347,10 +340,8 @@ def _rows(study: Study) -> list[tuple[Case, Metric]]:
 
 
 def _goals_met(study: Study, found: Found) -> str:
-    """Return a sentence that says how many table rows meet their goal.
-
-    Rows without a goal, or without a value in one of the engines, are not counted.
-    """
+    """Return a sentence with the number of table rows that meet their goal. Rows without a goal, or
+    without a value in one engine, do not count."""
     verdicts = [
         _verdict(
             metric, _difference(*(_values(found, engine, case, metric) for engine in study.engines))
@@ -382,11 +373,8 @@ def _values(found: Found, engine: str, case: Case, metric: Metric) -> list[float
 
 
 def _difference(emulated: Sequence[float], simulated: Sequence[float]) -> float | None:
-    """Return the difference of the simulator's mean from the emulation's mean, as a fraction of the
-    emulation's mean.
-
-    Return None if an engine has no value, or if the emulation's mean is 0.
-    """
+    """Return the relative difference of the simulator's mean from the emulation's, as a fraction.
+    Return None if an engine has no value, or if the emulation's mean is 0."""
     if not emulated or not simulated or not mean(emulated):
         return None
     return mean(simulated) / mean(emulated) - 1

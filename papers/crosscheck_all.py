@@ -1,9 +1,9 @@
-"""Make the page docs/notebook/crosscheck_all.md, which compares the engines on every scenario.
+"""The page docs/notebook/crosscheck_all.md, which compares the engines on every scenario.
 
-Each scenario is run with the strategy `none` and with its own strategy. The page has two tables.
-The first compares numbers of result.json: one row for each scenario, strategy and number. The
-second says how many runs of each scenario and strategy were made, and why some were left out. The
-page is written from the figures of all runs (`run_figures`), so a command can make some of them.
+Each scenario is run with the strategy `none` and with its own strategy. The first table of the page
+compares numbers of result.json: one row for each scenario, strategy and number. The second counts
+the runs of each scenario and strategy, and says why some were left out. The page is written from
+stored figures (`run_figures`), so a command need not make all runs.
 """
 
 from __future__ import annotations
@@ -35,13 +35,11 @@ from papers.page_file import Row, write_page
 from papers.paired_runs import Experiment, PairedRuns
 from papers.run_figures import RunFigures, read_figures, with_new, write_figures
 
-# List the cases that `./run_lab.sh crosscheck all` runs: scenarios, each with its strategies.
-#
-# Each scenario is run with the strategy `none` and with its own strategy.
+# Cases: scenarios with the strategy `none` and with their own
 
 
 PLAIN = "none"
-OWN = {  # the strategies of scenarios whose files say `none`; other such scenarios have none
+OWN = {  # strategies of scenarios whose files say `none`; the others have only `none`
     "campus": "expected_throughput",
     "collision_between": "expected_throughput",
     "collision_within": "expected_throughput",
@@ -60,18 +58,15 @@ FILES_S = 20.0
 
 @dataclass(frozen=True)
 class Case:
-    """One scenario with one strategy. `experiment` says how it is run."""
+    """One scenario with one strategy."""
 
     scenario: str
     strategy: str
 
     @property
     def experiment(self) -> Experiment:
-        """Return the scenario, strategy and settings of this case's runs.
-
-        If the strategy is the one that the scenario file names, it keeps the parameters of the
-        file.
-        """
+        """What is run for this case. A strategy that the scenario file names keeps the file's
+        parameters."""
         name = f"{self.scenario}/{self.strategy}"
         if self.scenario not in RATE_SCALES:
             return Experiment(name, self.scenario, self.strategy)
@@ -80,10 +75,8 @@ class Case:
 
 
 def cases(scenarios: Sequence[str] = ()) -> list[Case]:
-    """Return the cases of the named scenarios, or of all scenarios of the lab if no name is given.
-
-    A name that is given twice counts once. Raise `RequestError` for an unknown scenario.
-    """
+    """Return the cases of the named scenarios; without names, of all. Duplicates are dropped. Raise
+    `RequestError` for an unknown scenario."""
     known = loading.names()
     for name in scenarios:
         if name not in known:
@@ -135,9 +128,9 @@ connection of a multipath user was Multipath TCP with all its subflows, and none
 def read_reasons(path: Path = REASONS) -> dict[str, str]:
     """Return the known reasons for differences between the engines, by the row of the page.
 
-    A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO. People write the reasons into
-    the file `path`, below the key `reasons`. Raise `RequestError` if a key names no scenario or no
-    strategy of the table.
+    A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO. The file is edited by hand;
+    the reasons are below its key `reasons`. Raise `RequestError` if a key has an unknown scenario
+    or a strategy without a case.
     """
     found = read(path)["reasons"] if path.exists() else {}
     known = {f"{case.scenario}/{case.strategy}" for case in cases()} | set(loading.names())
@@ -153,10 +146,10 @@ def page_text(
     reasons: Mapping[str, str],
     refusals: Mapping[tuple[str, str], str] | None = None,
 ) -> str:
-    """Return the Markdown text of the page with all `runs`, which are sorted by case.
+    """Return the page as Markdown. `runs` must be sorted by case.
 
-    `refusals` says by scenario and strategy why the emulation cannot run a case; a case that has
-    runs is not refused.
+    `refusals` says by scenario and strategy why the emulation cannot run a case. It is ignored for
+    a case that has runs.
     """
     by_case: dict[tuple[str, str], list[RunFigures]] = {}
     for run in runs:
@@ -225,30 +218,30 @@ def _is_emulated(run: RunFigures) -> bool:
 
 
 def _account(runs: Sequence[RunFigures]) -> str:
-    """Return how many runs are valid, and the reasons of the others."""
+    """Return how many runs are valid, and why the others are not, as text."""
     reasons = Counter(run.left_out for run in runs if run.left_out)
     parts = [f"{count} {why}" if count > 1 else why for why, count in reasons.items()]
     return "; ".join([f"{len(runs) - reasons.total()} of {len(runs)}", *parts])
 
 
 def _verified(runs: Sequence[RunFigures]) -> str:
-    """Return in how many runs Multipath TCP was verified; "-" if no run had multipath users."""
+    """Return in how many runs Multipath TCP was verified, as text; "-" if no run had multipath
+    users."""
     checked = [run.verified for run in runs if run.verified is not None]
     return f"{sum(checked)} of {len(checked)}" if checked else "-"
 
 
 def _idle(runs: Sequence[RunFigures]) -> str:
-    """Return the idle share of the processors in percent: mean of all runs, least of all samples.
-
-    It is "-" if no run has measured it.
-    """
+    """Return the idle share of the processors in percent, as text: the mean of all runs and the
+    least of all samples. It is "-" if no run has measured it."""
     means = [run.idle_mean for run in runs if run.idle_mean is not None]
     least = [run.idle_min for run in runs if run.idle_min is not None]
     return f"{100 * mean(means):.0f}, {100 * min(least):.0f}" if means and least else "-"
 
 
 def _rows(case: tuple[str, str], runs: Sequence[RunFigures]) -> Iterator[Row]:
-    """Yield one row for each number that the valid runs of a case have, without known reasons."""
+    """Yield one row for each number that the valid runs of a case have. The reason for a difference
+    is not yet filled in."""
     valid = [run for run in runs if not run.left_out]
     for title in dict.fromkeys(title for run in valid for title in run.numbers):
         emulated, simulated = (
@@ -269,11 +262,8 @@ def _rows(case: tuple[str, str], runs: Sequence[RunFigures]) -> Iterator[Row]:
 def figures(
     case: Case, run: FinishedRun, left_out: str, made_on: str, length_s: float
 ) -> RunFigures:
-    """Return what the page needs of a run of a case.
-
-    `left_out` is empty if the run is valid. `made_on` names the machine, and `length_s` is the
-    duration in s.
-    """
+    """Return the figures of a run. `left_out` says why it is not valid, and is empty if it is.
+    `made_on` names the machine, and `length_s` is the planned duration."""
     result = run.result
     overload = result.get("overload") or {}
     return RunFigures(
@@ -297,11 +287,11 @@ def _known(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:
 
 
 def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
-    """Yield the name and the value of each number of a result.json that the page compares.
+    """Yield name and value of each number in result.json that the page compares: throughput in
+    Mb/s, Jain's fairness index, and the mean time in s until a file has arrived.
 
-    These are throughputs in Mb/s, Jain's fairness index, and the mean time in s until a file has
-    arrived. Tier 2 is yielded only for networks with access points, and the index only for several
-    users. The time is yielded only if all connections of the run sent a file and completed it.
+    Tier 2 is left out without access points, the index with a single user. The time is left out
+    unless every connection sent a file and completed it.
     """
     yield "total", result["throughput_mbps"]
     for ap, figures in sorted(result["aps"].items()):
@@ -317,10 +307,8 @@ def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
 
 @dataclass(frozen=True)
 class CrossCheckAll:
-    """Make the runs of scenarios in both engines, and write their page.
-
-    `runs` makes and reads the runs. `reasons` is the file with the reasons for differences.
-    """
+    """Makes the runs of scenarios in both engines, and writes their page. `reasons` is the file
+    with the reasons for differences."""
 
     runs: PairedRuns
     reasons: Path = REASONS
@@ -328,7 +316,8 @@ class CrossCheckAll:
     def make(self, scenarios: Sequence[str], engine: str) -> bool:
         """Make the missing runs of the named scenarios in one engine; without names, of all.
 
-        Return False if the user interrupted.
+        Return False if the user interrupted. Raise `RequestError` for an engine that is not
+        compared.
         """
         if engine not in self.runs.engines:
             known = ", ".join(self.runs.engines)
@@ -337,11 +326,12 @@ class CrossCheckAll:
         return self.runs.make([case.experiment for case in able], (engine,))
 
     def write(self, scenarios: Sequence[str], page: Path) -> bool:
-        """Make the missing runs of the named scenarios in both engines, and update the page `page`.
+        """Make the missing runs of the named scenarios in both engines, and update the page;
+        without names, of all scenarios.
 
-        Without names, all scenarios are run. The figures of all runs are kept in a file beside the
-        page, from which the page is written. Return False if the user interrupted. The page is then
-        unchanged, and runs that have ended are kept.
+        The figures of all runs, old and new, are in a file beside the page, from which the page is
+        written. Return False if the user interrupted. The page is then unchanged, and finished runs
+        are kept.
         """
         reasons = read_reasons(self.reasons)
         admitted = self._admitted(scenarios)
@@ -358,10 +348,8 @@ class CrossCheckAll:
         return True
 
     def _admitted(self, scenarios: Sequence[str]) -> list[tuple[Case, str]]:
-        """Return each case of the scenarios, with the reason why the emulation refuses it.
-
-        The reason is an empty text if the emulation can run the case.
-        """
+        """Return each case of the scenarios with the reason why the emulation refuses it, "" if it
+        does not."""
         found = []
         for case in cases(scenarios):
             refusal = self.runs.refusal(case.experiment)
@@ -371,7 +359,6 @@ class CrossCheckAll:
         return found
 
     def _figures(self, case: Case) -> Iterator[RunFigures]:
-        """Yield the figures of the runs of a case in both engines."""
         length_s = self.runs.length_s(case.experiment)
         for engine in self.runs.engines:
             for run, why in self.runs.finished(case.experiment, engine):

@@ -1,8 +1,5 @@
-"""Implement the command `crosscheck`, which compares the results of the two engines.
-
-Both engines run the same scenarios, and the results are written to a page. A study looks at one
-scenario in detail; `all` stands for every scenario.
-"""
+"""The command `crosscheck`, which runs scenarios in both engines and writes a page that compares
+the results. A study looks at one scenario in detail; `all` stands for every scenario."""
 
 from __future__ import annotations
 
@@ -35,13 +32,13 @@ def main(
 ) -> int:
     """Run studies or scenarios in both engines, and write their page. Return the exit code.
 
-    `names` are studies, or scenarios, or `all`, which stands for all scenarios. They are scenarios
-    if `all` is among them, or if one of them is a scenario without a study.
+    `names` are studies or scenarios. They are scenarios if `all` is among them, which stands for
+    all scenarios, or if one of them is a scenario without a study.
 
     Each case is run `repeat` times per engine. Runs that exist in the folder `runs` are not
-    repeated. If `only` names an engine, only the runs of this engine are made, and no page is
-    written. After an interruption the page is unchanged, and the runs that have ended are kept.
-    `trial` holds options for scenarios: their duration and the number of attempts.
+    repeated. If `only` names an engine, only its runs are made, and no page is written. After an
+    interruption the page is unchanged, and finished runs are kept. `trial` is used for scenarios
+    only; a study with a duration in it raises `RequestError`.
     """
     known = {study.scenario for study in study_page.chosen(())}
     scenarios = [name for name in names if name != ALL]

@@ -1,5 +1,5 @@
-"""Reproduce the DTMC paper (DTMC: discrete-time Markov chain). It forecasts the throughput of
-Multipath TCP with a Markov chain, and selects a few of many paths.
+"""The DTMC paper (DTMC: discrete-time Markov chain). It forecasts the throughput of Multipath TCP
+with a Markov chain, and selects a few of many paths.
 
 Path i has a rate of i Mb/s, a one-way delay of 10 i ms and a loss of i - 1 %. An experiment has the
 first n of fifteen paths. The strategy `none` uses all n paths; `subflow_selection` and `optimum`
@@ -48,9 +48,10 @@ def _path(mbps: float, delay_ms: float, loss: float, queue: int) -> str:
 
 
 def _uneven(n: int) -> str:
-    """Return path `n` as a YAML entry of `topology.paths` (see the module's docstring).
+    """Return path `n` as a YAML entry of `topology.paths`: n Mb/s, 10 n ms one way, a loss of n - 1
+    %.
 
-    The queue of the path holds one bandwidth-delay product, but at least 10 packets.
+    Its queue is one bandwidth-delay product, but at least 10 packets.
     """
     return _path(n, 10 * n, (n - 1) / 100, max(10, round(n * 20_000 * n / FRAME_BITS)))
 
@@ -128,22 +129,16 @@ def _all(n: int, number: str = "T") -> Value:
 def _chosen(
     operator: Operator, counts: Iterable[int], times: float = 1.0, other: str = PLAIN
 ) -> tuple[Judged, ...]:
-    """Return relations between the goodput with chosen paths (strategy `subflow_selection`) and the
-    goodput with the strategy `other`, multiplied by `times`.
-
-    There is one relation for each number of paths in `counts`.
-    """
+    """Return one relation for each number of paths in `counts`: the goodput with chosen paths,
+    compared with `times` the goodput of the strategy `other`."""
     return tuple(
         Relation(_of(first(n, CHOSEN)), operator, _of(first(n, other)), times) for n in counts
     )
 
 
 def _less_with_chosen(number: str) -> tuple[Judged, ...]:
-    """Return relations which say that a value is smaller with chosen paths than with all paths.
-
-    `number` names the measured value, such as `rtt` (see `measure`). There is one relation for each
-    count of paths from four to fifteen.
-    """
+    """Return the relations "`number` is smaller with chosen paths than with all", for four to
+    fifteen paths. `number` is a key of `measure`."""
     return tuple(Relation(_all(n, number), ">", _of(first(n, CHOSEN), number)) for n in FROM_FOUR)
 
 
@@ -236,8 +231,7 @@ CLAIMS = (
 
 
 def tables(found: Found) -> str:
-    """Return Markdown: a table by number of paths, and a table of the
-    forecasts."""
+    """Return Markdown tables of goodput by number of paths, and of the forecasts."""
     return joined(
         "## The first n of fifteen paths (Figures 5 to 11)",
         f"Goodput in Mb/s with all paths (`{PLAIN}`), with those that `{CHOSEN}` chooses (in "

@@ -1,4 +1,4 @@
-"""List the claims of each paper that are checked in the emulation.
+"""The claims of each paper that are checked in the emulation.
 
 Runs in the emulation take real time. So only some claims are checked there, and of these only the
 relations whose cases (experiments) fit. The claims were chosen before the runs were made; none was
@@ -26,10 +26,8 @@ SHARES = ("0", "40", "80")  # percent of multipath users in thirty_users
 
 @dataclass(frozen=True)
 class Emulation:
-    """The names of the claims of a paper that are checked in the emulation.
-
-    `fits` gets the name of a case (an experiment) and returns whether it is run there.
-    """
+    """The names of a paper's claims that are checked in the emulation. `fits` gets the name of a
+    case and returns whether it is run there."""
 
     claims: tuple[str, ...]
     fits: Callable[[str], bool] = lambda _case: True
@@ -49,7 +47,7 @@ class Restricted:
 
     @property
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases that must be run to judge `self.part`."""
+        """The names of the cases that must be run to judge `part`."""
         return cases_of([self.part])
 
 
@@ -103,10 +101,8 @@ def not_chosen(paper: str) -> list[tuple[Claim, str]]:
 
 
 def reason_against(paper: str, claim: Claim) -> str:
-    """Return why a claim is not checked in the emulation, as text.
-
-    The text gives the number of the claim's cases, and the real time that they would take.
-    """
+    """Return why a claim is not checked in the emulation, with the number of its cases and the real
+    time that they would take."""
     needed = cases_of([claim])
     cases = [case for case in PAPERS[paper].cases if case.name in needed]
     hours = sum(_length_s(case) + START_S for case in cases) / 3600
@@ -116,7 +112,7 @@ def reason_against(paper: str, claim: Claim) -> str:
 def restricted(
     paper: str, claim: Claim, refusals: Mapping[str, str], scales: Mapping[str, float]
 ) -> Restricted:
-    """Return a claim with only those relations whose cases the emulation can run.
+    """Reduce a claim to those relations whose cases the emulation can run.
 
     A relation is left out if one of its cases does not fit (see `Emulation`) or is refused.
     `refusals` maps each refused case to the reason, `scales` each other case to its rate scale.
@@ -130,10 +126,10 @@ def restricted(
 
 
 def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judged:
-    """Replace MP-SDN's floor of Tier 2 in a relation by the floor that the rate scale allows.
+    """Replace MP-SDN's minimum rate of Tier 2 (additional subflows) in a relation by the minimum
+    that is possible at this rate scale. Return other relations unchanged.
 
-    A meter has a lowest rate on the wire, so at a small scale the effective floor is higher. Other
-    relations are returned unchanged.
+    A meter has a lowest rate on the wire, which is a higher rate in the scenario at a small scale.
     """
     if not isinstance(relation, Relation) or relation.right is not mp_sdn.FLOOR:
         return relation

@@ -1,6 +1,8 @@
-"""Check claims of a paper in the emulation and in the simulator with the same settings.
+"""The page docs/notebook/reproduction/PAPER_mininet.md: verdicts on claims of a paper in the
+emulation and in the simulator, from runs with the same settings.
 
-The result is the page docs/notebook/reproduction/PAPER_mininet.md.
+The page has three tables: the claims that were checked, the claims that were not, and how many runs
+are valid. A command that checks some claims replaces only the rows of these claims.
 """
 
 from __future__ import annotations
@@ -19,14 +21,6 @@ from papers.list import PAPERS
 from papers.page_file import Row, merged, read_page, rows_below, write_page
 from papers.paired_runs import Account, Experiment, PairedRuns
 from papers.relations import Found, Numbers
-
-# Make the page docs/notebook/reproduction/PAPER_mininet.md: the verdict on each claim in both
-# engines.
-#
-# The simulator's verdicts are from runs with the same settings as those of the emulation. The page
-# has three tables: the claims that were checked, the claims that were not, and how many runs are
-# valid. A command that checks some claims replaces only the rows of these claims.
-
 
 CHECKED, NOT_CHECKED, RUNS = "## Claims", "## Claims that were not checked", "## Runs"
 CLAIM_HEAD = (
@@ -62,8 +56,8 @@ class Side:
 class CheckedCase:
     """The numbers of a case (an experiment) in both engines.
 
-    If the emulation refuses the case, `refusal` says why; otherwise it is empty. `length_s` is the
-    duration of a run in s, `scale` the rate scale, and `made_on` names the machines.
+    `refusal` says why the emulation refuses the case; it is empty if it does not. `length_s` is the
+    duration of a run, `scale` the rate scale, and `made_on` names the machines.
     """
 
     name: str
@@ -78,10 +72,8 @@ class CheckedCase:
 def page(
     paper: Paper, claims: Sequence[Restricted], cases: Sequence[CheckedCase], before: str
 ) -> str:
-    """Return the Markdown text of the page with the rows of these claims and cases.
-
-    `before` is the old text of the page: its rows of other claims and cases are kept.
-    """
+    """Return the page as Markdown with rows for these claims and cases. Rows of other claims and
+    cases are kept from the old page, `before`."""
     claim_names = [each.name for each in CLAIMS[paper.name]]
     case_names = [case.name for case in paper.cases]
     rows = merged(
@@ -106,7 +98,8 @@ def _first(row: Row) -> Row:
 
 
 def _row(restricted: Restricted, cases: Iterable[CheckedCase]) -> Row:
-    """Return the row of a claim: its verdicts in both engines, and the figures behind them."""
+    """Return the table row of a claim: its verdicts in both engines, and the figures behind
+    them."""
     needed = [case for case in cases if case.name in restricted.cases]
     emulated = {case.name: case.emulated.numbers for case in needed}
     simulated = {case.name: case.simulated.numbers for case in needed}
@@ -127,11 +120,8 @@ def _row(restricted: Restricted, cases: Iterable[CheckedCase]) -> Row:
 
 
 def _verdict(restricted: Restricted, found: Found) -> tuple[bool, str]:
-    """Return whether a claim can be judged from the runs of one engine, and the verdict.
-
-    `found` holds the numbers of all runs by case. If the claim cannot be judged, the text says why
-    instead.
-    """
+    """Judge a claim by the runs of one engine. Return True and the verdict, or False and the reason
+    why it cannot be judged."""
     if not restricted.part.relations:
         return False, "refused" if restricted.refused else "not judged: no case fits"
     missing = sorted(case for case in restricted.cases if not found.get(case))
@@ -158,10 +148,10 @@ def reproduce_in_emulation(
 ) -> Path | None:
     """Make the missing runs of a paper's claims in both engines, and write the paper's page.
 
-    `name` is the paper. `claims` names the claims; if it is empty, all claims that fit into the
+    `name` is the paper, and `claims` names the claims; if it is empty, all that fit into the
     emulation are checked. Cases that the emulation refuses are left out. Return the path of the
-    page, or None if the user interrupted: the page is then unchanged, and runs that have ended are
-    kept. Raise `RequestError` for an unknown paper or claim.
+    page, or None if the user interrupted: the page is then unchanged, and finished runs are kept.
+    Raise `RequestError` for an unknown paper or claim.
     """
     if name not in PAPERS:
         raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
@@ -212,12 +202,8 @@ def _checked(paper: Paper, case: Case, runs: PairedRuns) -> CheckedCase:
 
 
 def _side(paper: Paper, case: Case, account: Account) -> Side:
-    """Return the paper's numbers for each usable run of a case, and a text about all its runs.
-
-    The text says how many of the planned runs are usable, and why the others are not. A run is
-    usable if `account` lists it as valid and the paper's numbers can be computed from it. They
-    cannot be computed, for example, from a run that ended too early.
-    """
+    """Measure each valid run of a case. A run that the paper's numbers cannot be computed from, for
+    example because it ended too early, counts as left out."""
     numbers: list[Numbers] = []
     valid, left_out = [], list(account.left_out)
     for run in account.valid:

@@ -1,4 +1,4 @@
-"""List the papers whose experiments the command `reproduce` repeats."""
+"""The papers that the command `reproduce` knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reproduce MP-SDN: additional WiFi and LTE subflows of multipath users slow other users down, and
+"""The paper MP-SDN: additional WiFi and LTE subflows of multipath users slow other users down, and
 the network limits these subflows."""
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from papers.relations import (
     within,
 )
 
-# Compute what users get by the equations of MP-SDN itself, without a simulation.
+# The paper's own equations
 #
 # Eq (2): the stations of a WiFi cell send equally many packets, each of them k times on average (k
-# by Bianchi's model). Eq (3): the stations of an LTE cell share the air by their weights.
+# by Bianchi's model). Eq (3): the stations of an LTE cell share the airtime by their weights.
 
 
 @dataclass(frozen=True)
 class Means:
-    """Hold rates in Mb/s: the total of all users, and the mean of single-path and of multipath
-    users. A mean over no users is 0."""
+    """Rates in Mb/s: the total of all users, and the means of single-path and of multipath users. A
+    mean over no users is 0."""
 
     total: float
     single: float
@@ -53,8 +53,8 @@ class Means:
 
 
 def by_equations(params: Params, seeds: Iterable[int]) -> Means:
-    """Return the rates of the users by equations (2) and (3), as means over the networks of all
-    `seeds`."""
+    """Return the users' rates by MP-SDN's equations (2) and (3), without a simulation, as means
+    over the networks of all `seeds`."""
     each_seed = [_of_network(params, seed) for seed in seeds]
     return Means(
         mean([each.total for each in each_seed]),
@@ -76,7 +76,7 @@ def _of_network(params: Params, seed: int) -> Means:
 
 
 def _shares_bps(cell: Cell) -> dict[str, float]:
-    """Return the rate of each station of a cell in bit/s, by eq (2) or (3)."""
+    """Return the rate of each station in bit/s, by eq (2) for a WiFi cell and eq (3) for LTE."""
     stations = cell.stations
     if cell.kind == "wifi" and stations:
         airtime = transmissions(len(stations) + 1) * sum(1 / each.rate_bps for each in stations)
@@ -85,7 +85,7 @@ def _shares_bps(cell: Cell) -> dict[str, float]:
     return {each.user: each.weight * each.rate_bps / weights for each in stations}
 
 
-# Make the tables of MP-SDN's page.
+# Tables
 
 
 KINDS = {
@@ -199,12 +199,9 @@ def _throughput_of_mp_sdn() -> Iterable[Relation]:
 
 
 def _testbed() -> Iterable[Relation]:
-    """Yield relations that state: a rate in the testbed, divided by the same rate without multipath
-    users, differs from the paper's ratio by at most 0.07. With MP-SDN, UE1 keeps at least 0.9 of
-    its rate.
-
-    The paper's ratios are read from Figures 3 and 9.
-    """
+    """Yield relations: in the testbed, rates divided by those without multipath users are within
+    0.07 of the paper's ratios (read from Figures 3 and 9), and with MP-SDN, UE1 keeps at least 0.9
+    of its rate."""
     base, plain, regulated = "testbed-alone", name("testbed", NONE), name("testbed", REGULATED)
     for number, plain_ratio, regulated_ratio in (("T_wifi1", 0.71, 0.92), ("T_ue4", 0.70, 0.93)):
         for case, ratio in ((plain, plain_ratio), (regulated, regulated_ratio)):
@@ -214,11 +211,11 @@ def _testbed() -> Iterable[Relation]:
 
 
 def _idle_capacity() -> Iterable[Relation]:
-    """Yield relations that state: second paths use idle capacity.
+    """Yield relations: second paths use idle capacity.
 
     In the paper, UE3 gets 6 Mb/s over WiFi while 8.2 are idle there (Figure 12a). The 19 Mb/s over
-    LTE of Figure 12b are more than is idle with the rates that Figures 3 and 9 imply, so there
-    the limit is 80 % of what is idle.
+    LTE of Figure 12b are more than is idle with the rates that Figures 3 and 9 imply, so there the
+    limit is 80 % of what is idle.
     """
     papers = Constant(round(6 * GOODPUT, 3), "the paper's")
     yield Relation(_of("idle-wifi", "used"), ">=", papers, 0.95)
@@ -229,19 +226,21 @@ def _idle_capacity() -> Iterable[Relation]:
 
 
 def _kept(kind: str) -> Quotient:
-    """Return which part of its throughput the network keeps under plain MPTCP if 80 % of the users
-    are multipath users."""
+    """The share of its throughput that the network keeps under plain MPTCP when 80 % of the users
+    are multipath users. `kind` is a key of `KINDS`."""
     return Quotient(_share(80, kind=kind), _share(0, kind=kind), f"kept, {KINDS[kind]}")
 
 
 def _gain(kind: str) -> Quotient:
-    """Return by which factor MP-SDN raises the throughput with 80 % of multipath users."""
+    """The factor by which MP-SDN raises the throughput when 80 % of the users are multipath users.
+    `kind` is a key of `KINDS`."""
     with_it = _share(80, REGULATED, kind=kind)
     return Quotient(with_it, _share(80, kind=kind), f"gain, {KINDS[kind]}")
 
 
 def _same_in(kind: str) -> tuple[Relation, Relation]:
-    """Return relations that state: multipath users cost throughput, and MP-SDN regains some."""
+    """Relations: multipath users cost throughput, and MP-SDN regains some. `kind` is a key of
+    `KINDS`."""
     plain = _share(80, kind=kind)
     return (
         Relation(_share(0, kind=kind), ">", plain),

@@ -1,4 +1,4 @@
-"""Reproduce MPTCP-LA (loss-aware MPTCP): the benefit of a second path that loses packets, and the
+"""The paper MPTCP-LA (loss-aware MPTCP): the benefit of a second path that loses packets, and the
 gain from no longer using this path."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from papers.relations import (
     within,
 )
 
-# Say why claims of MPTCP-LA (loss-aware MPTCP) do not agree.
+# Why claims do not agree
 
 
 RISES = (
@@ -101,8 +101,8 @@ def _pair(side: str, loss: float, pair: Pair, strategy: str) -> Value:
 def _aware(
     side: str, losses: Iterable[float], pairs: Iterable[Pair], operator: Operator
 ) -> tuple[Judged, ...]:
-    """Return relations between the goodput of MPTCP-LA (left) and that of MPTCP (right), for each
-    loss and each pair of bandwidths. `side` is the path that loses packets, "wifi" or "lte"."""
+    """Return relations between the goodput of MPTCP-LA (left) and that of MPTCP (right), one for
+    each loss and pair of bandwidths. `side` ("wifi" or "lte") is the path that loses packets."""
     return tuple(
         Relation(_pair(side, loss, pair, AWARE), operator, _pair(side, loss, pair, PLAIN))
         for loss in losses
@@ -134,7 +134,7 @@ def _as_good_as_best(pairs: tuple[Pair, ...]) -> tuple[Judged, ...]:
 
 
 def _of_the_benefit(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
-    """Return the claims about Multipath TCP as it is (Figure 3)."""
+    """Return the claims about unmodified Multipath TCP (Figure 3)."""
     return (
         Claim(
             "3",
@@ -174,7 +174,7 @@ def _of_the_benefit(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
 
 
 def _of_leaving(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
-    """Return the claims about leaving a path that loses packets (Figure 4)."""
+    """Return the claims about no longer using a path that loses packets (Figure 4)."""
     fast = [pair for pair in pairs if pair[0] >= 30]
     slow = [pair for pair in pairs if pair[0] == 10]
     return (
@@ -270,8 +270,7 @@ CLAIMS = claims()
 
 
 def tables(found: Found) -> str:
-    """Return Markdown: a table of the benefit by loss, and a table of the run
-    in which the loss changes."""
+    """Return Markdown tables of the benefit by loss, and of the run in which the loss changes."""
     return joined(
         "## Benefit of the second path (Figure 3) and of leaving it (Figure 4)",
         f"Median, and in brackets first and third quartile, of {len(pairs_of(found))} pairs of "

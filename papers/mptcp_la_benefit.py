@@ -1,9 +1,9 @@
-"""Make statements about Ben, the benefit of a second path, over all pairs of bandwidths.
+"""Relations about Ben, the benefit of a second path, over all pairs of bandwidths.
 
-Ben is defined by eq (1) of MPTCP-LA (`papers.mptcp_la_benefit`): 0 if Multipath TCP carries as much
-as the better path alone, 1 if it carries the sum of both. A pair of bandwidths is the rate of the
-WiFi path and of the LTE path. For each pair, Ben is the mean over the seeds. The throughput of one
-path alone is the largest value over the seeds, as in the paper.
+Ben is defined by eq (1) of MPTCP-LA: 0 if Multipath TCP carries as much as the better path alone, 1
+if it carries the sum of both. A pair of bandwidths is the rate of the WiFi path and of the LTE
+path. For each pair, Ben is the mean over the seeds. The throughput of one path alone is the largest
+value over the seeds, as in the paper.
 """
 
 from __future__ import annotations
@@ -26,20 +26,16 @@ from papers.mptcp_la_runs import (
 )
 from papers.relations import Found, Verdict
 
-# Compute the benefit Ben(M) of Multipath TCP over the best single path (MPTCP-LA, eq (1)).
-
-
 EQUAL = 1e-9  # relative difference below which two throughputs count as equal
 
 
 def benefit(multipath_mbps: float, single_mbps: Sequence[float]) -> float | None:
-    """Return Ben(M) (MPTCP-LA, section 3.3). It is 0 if multipath carries as much as the best path
-    alone, 1 if it carries the sum of all paths, and -1 if it carries nothing. A measured value can
-    exceed 1.
+    """Return Ben(M), the benefit of Multipath TCP over the best single path (MPTCP-LA, section 3.3,
+    eq (1)): 0 if it carries as much as this path, 1 if it carries the sum of all paths, -1 if it
+    carries nothing. A measured value can exceed 1.
 
-    `multipath_mbps` is the throughput of Multipath TCP. `single_mbps` holds the throughput of plain
-    TCP over each path alone, under the same conditions. Return None if no path carries anything
-    alone. If only one path does, the sum equals the best path; any gain then counts as 1.
+    `single_mbps` has the throughput of plain TCP over each path alone. Return None if these are all
+    0. If only one is not, the sum equals the best path, and any gain counts as 1.
     """
     best = max(single_mbps, default=0.0)
     if best <= 0:
@@ -59,7 +55,7 @@ NOISE = 0.02  # by which a median may rise although it should fall
 
 
 def percent(loss: float) -> str:
-    """Return a loss, given as a fraction, as text in percent: 0.01 becomes `1 %`."""
+    """Return a fraction as text in percent: `1 %` for 0.01."""
     return f"{100 * loss:g} %"
 
 
@@ -70,8 +66,9 @@ def pairs_of(found: Found) -> tuple[Pair, ...]:
 
 @dataclass(frozen=True)
 class Benefit:
-    """Compute Ben for each of `pairs` of bandwidths. The path `side` ("wifi" or "lte") loses the
-    fraction `loss` of its packets, the other path none."""
+    """Ben, the benefit of a second path (MPTCP-LA, eq (1)), for each of `pairs` of bandwidths, if
+    the path `side` ("wifi" or "lte") loses the fraction `loss` of its packets and the other path
+    none."""
 
     side: str
     loss: float
@@ -79,10 +76,8 @@ class Benefit:
     pairs: tuple[Pair, ...] = PAIRS
 
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases from which Ben is computed.
-
-        These are the runs of each pair of paths, and the runs of each path alone.
-        """
+        """Return the names of the cases needed: the runs with both paths, and with each path
+        alone."""
         pairs = {pair_name(self.side, self.loss, pair, self.strategy) for pair in self.pairs}
         alone = {
             alone_name(side, self.loss if side == self.side else 0.0, mbps)
@@ -92,11 +87,8 @@ class Benefit:
         return frozenset(pairs | alone)
 
     def of(self, found: Found) -> list[float]:
-        """Return one value of Ben for each pair of bandwidths. `found` holds the numbers of all
-        runs by case.
-
-        A pair is left out if neither of its paths carries anything alone.
-        """
+        """Return one value of Ben for each pair of bandwidths, without pairs neither of whose paths
+        carries anything alone."""
         values = []
         for pair in self.pairs:
             single = [
@@ -109,29 +101,23 @@ class Benefit:
         return values
 
     def _alone_mbps(self, found: Found, side: str, mbps: int) -> float:
-        """Return the throughput of plain TCP over one path alone, in Mb/s, multiplied by the ratio
-        of the payload sizes of Multipath TCP and TCP.
-
-        Without this factor, plain TCP would have an advantage: it carries slightly more payload in
-        each frame.
-        """
+        """Return the throughput of plain TCP over one path in Mb/s, reduced to the payload per
+        frame of Multipath TCP, which is slightly smaller."""
         loss = self.loss if side == self.side else 0.0
         most = max(each["T"] for each in found[alone_name(side, loss, mbps)])
         return most * PAYLOAD / TCP_PAYLOAD
 
     def median(self, found: Found) -> float:
-        """Return the median of Ben over the pairs of bandwidths."""
         return median(self.of(found))
 
     @property
     def title(self) -> str:
-        """Return the name of this benefit in texts and tables, such as `Ben(WiFi loses 1 %)`."""
+        """Text for tables, such as `Ben(WiFi loses 1 %)`."""
         strategy = "" if self.strategy == PLAIN else f", {self.strategy}"
         return f"Ben({TITLES[self.side]} loses {percent(self.loss)}{strategy})"
 
 
 def _by_loss(side: str, pairs: tuple[Pair, ...]) -> list[Benefit]:
-    """Return the benefit at each of `LOSSES` on the path `side`."""
     return [Benefit(side, loss, pairs=pairs) for loss in LOSSES]
 
 
@@ -141,26 +127,24 @@ def _cases_of_all_losses(side: str, pairs: tuple[Pair, ...]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Falls:
-    """State that the median of Ben does not rise when the loss of the path `side` grows.
+    """The statement that the median benefit of the second path does not rise when the loss of the
+    path `side` grows.
 
-    From one loss to the next larger one, a rise of at most `NOISE` is allowed.
+    From one tested loss to the next larger one, a rise of at most `NOISE` is allowed.
     """
 
     side: str
     pairs: tuple[Pair, ...] = PAIRS
 
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases from which Ben is computed at all tested losses."""
         return _cases_of_all_losses(self.side, self.pairs)
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "holds" or "fails". `found` holds the numbers of all runs by case."""
         medians = [each.median(found) for each in _by_loss(self.side, self.pairs)]
         falls = all(after <= before + NOISE for before, after in pairwise(medians))
         return "holds" if falls else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return a text that lists all losses and the median of Ben for each of them."""
         medians = (f"{each.median(found):.2f}" for each in _by_loss(self.side, self.pairs))
         losses = ", ".join(f"{100 * loss:g}" for loss in LOSSES)
         return f"{TITLES[self.side]} loses {losses} %: {', '.join(medians)}"
@@ -168,24 +152,21 @@ class Falls:
 
 @dataclass(frozen=True)
 class Bound:
-    """State that the median of `benefit` is above `limit` or, if `above` is False, that it is at
-    most `limit`."""
+    """The statement that the median of `benefit` is above `limit` or, if `above` is False, at most
+    `limit`."""
 
     benefit: Benefit
     above: bool
     limit: float
 
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases from which Ben is computed."""
         return self.benefit.cases()
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "holds" or "fails". `found` holds the numbers of all runs by case."""
         value = self.benefit.median(found)
         return "holds" if (value > self.limit) == self.above else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return a text with the median of Ben and the limit."""
         operator = ">" if self.above else "<="
         value = self.benefit.median(found)
         return f"median {self.benefit.title} {value:.2f} {operator} {self.limit:g}"
@@ -193,34 +174,32 @@ class Bound:
 
 @dataclass(frozen=True)
 class ThresholdsApart:
-    """State that LTE can lose ten times as much as WiFi before the second path has no benefit: the
-    threshold of LTE is at least ten times that of WiFi.
+    """The statement that LTE can lose ten times as much as WiFi before the second path has no
+    benefit.
 
-    The threshold of a path is the smallest tested loss at which the median of Ben is at most 0.
+    The threshold of a path is the smallest tested loss at which the median benefit is at most 0.
+    That of LTE must be at least ten times that of WiFi.
     """
 
     pairs: tuple[Pair, ...] = PAIRS
 
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases with which Ben is computed at all losses of each path."""
         return _cases_of_all_losses("wifi", self.pairs) | _cases_of_all_losses("lte", self.pairs)
 
     def _threshold(self, found: Found, side: str) -> float | None:
-        """Return the threshold of the path `side` (see the class), or None if Ben is positive at
-        all tested losses."""
+        """Return the smallest tested loss at which the median benefit is at most 0, or None if
+        there is none."""
         by_loss = _by_loss(side, self.pairs)
         return next((each.loss for each in by_loss if each.median(found) <= 0), None)
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "holds" or "fails". Return "open" if the tested losses are not enough to
-        decide."""
+        """Return "open" if the tested losses are not enough to decide."""
         wifi, lte = (self._threshold(found, side) for side in ("wifi", "lte"))
         if wifi is None or wifi == 0 or (lte is None and 10 * wifi > LOSSES[-1]):
             return "open"
         return "holds" if lte is None or lte >= 9.99 * wifi else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return a text with the thresholds of WiFi and of LTE."""
         losses = {title: self._threshold(found, side) for side, title in TITLES.items()}
         words = (
             f"{title} {'at no loss tried' if loss is None else f'from {percent(loss)}'}"

@@ -1,4 +1,4 @@
-"""Define the experiments of MPTCP-LA (loss-aware MPTCP), and measure each run.
+"""The experiments of MPTCP-LA (loss-aware MPTCP), and the numbers measured in each run.
 
 There are two paths without jitter. The path called WiFi has an RTT of 10 ms, the path called LTE an
 RTT of 75 ms. One of them loses packets. Users download with BALIA and a receive buffer of 1000 kB.
@@ -35,14 +35,17 @@ PHASES_S = {"before": (10, 30), "lossy": (31, 60), "late": (75, 90)}
 
 
 def pair_name(side: str, loss: float, pair: Pair, strategy: str) -> str:
-    """Return the name of the experiment with two paths. `side` ("wifi" or "lte") is the path that
-    loses packets, `loss` the fraction that it loses, `pair` the rates of WiFi and LTE in Mb/s."""
+    """Return the name of the experiment with two paths.
+
+    `side` ("wifi" or "lte") is the path that loses packets, `loss` the fraction that it loses,
+    `pair` the rates of WiFi and LTE in Mb/s.
+    """
     lossy = f"{side}-{loss:g}" if loss else "clean"
     return f"{lossy}-{pair[0]}-{pair[1]}-{strategy}"
 
 
 def alone_name(side: str, loss: float, mbps: int) -> str:
-    """Return the name of the experiment with plain TCP over one path alone.
+    """Return the name of the experiment with plain TCP over one path.
 
     `side` is "wifi" or "lte", `loss` a fraction from 0 to 1, `mbps` the rate of the path in Mb/s.
     """
@@ -50,7 +53,6 @@ def alone_name(side: str, loss: float, mbps: int) -> str:
 
 
 def cases(pairs: Iterable[Pair] = PAIRS) -> Iterable[Case]:
-    """Yield all cases (experiments) with these pairs of bandwidths."""
     pairs = tuple(pairs)
     for strategy, pair in product((PLAIN, AWARE), pairs):
         for side, loss in product(RTT_MS, LOSSES):
@@ -67,7 +69,7 @@ def cases(pairs: Iterable[Pair] = PAIRS) -> Iterable[Case]:
 def _path(side: str, mbps: int, loss: float) -> dict[str, float]:
     """Return an entry of `topology.paths`. `side` is "wifi" or "lte".
 
-    The queue of the path holds one bandwidth-delay product, but at least 50 packets.
+    Its queue is one bandwidth-delay product, but at least 50 packets.
     """
     queue = max(50, round(mbps * 1000 * RTT_MS[side] / FRAME_BITS))
     return {
@@ -90,7 +92,6 @@ def paths(side: str, loss: float, pair: Pair) -> list[dict[str, float]]:
 
 
 def _setting(entries: Iterable[dict[str, float]]) -> str:
-    """Return the setting that replaces `topology.paths` by these entries."""
     return f"topology.paths=[{', '.join(ENTRY.format(**each) for each in entries)}]"
 
 
@@ -107,10 +108,10 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
     """Return the numbers of a run: `T`, the goodput in Mb/s, and more if the loss changes during
     the run.
 
-    If the loss changes, `wifi_before`, `wifi_lossy` and `wifi_late` are the mean rates of the WiFi
-    path in three phases of the run, in Mb/s; `lte_before`, `lte_lossy` and `lte_late` are those of
-    the LTE path. `wifi_lossy_most` is the highest rate of WiFi while it loses packets,
-    `wifi_back_most` the highest rate in the 5 s after the loss.
+    Then `wifi_before`, `wifi_lossy`, `wifi_late`, `lte_before`, `lte_lossy` and `lte_late` are the
+    mean rates of the two paths in three phases of the run, in Mb/s. `wifi_lossy_most` is the
+    highest rate of WiFi while it loses packets, `wifi_back_most` the highest rate in the 5 s after
+    the loss.
     """
     numbers = {"T": float(run.result["throughput_mbps"])}
     if not case.name.startswith(DYNAMIC):

@@ -1,4 +1,4 @@
-"""Write the page of a paper that was reproduced in the simulator, as Markdown.
+"""The page of a paper that was reproduced in the simulator, as Markdown.
 
 The page judges each claim twice: with the Multipath TCP of the papers' kernel and with today's
 (`lab.scenario.engine_table`).
@@ -23,11 +23,11 @@ from papers.relations import Found
 from papers.s_mptcp import BY_PACING, DELAY_BASED, LOSS_BASED, NETWORK, pooling
 from papers.sweep_table import SWEEPS
 
-# Sort the claims that do not agree by the cause of the disagreement.
+# Causes of disagreement
 #
-# Each such claim gets a deciding experiment: a run, a computation or a series of runs that can
-# tell the causes apart. Series over a setting that the paper does not state are on a page of their
-# own (`papers.sweeps`).
+# Each claim that does not agree needs an experiment that can tell the causes apart: a run, a
+# computation or a series of runs. Series over a setting that the paper does not state are on a
+# separate page (`papers.sweeps`).
 
 
 CAUSES = {
@@ -40,16 +40,17 @@ UNDECIDED = "not looked for"
 
 
 def agreeing(claim: Claim, found: Mapping[str, Found]) -> list[str]:
-    """Return the stacks with which the claim agrees. `found` maps each stack to the numbers of its
-    runs."""
+    """Return the stacks (implementations of Multipath TCP) with which the claim agrees. `found` has
+    the numbers of all runs, by stack."""
     return [stack for stack, each in found.items() if claim.verdict(each) == "agrees"]
 
 
 def cause(claim: Claim, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
-    """Return in words why a claim does not agree with every stack. Return an empty text if it does.
+    """Return in words why a claim does not agree with every stack (implementation of Multipath
+    TCP), or "" if it does.
 
-    `titles` names each stack in words. A claim that holds with one stack only, and has no other
-    cause, is decided by the stack.
+    `titles` names each stack in words. If the claim has no other cause and holds with one stack
+    only, the cause is the stack.
     """
     held = agreeing(claim, found)
     if len(held) == len(found):
@@ -61,9 +62,8 @@ def cause(claim: Claim, found: Mapping[str, Found], titles: Mapping[str, str]) -
     return UNDECIDED
 
 
-# List what the papers say of their results that no claim judges, and why.
-#
-# Every other result that a paper states in words or in a table is a claim.
+# Results of the papers that no claim judges, and why. Every other result that a paper states in
+# words or in a table is a claim.
 
 
 NOT_JUDGED: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -146,8 +146,7 @@ NOT_JUDGED: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-# Define how the page of each paper begins: what the paper claims in plain words, and a chart of
-# its main result.
+# Beginnings of the pages
 
 
 PARALLEL = (1, 5, 10)  # connections per node
@@ -155,7 +154,8 @@ PARALLEL = (1, 5, 10)  # connections per node
 
 @dataclass(frozen=True)
 class Opening:
-    """One sentence or two that a student understands, and the chart of the main result."""
+    """The beginning of a paper's page: one or two sentences that a student understands, and a chart
+    of the main result."""
 
     claimed: str
     bars: Callable[[Found], Bars]
@@ -247,8 +247,8 @@ OPENINGS: Mapping[str, Opening] = {
 
 
 def paragraph(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
-    """Return what was claimed, how many of the judged claims hold with each stack, and what decides
-    the others.
+    """Return what was claimed, how many of the judged claims hold with each stack, and the causes
+    for those that do not.
 
     `titles` names each stack in words.
     """
@@ -294,7 +294,7 @@ def _judged(paper: Paper) -> list[Claim]:
 
 
 def charts(name: str, found: Mapping[str, Found], titles: Mapping[str, str]) -> list[Bars]:
-    """Return the chart of the paper `name` for each stack, with the stack in its title."""
+    """Return the chart of the paper `name` once for each stack, with the stack in its title."""
     made = {stack: OPENINGS[name].bars(numbers) for stack, numbers in found.items()}
     return [replace(each, title=f"{each.title}: {titles[stack]}") for stack, each in made.items()]
 
@@ -327,8 +327,11 @@ QUICK = " --quick"  # in the options of a page with the quick cases only
 
 @dataclass(frozen=True)
 class Origin:
-    """How the runs of a page were made: `commits` of the lab, the wall time in minutes, and
-    `options`, the command line options that differ from the defaults, with a leading space."""
+    """How the runs of a page were made.
+
+    `commits` are of the lab, `minutes` is wall time, and `options` are those of the command line
+    that differ from the defaults, with a leading space.
+    """
 
     seeds: int
     runs: int
@@ -339,7 +342,7 @@ class Origin:
 
 
 def page(paper: Paper, found: Mapping[str, Found], origin: Origin) -> str:
-    """Return the text of the page. `found` holds, for each stack, the numbers of all runs."""
+    """Return the page as Markdown. `found` has the numbers of all runs, by stack."""
     origin_text = ORIGIN.format(
         name=paper.name,
         version=lab.__version__,
@@ -369,13 +372,17 @@ def _opening(paper: Paper, found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def figure(paper: Paper, found: Mapping[str, Found]) -> str:
-    """Return the chart of the paper's main result as SVG, or an empty text if it has none."""
+    """Return the chart of the paper's main result as SVG, or "" if it has none."""
     return svg(charts(paper.name, found, STACK_TITLES)) if paper.name in OPENINGS else ""
 
 
 def is_of_more(text: str, seeds: int, stacks: Mapping[str, object], quick: bool = False) -> bool:
-    """Return whether the page with this text was made from more seeds, from further stacks, or with
-    the same stacks from more cases. `quick` says that the new page has the quick cases only."""
+    """Return whether an existing page is based on more runs than a new one: more seeds, other
+    stacks, or with the same stacks more cases.
+
+    `text` is the existing page. `seeds`, `stacks` and `quick` (the quick cases only) are of the new
+    one.
+    """
     made = MADE_WITH.search(text)
     if made is None:
         return False
@@ -385,7 +392,8 @@ def is_of_more(text: str, seeds: int, stacks: Mapping[str, object], quick: bool 
 
 
 def not_judged(name: str) -> tuple[str, ...]:
-    """Return the parts of the page about results of the paper `name` that no claim judges."""
+    """Return a heading and a Markdown list of the results of the paper that no claim judges;
+    nothing if there are none."""
     if name not in NOT_JUDGED:
         return ()
     items = "\n".join(f"- {what}. {why}." for what, why in NOT_JUDGED[name])
@@ -412,5 +420,5 @@ def _evidence(claim: Claim, found: Mapping[str, Found]) -> str:
 
 
 def _lowered(text: str) -> str:
-    """Return Markdown with every heading one level deeper."""
+    """Make every Markdown heading one level deeper."""
     return re.sub(r"^#", "##", text, flags=re.MULTILINE)

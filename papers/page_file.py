@@ -1,6 +1,6 @@
-"""Read and write a page of the documentation. A crash never leaves a half-written page.
+"""Reading and writing of pages of the documentation. A crash never leaves a half-written page.
 
-The rows of a table on a page are merged with new ones, so that a command that repeats only some
+The rows of a table on a page can be merged with new ones, so that a command that repeats only some
 runs replaces their rows and keeps the others.
 """
 
@@ -16,10 +16,9 @@ Key = Callable[[Row], tuple[str, ...]]
 
 
 def rows_below(text: str, heading: str) -> list[Row]:
-    """Return the rows of the first table below a heading, without the titles of the columns.
+    """Return the rows of the first table below a heading, without the table's head.
 
-    `text` is the page, and `heading` a line such as `## Runs`. Return an empty list if the page has
-    no such heading or table.
+    `heading` is a whole line such as `## Runs`. Without such a heading or table, the list is empty.
     """
     _, _, rest = text.partition(f"{heading}\n")
     lines = rest.partition("\n## ")[0].splitlines()
@@ -28,11 +27,10 @@ def rows_below(text: str, heading: str) -> list[Row]:
 
 
 def merged(old: Sequence[Row], new: Sequence[Row], key: Key, order: Sequence[str]) -> list[Row]:
-    """Return the rows `new`, and those rows of `old` that no new row replaces.
+    """Return the rows `new` and those rows of `old` that have no new row with the same key.
 
-    A new row replaces the old row with the same `key(row)`. The result is sorted by the position of
-    the first part of the key in `order`. Rows with the same first part keep their order; those that
-    `order` does not name come last.
+    The result is sorted by the position of `key(row)[0]` in `order`; what is not in `order` comes
+    last. Rows with the same `key(row)[0]` keep their order.
     """
     made = {key(row) for row in new}
     rows = [*(row for row in old if key(row) not in made), *new]
@@ -41,7 +39,8 @@ def merged(old: Sequence[Row], new: Sequence[Row], key: Key, order: Sequence[str
 
 
 def read_page(path: Path) -> str:
-    """Return the text of a page. Return an empty text if the page does not exist."""
+    """Return the text of a page, or "" if it does not exist. Raise `LabError` if it cannot be
+    read."""
     try:
         return path.read_text(encoding="utf-8") if path.exists() else ""
     except OSError as error:
@@ -49,7 +48,8 @@ def read_page(path: Path) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page: write a temporary file in the same folder, then rename it to `path`."""
+    """Write a temporary file in the same folder, then rename it to `path`. Raise `LabError` if that
+    fails."""
     draft = path.with_suffix(".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

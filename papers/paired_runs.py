@@ -1,9 +1,9 @@
-"""Run the same experiments in the emulation and in the simulator, to compare both.
+"""Runs of the same experiments in the emulation and in the simulator, to compare both.
 
-Both engines use the same settings, seeds, rate scale and packet scheduler. The runs can be
-interrupted: runs that have ended are kept, and the next call makes the others. A run that failed or
-overloaded the machine is repeated after all others. If the last attempt fails or overloads the
-machine too, the folder of the run is kept, and `Account` says so.
+Both engines use the same settings, seeds, rate scale and packet scheduler. Finished runs are kept
+after an interruption, and the next call makes the others. A run that failed or overloaded the
+machine is repeated after all others. If its last attempt is no better, its folder is kept, and
+`Account` gives the reason.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ from papers import crosscheck
 from papers.crosscheck import TRIES, make_runs
 from papers.studies import AS_LINUX, is_evidence
 
-# Hold options of `crosscheck` and `reproduce` that change how long and how often runs are made.
-
 
 @dataclass(frozen=True)
 class Trial:
-    """How long each run is, and how often it is repeated if it cannot be used.
+    """Options of `crosscheck` and `reproduce`.
 
-    `duration_s` replaces the duration of every run; None keeps the durations. `tries` is how often
-    a run of the emulation is made at most, if it fails or overloads the machine.
+    `duration_s` replaces the duration of every run; None keeps the durations. A run of the
+    emulation that fails or overloads the machine is made at most `tries` times.
     """
 
     duration_s: float | None = None
@@ -47,7 +45,7 @@ ENGINES = ("mininet", "sim")
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment: a scenario, and values that replace those of the scenario file.
+    """A scenario, and values that replace those of the scenario file.
 
     `name` is the path of the experiment's folder inside the folder of an engine. Each of `settings`
     is written as `key.path=value`. A field that is None keeps the value of the scenario file.
@@ -63,11 +61,10 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Account:
-    """The valid runs of one experiment in one engine, and why the others cannot be used.
+    """The valid runs of an experiment in one engine, and why the others cannot be used.
 
-    A run is valid if it is evidence (`studies.is_evidence`). `left_out` holds one reason for each
-    other run, such as "overloaded: the processors were busy". `planned` is the number of
-    runs that the experiment needs.
+    A run is valid if it is evidence (`studies.is_evidence`). `left_out` has one reason for each
+    other run. `planned` is the number of runs that the experiment needs.
     """
 
     valid: tuple[FinishedRun, ...]
@@ -76,10 +73,7 @@ class Account:
 
     @property
     def text(self) -> str:
-        """Return the number of valid runs and the reasons as text.
-
-        An example is `2 of 3; overloaded: the processors were busy`.
-        """
+        """The account in words, such as `2 of 3; overloaded: the processors were busy`."""
         reasons = Counter(self.left_out)
         reasons["not run"] += self.planned - len(self.valid) - len(self.left_out)
         parts = [
@@ -92,12 +86,11 @@ class Account:
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """Make and read the runs of experiments in both engines, with the seeds 1 to `repeat`.
+    """Makes and reads the runs of experiments in both engines, with the seeds 1 to `repeat`.
 
     The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` replaces the duration of all
-    experiments, for trials. `engines` names the emulation first. `tries` is how often a run of the
-    emulation is made at most, if it fails or overloads the machine; with 0, no run is made in any
-    engine.
+    experiments, for trials. `engines` names the emulation first. A run of the emulation that fails
+    or overloads the machine is made at most `tries` times; with 0, no run is made in any engine.
     """
 
     repeat: int
@@ -108,7 +101,7 @@ class PairedRuns:
     tries: int = TRIES
 
     def refusal(self, experiment: Experiment) -> str:
-        """Return why the emulation cannot run the experiment; an empty text if it can.
+        """Return why the emulation cannot run the experiment, or "" if it can.
 
         Raise `RequestError` if the simulator cannot run it either, for example because of a wrong
         setting.
@@ -122,10 +115,8 @@ class PairedRuns:
         return ""
 
     def make(self, experiments: Sequence[Experiment], engines: Sequence[str] = ()) -> bool:
-        """Make the missing runs of all experiments, in the simulator first, then in the emulation.
-
-        Return False if the user interrupted.
-        """
+        """Make the missing runs of all experiments, by default in the simulator first, then in the
+        emulation. Return False if the user interrupted."""
         for engine in (engines or self.engines[::-1]) if self.tries else ():
             planned = [job for each in experiments for job in self.jobs(each, engine)]
             _refuse_other_runs(planned)
@@ -137,18 +128,13 @@ class PairedRuns:
         return True
 
     def jobs(self, experiment: Experiment, engine: str) -> list[Job]:
-        """Return one job (a run to make) for each seed of an experiment in one engine.
-
-        Raise `LabError` if the engine cannot run the experiment.
-        """
+        """Return one job for each seed of an experiment in one engine. Raise `LabError` if the
+        engine cannot run it."""
         return placed(self._request(experiment, engine))
 
     def finished(self, experiment: Experiment, engine: str) -> list[tuple[FinishedRun, str]]:
-        """Read the run folders of an experiment in one engine, and return each run with a reason.
-
-        The reason says why the run cannot be used; it is empty for a valid run. Folders without a
-        result are skipped.
-        """
+        """Return the runs of an experiment in one engine that have a result, each with the reason
+        why it cannot be used, "" if it can."""
         found = []
         for folder in (job.out for job in self.jobs(experiment, engine)):
             if folder is not None and (folder / "result.json").is_file():
@@ -157,31 +143,25 @@ class PairedRuns:
         return found
 
     def account(self, experiment: Experiment, engine: str) -> Account:
-        """Return which runs of an experiment in one engine are valid."""
         found = self.finished(experiment, engine)
         valid = tuple(run for run, why in found if not why)
         left_out = tuple(why for _, why in found if why)
         return Account(valid, left_out, len(self.jobs(experiment, engine)))
 
     def scale(self, experiment: Experiment) -> float:
-        """Return the rate scale that the emulation uses for an experiment on this machine.
-
-        The simulator uses the same one.
-        """
+        """Return the rate scale that both engines use for an experiment: that of the emulation on
+        this machine."""
         request = self._unscaled_request(experiment, self.engines[0])
         return plan(replace(request, repeat=1))[0].rate_scale
 
     def length_s(self, experiment: Experiment) -> float:
-        """Return the duration of an experiment in s."""
         request = self._unscaled_request(experiment, self.engines[0])
         return plan(replace(request, repeat=1))[0].duration_s
 
     @cached_property
     def _needs_vm(self) -> bool:
-        """Return whether the emulation needs the virtual machine here.
-
-        The answer is stored, because examining the machine takes seconds.
-        """
+        """True if the emulation needs the virtual machine here. Cached, because finding out takes
+        seconds."""
         return crosscheck.needs_vm()
 
     def _request(self, experiment: Experiment, engine: str) -> Request:
@@ -208,10 +188,8 @@ class PairedRuns:
 
 
 def _refuse_other_runs(planned: Sequence[Job]) -> None:
-    """Raise `RequestError` if the folder of a planned run holds a run of another experiment.
-
-    This can happen because the scenario file has changed since.
-    """
+    """Raise `RequestError` if the folder of a planned run already has a run of another experiment,
+    for example because the scenario file was changed in between."""
     others = [str(job.out) for job in planned if jobs.is_occupied(job)]
     if others:
         raise RequestError(

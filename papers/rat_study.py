@@ -1,5 +1,5 @@
-"""Reproduce the RAT study (RAT: radio access technology): MPTCP with Cubic, LIA and OLIA over LTE
-and WiFi."""
+"""The RAT study (RAT: radio access technology): MPTCP with Cubic, LIA and OLIA over LTE and
+WiFi."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ NOTE = (
 
 
 def tables(found: Found) -> str:
-    """Return a Markdown table of all experiments."""
     return joined(
         "## All cells",
         "T (W + L) in Mb/s per node, means over the seeds.",

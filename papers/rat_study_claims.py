@@ -1,4 +1,4 @@
-"""List the claims of the RAT study (RAT: radio access technology), each as relations between
+"""The claims of the RAT study (RAT: radio access technology), each as relations between
 experiments."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from papers.rat_study_relations import (
 from papers.rat_study_runs import CUBIC, LIA, OLIA, Cell
 from papers.relations import Quotient, Relation
 
-# Say why claims of the RAT study (RAT: radio access technology) do not agree.
+# Why claims do not agree
 
 
 FULL = (
@@ -151,8 +151,7 @@ def explained(claim: Claim) -> Claim:
     return replace(claim, cause=cause, why=why)
 
 
-# List the claims of the RAT study (RAT: radio access technology) about the volume of data and the
-# receive buffer.
+# Claims about the volume of data and the receive buffer
 
 
 SETUP_1_10, SETUP_2_10, SETUP_2_11G_10 = (
@@ -287,8 +286,8 @@ def _paired(left: Cell, right: Cell, connections: Iterable[int]) -> list[tuple[C
 
 
 def _gains() -> Relations:
-    """Return relations that state: both interfaces together carry more than WiFi alone and than LTE
-    alone, for several buffers, numbers of connections and volumes."""
+    """Return relations: both interfaces together carry more than WiFi alone and than LTE alone, for
+    several buffers, numbers of connections and volumes."""
     both = [
         *(replace(SETUP_1, buffer_kb=kb) for kb in BUFFERS_KB),
         *(replace(SETUP_1, parallel=n) for n in (1, 10)),
@@ -299,7 +298,7 @@ def _gains() -> Relations:
 
 
 def _gain(volume_mb: int) -> Quotient:
-    """Return how much more both interfaces carry of a volume than WiFi alone."""
+    """Return the goodput of both interfaces divided by that of WiFi alone, for one volume."""
     both, alone = (value(replace(each, volume_mb=volume_mb), "T") for each in (SETUP_1, WIFI_ONLY))
     return Quotient(both, alone, f"{both.title} over {alone.title}")
 

@@ -1,5 +1,4 @@
-"""Build the relations of the RAT study (RAT: radio access technology): orders and trends of
-measured numbers.
+"""Relations for the claims of the RAT study (RAT: radio access technology).
 
 The study prints no throughput values, so every claim is an order or a trend. A `Cell` is one
 experiment. Its numbers are T (goodput per node), W (the part over WiFi) and L (the part over LTE).
@@ -24,10 +23,8 @@ Relations = tuple[Relation, ...]
 
 
 def value(cell: Cell, number: str) -> Value:
-    """Return the number `number` (T, W or L) of an experiment as one side of a relation.
-
-    The title for tables mentions only parameters that differ from the usual ones.
-    """
+    """Return a number (T, W or L) of an experiment as one side of a relation. Its title mentions
+    only the parameters that differ from the usual ones."""
     standard = "" if cell.wifi == "11n5" else f"{cell.wifi} "
     title = f"{ROMAN[cell.setup]} {standard}{number}_{LETTERS[cell.cc]}({cell.parallel})"
     title += f"[{cell.volume_mb}]" if cell.volume_mb != 15 else ""
@@ -39,24 +36,20 @@ def value(cell: Cell, number: str) -> Value:
 def relation(
     left: tuple[Cell, str], operator: Operator, right: tuple[Cell, str], times: float = 1.0
 ) -> Relation:
-    """Return a relation between two numbers. Each is given as a pair: the experiment, and the name
-    of the number (T, W or L)."""
     return Relation(value(*left), operator, value(*right), times)
 
 
 def changed(base: Cell, cc: str, **changes: Any) -> Cell:
-    """Return a copy of an experiment with the congestion control `cc` and the field values in
-    `changes`."""
+    """Return a copy of an experiment with the congestion control `cc` and other changed fields."""
     return replace(base, cc=cc, **changes)
 
 
 def with_connections(base: Cell, parallel: int) -> Cell:
-    """Return a copy of an experiment with another number of connections per node."""
     return replace(base, parallel=parallel)
 
 
 def share(cell: Cell, number: str) -> Quotient:
-    """Return the share of the volume that a path carried: `number` (W or L) divided by T."""
+    """Return the share of the volume that one path carried: `number` (W or L) divided by T."""
     part = value(cell, number)
     return Quotient(part, value(cell, "T"), f"{part.title}/T")
 
@@ -68,12 +61,8 @@ def growing(
     values: Iterable[int],
     congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
 ) -> Relations:
-    """Return relations that state: `number` grows when the field `key` of the experiment goes
-    through `values`, from each value to the next.
-
-    There is one series of relations for each congestion control. To state that the number falls,
-    give `values` in reverse order.
-    """
+    """Return relations: `number` (T, W or L) grows from each of `values` of the field `key` to the
+    next, for each congestion control. For a falling number, give `values` in reverse order."""
     return _steps(base, number, ">", key, values, congestion_controls)
 
 
@@ -84,8 +73,8 @@ def alike(
     values: Iterable[int],
     congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
 ) -> Relations:
-    """Return relations that state: `number` is within 5 % from each value of the field `key` to the
-    next, for each congestion control."""
+    """Return relations: `number` (T, W or L) differs by at most 5 % from each of `values` of the
+    field `key` to the next, for each congestion control."""
     return _steps(base, number, "~", key, values, congestion_controls)
 
 
@@ -97,8 +86,8 @@ def _steps(
     values: Iterable[int],
     congestion_controls: Iterable[str],
 ) -> Relations:
-    """Return relations that compare `number` at each value of the field `key` with the value
-    before, for each congestion control."""
+    """Compare `number` at each of `values` of the field `key` (left) with the value before (right),
+    for each congestion control."""
     steps = list(pairwise(values))
     return tuple(
         relation(
@@ -112,20 +101,20 @@ def _steps(
 
 
 def highest(cell: Cell, number: str) -> Relations:
-    """Return relations that state: `number` is higher in the experiment than in each copy with
-    another receive buffer."""
+    """Return relations: `number` is higher in this experiment than with any other receive
+    buffer."""
     others = [replace(cell, buffer_kb=kb) for kb in BUFFERS_KB if kb != cell.buffer_kb]
     return each_pair([(cell, other) for other in others], number)
 
 
 def together(groups: Iterable[Relations]) -> Relations:
-    """Return all relations of several groups."""
+    """Flatten groups of relations."""
     return tuple(each for group in groups for each in group)
 
 
 def ordered(base: Cell, order: str) -> Relations:
-    """Return relations that state an order of the goodput by congestion control. `order` is a text
-    such as `cubic > olia >= lia`. The other parameters are those of the experiment `base`."""
+    """Return relations: the goodputs of congestion controls have the given order, such as `cubic >
+    olia >= lia`. All else is as in `base`."""
     words = order.split()
     operators: dict[str, Operator] = {">": ">", ">=": ">=", "~": "~"}
     return tuple(
@@ -137,12 +126,12 @@ def ordered(base: Cell, order: str) -> Relations:
 def each_pair(
     cells: Iterable[tuple[Cell, Cell]], number: str, operator: Operator = ">"
 ) -> Relations:
-    """Return one relation for each pair of experiments: `number` of the first experiment is
-    compared by `operator` with `number` of the second."""
+    """Return one relation per pair of experiments: `number` (T, W or L) of the first is compared
+    with `number` of the second."""
     return tuple(relation((a, number), operator, (b, number)) for a, b in cells)
 
 
 def each_cell(cells: Iterable[Cell], left: str, operator: Operator, right: str) -> Relations:
-    """Return one relation for each experiment: its number `left` is compared by `operator` with its
-    number `right`."""
+    """Return one relation per experiment, between its numbers `left` and `right`, such as W and
+    L."""
     return tuple(relation((cell, left), operator, (cell, right)) for cell in cells)

@@ -1,4 +1,5 @@
-"""Define the experiments of the RAT study (RAT: radio access technology), and measure each run."""
+"""The experiments of the RAT study (RAT: radio access technology), and the numbers measured in each
+run."""
 
 from __future__ import annotations
 
@@ -34,21 +35,19 @@ class Cell:
 
     @property
     def about(self) -> str:
-        """Return all parameters of the experiment as text, except the congestion control."""
+        """All parameters but the congestion control, as text for tables."""
         only = "" if self.interfaces == "both" else f", {self.interfaces} only"
         size = f"{self.parallel} x, {self.volume_mb} MB, {self.buffer_kb} KB"
         return f"Setup {ROMAN[self.setup]}, {self.wifi}, {size}{only}"
 
     @property
     def name(self) -> str:
-        """Return the name of the experiment, made of all its parameters. The function `cell` turns
-        the name back into the experiment."""
+        """A name made of all parameters. The function `cell` turns it back into the experiment."""
         setup = (self.setup, self.wifi, self.parallel, self.volume_mb, self.buffer_kb)
         return "-".join(map(str, (*setup, self.interfaces, self.cc)))
 
     @property
     def case(self) -> Case:
-        """Return the scenario and the settings with which the experiment is run."""
         settings = (
             f"topology.wifi={self.wifi}",
             f"topology.interfaces={self.interfaces}",
@@ -67,7 +66,7 @@ def cell(name: str) -> Cell:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return the numbers T, W and L of a run in Mb/s: means over all receivers.
+    """Return the numbers T, W and L of a run in Mb/s, as means over all receivers.
 
     T is the volume that a receiver got, divided by the time until all of it had arrived. W is the
     part of T that came over WiFi, L the part that came over LTE.
@@ -76,8 +75,8 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def measure_each_connection(_case: Case, run: FinishedRun) -> Numbers:
-    """Return T, W and L as `measure` does, but T is the sum of the rates of a receiver's
-    connections. The rate of a connection is its volume over its own time."""
+    """Measure as `measure` does, but T is the sum of the rates of a receiver's connections, each
+    over its own time."""
 
     def rate_mbps(sent_mbit: list[float], took_s: list[float]) -> float:
         return sum(sent / took for sent, took in zip(sent_mbit, took_s, strict=True))
@@ -106,8 +105,8 @@ def _until_the_last(sent_mbit: list[float], took_s: list[float]) -> float:
 
 
 def _measured(run: FinishedRun, rate_mbps: Rate) -> Numbers:
-    """Return T, W and L. `rate_mbps` computes a receiver's T from the volume and the time of each
-    of its connections."""
+    """Return T, W and L in Mb/s. `rate_mbps` computes a receiver's T from the volumes (Mbit) and
+    times (s) of its connections."""
     result = run.result
     duration_s = result["duration_s"]
     nodes = []

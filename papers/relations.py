@@ -1,13 +1,13 @@
-"""Define relations between numbers measured in runs, and judge whether a relation holds. A number
-has one value per run, that is, per random seed. The runs of a seed belong together: they have the
-same network and users, so intervals resample seeds, not single values.
+"""Relations between numbers measured in runs, and whether a relation holds. A number has one value
+per run, that is, per random seed. The runs of a seed belong together: they have the same network
+and users, so intervals resample seeds, not single values.
 
-a > b       holds if the 95 % interval of the ratio of the means a/b is above 1
-            (`lab.results.statistics`), fails if it is below 1, and is open otherwise
-a >= b      fails if the interval is below 1, holds otherwise
-a <= b      fails if the interval is above 1, holds otherwise
-a ~ b       holds if the means differ by at most 5 % of the larger one, fails otherwise
-every a >= b, every a <= b      hold if they are true for every single run, fail otherwise
+    a > b       holds if the 95 % interval of the ratio of the means a/b is above 1
+                (`lab.results.statistics`), fails if it is below 1, and is open otherwise
+    a >= b      fails if the interval is below 1, holds otherwise
+    a <= b      fails if the interval is above 1, holds otherwise
+    a ~ b       holds if the means differ by at most 5 % of the larger one, fails otherwise
+    every a >= b, every a <= b      hold if they are true for every single run, fail otherwise
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ ABOUT = 0.05
 
 
 class Quantity(Protocol):
-    """Define the interface of one side of a relation: a quantity with several values, one per seed
-    if it is measured.
+    """One side of a relation: a quantity with one value per seed if it is measured.
 
-    In all methods, `found` holds the numbers of all runs by case (experiment).
+    In all methods, `found` has the numbers of all runs by case (experiment).
     """
 
     def cases(self) -> frozenset[str]:
@@ -44,17 +43,16 @@ class Quantity(Protocol):
 
 
 class Judged(Protocol):
-    """Define the interface of a statement about the measured numbers. It holds, fails or is open
-    (not significant).
+    """A statement about measured numbers that holds, fails or is open (not significant).
 
-    In all methods, `found` holds the numbers of all runs by case (experiment).
+    In all methods, `found` has the numbers of all runs by case (experiment).
     """
 
     def cases(self) -> frozenset[str]:
         """Return the names of the cases (experiments) whose runs the statement needs."""
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "holds", "fails" or "open"."""
+        pass
 
     def shown(self, found: Found) -> str:
         """Return the statement as text, with the measured figures in it."""
@@ -62,46 +60,38 @@ class Judged(Protocol):
 
 @dataclass(frozen=True)
 class Value:
-    """Name a number that is measured in a case (experiment). `title` is its name in tables."""
+    """A number that is measured in a case (experiment). `title` is its name in tables."""
 
     case: str
     number: str
     title: str
 
     def cases(self) -> frozenset[str]:
-        """Return the name of the only case."""
         return frozenset({self.case})
 
     def of(self, found: Found) -> list[float]:
-        """Return the values of the number, one per seed."""
         return [numbers[self.number] for numbers in found[self.case]]
 
     def shown(self, found: Found, times: float = 1.0) -> str:
-        """Return a text such as `2 x TITLE 5.1`: the factor `times` if it is not 1, the title, the
-        mean."""
         return f"{_factor(times)}{self.title} {mean(self.of(found)):.3g}"
 
 
 @dataclass(frozen=True)
 class Quotient:
-    """Divide one measured number by another, seed by seed. `title` is its name in tables."""
+    """One measured number divided by another, seed by seed. `title` is its name in tables."""
 
     above: Value
     below: Value
     title: str
 
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases of both numbers."""
         return self.above.cases() | self.below.cases()
 
     def of(self, found: Found) -> list[float]:
-        """Return the quotients, one per seed."""
         pairs = zip(self.above.of(found), self.below.of(found), strict=True)
         return [above / below for above, below in pairs]
 
     def shown(self, found: Found, times: float = 1.0) -> str:
-        """Return a text such as `2 x TITLE 0.9`: the factor `times` if it is not 1, the title, the
-        mean."""
         return f"{_factor(times)}{self.title} {mean(self.of(found)):.3g}"
 
 
@@ -113,23 +103,19 @@ class Constant:
     title: str = ""
 
     def cases(self) -> frozenset[str]:
-        """Return an empty set: a constant is not measured."""
         return frozenset()
 
     def of(self, _found: Found) -> list[float]:
-        """Return a list that holds the constant a hundred times, because an interval needs several
-        values."""
+        """Return the constant a hundred times, because an interval needs several values."""
         return [self.value] * 100
 
     def shown(self, _found: Found, times: float = 1.0) -> str:
-        """Return a text such as `2 x TITLE 50`: the factor `times` if it is not 1, the title, the
-        constant."""
         return f"{_factor(times)}{self.title}{' ' if self.title else ''}{self.value:.3g}"
 
 
 @dataclass(frozen=True)
 class Relation:
-    """Compare the mean of `left` with the mean of `right` multiplied by `times`."""
+    """The statement that the mean of `left` is >, >=, <= or ~ `times` the mean of `right`."""
 
     left: Quantity
     operator: Operator
@@ -137,11 +123,10 @@ class Relation:
     times: float = 1.0
 
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases that either side of the relation needs."""
         return self.left.cases() | self.right.cases()
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "holds", "fails" or "open", by the rules in the module's docstring."""
+        """Return "holds", "fails" or "open"; the docstring of the module has the rules."""
         left, right = self.left.of(found), [each * self.times for each in self.right.of(found)]
         if self.operator == "~":
             difference, larger = abs(mean(left) - mean(right)), max(mean(left), mean(right))
@@ -154,21 +139,19 @@ class Relation:
         return "open" if self.operator == ">" else "holds"
 
     def shown(self, found: Found) -> str:
-        """Return the relation as text, with the means of both sides."""
         right = self.right.shown(found, self.times)
         return f"{self.left.shown(found)} {self.operator} {right}"
 
 
 @dataclass(frozen=True)
 class Every:
-    """Compare the number `value` of every single run with `limit`."""
+    """The statement that the number `value` of every single run is at least or at most `limit`."""
 
     value: Value
     operator: Literal[">=", "<="]
     limit: float
 
     def cases(self) -> frozenset[str]:
-        """Return the name of the case whose number is compared."""
         return self.value.cases()
 
     def _worst(self, found: Found) -> float:
@@ -176,13 +159,12 @@ class Every:
         return min(values) if self.operator == ">=" else max(values)
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "holds" if the comparison is true for all runs, else "fails"."""
         worst = self._worst(found)
         kept = worst >= self.limit if self.operator == ">=" else worst <= self.limit
         return "holds" if kept else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return the comparison as text, with the value of the worst run."""
+        """Return the statement as text, with the value of the worst run."""
         worst = self._worst(found)
         return f"every {self.value.title}, {worst:.3g} at worst, {self.operator} {self.limit:.3g}"
 
@@ -190,14 +172,13 @@ class Every:
 def within(
     value: Value, base: Value | Constant, least: float, most: float
 ) -> tuple[Relation, Relation]:
-    """Return two relations: `value` is at least `least` times `base`, and at most `most` times
-    `base`."""
+    """Return two relations: `value` is at least `least` times and at most `most` times `base`."""
     return Relation(value, ">=", base, least), Relation(value, "<=", base, most)
 
 
 def _interval(left: list[float], right: list[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the ratio of the means of `left` and `right`, as a change in %.
-    A single run decides nothing: then the interval is from -1 to 1."""
+    """Return the 95 % interval of the ratio of the means left/right, as a change in percent. With a
+    single run, which decides nothing, it is from -1 to 1."""
     if min(len(left), len(right)) < 2:
         return -1.0, 1.0
     return ratio_interval(right, left, paired=len(left) == len(right))

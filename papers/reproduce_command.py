@@ -1,4 +1,4 @@
-"""Implement the command `reproduce`: run a paper's experiments and write a page about them.
+"""The command `reproduce`, which runs a paper's experiments and writes a page about them.
 
 The page, in docs/notebook/reproduction, is PAPER.md for the simulator and PAPER_mininet.md for the
 emulation.
@@ -53,8 +53,10 @@ def sensitivity(
     name: str, repeat: int | None = None, folders: Folders = FOLDERS, stack: str | None = None
 ) -> int:
     """Vary the settings that the paper `name` does not state, in the simulator, and write a page
-    about it. Return the exit code. `repeat` and `stack` are as in `main`; by default, each case is
-    run 5 times, with the stack of the papers' kernel."""
+    about it. Return the exit code.
+
+    By default, each case is run 5 times, with the stack of the papers' kernel.
+    """
     stacks = (stack or "paper",)
     return _end(vary(name, repeat or SWEEP_REPEAT, Terminal(), folders, stacks))
 
@@ -69,8 +71,8 @@ def emulated(
 ) -> int:
     """Check claims of a paper in both engines, and write the page. Return the exit code.
 
-    `name` is the paper. `claims` names the claims; if it is empty, all that fit into the emulation
-    are checked. `trial` holds options for all runs: their duration and the number of attempts.
+    `name` is the paper, and `claims` names the claims; if it is empty, all that fit into the
+    emulation are checked.
     """
     folder = (runs or RUNS) / ENGINES[0]
     paired = PairedRuns(repeat, folder, Terminal(), trial.duration_s, tries=trial.tries)

@@ -1,4 +1,4 @@
-"""Keep the figures of compared runs in a file beside their page, one JSON object per line.
+"""Figures of compared runs, kept in a file beside their page, one JSON object per line.
 
 The run folders of a comparison are large, and stay on the machine that made them. The figures are
 small: with them, a command that makes some of the runs can write the whole page.
@@ -19,10 +19,10 @@ from papers.page_file import read_page, write_page
 class RunFigures:
     """The figures of one run of a scenario with a strategy in one engine.
 
-    `numbers` are the compared numbers by their titles. `left_out` says why the run cannot be used;
-    it is empty for a valid run. `verified` says whether Multipath TCP was verified, None if there
-    was none. `idle_mean` and `idle_min` are shares of the emulating machine's processors, from 0 to
-    1, None if they were not measured. `duration_s` is in s. `made_on` names machine and commit.
+    `numbers` are the compared numbers by title. `left_out` says why the run cannot be used; it is
+    empty for a valid run. `verified` says whether Multipath TCP was verified, None if the run had
+    none. `idle_mean` and `idle_min` are idle shares of the processors, from 0 to 1, None if not
+    measured. `made_on` names machine and commit.
     """
 
     scenario: str
@@ -40,14 +40,13 @@ class RunFigures:
 
     @property
     def case(self) -> tuple[str, str]:
-        """Return the scenario and the strategy."""
         return self.scenario, self.strategy
 
 
 def read_figures(path: Path) -> list[RunFigures]:
     """Return the figures in a file; none if there is no file.
 
-    Raise `RequestError` for a line that holds something else.
+    Raise `RequestError` with the number of the first line that has something else.
     """
     found = []
     for n, line in enumerate(read_page(path).splitlines(), 1):
@@ -59,19 +58,18 @@ def read_figures(path: Path) -> list[RunFigures]:
 
 
 def write_figures(path: Path, runs: Iterable[RunFigures]) -> None:
-    """Write the file anew with these runs."""
+    """Replace the file by one with these runs."""
     write_page(path, "".join(f"{json.dumps(asdict(run))}\n" for run in runs))
 
 
 def with_new(
     old: Sequence[RunFigures], new: Sequence[RunFigures], order: Sequence[tuple[str, str]]
 ) -> list[RunFigures]:
-    """Return all runs, those of `new` in the place of the same runs of `old`.
+    """Merge runs. A run of `new` replaces the run of `old` with the same case, engine and seed,
+    unless only the old one is valid.
 
-    Two runs are the same if they have one case, engine and seed. A valid run stays if the new one
-    cannot be used. Old runs of a case at another rate scale or of another duration than its new
-    runs are left out. The result is sorted by the position of the case in `order`, the engine and
-    the seed.
+    Old runs of a case whose new runs have another rate scale or duration are dropped. The result is
+    sorted by the position of the case in `order`, then by engine and seed.
     """
     setting = {run.case: (run.rate_scale, run.duration_s) for run in new}
     kept = {

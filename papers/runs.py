@@ -1,5 +1,5 @@
-"""Make the runs of a paper's experiments, and write docs/notebook/reproduction/PAPER.md from their
-results."""
+"""The runs of a paper's experiments in the simulator, and the pages written from them:
+docs/notebook/reproduction/PAPER.md and PAPER_sensitivity.md."""
 
 from __future__ import annotations
 
@@ -32,13 +32,11 @@ from papers.sweeps import Measure, Point, Sweep
 PAGES = ROOT / "docs" / "notebook" / "reproduction"
 RUNS = ROOT / "data" / "reproduction"
 DEFAULT_REPEAT, SWEEP_REPEAT = 10, 5
-WALL_TIME = "seconds.txt"  # beside the runs
+WALL_TIME = "seconds.txt"  # file with the wall time of all runs, in their folder
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Name the folder of all runs and the folder of all pages."""
-
     runs: Path = RUNS
     pages: Path = PAGES
 
@@ -54,14 +52,13 @@ def reproduce(
     stacks: Sequence[str] = tuple(STACKS),
     quick: bool = False,
 ) -> Path | None:
-    """Make those runs of the paper `name` that do not exist yet, write its page, and return the
-    path of the page.
+    """Make the missing runs of the paper `name`, write its page, and return the path of the page,
+    or None if the user interrupted.
 
     Each case (experiment) is run with each of `stacks` and the seeds 1 to `repeat`. `quick` leaves
-    out some cases of a paper with very many. A page of more seeds, further stacks or more cases is
-    kept: the new page then goes to the folder of the runs. Return None if the user interrupted: the
-    page is then unchanged, and runs that have ended are kept. Raise `RequestError` for an unknown
-    paper.
+    out some cases of a paper with very many. An old page based on more runs (`is_of_more`) is kept:
+    the new page then goes to the folder of the runs. After an interruption the page is unchanged,
+    and finished runs are kept. Raise `RequestError` for an unknown paper.
     """
     paper, folder = _paper(name), folders.runs / name
     paper = (paper.quick or paper) if quick else paper
@@ -92,11 +89,11 @@ def vary(
     folders: Folders = FOLDERS,
     stacks: Sequence[str] = ("paper",),
 ) -> Path | None:
-    """Make the runs of all series over settings that the paper `name` does not state, write their
-    page, and return its path; None if the user interrupted.
+    """Make the runs of all sweeps of the paper `name` (series over settings that it does not
+    state), write their page, and return its path, or None if the user interrupted.
 
-    Runs with the values of the paper's page are those of `reproduce`. Raise `RequestError` for an
-    unknown paper or one without such series.
+    Runs with the values of the paper's page are shared with `reproduce`. Raise `RequestError` for
+    an unknown paper or one without sweeps.
     """
     paper, folder = _paper(name), folders.runs / name
     if name not in SWEEPS:
@@ -147,8 +144,8 @@ def _paper(name: str) -> Paper:
 
 
 def _point_folder(folder: Path, sweep: Sweep, point: Point) -> Path:
-    """Return the folder of the runs with one value of a setting. With the value of the paper's
-    page, it is `folder`, that of the page's runs."""
+    """Return the folder of the runs at a point of a sweep. The value of the paper's page has the
+    folder of the page's own runs, `folder`."""
     return folder / "varied" / sweep.name / point.folder if point.settings else folder
 
 
@@ -158,8 +155,8 @@ def _measured(measure: Measure, case: Case, outcomes: Sequence[Outcome]) -> list
 
 @contextmanager
 def _timed(file: Path) -> Iterator[Callable[[], float]]:
-    """Add the wall time of the `with` block, in s, to the number in `file`. Return a function that
-    returns the number. An interrupted command thus counts too."""
+    """Add the wall time of the `with` block in s to the number in `file`, so that interrupted
+    commands count too. Yield a function that reads the number."""
 
     def before() -> float:
         return float(read_page(file) or 0)
@@ -202,8 +199,7 @@ def _options(
     default_stacks: Sequence[str],
     quick: bool = False,
 ) -> str:
-    """Return the options of the command line that differ from the defaults, each with a leading
-    space."""
+    """Return the command line options that differ from the defaults, each with a leading space."""
     options = QUICK if quick else ""
     options += "" if repeat == default else f" --repeat {repeat}"
     if tuple(stacks) != tuple(default_stacks):

@@ -1,5 +1,9 @@
-"""Reproduce S-MPTCP: a controller chooses paths and rates for all connections, whereas plain MPTCP
-decides for each connection alone."""
+"""The paper S-MPTCP: a controller chooses paths and rates for all connections, whereas plain MPTCP
+decides for each connection alone.
+
+The network of Figure 1 ("pooling") has three connections, which start at 0, 5 and 10 s. Figure 2 is
+about two paths that can collide, that is, share a link.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +21,7 @@ from lab.summaries import settled_s
 from papers.base import PAYLOAD, Case, Claim, Paper, average, joined
 from papers.relations import Constant, Every, Found, Numbers, Relation, Value, Verdict
 
-# Define the experiments of S-MPTCP, and measure each run.
-#
-# The network of Figure 1 ("pooling") has three connections, which start at 0, 5 and 10 s. For each
-# connection the mean rate from 20 to 50 s is computed. `total` is the sum of these means, and `sd`
-# their population standard deviation (section 5.1).
-#
-# `settles` is the time in s from the start of the last connection until all connections have
-# settled. `lab.summaries` says when they have: the final mean is that from 35 to 50 s. If the
-# connections never settle, `settles` is `MOST_S`.
+# Experiments and measured numbers
 
 
 PLAIN, DISJOINT, NETWORK = "none", "disjoint", "expected_throughput"
@@ -46,16 +42,15 @@ def pooling(cc: str) -> str:
 
 
 def delayed(delay_ms: int) -> str:
-    """Return the name of the experiment with the network of Figure 1, S-MPTCP, and the one-way
-    delay `delay_ms` of each path."""
+    """Return the name of the experiment with the network of Figure 1, S-MPTCP, and paths with the
+    one-way delay `delay_ms`."""
     return f"pooling-{delay_ms}" if delay_ms != DELAYS_MS[0] else BY_PACING
 
 
 def collision(among: str, strategy: str) -> str:
     """Return the name of an experiment of Figure 2, in which two paths can collide (share a link).
 
-    `among` is "within" if the paths belong to one connection, "between" if they belong to different
-    connections.
+    `among` is "within" if the paths belong to one connection, "between" if they belong to two.
     """
     return f"{among}-{strategy}"
 
@@ -78,9 +73,9 @@ def cases() -> Iterable[Case]:
 def measure(case: Case, run: FinishedRun) -> Numbers:
     """Return the numbers of a run, in Mb/s and s.
 
-    For Figure 1, return `total`, `sd` and `settles`, as the module's docstring defines them. For
-    Figure 2, return only `total`: the sum of the connections' mean rates from 10 s to the end of
-    the run.
+    For Figure 1, `total` is the sum of the connections' mean rates from 20 to 50 s, `sd` the
+    population standard deviation of these means (section 5.1), and `settles` the result of
+    `settles_s`. For Figure 2 there is only `total`, from 10 s to the end of the run.
     """
     frames = read_frames(run.folder)
     connections = [
@@ -94,8 +89,11 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def settles_s(connections: Sequence[Rates]) -> float:
-    """Return the time in s from the start of the last connection until all connections have settled
-    (see the module's docstring), or `MOST_S`."""
+    """Return the time in s from the start of the last connection until all have settled, or
+    `MOST_S` if they never do.
+
+    `lab.summaries.settled_s` says when they have. The final mean is that from 35 to 50 s.
+    """
     times = [t for t, _ in connections[0]]
     rates = [[mbps for _, mbps in each] for each in connections]
     settled = settled_s(times, rates, LAST_START_S, JUDGED_S[1])
@@ -103,8 +101,7 @@ def settles_s(connections: Sequence[Rates]) -> float:
 
 
 def _rate_mbps(frame: Frame, user: str) -> float:
-    """Return the rate of a user in Mb/s in one sample; 0 if the user's connection has not started
-    yet."""
+    """Return the rate of a user in a sample; 0 if the user's connection has not started yet."""
     return frame.user[user].mbps if user in frame.user else 0.0
 
 
@@ -140,8 +137,8 @@ HEADS = ("total, Mb/s", "SD, Mb/s", "settled after, s")
 
 @dataclass(frozen=True)
 class Halved:
-    """State that the share of runs with about half the rate is between `least` and `most`, as
-    fractions of all runs of a case.
+    """The statement that the share of runs with about half the rate is between `least` and `most`,
+    as fractions of all runs of a case.
 
     A run counts as halved if its total rate is below 75 % of `whole_mbps`, the rate without a
     collision of paths.
@@ -153,18 +150,15 @@ class Halved:
     most: float
 
     def cases(self) -> frozenset[str]:
-        """Return the name of the only case."""
         return frozenset({self.case})
 
     def _share(self, found: Found) -> float:
         return mean([float(each["total"] < 0.75 * self.whole_mbps) for each in found[self.case]])
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "holds" if the share is between `least` and `most`, else "fails"."""
         return "holds" if self.least <= self._share(found) <= self.most else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return a text with the share of such runs and the two bounds."""
         share = f"{self._share(found):.0%} of the runs of {self.case}"
         return f"{share}, {self.least:.0%} to {self.most:.0%}"
 
@@ -174,10 +168,8 @@ def _of(case: str, number: str) -> Value:
 
 
 def _above_wvegas(number: str) -> tuple[Relation, ...]:
-    """Return relations that compare each loss-based congestion control with wVegas.
-
-    Each says that the value named `number` is larger under the loss-based one.
-    """
+    """Return relations: `number` is larger under each loss-based congestion control than under
+    wVegas."""
     wvegas = _of(pooling(DELAY_BASED), number)
     return tuple(Relation(_of(pooling(cc), number), ">", wvegas) for cc in LOSS_BASED)
 
@@ -326,8 +318,8 @@ def tables(found: Found) -> str:
 
 
 def _cells(found: Found, case: str, paper: tuple[float, float, float]) -> list[str]:
-    """Return three table cells: the total rate, the standard deviation and the settling time of a
-    case, each with the paper's value in brackets."""
+    """Return three table cells of a case: total rate, standard deviation and settling time, each
+    with the paper's value in brackets."""
     total, sd, settles = (average(found, case, number) for number in ("total", "sd", "settles"))
     paper_total, paper_sd, paper_settles = paper
     never = sum(each["settles"] >= MOST_S for each in found[case])

@@ -1,5 +1,5 @@
-"""Define the studies of the command `crosscheck`, which compares the simulator with the emulation.
-A study names a scenario, the cases in which it is run, and the numbers that are compared."""
+"""The studies of the command `crosscheck`, which compares the simulator with the emulation. A study
+names a scenario, the cases in which it is run, and the numbers that are compared."""
 
 from __future__ import annotations
 
@@ -15,24 +15,22 @@ STEADY, SHORT = 5, 15  # allowed difference in percent: steady throughput, short
 
 @dataclass(frozen=True)
 class Measured:
-    """The content of result.json of a run, and its samples: the JSON objects in
-    samples.jsonl."""
+    """The contents of result.json and samples.jsonl of a run."""
 
     result: Mapping[str, Any]
     frames: Sequence[dict[str, Any]] = ()
 
     @property
     def is_evidence(self) -> bool:
-        """Return whether the run can be used, see the function `is_evidence`."""
         return is_evidence(self.result)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One experiment of a study: the strategy, and settings that replace values of the
-    scenario file, each written as `key.path=value`.
+    """One experiment of a study.
 
-    `duration_s` is the length of the run; None means the length that the study gives.
+    `settings` replace values of the scenario file, each written as `key.path=value`. `duration_s`
+    is the length of the run; None means that of the study.
     """
 
     name: str
@@ -43,14 +41,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that is compared. It is a number in result.json or, with `between_s`, the
-    mean of a number in the samples of that time span (start and end in s).
+    """A number that is compared between the engines: a number in result.json or, with `between_s`,
+    the mean of a number in the samples of that time span (start and end in s).
 
     `path` leads to the number: keys joined by `.`; list entries are counted from 1. `witness` is
     "independent" if the engines share nothing that determines the number, else "shared model".
-    `paper` holds the values of a paper by case, in any unit, because only their ratios are used.
-    `goal_percent` is the allowed difference between the engines. The metric is compared in the
-    cases named in `cases`; if `cases` is empty, in all.
+    `paper` has a paper's values by case, in any unit, because only their ratios are used.
+    `goal_percent` is the allowed difference. If `cases` is empty, the metric belongs to all cases.
     """
 
     title: str
@@ -62,12 +59,10 @@ class Metric:
     cases: tuple[str, ...] = ()
 
     def belongs_to(self, case: Case) -> bool:
-        """Return whether this metric is compared in this case."""
         return not self.cases or case.name in self.cases
 
     def of(self, measured: Measured) -> float | None:
-        """Return the value of this metric in a run. Return None if the run did not measure the
-        metric."""
+        """Return the value of this metric in a run, or None if the run did not measure it."""
         if self.between_s is None:
             return figures.figure(measured.result, self.path)
         return figures.mean_between(measured.frames, self.path, *self.between_s)
@@ -75,13 +70,11 @@ class Metric:
 
 @dataclass(frozen=True)
 class Study:
-    """The cases in which a scenario is run in both engines, and the metrics that are
-    compared.
+    """A scenario that is run as several cases in both engines, and the metrics that are compared.
 
-    `engines` names the reference engine first; differences are those of the second engine from it.
-    If a paper gives values of a metric, the page also shows the ratio of each case's value to that
-    of the first case. `source` says where in the paper the values are. `remarks` is text for the
-    page.
+    `engines` names the reference first; differences are those of the second engine from it. If a
+    paper gives values of a metric, the page also shows the ratio of each case's value to that of
+    the first case. `source` says where in the paper the values are. `remarks` is text for the page.
     """
 
     scenario: str
@@ -94,11 +87,8 @@ class Study:
 
 
 def is_evidence(result: Result) -> bool:
-    """Return whether a run with this result.json can be used.
-
-    It is complete, the machine was not overloaded, and all connections that should be Multipath TCP
-    were, with all their subflows.
-    """
+    """Return whether a run can be used: it is complete, the machine was not overloaded, and all
+    connections that should be Multipath TCP were, with all their subflows."""
     return is_whole(result) and result.get("mptcp", {}).get("verified") is not False
 
 

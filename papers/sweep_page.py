@@ -1,4 +1,4 @@
-"""Write the page with the series over settings that a paper does not state, as Markdown."""
+"""The page of a paper's sweeps: series of runs over settings that the paper does not state."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ def sweep_page(
     found: Mapping[str, Mapping[str, ByPoint]],
     origin: Origin,
 ) -> str:
-    """Return the text of the page. `found` holds, for each stack and each sweep by name, the
-    numbers of all runs for each value."""
+    """Return the page as Markdown. `found` is keyed by stack and by the name of the sweep."""
     stacks = " and ".join(f"Multipath TCP of {STACK_TITLES[each]}" for each in found)
     introduction = INTRODUCTION.format(
         title=paper.title,
@@ -59,13 +58,12 @@ def sweep_page(
 
 
 def figure_name(paper: Paper, sweep: Sweep) -> str:
-    """Return the file name of the chart of a sweep."""
     return f"{paper.name}_{sweep.name}.svg"
 
 
 def figure(sweep: Sweep, found: Mapping[str, Mapping[str, ByPoint]]) -> str:
-    """Return one chart for each stack as SVG: the share of each claim's relations that hold, by the
-    value of the setting. If some claims are judged, it shows these only."""
+    """Return the chart of a sweep as SVG, once per stack: the share of each claim's relations that
+    hold, by the value of the setting. If some claims are judged, only these are shown."""
     claims = [each for each in sweep.claims if each.judged] or sweep.claims
     return svg(
         [

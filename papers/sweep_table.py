@@ -1,5 +1,5 @@
-"""List the settings that a paper does not state and that may decide its claims, with the values
-that they take."""
+"""The sweeps of each paper: settings that it does not state and that may decide its claims, each
+with several plausible values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from papers.rat_study_runs import (
 )
 from papers.sweeps import Point, Sweep, point, with_cases
 
-# List the settings that the RAT study (RAT: radio access technology) does not state and that may
-# decide its claims.
+# RAT study (RAT: radio access technology)
 
 
 FILLED = ("N2", "N5", "N6", "N7", "N9", "N10", "N12", "N14", "H5")
@@ -43,14 +42,14 @@ def _losing(percent: float) -> Point:
 
 
 def _shared_buffer(case: Case) -> tuple[str, ...]:
-    """Return settings that divide the receive buffer among the connections of a node."""
+    """Return the setting that divides a node's receive buffer among its connections."""
     each = cell(case.name)
     return (f"multipath.receive_buffer_kb={each.buffer_kb / each.parallel:g}",)
 
 
 def _three_times_the_rates(case: Case) -> tuple[str, ...]:
-    """Return settings with which all cells carry three times as much and the volume is the same. A
-    rate scale multiplies volumes too, and results are divided by it."""
+    """Return settings for cells with three times the rates and the same volume. The rate scale also
+    multiplies volumes, and results are divided by it."""
     return ("rate_scale=3", f"traffic_volume_mb={cell(case.name).volume_mb / 3:g}")
 
 

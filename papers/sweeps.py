@@ -1,7 +1,8 @@
-"""Define how claims are judged once more while a setting that the paper does not state varies.
+"""Sweeps: claims are judged again while a setting that the paper does not state takes several
+values.
 
-Each value of the setting is added to the cases (experiments) that the claims need. The value
-without settings is that of the paper's page: its runs are those of the page.
+Each value of the setting is added to the cases (experiments) that the claims need. One of the
+values is that of the paper's page, whose runs are used again.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ Measure = Callable[[Case, FinishedRun], Numbers]
 
 @dataclass(frozen=True)
 class Point:
-    """One value of the setting. `label` shows it in tables. `settings` returns what a case
-    needs for this value, each written as `key.path=value`; None means the value of the page.
-    `measure` measures the runs instead of the paper's own function, if it is not None. `runs` names
-    the folder of the runs, which points with the same settings share; if empty, the label does."""
+    """One value of the setting that a sweep varies.
+
+    `label` shows it in tables. `settings` returns the settings that a case needs for this value,
+    each written as `key.path=value`; None means the value that the paper's page uses, so nothing is
+    changed. `measure` replaces the paper's own function if it is not None. `runs` names the folder
+    of the runs (default: the label), so that points with the same settings can share runs.
+    """
 
     label: str
     settings: Settings | None = None
@@ -32,17 +36,17 @@ class Point:
 
     @property
     def is_page(self) -> bool:
-        """Return whether this is the value of the paper's page."""
+        """True if this is the value that the paper's page uses."""
         return self.settings is None and self.measure is None
 
     @property
     def title(self) -> str:
-        """Return the label, marked if it is the value of the paper's page."""
+        """The label, marked if this is the value that the paper's page uses."""
         return f"{self.label} (page)" if self.is_page else self.label
 
     @property
     def folder(self) -> str:
-        """Return the name of the folder of the runs."""
+        """The name of the folder of the runs."""
         return re.sub(r"[^a-z0-9.]+", "_", (self.runs or self.label).lower()).strip("_")
 
     def varied(self, case: Case) -> Case:
@@ -52,14 +56,17 @@ class Point:
 
 
 def point(label: str, *settings: str, measure: Measure | None = None, runs: str = "") -> Point:
-    """Return a value of the setting with the same settings for every case."""
+    """Return a point whose settings are the same for every case."""
     return Point(label, lambda _case: settings, measure, runs)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Judge `claims` with each value of one setting. `about` says what the paper states and why the
-    values are plausible; `name` is part of folders and file names."""
+    """A series of runs in which one setting takes several values, and the claims judged with each.
+
+    `about` says what the paper states and why the values are plausible. `name` is part of names of
+    files and folders.
+    """
 
     name: str
     title: str
@@ -68,7 +75,7 @@ class Sweep:
     points: tuple[Point, ...]
 
     def cases(self, paper: Paper, point: Point) -> tuple[Case, ...]:
-        """Return the cases of the paper that the claims need, with the settings of `point`."""
+        """Return those cases of the paper that the claims need, with the settings of `point`."""
         needed = cases_of(self.claims)
         return tuple(point.varied(case) for case in paper.cases if case.name in needed)
 
@@ -76,8 +83,8 @@ class Sweep:
 def with_cases(
     claims: Iterable[Claim], names: Iterable[str], fits: Callable[[str], bool]
 ) -> tuple[Claim, ...]:
-    """Return the claims called `names`, each with only those relations all of whose cases fit.
-    `fits` gets the name of a case."""
+    """Return the claims named `names`, each reduced to the relations for all of whose cases
+    (experiments) `fits(name)` is true."""
     wanted = set(names)
     return tuple(
         replace(

@@ -1,5 +1,5 @@
-"""Serve a class: students, an instructor and a projector, each with pages and an HTTP API of their
-own (docs/class_mode.md).
+"""The server of a class: separate pages and APIs for students, the instructor and a projector
+(docs/class_mode.md).
 
 The ordinary API and its pages are not part of this app.
 """
@@ -37,7 +37,7 @@ DEFAULTS = {
     "ERROR_PAGE": "class_error.html",
     "SECURE": False,  # the server uses TLS
     "ADDRESS_OF": lambda environ: environ.get("REMOTE_ADDR", ""),  # of the browser
-    "END": lambda: None,  # ends the server, after the last answer was given to it
+    "END": lambda: None,  # called to end the server when the class was deleted
     "TRUSTED_HOSTS": ["127.0.0.1", "localhost", "[::1]"],
     "MAX_CONTENT_LENGTH": 64 * 1024,
 }
@@ -46,7 +46,7 @@ DEFAULTS = {
 def create_app(room: Room, config: dict[str, Any] | None = None) -> Flask:
     """Return the Flask app that serves a class. `config` overrides `DEFAULTS`.
 
-    Runs are started when `app.extensions["conductor"]` is started.
+    No runs are started until `app.extensions["conductor"].start()` is called.
     """
     app = Flask(
         __name__,

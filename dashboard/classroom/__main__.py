@@ -1,4 +1,4 @@
-"""Serve a class for the command `python -m dashboard.classroom`."""
+"""The program `python -m dashboard.classroom`."""
 
 import sys
 

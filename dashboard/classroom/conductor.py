@@ -1,7 +1,7 @@
-"""Start the runs of a class when it is their turn, and record how they end.
+"""A thread that starts the queued runs of a class one after another, and records how they end.
 
-Each run is a process of its own, which goes on if the server is killed. A new server finds it by
-its run folder.
+Each run is a separate process, which goes on if the server is killed. A new server finds it by its
+run folder.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ from lab.scenario import engine_table
 
 POLL_S = 0.1
 SETTLE_S = 0.3  # after a start, so that the measured load includes it
-STARTS_WITHIN_S = 30.0  # a run that a killed server has started
-KILLED_AFTER_S = 10.0  # a run that does not end when it is asked to
+STARTS_WITHIN_S = 30.0  # time for a run that a killed server has started
+KILLED_AFTER_S = 10.0  # after SIGINT, for a run that does not end
 
 
 @dataclass
 class Running:
-    """A run that goes on. `child` is None if another server started it. After `ends_at`, a
-    time of the monotonic clock, it is asked to end."""
+    """A run in progress.
+
+    `child` is None if an earlier server started the run. After `ends_at`, a time of the monotonic
+    clock, it gets SIGINT; then `asked` is True.
+    """
 
     run: ClassRun
     child: Child | None
@@ -43,8 +46,8 @@ class Running:
 
 
 class Conductor(threading.Thread):
-    """Follow the queue of a class. `speed` is simulated time over real time; `vm` says whether
-    emulations run in the virtual machine."""
+    """Starts and ends the runs of a class. `speed` is simulated time over real time; `vm` says
+    whether emulations run in the virtual machine."""
 
     def __init__(self, room: Room, launcher: Launcher, speed: float, vm: bool) -> None:
         super().__init__(name="conductor", daemon=True)
@@ -90,7 +93,8 @@ class Conductor(threading.Thread):
             inbox.send(self._room.run_folder(run.id), {"control": "stop"})
 
     def poll(self) -> None:
-        """Record the runs that have ended, then start the next one if the machine has room."""
+        """Record the runs that have ended, then start the next one if the load of the machine
+        permits."""
         for each in list(self._running.values()):
             if self._has_ended(each):
                 self._ended(each)
@@ -147,7 +151,7 @@ class Conductor(threading.Thread):
             running.child.process.kill()
 
     def _recover(self) -> None:
-        """Find the runs that had not ended when the server before this one did."""
+        """Find the runs that had not ended when the previous server did."""
         for run in list(self._room.state.unfinished()):
             folder = self._room.run_folder(run.id)
             self._room.resume(run, running=folder.is_dir())

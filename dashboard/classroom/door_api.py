@@ -1,4 +1,4 @@
-"""Define the addresses by which somebody comes into a class."""
+"""The HTTP API to join a class."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Decide who a request to a class comes from, and refuse what the sender may not do.
+"""Access control for the server of a class: who sent a request, and whether it is allowed.
 
 1) The host name must be one of TRUSTED_HOSTS (against DNS rebinding).
+
 2) A request that changes anything must come from a page of this server, and must be JSON.
-3) Every address needs a role, apart from those in OPEN. A role is recognised by a cookie: of a
-   seat, of the instructor, of a projector. The names of the cookies contain the port, because
-   browsers send cookies to all ports of a host.
+
+3) Every address except those in OPEN needs a role: student (seat), instructor or projector. A role
+is recognised by a cookie. The names of the cookies contain the port, because browsers send cookies
+to all ports of a host.
 
 A browser can have several roles: the instructor may have a seat, to try a worksheet.
 """
@@ -64,13 +66,14 @@ def protect(app: Flask) -> None:
 
 
 def register_refusals(app: Flask) -> None:
-    """Register handlers that convert the refusals of a class to error responses."""
+    """Convert the exceptions in `lab.classroom.refusals` to error responses."""
     for kind, status in ((Unknown, 404), (NotNow, 409), (Forbidden, 403), (TooMuch, 429)):
         app.register_error_handler(kind, _handler(status))
 
 
 def set_cookie(response: AnyResponse, role: str, value: str) -> None:
-    """Set the cookie of a role: for a seat its cookie, else the key."""
+    """Give the browser a role. `value` is the secret of a seat, or the key of the instructor or
+    projector."""
     response.set_cookie(
         f"{g.cookie}_{role}",
         value,
@@ -82,7 +85,7 @@ def set_cookie(response: AnyResponse, role: str, value: str) -> None:
 
 
 def address() -> str:
-    """Return the network address of the browser."""
+    """Return the network address of the browser, even behind the TLS proxy."""
     return str(current_app.config["ADDRESS_OF"](request.environ))
 
 

@@ -1,4 +1,4 @@
-"""Define the addresses of the instructor and of the projector."""
+"""The HTTP API for the instructor and for the projector."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lab.errors import RequestError
 
 instructor = Blueprint("instructor", __name__, url_prefix="/api")
 EVERY_S = 1.0
-OF_TIME = ("busy", "quiet_min")  # these change by themselves
+OF_TIME = ("busy", "quiet_min")  # keys whose values change as time passes
 
 
 @instructor.get("/instructor/class")
@@ -136,22 +136,21 @@ def projector_stream() -> Any:
 
 
 def instructor_path(of: Room) -> str:
-    """Return the path of the instructor's own link."""
+    """Return the path of the instructor's secret link."""
     return f"/instructor?key={of.folder.settings.instructor_key}"
 
 
 def projector_path(of: Room) -> str:
-    """Return the path of the link for a projector."""
+    """Return the path of the projector's secret link."""
     return f"/projector?key={of.folder.settings.projector_key}"
 
 
 def join_path(of: Room) -> str:
-    """Return the path of the link by which students join."""
+    """Return the path of the link with which students join."""
     return f"/?code={of.folder.settings.code}"
 
 
 def qr_svg(link: str) -> str:
-    """Return a link as a QR code, drawn as SVG."""
     drawn = io.BytesIO()
     segno.make(link).save(drawn, kind="svg", xmldecl=False, omitsize=True)
     return drawn.getvalue().decode()
@@ -175,6 +174,6 @@ def _grid(of: Room, open_pages: Slots, load: LoadMeter) -> dict[str, Any]:
 
 
 def _plain(doc: dict[str, Any]) -> Any:
-    """Return a grid without what changes by time alone."""
+    """Return the grid without the values that change with time alone."""
     rows = [{k: v for k, v in row.items() if k not in OF_TIME} for row in doc["seats"]]
     return {key: value for key, value in doc.items() if key not in OF_TIME} | {"seats": rows}

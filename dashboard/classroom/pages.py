@@ -1,6 +1,6 @@
-"""Serve the HTML pages of a class. The browser fills them from the class's API.
+"""The HTML pages of a class. The browser fills them from the class's API.
 
-The texts of a worksheet come with its page, made from Markdown by the server. A student gets them
+The texts of a worksheet are part of its page, made from Markdown by the server. A student gets them
 when the worksheet is open.
 """
 
@@ -145,8 +145,8 @@ def text_html(step: Step) -> Markup:
 
 
 def large_steps(name: str, worksheet: Worksheet) -> list[dict[str, Any]]:
-    """Return what a projector shows when the instructor points at a step of a worksheet: what is
-    asked, and for a run its title."""
+    """Return what a projector shows for each step of a worksheet: the question, or for a run its
+    title."""
     rows = []
     for n, task in enumerate(worksheet.tasks, 1):
         asked = f"Run: {load(task.scenario).title}" if isinstance(task, Run) else task.ask

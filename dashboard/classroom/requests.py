@@ -1,4 +1,4 @@
-"""Define the bodies of requests to a class, and return the objects that all requests share."""
+"""Bodies of requests to a class, and access to the objects that all requests share."""
 
 from __future__ import annotations
 
@@ -14,27 +14,25 @@ from lab.classroom.room import Room
 
 
 class Body(BaseModel):
-    """Set the rules for all bodies: no unknown keys, finite numbers."""
+    """Base of all bodies: unknown keys are errors, and numbers must be finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class PersonBody(Body):
-    """One person who joins."""
-
     name: str = Field(max_length=200)
     pin: str = Field("", max_length=200)
 
 
 class JoinBody(Body):
-    """The body of POST /api/class/join."""
+    """The body of POST /api/class/join: one person, or two who share a seat."""
 
     code: str = Field(max_length=40)
     people: tuple[PersonBody, ...] = Field(min_length=1, max_length=2)
 
 
 class ReturnBody(Body):
-    """The body of POST /api/class/return."""
+    """The body of POST /api/class/return, for a student with another browser."""
 
     code: str = Field(max_length=40)
     name: str = Field(max_length=200)
@@ -42,30 +40,28 @@ class ReturnBody(Body):
 
 
 class AnswerBody(Body):
-    """An answer."""
-
     value: Any
 
 
 class RunBody(Body):
-    """What a student chose for a run."""
+    """The values that a student chose for keys of the scenario."""
 
     chosen: dict[str, Any] = {}
 
 
 class FlipBody(Body):
-    """A change of a target in a running run. A student gives no mapping as a value."""
+    """A change of a target in a running run. Lists and objects are refused as `value`."""
 
     target: str
     value: Any
 
 
 class EmptyBody(Body):
-    """Hold nothing."""
+    pass
 
 
 class LookBody(Body):
-    """What the instructor shows to all: a run, a step, or nothing."""
+    """What all students are pointed to: a run, a step of a worksheet, or nothing."""
 
     run: str | None = None
     worksheet: str | None = None
@@ -73,13 +69,12 @@ class LookBody(Body):
 
 
 class FreezeBody(Body):
-    """Whether the class is to be frozen."""
-
     frozen: bool
 
 
 class ExtendBody(Body):
-    """Hold more time for a worksheet, in minutes; for all seats if `seat` is None."""
+    """More time for a worksheet, in minutes (negative for less); for all seats if `seat` is
+    None."""
 
     worksheet: str
     minutes: float = Field(ge=-240, le=240)
@@ -87,13 +82,13 @@ class ExtendBody(Body):
 
 
 class SharedRunBody(Body):
-    """The engine of a run of the instructor, if it is not the worksheet's."""
+    """A run that the instructor makes for all. `engine` is None for that of the worksheet."""
 
     engine: str | None = None
 
 
 class GradeBody(Body):
-    """The points for a text."""
+    """The points for a text that the instructor grades."""
 
     seat: str
     worksheet: str
@@ -103,31 +98,28 @@ class GradeBody(Body):
 
 
 class WipeBody(Body):
-    """The name of the class that is to be deleted, typed by the instructor."""
+    """A request to delete the class. The instructor must type its name."""
 
     name: str
 
 
 def room() -> Room:
-    """Return the class."""
     found: Room = current_app.extensions["room"]
     return found
 
 
 def conductor() -> Conductor:
-    """Return the object that starts and ends the runs of the class."""
     found: Conductor = current_app.extensions["conductor"]
     return found
 
 
 def slots() -> Slots:
-    """Return the object that counts open streams."""
     found: Slots = current_app.extensions["slots"]
     return found
 
 
 def own_seat() -> str:
-    """Return the seat of the browser; answer the request with status 403 if it has none."""
+    """Return the seat of the browser. Raise a `Problem` with status 403 if it has none."""
     seat: str | None = g.seat
     if seat is None:
         raise Problem(403, "this browser has no seat: join the class first")
@@ -135,6 +127,6 @@ def own_seat() -> str:
 
 
 def viewer() -> str | None:
-    """Return the seat that looks at a run: None for the instructor, who sees all, and an empty text
-    for a projector, which sees only what is shared."""
+    """Return the seat that asks to see a run; None for the instructor, who may see all runs, and ""
+    for a projector, which may see only shared ones."""
     return None if g.instructor else g.seat or ""

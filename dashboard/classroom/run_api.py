@@ -1,4 +1,5 @@
-"""Define the addresses that show and change runs of a class. Who may see a run is checked first."""
+"""The HTTP API that shows and changes runs of a class. Every handler first checks who may see the
+run."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from lab.errors import RequestError, show
 from lab.scenario import code_paths as code_paths
 
 runs = Blueprint("class_runs", __name__, url_prefix="/api/class")
-NOT_FOR_STUDENTS = ("expect", "to_try", "why")  # what a run will show is for the student to find
+NOT_FOR_STUDENTS = ("expect", "to_try", "why")  # they would give away the answers
 
 
 @runs.get("/runs/<id>")
@@ -27,7 +28,8 @@ def run(id: str) -> Any:
 
 
 def shown(found: ClassRun, folder: Path) -> dict[str, Any]:
-    """Return everything that the page of a run shows to this browser."""
+    """Return everything that the page of a run shows to this browser. Students get no explanations,
+    and may change only what the worksheet allows in their own runs."""
     doc = view.run(store(), folder)
     if not g.instructor:
         doc = _for_students(doc)
@@ -125,7 +127,8 @@ def flip(id: str) -> Any:
 
 
 def seen(id: str) -> tuple[ClassRun, Path]:
-    """Return a run that the browser may see, and its folder."""
+    """Return a run that the browser may see, and its folder. Raise `NotNow` if it has no folder
+    yet."""
     with room().mutex:
         found = room().lesson.run(id, viewer())
     folder = room().run_folder(id)
@@ -135,8 +138,8 @@ def seen(id: str) -> tuple[ClassRun, Path]:
 
 
 def _own(id: str) -> ClassRun:
-    """Return a run that the browser may change: one of its seat, or any if it is the
-    instructor's."""
+    """Return a run that the browser may change: one of its own seat, or any for the instructor.
+    Raise a `Problem` with status 403 for another run."""
     with room().mutex:
         found = room().lesson.run(id, viewer())
     own = g.seat is not None and found.seat == g.seat

@@ -1,4 +1,4 @@
-"""Serve a class on this machine or on a local network, and print the links.
+"""The program that serves a class on this machine or on a local network, and prints the links.
 
 Ctrl-C ends the server and its runs; the same command continues the class.
 """
@@ -34,17 +34,17 @@ from lab.errors import LabError, MachineLacks, RequestError
 from lab.run.pace import checked_speed
 from lab.worksheets import loading
 
-# Serve TLS: accept encrypted connections and pass their bytes on to the server, which speaks plain
-# HTTP on 127.0.0.1.
+# TLS
 #
-# Waitress has no TLS. The server cannot see the address of a browser behind this door, but it sees
-# from which port the door speaks, and the door knows who is behind each port.
+# Waitress has no TLS, so a proxy in the same process accepts encrypted connections and passes their
+# bytes on to Waitress on 127.0.0.1. Waitress sees the proxy's port, not the browser's address; the
+# proxy knows which browser belongs to each of its ports.
 
 
 PIECE = 1 << 16  # bytes
 HANDSHAKE_S = 10.0
 MOST_CONNECTIONS = 1000
-LAST_ROUNDS = 20  # of the event loop; bytes that wait are passed on in fewer than five
+LAST_ROUNDS = 20  # of the event loop; fewer than five are needed to pass on waiting bytes
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -62,17 +62,19 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 class TlsDoor(threading.Thread):
-    """Accept TLS connections on `sock`, and pass their bytes on to `port` on 127.0.0.1."""
+    """A TLS proxy: accepts TLS connections on `sock`, and passes their bytes on to `port` on
+    127.0.0.1."""
 
     def __init__(self, sock: socket.socket, settings: ssl.SSLContext, port: int) -> None:
         super().__init__(name="tls", daemon=True)
         self._sock, self._settings, self._port = sock, settings, port
-        self._behind: dict[int, str] = {}  # the address of the browser, by the port of the door
+        self._behind: dict[int, str] = {}  # the address of the browser, by the proxy's port
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
 
     def address_of(self, environ: dict[str, object]) -> str:
-        """Return the network address of the browser that has sent a request."""
+        """Return the network address of the browser that sent a request. `environ` is that of
+        WSGI."""
         port = environ.get("REMOTE_PORT", "0")
         return self._behind.get(int(str(port)), str(environ.get("REMOTE_ADDR", "")))
 
@@ -147,8 +149,6 @@ SENT_WITHIN_S = 5.0  # by a server that ends
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the command line says about a class."""
-
     name: str
     host: str = LOOPBACK
     port: int | None = None
@@ -162,10 +162,9 @@ class Wanted:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens on an address of this machine; with `port` None, on 8080 or the
-    next free port.
+    """Return a listening socket; if `port` is None, on 8080 or the next free port.
 
-    Raise `RequestError` if `host` is no single address, and `MachineLacks` if no port is free.
+    Raise `RequestError` if `host` is not a single address, and `MachineLacks` if no port is free.
     """
     if host in ALL_INTERFACES:
         raise RequestError(
@@ -188,13 +187,13 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def own_address_hint() -> str:
-    """Return `, such as --host ADDRESS` with this machine's address in its network, or nothing."""
+    """Return `, such as --host ADDRESS` with this machine's address in its network, or ""."""
     found = own_address()
     return f", such as --host {found}" if found else ""
 
 
 def own_address() -> str | None:
-    """Return the address with which this machine speaks to other networks; None without one."""
+    """Return the address that this machine uses for other networks, or None if it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.connect(("192.0.2.1", 9))  # chooses an address and sends nothing
@@ -205,7 +204,8 @@ def own_address() -> str | None:
 
 
 def opened(wanted: Wanted, classes: Path = CLASSES) -> ClassFolder:
-    """Return the class of this name; make its folder if it is new."""
+    """Return the class of this name, with a new folder if it does not exist. Raise `RequestError`
+    if it exists and other worksheets or a roster are given."""
     if wanted.name in folder.names(classes):
         if wanted.worksheets or wanted.roster:
             raise RequestError(
@@ -218,7 +218,7 @@ def opened(wanted: Wanted, classes: Path = CLASSES) -> ClassFolder:
 
 
 def serve(wanted: Wanted, classes: Path = CLASSES) -> None:
-    """Serve a class until Ctrl-C, SIGTERM, or until the instructor deletes it."""
+    """Serve a class until Ctrl-C or SIGTERM, or until the instructor deletes it."""
     extensions.add_from_environment()
     for each in wanted.extension_folders:
         extensions.add(Path(each))
@@ -276,8 +276,7 @@ def _serve(
 
 
 def send_the_rest(waitress: Any) -> None:
-    """Wait until all answers that were given to a Waitress server have been sent, at most
-    `SENT_WITHIN_S`."""
+    """Wait until Waitress has sent all responses, for at most `SENT_WITHIN_S`."""
     ends = time.monotonic() + SENT_WITHIN_S
     while any(each.total_outbufs_len for each in list(waitress.active_channels.values())):
         if time.monotonic() > ends:
@@ -319,7 +318,8 @@ def _end() -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serve a class with the arguments that the command `lab class` passes on."""
+    """Serve a class with the arguments that the command `lab class` passes on. Exit with an error
+    code if that fails."""
     parser = argparse.ArgumentParser(prog="class", epilog="See ./run_lab.sh class --help.")
     parser.add_argument("--name", required=True)
     parser.add_argument("--host", default=LOOPBACK)

@@ -1,6 +1,6 @@
-"""Count the open streams of each seat, and limit them.
+"""Limits on the open streams of each seat.
 
-A stream is an answer of server-sent events that stays open; each takes a thread of the server.
+A stream is a response of server-sent events that stays open; each takes a thread of the server.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from lab.classroom.refusals import TooMuch
 
 
 class Slots:
-    """Allow `most_each` streams for each key, such as a seat, and `most` in all. `on_change` is
-    called after a stream was opened or closed."""
+    """Limits open streams to `most_each` for each key, such as a seat, and `most` in all.
+    `on_change` is called after a stream was opened or closed."""
 
     def __init__(self, most_each: int, most: int, on_change: Callable[[], None]) -> None:
         self._most_each, self._most, self._on_change = most_each, most, on_change

@@ -1,4 +1,4 @@
-"""Send changes of a class to browsers as server-sent events."""
+"""Streams of changes of a class to browsers, as server-sent events."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ Doc = dict[str, Any]
 
 @dataclass(frozen=True)
 class Source:
-    """A stream: the name of its events, who watches, and what is sent.
+    """What a stream sends.
 
-    `owner` is a seat, or a role. `make` returns the document to send, and `plain` returns it
-    without what changes by time alone. There is at most one event in `every_s` seconds.
+    `kind` is the name of its events, and `owner` is the seat or role that watches. `make` returns
+    the document to send, and `plain` removes what changes with time alone, so that it causes no
+    event. There is at most one event in `every_s` seconds.
     """
 
     kind: str
@@ -34,8 +35,8 @@ class Source:
 
 
 def stream(source: Source) -> Response:
-    """Return an answer that sends a document: at first, after each change, and at least every
-    15 s."""
+    """Return a response that sends a document at first, after each change, and at least every 15
+    s."""
     gone = request.environ.get("waitress.client_disconnected", lambda: False)
     messages = slots().hold(source.owner, _messages(room(), source, gone))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -58,9 +59,9 @@ def _messages(of: Room, source: Source, gone: Callable[[], bool]) -> Iterator[by
 
 
 def _next_version(of: Room, seat: str | None, version: int, gone: Callable[[], bool]) -> int:
-    """Wait until what a stream shows has a version other than `version`; return the new one.
+    """Wait until the version of what a stream shows is not `version`, and return it.
 
-    After `HEARTBEAT_S`, or when the browser has gone, return the present version.
+    After `HEARTBEAT_S`, or when the browser has disconnected, return the present version.
     """
     ends = time.monotonic() + HEARTBEAT_S
     seen = of.news.wait(seat, version, POLL_S)

@@ -1,4 +1,4 @@
-"""Define the addresses that a student's pages use: the own seat, worksheets and work."""
+"""The HTTP API for a student's pages: the student's seat, worksheets and work."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def download() -> Response:
 
 
 def queued(run: ClassRun) -> Any:
-    """Return the answer to a request for a run."""
+    """Return the response to a request for a run."""
     with room().mutex:
         return {"run": views.run(room().queue, run)}
 

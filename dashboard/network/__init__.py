@@ -1,1 +1,1 @@
-"""Draw networks: places of nodes, paths of subflows, and the drawing as SVG."""
+"""Drawings of networks: positions of nodes, paths of subflows, and SVG."""

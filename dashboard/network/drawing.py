@@ -1,4 +1,4 @@
-"""Make the drawing model of a network: nodes, links and subflows with places, without markup."""
+"""The model of a drawn network: nodes, links and subflows with positions, without SVG."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from lab.results.explain.paths import Event, NodePath, Paths
 from lab.topologies.topology import Topology
 
 MOST_NODES = 300
-MOST_NAMED = 20  # links; with more, a link shows its name when it is pointed at
-LABEL_PX = 30.0 * 28.0  # of a user on a map, with its label
+MOST_NAMED = 20  # links; with more, a name appears only when the mouse is over its link
+LABEL_PX = 30.0 * 28.0  # area of a user on a map, with its label
 MOST_LABELLED = 0.12  # part of a map that users and labels may cover
 INSIDE_RADIUS = 8.0  # of a user with its number inside
 PARALLEL = 14.0  # distance in pixels of two links between the same nodes
@@ -27,11 +27,11 @@ Frame = Mapping[str, Any]  # a line of samples.jsonl
 
 @dataclass(frozen=True)
 class Spot:
-    """A drawn node. `kind` is as in the topology; `colour` is the palette index of a user
-    or an access point, -1 for another node.
+    """A drawn node; `x`, `y` and `radius` are in pixels.
 
-    `side` says where the label is: "left", "right", "below", or "inside" as the number of a user.
-    `radius` is in pixels.
+    `kind` is as in the topology. `side` says where the label is: "left", "right", "below", or
+    "inside" as the number of a user. `colour` is the palette index of a user or an access point, -1
+    for another node.
     """
 
     id: str
@@ -47,9 +47,9 @@ class Spot:
 class Line:
     """A drawn link between the nodes `a` and `b`, with its figures in scenario units.
 
-    A link on the `air` joins a station to its access point. `rate_mbps` is None for a link without
-    a configured rate. `loss` is the greater loss of the two directions, as a fraction. `shift`
-    moves a link sideways, in pixels, if several links join the same nodes.
+    `air` marks a radio link from a station to its access point. `rate_mbps` is None for a link
+    without a configured rate. `loss` is the greater loss of the two directions, as a fraction.
+    `shift` moves a link sideways, in pixels, if several links join the same nodes.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Hold everything that the drawing of a network shows before a run begins."""
+    """Everything that the drawing of a network shows before a run begins."""
 
     name: str
     layout: Layout
@@ -77,8 +77,11 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Subflow:
-    """A drawn subflow: its path from server to user, its number in its connection from 1,
-    colour, state and figures."""
+    """A drawn subflow.
+
+    `path` leads from server to user. `number` counts the subflows of a connection from 1, and
+    `colour` is a palette index.
+    """
 
     id: str
     user: str
@@ -93,7 +96,8 @@ class Subflow:
 class Activity:
     """The state of a network at one time of a run.
 
-    `moved` holds the places of users that move. `frame` is the sample of that time.
+    `frame` is the sample of that time, `down` the ids of the links that are down, and `moved` has
+    the positions of users that move.
     """
 
     frame: Frame
@@ -103,10 +107,10 @@ class Activity:
 
 
 def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -> Drawing:
-    """Return the drawing of a topology; raise a `Problem` (422) if it has too many nodes.
+    """Return the drawing of a topology, `width` pixels wide. Raise a `Problem` (422) if it has too
+    many nodes.
 
-    `rate_scale` converts the wire rates of the topology into scenario units. `width` is the room on
-    the page in pixels.
+    `rate_scale` converts the wire rates of the topology into scenario units.
     """
     if len(topology.nodes) > MOST_NODES:
         text = f"draw the network: it has {len(topology.nodes)} nodes, and {MOST_NODES} can be read"
@@ -132,10 +136,8 @@ def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -
 def activity(
     drawn: Drawing, topology: Topology, frame: Frame | None, events: Iterable[Event]
 ) -> Activity:
-    """Return the state of a network at the time of `frame`, after `events`.
-
-    Without a frame there are no subflows.
-    """
+    """Return the state of a network at the time of `frame`, after `events`. Without a frame there
+    are no subflows."""
     known = Paths(topology)
     known.follow(events)
     frame = frame or {}
@@ -183,7 +185,7 @@ def _moved(layout: Layout, frame: Frame) -> dict[str, Place]:
 
 
 def is_crowded(layout: Layout, users: Sequence[str]) -> bool:
-    """Return whether a map has no room for the labels of its users, and their ids end in different
+    """Return whether a map is too full for the labels of its users, and their ids end in different
     numbers that can be shown instead."""
     if layout.area is None or len(users) * LABEL_PX <= MOST_LABELLED * layout.area[2] ** 2:
         return False

@@ -1,9 +1,8 @@
-"""Place the nodes of a topology on a drawing, in pixels.
+"""Positions of the nodes of a topology in a drawing, in pixels.
 
 If the topology gives its users positions, the drawing is a map. Otherwise it has layers: servers
-first, users last, and each switch in between as far from the servers as it is in the network. A
-drawing fills the width for which it is made. The result depends on nothing but the topology and
-this width.
+first, users last, and each switch in between as far from the servers as it is in the network. The
+result depends only on the topology and the width of the drawing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from lab.topologies.topology import Topology
 
 Place = tuple[float, float]
 Layers = list[list[str]]
-WIDTH = 860.0  # of a drawing, if its page does not say how much room there is
+WIDTH = 860.0  # default width of a drawing
 NARROW = 560.0  # up to this width, servers are at the top and users at the bottom
 WIDTHS = (280.0, 1600.0)  # the least and the greatest width of a drawing
 HEIGHT = 520.0  # from the first layer to the last in a narrow drawing
@@ -38,11 +37,11 @@ SMALLEST, GREATEST = 6.5, 17.0  # radius of a node
 
 @dataclass(frozen=True)
 class Layout:
-    """The places of all nodes, the size of the drawing and the radius of a node, in pixels.
+    """The positions of all nodes, the size of the drawing and the radius of a node, in pixels.
 
     `area` is the square in which users move: its left and upper edge and its side in pixels, and
-    its side in metres. It is None for a drawing with layers. `is_upright` says that the servers
-    are at the top.
+    its side in metres. It is None for a drawing with layers. If `is_upright`, the servers are at
+    the top.
     """
 
     places: Mapping[str, Place]
@@ -53,20 +52,21 @@ class Layout:
     is_upright: bool = False
 
     def radius_of(self, kind: str) -> float:
-        """Return the radius of a node of this kind; access points stand out on a map."""
+        """Return the radius of a node of this kind. Access points are larger on a map."""
         return max(11.0, self.radius) if self.area and kind in ("wifi", "lte") else self.radius
 
     @property
     def ribbon(self) -> float:
-        """Return the greatest width of a link in pixels; on a map, links leave room for users."""
+        """The greatest width of a link in pixels. It is smaller on a map, to leave space for
+        users."""
         return 9.0 if self.area else 19.0
 
 
 def arrange(topology: Topology, width: float = WIDTH) -> Layout:
     """Return the layout of a topology, `width` pixels wide.
 
-    A narrow drawing is upright: it has the servers at the top. A map is less wide if its height
-    would be more than `MAP_HEIGHT`.
+    A narrow drawing has the servers at the top. A map is less wide if its height would exceed
+    `MAP_HEIGHT`.
     """
     width = min(WIDTHS[1], max(WIDTHS[0], width))
     if topology.area_m and any(node.place_m for node in topology.nodes):
@@ -94,8 +94,9 @@ def _radius(gap: float) -> float:
 
 
 def _spread(layers: Layers, across: float, along: float) -> dict[str, Place]:
-    """Return the places of all nodes. Neighbours in the fullest layer are `along` apart, and the
-    nodes of each layer share its breadth equally."""
+    """Return the positions of all nodes: layers `across` pixels apart, and neighbours in the
+    fullest layer `along` pixels apart. Every layer has the same length, which its nodes share
+    equally."""
     graph = nx.Graph()
     graph.add_nodes_from(name for layer in layers for name in layer)
     order = dict(enumerate(layers))
@@ -138,10 +139,10 @@ def _on_a_path(graph: nx.Graph, depth: Mapping[str, int], users: Iterable[str]) 
 
 
 def _untangled(layers: Layers, graph: nx.Graph) -> Layers:
-    """Return the layers in an order with few crossings, by the barycentre method.
+    """Reorder the nodes of each layer for few crossings of links, by the barycentre method.
 
-    A node moves to the mean place of its neighbours in the layer before it, then after it, and so
-    on. The order with the fewest crossings is kept; the order of the topology wins a tie.
+    A node moves to the mean position of its neighbours in the layer before it, then after it, and
+    so on. The order with the fewest crossings is kept; the order of the topology wins a tie.
     """
     best, fewest = layers, _crossings(layers, graph)
     now = layers
@@ -183,8 +184,8 @@ def _crossings(layers: Layers, graph: nx.Graph) -> int:
 
 
 def _map(topology: Topology, width: float) -> Layout:
-    """Return a layout with the nodes at their positions, and the others in a strip: beside the map
-    or above it, whichever leaves more room for the map."""
+    """Return a layout with the nodes at their positions. Nodes without one are in a strip beside or
+    above the map, whichever lets the map be larger."""
     room, height = width - 2 * MAP_MARGIN, MAP_HEIGHT - 2 * MAP_MARGIN
     beside = min(room - STRIPS[False], height)
     above = min(room, height - STRIPS[True])
@@ -216,7 +217,7 @@ def _map(topology: Topology, width: float) -> Layout:
 
 
 def on_map(place_m: Place, area: tuple[float, float, float]) -> Place:
-    """Return a position in m as a place in pixels; `area` is left edge, upper edge, pixels per m.
+    """Convert a position in m to pixels. `area` is left edge, upper edge, and pixels per m.
 
     The y axis of the drawing points down.
     """

@@ -1,7 +1,7 @@
-"""Draw a network as SVG: for a page, where scripts update it, and as a file of its own.
+"""A network as SVG: for a page, where scripts update it, or as a separate file.
 
-The colours are CSS variables of the page. A file has none of them, so that the fallback values
-apply: a light drawing that needs nothing else.
+The colours are CSS variables of the page. In a separate file their fallback values apply, for a
+light background.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from dashboard.network.layout import Place
 from dashboard.palette import COLOURS, DASHES
 from lab.results.explain.links import FULL
 
-# Draw subflows that share a link as parallel lanes.
-#
-# `dashboard/static/network_lanes.js` does the same in the browser.
+# Subflows that share a link, as parallel lanes. `dashboard/static/network_lanes.js` does the same
+# in the browser.
 
 
 LANE = 4.0  # greatest distance of two lanes, in pixels
@@ -29,10 +28,10 @@ LANE = 4.0  # greatest distance of two lanes, in pixels
 def polylines(
     paths: Mapping[str, Sequence[str]], places: Mapping[str, Place], ribbon: float
 ) -> dict[str, list[Place]]:
-    """Return the points of each path, so that paths that share a link do not cover each other.
+    """Return the points of each path, so that paths that share a link are drawn side by side.
 
-    `paths` maps a subflow to its nodes, and `places` maps a node to its place. The lanes of a link
-    are in the order of `paths`, and together `ribbon` pixels wide at most.
+    `paths` maps a subflow to its nodes. The lanes of a link are in the order of `paths`, and
+    together at most `ribbon` pixels wide.
     """
     users: dict[tuple[str, str], list[str]] = {}
     for name, path in paths.items():
@@ -56,7 +55,7 @@ def polylines(
 
 
 def normal(a: Place, b: Place) -> Place:
-    """Return the vector of length 1 at a right angle to the line from `a` to `b`."""
+    """Return the unit vector perpendicular to the line from `a` to `b`."""
     x, y = b[0] - a[0], b[1] - a[1]
     length = hypot(x, y) or 1.0
     return -y / length, x / length
@@ -125,9 +124,8 @@ STYLE = """
 def svg(drawn: Drawing, now: Activity | None = None, title: str = "") -> str:
     """Return a drawing as SVG.
 
-    `now` adds the state of a run: subflows, loads, the fill of the air, and moved users. Without
-    it, the network is idle. `title` is the name of the drawing for people; if it is not empty, the
-    SVG is a file of its own with a background.
+    `now` adds the state of a run: subflows, loads, MAC occupancy and moved users. Without it, the
+    network is idle. With a `title`, the SVG is a complete file with a white background.
     """
     width, height = drawn.layout.width, drawn.layout.height
     places = {spot.id: (spot.x, spot.y) for spot in drawn.spots} | dict(now.moved if now else {})
@@ -173,9 +171,9 @@ def load(line: Line, now: Activity | None) -> float:
 
 
 def link_text(line: Line, sample: Mapping[str, float | None]) -> str:
-    """Return the label of a link, such as "4.7 of 5 Mb/s, 1 % lost".
+    """Return the figures of a link as text, such as "4.7 of 5 Mb/s, 1 % lost".
 
-    `sample` holds the figures of the link; without a measured rate, the label has the configured
+    `sample` is the link's part of a sample. Without a measured rate, the text has the configured
     rate and loss.
     """
     mbps, loss = sample.get("mbps"), sample.get("loss")
@@ -191,7 +189,7 @@ def link_text(line: Line, sample: Mapping[str, float | None]) -> str:
 
 
 def connections(now: Activity | None) -> Counter[frozenset[str]]:
-    """Return how many connections cross each link, which is named by its two ends."""
+    """Return how many connections cross each link, which is identified by its two ends."""
     known = {
         (frozenset(ends), each.id.rpartition("/")[0])
         for each in (now.subflows if now else ())
@@ -201,10 +199,8 @@ def connections(now: Activity | None) -> Counter[frozenset[str]]:
 
 
 def name_text(line: Line, full: float, crossing: int) -> str:
-    """Return the name of a link for the drawing.
-
-    A link that is `full`, a load from 0 to 1, and that several connections cross says so.
-    """
+    """Return the name of a link, with a note if several connections (`crossing`) share it and it is
+    full. `full` is its load from 0 to 1."""
     return f"{line.id}: {crossing} share it" if full >= FULL and crossing > 1 else line.id
 
 
@@ -222,7 +218,6 @@ def _sample(now: Activity | None, kind: str, name: str) -> Mapping[str, float | 
 
 
 def _name(line: Line, places: Mapping[str, Place], now: Activity | None, crossing: int) -> str:
-    """Return the name of a link as text above everything but the nodes."""
     (x1, y1), (x2, y2) = _ends(line, places)
     x, y = x1 + NAME_AT * (x2 - x1), y1 + NAME_AT * (y2 - y1) - NAME_ABOVE
     swatch = f'<tspan class="f{line.colour}">■ </tspan>' if line.colour >= 0 else ""

@@ -1,1 +1,1 @@
-"""Check, try and mark worksheets: lessons whose steps are checked against a student's own runs."""
+"""Worksheets: lessons in YAML files whose steps are checked against a student's own runs."""

@@ -1,8 +1,8 @@
-"""Check that the parts of a worksheet fit together and fit its scenarios. Nothing is started.
+"""Checks that the parts of a worksheet fit together and fit its scenarios. No run is started.
 
 Checked are: the scenario of each run with every variant and with every bound of what a student may
 choose, the targets of flips, that each check looks only at earlier runs and at figures that they
-hold, and that the solution and the wrong attempts answer what is asked.
+have, and that the solution and the wrong attempts answer what is asked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lab.worksheets.schema import (
     Worksheet,
 )
 
-# Check, without a run, that a check looks only at what runs of its scenario hold.
+# Figures and events in checks
 
 
 EVENTS = (
@@ -45,9 +45,9 @@ RESULT = (
 
 
 def check_leaf(leaf: Expression, scenario: Scenario, run: Run) -> None:
-    """Raise `RequestError` if runs of the scenario cannot hold what `leaf` looks at.
+    """Raise `RequestError` if runs of the scenario never have the figure or event `leaf`.
 
-    `leaf` is a part of a check that looks at one run. Other parts are always valid.
+    `leaf` is one node of the syntax tree of a check. Nodes that look at no run are always valid.
     """
     match leaf:
         case at.Sampled():
@@ -85,7 +85,7 @@ def _check_sampled(leaf: at.Sampled, scenario: Scenario) -> None:
 
 
 def _connections(scenario: Scenario) -> list[str]:
-    """Return the ids of all connections of a scenario, such as `ue2-1`."""
+    """Return the ids of all connections that a run of the scenario will open, such as `ue2-1`."""
     acts = flows.plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
     return list(dict.fromkeys(act.flow.id for act in acts))
 
@@ -133,7 +133,8 @@ def problems(worksheet: Worksheet) -> Iterator[str]:
 
 
 def _problem(name: str, check: Callable[..., Any], *arguments: Any) -> Iterator[str]:
-    """Call `check`. If it raises a `LabError`, yield its message after `name`."""
+    """Call `check`. If it raises a `LabError`, yield each line of its message with the prefix
+    `name`."""
     try:
         check(*arguments)
     except LabError as error:
@@ -141,7 +142,8 @@ def _problem(name: str, check: Callable[..., Any], *arguments: Any) -> Iterator[
 
 
 def _check_run(run: Run, runs: Runs) -> None:
-    """Check the scenario of a run with each variant and bound, and enter the run into `runs`."""
+    """Check the scenario of a run with each variant and bound. If it is valid, add the run to
+    `runs`."""
     first = {key: (planning.variants(value) or [value])[0] for key, value in run.settings.items()}
     scenario = planning.scenario_of(run, first)
     known = targets.targets(scenario)
@@ -164,7 +166,7 @@ def _check_is_run(run: str, runs: Mapping[str, Any]) -> None:
 
 
 def _check_drawn(run: str, path: str, runs: Runs) -> None:
-    """Check that the samples of a run hold the figure over which a prediction is drawn."""
+    """Check that the samples of a run have the figure over which a prediction is drawn."""
     _check_is_run(run, runs)
     step, scenario = runs[run]
     check_leaf(language.Sampled("mean", path, 0, scenario.duration_s, run), scenario, step)
@@ -172,7 +174,7 @@ def _check_drawn(run: str, path: str, runs: Runs) -> None:
 
 def _check_looks(task: Task, runs: Runs) -> None:
     """Check that a question or a check looks only at runs of earlier steps, and at figures that
-    they hold."""
+    these runs have."""
     tree, own = looked_at(task)
     for leaf in () if tree is None else language.parts(tree):
         run = getattr(leaf, "run", None)
@@ -186,8 +188,8 @@ def _check_looks(task: Task, runs: Runs) -> None:
 
 
 def _check_attempt(worksheet: Worksheet, attempt: Attempt) -> None:
-    """Check that an attempt answers questions that exist, in the form that they ask for, and makes
-    only runs that are allowed."""
+    """Check that an attempt answers only questions that exist, in the right form, and makes only
+    runs that are allowed."""
     asked = {each.id: each for each in worksheet.tasks if isinstance(each, Predict | Question)}
     for name, answer in attempt.answers.items():
         if name not in asked:
@@ -201,7 +203,8 @@ def _check_attempt(worksheet: Worksheet, attempt: Attempt) -> None:
 
 
 def _check_attempted(task: Predict | Question, answer: Answer) -> None:
-    """Check an answer of an attempt. A number may be a figure, written as in a check."""
+    """Check an answer of an attempt. Unlike a student's answer, it may be an expression for a
+    number."""
     if isinstance(task, Question) and task.number and isinstance(answer, str):
         parse_number(answer)
     else:
@@ -216,7 +219,7 @@ def _check_fails(worksheet: Worksheet, fails: tuple[str, ...]) -> None:
 
 
 def check_answer(task: Predict | Question, answer: Answer) -> None:
-    """Raise `RequestError` if an answer does not have the form that a step asks for."""
+    """Raise `RequestError` if an answer does not have the form that the step asks for."""
     choices = task.choice
     if choices is not None:
         if answer not in choices:

@@ -1,4 +1,4 @@
-"""Evaluate a check on the files of a student's runs. No run is started."""
+"""Evaluation of checks on the files of a student's runs. No run is started."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ CALCULATE: Mapping[str, Callable[[float, float], float]] = {
 
 
 class NoEvidence(RequestError):
-    """Report that a check cannot be evaluated: a run or a figure is missing."""
+    """Raised when a check cannot be evaluated because a run or a figure is missing."""
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """What a check can look at in one run: result.json, the samples and the events."""
+    """The files of one run that a check can look at."""
 
     result: Mapping[str, Any]
     samples: Sequence[Mapping[str, Any]]
@@ -44,14 +44,14 @@ class RunFiles:
 
     @classmethod
     def read(cls, folder: Path) -> RunFiles:
-        """Return the files of a finished run. Raise `RequestError` if one cannot be read."""
+        """Read the files of a finished run. Raise `RequestError` if one cannot be read."""
         result = read_document(folder, "result.json")
         return cls(result, read_samples(folder), read_events(folder))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a check is passed, and each figure that it looked at: its text and its value.
+    """The outcome of a check, with the text and the value of each figure that decided it.
 
     `problem` says why the check could not be evaluated; it is empty if it could.
     """
@@ -62,10 +62,10 @@ class Verdict:
 
 
 def evaluate(check: Condition, runs: Mapping[str, RunFiles]) -> Verdict:
-    """Return the verdict of a check.
+    """Evaluate a check.
 
-    `runs` holds the student's runs by the id of their step, and the check's own run as "". A
-    missing run or figure makes the verdict "not passed" with a problem; nothing is raised.
+    `runs` is keyed by the id of the run step; "" is the check's own run. If a run or a figure is
+    missing, the check is not passed and the verdict says why; nothing is raised.
     """
     checker = _Checker(runs)
     try:
@@ -75,8 +75,8 @@ def evaluate(check: Condition, runs: Mapping[str, RunFiles]) -> Verdict:
 
 
 def evaluate_number(tree: Numeric, runs: Mapping[str, RunFiles]) -> tuple[float | None, Verdict]:
-    """Return the value of a number, or None if a run or a figure is missing, and a verdict with the
-    figures that were looked at, or with the problem."""
+    """Return the value of `tree` and a verdict with the figures in it. If a run or a figure is
+    missing, the value is None and the verdict says why."""
     checker = _Checker(runs)
     try:
         return checker.number(tree), Verdict(True, checker.looked_at(tree))
@@ -85,13 +85,13 @@ def evaluate_number(tree: Numeric, runs: Mapping[str, RunFiles]) -> tuple[float 
 
 
 class _Checker:
-    """Compute the numbers and conditions of one check on the runs of one student."""
+    """Evaluates the parts of one check on the runs of one student."""
 
     def __init__(self, runs: Mapping[str, RunFiles]) -> None:
         self.runs = runs
 
     def looked_at(self, check: Expression) -> tuple[tuple[str, float], ...]:
-        """Return the figures of an expression with their values, without those that are missing."""
+        """Return the text and value of each figure in an expression, without missing figures."""
         measured = (at.Sampled, at.Measured, at.Time, at.Count)
         leaves = {spelled(each): each for each in at.parts(check) if isinstance(each, measured)}
         found = []
@@ -164,7 +164,8 @@ class _Checker:
         return min(self._times(event), default=None)
 
     def _times(self, event: Occurrence) -> list[float]:
-        """Return the times of all events that match, in s."""
+        """Return the times in s of all matching events, except flips that were refused or are still
+        waiting."""
         return [
             each["t"]
             for each in self._of(event.run).events
@@ -176,9 +177,9 @@ class _Checker:
 
 
 def _has(event: Mapping[str, Any], field: str, value: str) -> bool:
-    """Return whether a field of an event has a value that is given as text.
+    """Compare a field of an event with a value that is given as text.
 
-    A strategy is compared by its name, and a number by its value.
+    A strategy is compared by its name, a number by its value: "2.0" equals 2.
     """
     present = event.get(field)
     if isinstance(present, Mapping):

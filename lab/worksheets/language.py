@@ -1,4 +1,5 @@
-"""Parse the language of checks: a condition over a student's runs, written as one line of text.
+"""The language of checks: parser and syntax tree of a condition on a student's runs, one line of
+text.
 
     condition   mean(ap.wifi1.tier2_mbps, 20..40) < 0.2
     runs        result(users.ue1.throughput_mbps) of throttled > result(...) of plain
@@ -20,10 +21,10 @@ from typing import Literal, NoReturn, cast, get_args
 
 from lab.errors import RequestError, show, unknown
 
-# Define the parts of a check: the tree that `parse` returns.
+# The syntax tree that `parse` returns.
 #
-# A check is a condition over the runs of one student. `run` is the id of a run step of the
-# worksheet, or "" for the run that the check step names. Times are in s since the start of a run.
+# `run` is the id of a run step of the worksheet, or "" for the run that the check itself names.
+# Times are in s since the start of the run.
 
 
 Fold = Literal["mean", "min", "max", "last"]
@@ -31,17 +32,17 @@ Fold = Literal["mean", "min", "max", "last"]
 
 @dataclass(frozen=True)
 class Number:
-    """A number that is written in the check."""
+    """A number written in the check."""
 
     value: float
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """One number made from a figure of the samples between `start_s` and `end_s`.
+    """One number from a series of samples: `mean(ap.wifi1.tier2_mbps, 20..40)`.
 
-    `path` leads to the figure in a sample, such as `ap.wifi1.tier2_mbps`. `fold` says how its
-    values become one number: their mean over time, the least, the largest, or the last.
+    `path` leads to the figure in a sample. `fold` turns its values from `start_s` to `end_s` into
+    one number: the mean over time, the least, the largest, or the last.
     """
 
     fold: Fold
@@ -61,9 +62,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """The events of one `kind` whose fields have the given values, all as text.
+    """The events of one `kind` with the given values of fields, all as text.
 
-    As a condition it holds if there is such an event. A flip that was refused does not count.
+    Used as a condition, it is true if there is such an event. A refused flip does not count.
     """
 
     kind: str
@@ -73,21 +74,22 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Time:
-    """The time of the first event that matches `event`."""
+    """The time of the first event that matches, in s."""
 
     event: Occurrence
 
 
 @dataclass(frozen=True)
 class Count:
-    """The number of events that match `event`."""
+    """The number of events that match."""
 
     event: Occurrence
 
 
 @dataclass(frozen=True)
 class Multipath:
-    """Hold if Multipath TCP was verified in a run: extra subflows, and no fallback to TCP."""
+    """True if the run was verified to use Multipath TCP: it has additional subflows and no fallback
+    to TCP."""
 
     run: str
 
@@ -101,7 +103,7 @@ class Magnitude:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """Describe `left` + `right`, or another of the four operations."""
+    """`left + right`, or with another of the operators + - * /."""
 
     operator: str
     left: Numeric
@@ -110,7 +112,7 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold if `left` is less than `right`, or another of the four comparisons."""
+    """`left < right`, or with another of the operators < <= > >=."""
 
     operator: str
     left: Numeric
@@ -119,10 +121,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Before:
-    """Hold if the first event of `left` comes before the first event of `right`.
-
-    Both events must exist.
-    """
+    """True if both events exist and the first `left` comes before the first `right`."""
 
     left: Occurrence
     right: Occurrence
@@ -130,14 +129,12 @@ class Before:
 
 @dataclass(frozen=True)
 class Not:
-    """Hold if `of` does not hold."""
-
     of: Condition
 
 
 @dataclass(frozen=True)
 class Both:
-    """Hold if `left` and `right` hold; with `either`, if at least one of them does."""
+    """`left and right`; if `either` is true, `left or right`."""
 
     left: Condition
     right: Condition
@@ -150,7 +147,7 @@ Expression = Numeric | Condition
 
 
 def parts(tree: Expression) -> Iterator[Expression]:
-    """Yield `tree` and all expressions inside it, each before its own parts."""
+    """Yield `tree` and all expressions inside it, parents first."""
     yield tree
     for field in fields(tree):
         inner = getattr(tree, field.name)
@@ -158,7 +155,7 @@ def parts(tree: Expression) -> Iterator[Expression]:
             yield from parts(inner)  # type: ignore[arg-type]
 
 
-# Read the text of a check from left to right, one word or symbol at a time.
+# Scanner
 
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
@@ -177,19 +174,21 @@ OFTEN_WRITTEN = {
 
 
 class Scanner:
-    """A text and the place up to which it has been read."""
+    """Reads a text from left to right, one word or symbol at a time. `place` is the index of the
+    next character. Spaces are skipped."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place = text, 0
 
     @property
     def rest(self) -> str:
-        """Return the text that has not been read, without leading spaces."""
+        """The text not yet read, without leading spaces."""
         self._skip()
         return self.text[self.place :]
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
-        """Read the text that fits `pattern`, if it comes next. Return it, else None."""
+        """Read the text that matches `pattern`, if it comes next; else return None and read
+        nothing."""
         self._skip()
         found = pattern.match(self.text, self.place)
         if found:
@@ -197,15 +196,15 @@ class Scanner:
         return found[0] if found else None
 
     def require(self, pattern: re.Pattern[str], what: str) -> str:
-        """Read the text that fits `pattern`. Raise `RequestError`, which names `what` was expected,
-        if another text comes next."""
+        """Read the text that matches `pattern`. If it does not come next, raise `RequestError` with
+        "expected" and `what`."""
         found = self.match(pattern)
         if found is None:
             self.fail(f"expected {what}")
         return found
 
     def take(self, *symbols: str) -> str:
-        """Read the first of `symbols` that comes next, and return it; else return an empty text."""
+        """Read and return the first of `symbols` that comes next; if none does, return ""."""
         self._skip()
         for symbol in symbols:
             if self.text.startswith(symbol, self.place):
@@ -214,7 +213,7 @@ class Scanner:
         return ""
 
     def word(self, word: str) -> bool:
-        """Read `word` if it comes next and is not the start of a longer one. Return whether."""
+        """Read `word` if it comes next as a whole word, and return whether it did."""
         self._skip()
         found = NAME.match(self.text, self.place)
         if not found or found[0] != word:
@@ -227,7 +226,8 @@ class Scanner:
             self.fail(f"expected '{symbol}'")
 
     def fail(self, problem: str) -> NoReturn:
-        """Raise `RequestError` with the column, counted from 1, and a cure for common mistakes."""
+        """Raise `RequestError` with the column, counted from 1, and advice on common mistakes such
+        as `==`."""
         rest = self.rest
         cure = next(
             (f": {text}" for bad, text in OFTEN_WRITTEN.items() if rest.startswith(bad)), ""
@@ -239,11 +239,12 @@ class Scanner:
         self.place = space.end() if space else self.place
 
 
-# Write a check as text. `parse` reads the same check from this text.
+# From tree to text
 
 
 def spelled(tree: Expression) -> str:
-    """Return the text of a check or of a part of it, with brackets around each operation."""
+    """Return the text of an expression, with brackets around each operation. `parse` turns it into
+    the same tree again."""
     match tree:
         case Number(value):
             return repr(value)
@@ -276,17 +277,17 @@ def _of(run: str) -> str:
     return f" of {run}" if run else ""
 
 
-LONGEST = 500  # characters of a check
-DEEPEST = 40  # brackets inside one another
+LONGEST = 500  # characters in a check
+DEEPEST = 40  # nested brackets
 FOLDS = get_args(Fold)
 COMPARISONS = ("<=", ">=", "<", ">")
-AROUND = ("time", "count", "abs")  # functions of another expression
+AROUND = ("time", "count", "abs")  # functions whose argument is an expression
 FUNCTIONS = (*FOLDS, "result", "event", "flip", "multipath", *AROUND)
 KEYWORDS = ("and", "or", "not", "before", "of")
 
 
 def parse(text: str) -> Condition:
-    """Return the condition that `text` describes.
+    """Parse a condition.
 
     Raise `RequestError` if the text is not a condition of the language; the message names the
     column, counted from 1.
@@ -296,16 +297,17 @@ def parse(text: str) -> Condition:
 
 
 def parse_number(text: str) -> Numeric:
-    """Return the number that `text` describes, such as `result(throughput_mbps) of plain`.
+    """Parse an expression for a number, such as `result(throughput_mbps) of plain`.
 
-    Raise `RequestError` as `parse` does.
+    Raise `RequestError` if it is something else.
     """
     parser = _Parser(text)
     return parser.number(parser.whole())
 
 
 class _Parser:
-    """Build the tree of a check. Each method reads the expressions of one precedence."""
+    """A recursive descent parser. Each of its methods from `_either` to `_operand` parses one level
+    of precedence, from the lowest to the highest."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
@@ -313,7 +315,7 @@ class _Parser:
         self.scan, self.depth = Scanner(text), 0
 
     def whole(self) -> Expression:
-        """Read the whole text."""
+        """Parse the whole text. Raise `RequestError` if something is left over."""
         tree = self._either()
         if rest := self.scan.rest:
             self.scan.fail(f"{show(rest)} is left over")
@@ -388,7 +390,7 @@ class _Parser:
         return of_run(self._run())
 
     def _run(self) -> str:
-        """Read `of RUN` if it comes next. Return the id of the run, or an empty text."""
+        """Parse `of RUN` if it comes next, and return the id of the run, else ""."""
         return self.scan.require(NAME, "the id of a run") if self.scan.word("of") else ""
 
     def _around(self, name: str, inner: Expression) -> Expression:
@@ -400,8 +402,9 @@ class _Parser:
         return (Time if name == "time" else Count)(event)
 
     def _of_run(self, name: str) -> Callable[[str], Expression]:
-        """Read the arguments of a function that looks at one run. Return a function that makes the
-        expression, given the id of the run."""
+        """Parse the arguments of a function that looks at one run. Return a constructor of its
+        expression that still needs the id of the run, because `of RUN` comes after the arguments.
+        """
         scan = self.scan
         if name in FOLDS:
             path = scan.require(PATH, "a figure of the samples, such as ap.wifi1.tier2_mbps")
@@ -424,7 +427,7 @@ class _Parser:
         return partial(Occurrence, kind, tuple(where))
 
     def _window(self) -> tuple[float, float]:
-        """Read a time span such as `20..40`. Return its start and end in s."""
+        """Parse a time span such as `20..40`, in s. Raise `RequestError` if it is empty."""
         start = float(self.scan.require(NUMBER, "a time span in s, such as 20..40"))
         self.scan.expect("..")
         end = float(self.scan.require(NUMBER, "the end of the time span, in s"))

@@ -1,4 +1,4 @@
-"""Load a worksheet file: return a frozen `Worksheet`, or raise `RequestError`."""
+"""Finding and loading worksheet files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ FOLDER = Path(__file__).resolve().parents[2] / "worksheets"
 
 
 def names() -> list[str]:
-    """Return the names of the worksheets that come with the lab."""
+    """The names of the worksheets that come with the lab, sorted."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
 def load(wanted: str) -> Worksheet:
-    """Return the worksheet `wanted`: a name from `names`, or the path of a file.
+    """Load the worksheet `wanted`: a name from `names`, or the path of a file.
 
-    Raise `RequestError` with one line for each problem that is found.
+    Raise `RequestError` with one line for each problem found in it.
     """
     path = find(wanted)
     worksheet = checking.validate(Worksheet, read(path), path.name)
@@ -31,8 +31,8 @@ def load(wanted: str) -> Worksheet:
 
 
 def find(wanted: str) -> Path:
-    """Return the file of a worksheet, given by its name or by a path. Raise `RequestError` if there
-    is none."""
+    """Return the path of a worksheet, given by its name or by a path. Raise `RequestError` if there
+    is no such file."""
     path = FOLDER / f"{wanted}.yaml" if wanted in names() else Path(wanted)
     if not path.is_file():
         raise RequestError(f"worksheet {unknown(wanted, names())}, or give a file")
@@ -40,8 +40,11 @@ def find(wanted: str) -> Path:
 
 
 def rows() -> list[dict[str, str | int]]:
-    """Return one dictionary per worksheet: its name, title, minutes and points. If a worksheet
-    cannot be loaded, its title is the error message."""
+    """Return the name, title, minutes and points of each worksheet that comes with the lab.
+
+    If a worksheet cannot be loaded, its title is the error message, and minutes and points are
+    missing.
+    """
     return [_row(name) for name in names()]
 
 

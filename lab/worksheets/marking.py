@@ -1,4 +1,5 @@
-"""Mark a student's answers and runs. The same function marks attempts of the worksheet's file."""
+"""Marking a student's answers and runs. The attempts in a worksheet's file are marked in the same
+way."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from lab.worksheets.schema import Answer, Check, Predict, Question, Task, Worksh
 
 @dataclass(frozen=True)
 class Mark:
-    """The mark of one step.
+    """The mark of one step: `points` out of `of`.
 
-    `passed` is None while it is open: nothing was answered, or a person grades the text.
-    `points` are those given, `of` those that can be had.
+    `passed` is None as long as the mark is open: there is no answer yet, or a person must grade the
+    text.
     """
 
     step: str
@@ -29,17 +30,16 @@ class Mark:
 def mark(
     worksheet: Worksheet, answers: Mapping[str, Answer], runs: Mapping[str, RunFiles]
 ) -> tuple[Mark, ...]:
-    """Return the marks of all steps that give points, in their order.
+    """Return the marks of all steps that give points, in order.
 
-    `answers` holds the student's answers by step, `runs` the files of the student's runs by the id
-    of the run step.
+    `answers` is keyed by step id, `runs` by the id of the run step.
     """
     marked = (mark_task(each, answers.get(each.id), runs) for each in worksheet.tasks)
     return tuple(each for each in marked if each is not None)
 
 
 def mark_task(task: Task, answer: Answer | None, runs: Mapping[str, RunFiles]) -> Mark | None:
-    """Return the mark of one step, or None if the step gives no points."""
+    """Mark one step. Return None if it gives no points."""
     match task:
         case Predict():
             passed = None if answer is None else True
@@ -55,7 +55,8 @@ def mark_task(task: Task, answer: Answer | None, runs: Mapping[str, RunFiles]) -
 
 
 def looked_at(task: Task) -> tuple[Expression | None, str | None]:
-    """Return the expression that marks a step, and the run that it means without `of`."""
+    """Return the expression that decides the mark of a step, and the id of the run that its
+    functions look at if they have no `of RUN`. Both are None if the step is not marked by runs."""
     if isinstance(task, Check):
         return task.condition, task.run
     if isinstance(task, Question) and task.number:
@@ -64,7 +65,7 @@ def looked_at(task: Task) -> tuple[Expression | None, str | None]:
 
 
 def runs_looked_at(task: Task) -> frozenset[str]:
-    """Return the ids of the run steps that a step is marked by."""
+    """Return the ids of the run steps whose results decide the mark of a step."""
     tree, own = looked_at(task)
     leaves = () if tree is None else parts(tree)
     named = [getattr(leaf, "run", None) for leaf in leaves]
@@ -83,7 +84,8 @@ def _question(question: Question, answer: Answer | None, runs: Mapping[str, RunF
 def _number_verdict(
     question: Question, answer: Answer, runs: Mapping[str, RunFiles]
 ) -> Verdict | None:
-    """Return whether `answer` is as near to the right one as the question's tolerance asks."""
+    """Compare `answer` with the right number, within the tolerance. Return None if the question
+    does not ask for a number."""
     expected = question.number
     if expected is None:
         return None
@@ -97,5 +99,6 @@ def _number_verdict(
 
 
 def _with_own(runs: Mapping[str, RunFiles], own: str | None) -> dict[str, RunFiles]:
-    """Return the runs by their id, and the run `own` as "" too."""
+    """Return `runs` with the run `own` also under the key "", where functions without `of RUN`
+    look."""
     return {**runs, **({"": runs[own]} if own in runs and own else {})}

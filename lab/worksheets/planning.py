@@ -1,4 +1,5 @@
-"""Convert a run step of a worksheet to the run that a student's seat makes."""
+"""From a run step of a worksheet to the run that one student makes, with the student's own seed and
+variants."""
 
 from __future__ import annotations
 
@@ -19,27 +20,26 @@ from lab.scenario.overrides import Overrides
 from lab.scenario.schema import Scenario
 from lab.worksheets.schema import Flip, Run, Variant
 
-# Give each seat of a class its own seed and its own variant of a worksheet.
-#
-# Both depend only on the class's secret, the seat and the worksheet. So anyone who has these three
-# can compute a student's variant again.
-
-
 SEEDS = 100_000  # seeds are from 1 to this number
 
 
 @dataclass(frozen=True)
 class Seat:
-    """Identify one seat: the class's secret, the seat's name and the worksheet's name."""
+    """A seat of a class: one student, or two who work together, and their seed and variants.
+
+    They depend only on the class's secret and the names of the seat and the worksheet, so whoever
+    has these three can compute them again.
+    """
 
     secret: bytes
     name: str
     worksheet: str
 
     def number(self, purpose: str) -> int:
-        """Return a number from 0 to 2^64 - 1 that looks random, but is the same at each call.
+        """Return a pseudorandom number from 0 to 2^64 - 1, the same at each call.
 
-        It is made from HMAC-SHA-256 over the name of the seat, the worksheet and the `purpose`.
+        It is the first 8 bytes of HMAC-SHA-256 over the names of seat and worksheet and the
+        `purpose`.
         """
         parts = [each.encode() for each in (self.name, self.worksheet, purpose)]
         message = b"".join(len(each).to_bytes(4, "big") + each for each in parts)
@@ -47,14 +47,15 @@ class Seat:
 
     @property
     def seed(self) -> int:
-        """Return the seed of this seat. All its runs have the same seed, so that two runs differ
-        only in what was chosen differently."""
+        """The seed of all runs of this seat. It is the same for all, so that two runs differ only
+        in what was chosen differently."""
         return 1 + self.number("seed") % SEEDS
 
     def pick(self, key: str, variants: Sequence[Any]) -> Any:
-        """Return this seat's value of a key: one of `variants`.
+        """Return this seat's one of `variants`.
 
-        A key has the same position in its list in all runs of the worksheet.
+        The position in the list depends on `key`, not on the run: it is the same in all runs of the
+        worksheet.
         """
         return variants[self.number(f"variant {key}") % len(variants)]
 
@@ -69,11 +70,11 @@ def request(
     flips: Sequence[Flip] = (),
     out: Path | None = None,
 ) -> Request:
-    """Return the request for a run, as the seat `seat` makes it.
+    """Return the request for a run step as the student at `seat` makes it.
 
-    `chosen` holds the student's values of the keys in `run.choose`; keys that are missing keep the
-    value of the worksheet. `flips` become events of the scenario. Raise `RequestError` if a value
-    or a flip is not allowed by the worksheet.
+    `chosen` has the student's values of keys in `run.choose`; other keys keep the worksheet's
+    value. `flips` become events of the scenario. Raise `RequestError` if the worksheet does not
+    allow a value or a flip.
     """
     check_choices(run, chosen)
     settings = {**given(run, seat), **chosen}
@@ -93,25 +94,25 @@ def request(
 
 
 def scenario_of(run: Run, settings: Mapping[str, Any]) -> Scenario:
-    """Return the scenario of a run with these settings. Raise `RequestError` if it is not valid."""
+    """Load the scenario of a run with these settings. Raise `RequestError` if it is not valid."""
     overrides = Overrides(run.strategy, duration_s=run.duration_s, settings=_written(settings))
     return load(run.scenario, overrides)
 
 
 def _written(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return settings as values of the option `--set`."""
+    """Return settings as arguments of `--set`: `key=JSON`."""
     return tuple(f"{key}={json.dumps(value)}" for key, value in settings.items())
 
 
 def given(run: Run, seat: Seat) -> dict[str, Any]:
-    """Return the settings of a run with this seat's value for each key that has variants."""
+    """Return the worksheet's settings of a run, with this seat's variants."""
     return {key: _value(key, value, seat) for key, value in run.settings.items()}
 
 
 def variants(value: Any) -> tuple[Any, ...] | None:
     """Return the list in `{variant: [...]}`, or None if `value` is not of this form.
 
-    Raise `RequestError` if the list is empty or has one entry only.
+    Raise `RequestError` if the list does not have 2 to 64 values.
     """
     if not (isinstance(value, Mapping) and set(value) == {"variant"}):
         return None
@@ -129,8 +130,7 @@ def _value(key: str, value: Any, seat: Seat) -> Any:
 
 
 def check_choices(run: Run, chosen: Mapping[str, Any]) -> None:
-    """Raise `RequestError` if `chosen` holds a key or a value that the step `run` does not
-    allow."""
+    """Raise `RequestError` if the run step does not allow a key or value in `chosen`."""
     for key, value in chosen.items():
         if key not in run.choose:
             raise RequestError(f"run '{run.id}': {unknown(key, run.choose)}")
@@ -147,7 +147,8 @@ def check_choices(run: Run, chosen: Mapping[str, Any]) -> None:
 
 
 def _events(run: Run, settings: Mapping[str, Any], flips: Sequence[Flip]) -> list[dict[str, Any]]:
-    """Return the events of the scenario and the flips, as a scenario file holds them."""
+    """Return the events of the scenario followed by the flips, as a scenario file has them. Raise
+    `RequestError` if the worksheet does not allow a flip."""
     for flip in flips:
         if flip.target not in run.flips:
             raise RequestError(f"run '{run.id}': flip of {unknown(flip.target, run.flips)}")

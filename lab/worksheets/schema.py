@@ -1,7 +1,4 @@
-"""Define the keys of a worksheet file: names, types, bounds and defaults.
-
-docs/worksheets.md describes them for instructors.
-"""
+"""The schema of a worksheet file. docs/worksheets.md describes its keys for instructors."""
 
 from __future__ import annotations
 
@@ -14,11 +11,12 @@ from lab.errors import LabError
 from lab.worksheets import language
 from lab.worksheets.language import Condition
 
-# Check single values of a worksheet file. Each function returns the value or raises ValueError.
+# Validators of single values. Each returns the value or raises ValueError.
 
 
 def parsed(text: str) -> str:
-    """Return a condition in the language of checks after it was parsed."""
+    """Return `text` unchanged. Raise ValueError if it is not a condition in the language of
+    checks."""
     try:
         language.parse(text)
     except LabError as error:
@@ -27,7 +25,8 @@ def parsed(text: str) -> str:
 
 
 def parsed_number(value: float | int | str) -> float | int | str:
-    """Return a number, or an expression for a number after it was parsed."""
+    """Return `value` unchanged. Raise ValueError if it is a text but not an expression for a
+    number."""
     try:
         if isinstance(value, str):
             language.parse_number(value)
@@ -37,7 +36,7 @@ def parsed_number(value: float | int | str) -> float | int | str:
 
 
 def date_and_time(value: Any) -> Any:
-    """Return a text in ISO 8601 as a date with a time; anything else as it is."""
+    """Parse a text in ISO 8601. Other values are returned unchanged, for pydantic to check."""
     if not isinstance(value, str):
         return value
     try:
@@ -53,15 +52,16 @@ Answer = float | int | str | tuple[tuple[float, float], ...]
 
 
 class Part(BaseModel):
-    """Set the rules for all parts of a worksheet: no unknown keys, no changes after loading."""
+    """Base of all parts of a worksheet: unknown keys are errors, and objects cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class NumberRange(Part):
-    """An answer that is a number: its unit and its bounds.
+    """The unit and bounds of a prediction that is a number.
 
-    With `run` and `path`, the number is drawn as a level over the figure `path` of that run.
+    `run` and `path` come together. With them, the student draws the number as a horizontal line in
+    a chart of the figure `path` of that run.
     """
 
     unit: str = ""
@@ -78,8 +78,8 @@ class NumberRange(Part):
 
 
 class Curve(Part):
-    """A prediction that is a curve over the time of run `run`: the student draws the
-    figure `path` of its samples from 0 to `maximum`."""
+    """A prediction that is a curve: the student draws the figure `path` of the samples of run `run`
+    over time, with values from 0 to `maximum`."""
 
     run: Id
     path: Text
@@ -88,7 +88,7 @@ class Curve(Part):
 
 
 class Predict(Part):
-    """Ask for a prediction of exactly one kind: a number, a choice or a curve.
+    """A request for a prediction: exactly one of a number, a choice and a curve.
 
     The prediction cannot be changed once a later run has been started. The points are given for
     having predicted, not for being right.
@@ -103,8 +103,8 @@ class Predict(Part):
 
     @property
     def drawn_over(self) -> tuple[str, str] | None:
-        """Return the run and the figure of its samples over which the prediction is drawn, or None
-        if it is not drawn."""
+        """The run and the figure of its samples over which the prediction is drawn; None if the
+        student does not draw it."""
         of = self.curve or self.number
         return (of.run, of.path) if of is not None and of.run and of.path else None
 
@@ -116,7 +116,8 @@ class Predict(Part):
 
 
 class Choosing(Part):
-    """Bound what a student may choose for a key of the scenario: a number, or one of `choices`."""
+    """What a student may choose for a key of the scenario: a number from `minimum` to `maximum`, or
+    one of `choices`."""
 
     minimum: float | None = None
     maximum: float | None = None
@@ -129,7 +130,6 @@ class Choosing(Part):
         return self
 
     def allows(self, value: Any) -> bool:
-        """Return whether a student may choose `value`."""
         if self.choices is not None:
             return value in self.choices
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -137,18 +137,18 @@ class Choosing(Part):
 
 
 class Variant(Part):
-    """List the values of which each seat gets one."""
+    """Values of which each student gets one, so that neighbors have different runs."""
 
     variant: Annotated[tuple[Any, ...], Field(min_length=2, max_length=64)]
 
 
 class Run(Part):
-    """Let the student make a run of `scenario`.
+    """A run of `scenario` that the student makes.
 
-    `settings` replaces keys of the scenario file, as `--set` does; a value `{variant: [...]}` is
-    another one for each seat. The student may choose the keys in `choose`, and may change the
-    targets in `flips` while the run goes on. A run `by` the instructor is made once and shown to
-    all.
+    `settings` replaces keys of the scenario file, as `--set` does. For a value `{variant: [...]}`,
+    each student gets one value of the list. The student may choose the keys in `choose`, and may
+    change the targets in `flips` during the run. With `by: instructor`, the instructor makes the
+    run once for all.
     """
 
     id: Id
@@ -163,8 +163,8 @@ class Run(Part):
 
 
 class NumberAnswer(Part):
-    """A question whose answer is a number. The right answer is a number, or a figure of
-    the student's own runs, written as in a check."""
+    """The right answer to a question for a number: a number, or an expression for a figure of the
+    student's own runs, written as in a check."""
 
     answer: Annotated[float | int | str, AfterValidator(parsed_number)]
     tolerance: Annotated[float, Field(ge=0)]
@@ -173,9 +173,9 @@ class NumberAnswer(Part):
 
 
 class Question(Part):
-    """Ask a question of exactly one kind: a choice, a number, or a text, which is graded by hand.
+    """A question of exactly one kind: a choice, a number, or a text, which a person grades.
 
-    The `answer` to a choice is its text.
+    `answer` is the text of the right choice.
     """
 
     id: Id
@@ -200,7 +200,8 @@ class Question(Part):
 
 
 class Check(Part):
-    """Check the condition `that` on the student's runs. `run` is meant by functions without `of`.
+    """A condition `that` on the student's runs. Functions in it without `of RUN` look at the run
+    `run`.
 
     The student sees `ask` from the beginning, `hint` after the second wrong try, and `why` when the
     check is passed.
@@ -216,13 +217,14 @@ class Check(Part):
 
     @property
     def condition(self) -> Condition:
-        """Return the condition that `that` describes."""
         return language.parse(self.that)
 
 
 class Step(Part):
-    """One step of a worksheet: exactly one of the keys, and with `text` the name of a scenario
-    whose network is drawn."""
+    """One step of a worksheet, with exactly one of text, predict, run, question and check.
+
+    `drawing` goes with `text` and is the name of a scenario, whose network is drawn.
+    """
 
     text: Text | None = None
     drawing: str | None = None
@@ -245,7 +247,7 @@ class Step(Part):
 
     @property
     def task(self) -> Task | None:
-        """Return the part that a student does something for, or None for a text."""
+        """The one part that the student must act on, or None if the step is a text."""
         return self.predict or self.run or self.question or self.check
 
 
@@ -253,7 +255,7 @@ Task = Predict | Run | Question | Check
 
 
 class Flip(Part):
-    """Change `target` to `value` in a run, `at_s` seconds after its start."""
+    """A change of `target` to `value` during a run, `at_s` seconds after its start."""
 
     at_s: Annotated[float, Field(ge=0)]
     target: Text
@@ -261,7 +263,7 @@ class Flip(Part):
 
 
 class Attempt(Part):
-    """What a student does: answers by step id, chosen settings and flips by run id."""
+    """Everything a student enters: answers by step id, and chosen settings and flips by run id."""
 
     answers: dict[str, Answer] = {}
     choices: dict[str, dict[str, Any]] = {}
@@ -269,7 +271,7 @@ class Attempt(Part):
 
 
 class NamedAttempt(Attempt):
-    """What another student does. What it does not name is as in the solution."""
+    """The attempt of an imagined student. What it leaves out is as in the solution."""
 
     name: Text
 
@@ -277,14 +279,14 @@ class NamedAttempt(Attempt):
 class WrongAttempt(NamedAttempt):
     """A typical mistake.
 
-    `fails` lists the questions and checks that must then not be passed; all others must be.
+    The questions and checks in `fails` must then fail; all others must pass.
     """
 
     fails: Annotated[tuple[Id, ...], Field(min_length=1)]
 
 
 class Worksheet(Part):
-    """A worksheet: what it teaches, its steps, and the attempts that prove its checks.
+    """A whole worksheet, with attempts that test its questions and checks.
 
     Before `results_from`, students see neither points nor whether a check is passed.
     """
@@ -307,21 +309,20 @@ class Worksheet(Part):
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """Return the parts of all steps that a student does something for, in their order."""
+        """The parts of all steps but texts, in order."""
         return tuple(step.task for step in self.steps if step.task is not None)
 
     @property
     def runs(self) -> dict[str, Run]:
-        """Return the run steps by their id, in their order."""
+        """The run steps by id, in order."""
         return {each.id: each for each in self.tasks if isinstance(each, Run)}
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Return the number of each step with a task by its id, as pages show it: from 1, without
-        texts."""
+        """The number of each step by id, as pages show it: counted from 1, without texts."""
         return {each.id: n for n, each in enumerate(self.tasks, 1)}
 
     @property
     def points(self) -> int:
-        """Return the points that can be had."""
+        """The highest number of points a student can get."""
         return sum(each.points for each in self.tasks if not isinstance(each, Run))

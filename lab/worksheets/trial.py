@@ -1,7 +1,7 @@
-"""Try a worksheet: make the runs of its solution and of its wrong attempts, and mark them.
+"""Trial of a worksheet: makes the runs of its attempts and marks them.
 
-The solution and all that is right too must pass everything. Each wrong attempt must fail what it
-names, and nothing else.
+The solution and the attempts in `also_right` must pass everything. Each wrong attempt must fail the
+steps in its `fails`, and no others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Tried:
 
     @property
     def surprises(self) -> tuple[Mark, ...]:
-        """Return the marks that are not as they must be. A text for a person to grade is open."""
+        """The marks that are not as they must be. Open marks, of texts that a person grades, are
+        left out."""
         return tuple(
             each
             for each in self.marks
@@ -44,8 +45,8 @@ class Tried:
 
 @dataclass(frozen=True)
 class Making:
-    """Say where the runs of a trial are made: the seat, the folder, and the engine of all runs if
-    it is not the worksheet's."""
+    """Where and how the runs of a trial are made. If `engine` is given, it replaces the
+    worksheet's."""
 
     seat: Seat
     folder: Path
@@ -54,7 +55,7 @@ class Making:
 
 
 def attempts(worksheet: Worksheet) -> dict[str, Attempt]:
-    """Return the attempts by their name; what an attempt does not name is the solution's."""
+    """Return all attempts by name. What an attempt leaves out is filled in from the solution."""
     right = worksheet.solution
     return {
         SOLUTION: right,
@@ -72,8 +73,8 @@ def attempts(worksheet: Worksheet) -> dict[str, Attempt]:
 def make(
     worksheet: Worksheet, makings: Sequence[Making], display: Display
 ) -> list[list[Tried]] | None:
-    """Make all runs of all seats. Return the marks of each attempt, in one list for each entry of
-    `makings`. Return None if the user interrupted.
+    """Make all runs of all attempts. Return one list of marked attempts for each entry of
+    `makings`, or None if the user interrupted or a run failed.
 
     A run that two attempts of a seat have in common is made once. Runs that exist already are kept.
     """
@@ -106,8 +107,8 @@ def _marked(
 def _answers(
     worksheet: Worksheet, attempt: Attempt, runs: Mapping[str, RunFiles]
 ) -> dict[str, Answer]:
-    """Return the answers of an attempt. Those that are a figure of its runs become its value, as a
-    student would read it; one that was not measured becomes NaN, which is never right."""
+    """Return the answers of an attempt, with expressions replaced by their values in its runs. A
+    value that was not measured becomes NaN, which is never right."""
     numbers = {each.id for each in worksheet.tasks if isinstance(each, Question) and each.number}
     found = dict(attempt.answers)
     for name, answer in attempt.answers.items():
@@ -118,7 +119,8 @@ def _answers(
 
 
 def _jobs(worksheet: Worksheet, attempt: Attempt, making: Making) -> dict[str, Job]:
-    """Return the job of each run step, with a folder that is the same for equal runs."""
+    """Return a job for each run step, by its id. The name of the folder has a hash of the settings,
+    so equal runs share a folder."""
     found = {}
     for run in worksheet.runs.values():
         if making.engine:

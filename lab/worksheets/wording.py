@@ -1,6 +1,6 @@
-"""Say in plain words what a setting of a run is, and what a check has measured.
+"""Labels in plain words for settings of runs and for figures that a check has measured.
 
-Students read these words instead of keys such as `topology.rate_mbps`.
+Students read these instead of keys such as `topology.rate_mbps`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EVENTS = {"decision": "decision of the controller", "completion": "completed fil
 
 @dataclass(frozen=True)
 class Label:
-    """The words for a number and its unit, which is empty if it has none."""
+    """Words for a quantity, and its unit, which is empty if it has none."""
 
     words: str
     unit: str = ""
@@ -42,8 +42,8 @@ class Label:
 
 
 def setting(key: str) -> Label:
-    """Return the words for a key of a scenario, such as `topology.paths.1.delay_ms`, or for a
-    target of a flip, such as `link.path1.loss`."""
+    """Return the label of a key of a scenario, such as `topology.paths.1.delay_ms`, or of a target
+    of a flip, such as `link.path1.loss`."""
     if key in SETTINGS:
         return Label(SETTINGS[key])
     *before, last = key.split(".")
@@ -52,7 +52,7 @@ def setting(key: str) -> Label:
 
 
 def curve(path: str) -> Label:
-    """Return the words for a figure of samples over time, such as `ap.wifi1.tier2_mbps`."""
+    """Return the label of a figure in the samples, such as `ap.wifi1.tier2_mbps`."""
     kind, _, rest = path.partition(".")
     of, _, figure = rest.rpartition(".")
     metric = sampled(kind).get(figure)
@@ -61,10 +61,10 @@ def curve(path: str) -> Label:
 
 
 def figure(text: str, steps: Mapping[str, int]) -> Label:
-    """Return the words for a figure that a check has looked at.
+    """Return the label of a figure that a check has looked at.
 
-    `text` is the figure in the language of checks. `steps` holds the number of each run step by
-    its id. A text that the language does not know is returned as it is.
+    `text` is the figure in the language of checks; if it cannot be parsed, it is the label itself.
+    `steps` has the number of each run step by id, for words such as "step 3".
     """
     try:
         return _figure(parse_number(text), steps)
@@ -99,7 +99,7 @@ def _measured(path: str) -> Label:
 
 
 def _event(event: Occurrence) -> str:
-    """Return the words for an event, such as `change of strategy to none`."""
+    """Return words for an event, such as `change of strategy to none`."""
     where = dict(event.where)
     if event.kind == "flip" and "target" in where:
         to = f" to {where['value']}" if "value" in where else ""
@@ -113,15 +113,15 @@ def _of(run: str, steps: Mapping[str, int]) -> str:
 
 
 def _name(key: str) -> Label:
-    """Return the words and the unit of the last part of a key, such as `receive_buffer_kb`."""
+    """Return the label of the last part of a key, such as `receive_buffer_kb`."""
     words, _, unit = key.rpartition("_")
     known = NAMES.get(key) or (words if unit in UNITS else key).replace("_", " ")
     return Label(known, UNITS.get(unit, ""))
 
 
 def _place(before: list[str]) -> str:
-    """Return what a key belongs to, such as `path 1` for the parts `topology`, `paths` and `1`;
-    empty if it is the whole network."""
+    """Return words for the thing that a key belongs to, such as `path 1` for `topology`, `paths`,
+    `1`; empty for the whole network."""
     match before:
         case ["strategy", *_]:
             return "the strategy"
