@@ -1,4 +1,4 @@
-"""Check and import a Python file that a user wrote; report every error as `RequestError`."""
+"""Check and import files that a user wrote; report every error as `RequestError`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ from controller.errors import UserFileRefused
 from controller.user_file import described
 from lab.errors import RequestError
 
-# Determine what a user's file defines by reading the file, without running it.
-
-
 Kind = Literal["strategy", "topology", "cc", "scenario"]
 PYTHON, C, YAML = ".py", ".c", ".yaml"
 
 
 def defined_in(path: Path) -> Kind | None:
-    """Return what a file defines: "strategy", "topology", "cc" (congestion control) or "scenario".
+    """Find out what a file defines, without running it; None if it is nothing that the lab can use.
 
-    Return None if the file defines nothing that the lab can use. Raise `RequestError` if a Python
-    file cannot be read or parsed.
+    "cc" means congestion control. Raise `RequestError` if a Python file cannot be read or parsed.
     """
     if path.suffix in (C, YAML):
         return "cc" if path.suffix == C else "scenario"
@@ -45,10 +41,8 @@ def defined_in(path: Path) -> Kind | None:
 
 
 def _is_strategy(definition: ast.ClassDef) -> bool:
-    """Return whether a class definition defines a strategy.
-
-    It does if a base class is called `Strategy`, or if it has any base class and a method `decide`.
-    """
+    """Return whether a base class is called `Strategy`, or there is any base class and a method
+    `decide`."""
     bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
     methods = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}
     return "Strategy" in bases or bool(bases and "decide" in methods)
@@ -60,8 +54,8 @@ IN_VM = "MULTIPATH_LAB_VM"  # set inside the virtual machine
 def import_file(path: Path) -> ModuleType:
     """Import a Python file and return its module.
 
-    Raise `RequestError` if the file must not be run or fails. The message names the file, and the
-    line in it that failed.
+    Raise `RequestError` if the file must not be run (`check_file`) or fails. The message names the
+    file and the line that failed.
     """
     check_file(path)
     try:
@@ -71,10 +65,8 @@ def import_file(path: Path) -> ModuleType:
 
 
 def check_file(path: Path) -> None:
-    """Raise `RequestError` if `path` is no Python file, or if root must not run it.
-
-    Root runs only files that no other user can change, as `check_rights` describes.
-    """
+    """Raise `RequestError` if `path` is no Python file, or if root must not run it
+    (`check_rights`)."""
     if path.suffix != ".py":
         raise RequestError(f"import {path}: a Python file ends in .py")
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""Compute the numbers of result.json from the samples and from the report of the engine. The
+"""The numbers of result.json, computed from the samples and from the report of the engine. The
 functions have no side effects.
 
 A frame is one sample of the network. It holds means over the interval that ends at its time `t`, so
@@ -23,15 +23,11 @@ from lab.run.frame import ApSample, Frame
 from lab.run.report import ConnectionReport, Report
 from lab.topologies.topology import Topology
 
-# Compute after which time the rates of all users have settled.
-#
-# Rates have settled from the first moment on at which, for every user, the mean over the last
-# `WINDOW_S` is within `BAND` of the user's final mean for `STAYS_S` without a break, and in
-# `MOSTLY` of all windows until the end. The final mean is that of the last `FINAL_PART` of the
+# Convergence: rates have settled from the first moment on at which, for every user, the mean over
+# the last `WINDOW_S` is within `BAND` of the user's final mean for `STAYS_S` without a break, and
+# in `MOSTLY` of all windows until the end. The final mean is that of the last `FINAL_PART` of the
 # time in which all users have traffic. S-MPTCP (section 5.1) measures the time until all
 # throughputs stabilise, but does not say how; these values are ours.
-
-
 WINDOW_S, BAND, STAYS_S, MOSTLY, FINAL_PART = 1.0, 0.1, 5.0, 0.9, 3 / 8
 LEAST_S = 20.0  # of common traffic
 HAS_TRAFFIC = 0.1  # of a user's largest rate
@@ -41,9 +37,8 @@ ROUNDING_S = 1e-9
 def convergence_s(frames: Sequence[Frame]) -> float | None:
     """Return the time in s from the start of the last user's traffic until all rates have settled.
 
-    The time ends with the first user's traffic. A user without any traffic does not count. Return
-    None if the rates never settle, or if all users have traffic at the same time for less than
-    `LEAST_S`.
+    Only the time in which all users have traffic counts; a user without any traffic is ignored.
+    Return None if that time is shorter than `LEAST_S`, or if the rates never settle.
     """
     times = [frame.t for frame in frames]
     names = {user for frame in frames for user in frame.user}
@@ -62,7 +57,7 @@ def convergence_s(frames: Sequence[Frame]) -> float | None:
 def settled_s(
     times: Sequence[float], rates: Sequence[Sequence[float]], start_s: float, end_s: float
 ) -> float | None:
-    """Return the time in s from `start_s` until the rates have settled, or None.
+    """Return the time in s from `start_s` until the rates have settled, or None if they never do.
 
     `times` are the ends of the samples in s. `rates` holds for each user one rate per sample. Only
     samples between `start_s` and `end_s` count.
@@ -87,7 +82,7 @@ def settled_s(
 
 
 def _span(times: Sequence[float], rates: Sequence[float]) -> tuple[float, float]:
-    """Return the begin of the first and the end of the last sample with traffic, in s."""
+    """Return the start of the first and the end of the last sample with traffic, in s."""
     busy = [n for n, rate in enumerate(rates) if rate > HAS_TRAFFIC * max(rates)]
     return (times[busy[0] - 1] if busy[0] else 0.0), times[busy[-1]]
 
@@ -95,7 +90,7 @@ def _span(times: Sequence[float], rates: Sequence[float]) -> tuple[float, float]
 def _mean(times: Sequence[float], sums: Sequence[float], after_s: float, until_s: float) -> float:
     """Return the mean of the samples that end after `after_s` and not after `until_s`.
 
-    `sums[n]` is the sum of the first n samples. If no sample ends there, return the next one.
+    `sums[n]` is the sum of the first n samples. If no sample ends there, use the last one before.
     """
     last = bisect_right(times, until_s + ROUNDING_S)
     first = min(bisect_right(times, after_s + ROUNDING_S), last - 1)
@@ -109,12 +104,11 @@ NOT_SAMPLED = ApSample(tier1_mbps=None, tier2_mbps=None)
 
 @dataclass(frozen=True)
 class Header:
-    """The part of result.json that is known without measuring: the names and settings of the
-    run, and its status.
+    """The fields of result.json that need no measurement.
 
-    `flips` lists the changes that were made by hand during the run, each as {"t", "target",
-    "old", "value"}. `stack` names the implementation of Multipath TCP; None stands for another
-    combination of settings in the simulator.
+    `flips` lists the changes that were made by hand during the run, each as {"t", "target", "old",
+    "value"}. `stack` names the implementation of Multipath TCP; it is None if the simulator's
+    settings match no known implementation.
     """
 
     run_id: str
@@ -131,8 +125,8 @@ class Header:
 def result(
     header: Header, topology: Topology, frames: Sequence[Frame], report: Report | None
 ) -> dict[str, Any]:
-    """Return the complete content of result.json. `report` is None if the engine returned no
-    report, for example after a crash."""
+    """Return the complete content of result.json. `report` is None if the engine returned none, for
+    example after a crash."""
     known = report or Report()
     weights = [
         planned_s if frame.interval_s is None else frame.interval_s
@@ -173,19 +167,18 @@ def result(
 
 
 def intervals(ends_s: Sequence[float]) -> list[float]:
-    """Return the lengths in s of consecutive intervals that end at `ends_s`; the first begins at
-    0."""
+    """Return the lengths in s of consecutive intervals that end at `ends_s`; the first starts at 0
+    s."""
     return [end - start for start, end in zip([0.0, *ends_s], ends_s, strict=False)]
 
 
 def intervals_between(
     ends_s: Sequence[float], start_s: float, end_s: float, *, whole: bool = False
 ) -> list[tuple[int, float]]:
-    """Return the index and the length in s of each interval that ends after `start_s` and at
-    `end_s` at the latest.
+    """Return (index, length in s) of each interval that ends after `start_s` and up to `end_s`.
 
-    The intervals are those of `intervals`; `ends_s` rises. With `whole`, leave out the interval
-    that began before `start_s`, so that nothing before that time counts.
+    The intervals are those of `intervals`; `ends_s` must rise. With `whole`, leave out an interval
+    that began before `start_s`.
     """
     found = []
     first = bisect_right(ends_s, start_s + EPSILON_S)
@@ -197,8 +190,7 @@ def intervals_between(
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | None:
-    """Return the weighted mean of `values`, without those that are None. Return None if no value
-    with a positive weight is left."""
+    """Return the mean of the values that are not None; None if their weights sum to 0."""
     pairs = [
         (value, weight)
         for value, weight in zip(values, weights, strict=True)
@@ -210,17 +202,16 @@ def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | No
 
 def jain(rates: Sequence[float]) -> float | None:
     """Return Jain's fairness index (sum x)^2 / (n sum x^2) of the n rates x (Jain, Chiu and Hawe
-    1984). Return None if all rates are 0.
+    1984); None if all rates are 0.
 
-    The index is 1 if all n rates are equal, and 1/n if one user gets everything.
+    It is 1 if all n rates are equal, and 1/n if one user gets everything.
     """
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
 def sd(rates: Sequence[float]) -> float | None:
-    """Return the standard deviation of `rates`, computed with divisor n. Return None for an empty
-    list."""
+    """Return the standard deviation with divisor n; None for an empty list."""
     if not rates:
         return None
     centre = sum(rates) / len(rates)
@@ -261,10 +252,10 @@ def _user(
 
 
 def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict[str, float | None]:
-    """Return a user's mean rate in Mb/s for each access point, computed from the subflow samples
-    that name this user and an access point. Return an empty dictionary if no sample does.
+    """Return a user's mean rate in Mb/s over each access point, from the subflow samples.
 
-    A subflow that is missing from a frame carried nothing in the interval of that frame.
+    It is empty if no sample names this user and an access point. A subflow that is missing from a
+    frame carried nothing in its interval.
     """
     shares: dict[str, list[float]] = {}
     for n, frame in enumerate(frames):
@@ -278,8 +269,10 @@ def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict
 def _by_ap_of(
     connections: Iterable[ConnectionReport], user: str, topology: Topology
 ) -> dict[str, float | None]:
-    """Return a user's mean rate in Mb/s for each access point, computed from the subflows in the
-    engine's report. Each subflow counts for the first access point on its path."""
+    """Like `_by_ap`, but from the subflows in the engine's report.
+
+    Each subflow counts for the first access point on its path.
+    """
     aps = topology.ids("wifi", "lte")
     shares: dict[str, float] = {}
     mine = (each for each in connections if each.user == user)
@@ -293,10 +286,10 @@ def _by_ap_of(
 def _tiers(
     frames: Sequence[Frame], weights: Sequence[float], aps: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, float | None]:
-    """Return the total rate in Mb/s of each tier.
+    """Return the total rate in Mb/s of each tier, keyed "1" and "2".
 
-    It is the sum over the access points `aps`. If `aps` is empty, it is the sum over the subflows;
-    a subflow without a tier counts as Tier 1.
+    It is the sum over `aps`, or over the subflows if `aps` is empty. A subflow without a tier
+    counts as Tier 1.
     """
     sums: dict[str, float | None] = {}
     for n in (1, 2):
