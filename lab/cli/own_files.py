@@ -1,5 +1,5 @@
-"""Define the option `--with`, which registers the user's own files before a command runs, or passes
-them on to a server.
+"""The option `--with`, which registers the user's own files before a command runs, or passes them
+on to a server.
 
 Such a file defines a strategy, a topology, a congestion control or a scenario.
 """
