@@ -95,7 +95,6 @@ def law_file(name: str, suffix: str) -> Path | None:
 
 
 def scenario_files() -> dict[str, Path]:
-    """Map the name of each registered scenario to the path of its file."""
     return {each.name: each.path for each in registered() if each.kind == "scenario"}
 
 

@@ -186,7 +186,7 @@ def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: st
 def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None:
     """Compare runs side by side.
 
-    All runs with the same strategy form one group, with a 95 % confidence interval.
+    Runs that differ only in the seed form one group, with a 95 % confidence interval.
     """
     from lab.results import compare as comparing
 

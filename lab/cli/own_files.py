@@ -31,7 +31,7 @@ with_option = click.option(
     is_eager=True,
     help=WITH_HELP,
 )
-forwarded_with_option = click.option(  # for a command that becomes the program of a server
+forwarded_with_option = click.option(  # for a command that is replaced by a server process
     "--with",
     "extension_folders",
     multiple=True,

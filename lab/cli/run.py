@@ -45,7 +45,8 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
 
 @dataclass(frozen=True)
 class Output:
-    """Write report.md for each run, print JSON only, print errors only."""
+    """`report`: write report.md for each run. `as_json`: print JSON only. `quiet`: print errors
+    only."""
 
     report: bool = False
     as_json: bool = False
@@ -77,7 +78,6 @@ def run(request: Request, output: Output) -> int:
 
 
 def _summary(outcomes: Sequence[Outcome]) -> str:
-    """Return a summary of a single run, or a comparison of several runs."""
     measured = [outcome for outcome in outcomes if outcome.result["duration_s"] > 0]
     if not measured:
         return f"nothing was measured. Run folder: {outcomes[0].folder}"

@@ -110,7 +110,7 @@ def verdict_text(result: dict[str, Any]) -> str:
 
 def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
     """Return a Markdown page about one run: its scenario, its results, and what its changes did."""
-    from lab.results.explain.stretches import told  # of a report only: it takes a while
+    from lab.results.explain.stretches import told  # only reports need it, and it loads slowly
 
     about = [
         f"# {scenario.title}",
@@ -183,7 +183,6 @@ class Terminal:
     report: bool = False
 
     def run(self, job: Job) -> Outcome:
-        """Run one job, and show its progress and its error, if any."""
         shown = self.progress and (self.simulations or engine_table.entry(job.engine).real_time)
         live = Live(quiet=not shown)
         outcome = run_job(job, live)
@@ -195,7 +194,6 @@ class Terminal:
         return outcome
 
     def say(self, text: str) -> None:
-        """Print a line of text to standard error, unless `self.text` is False."""
         if self.text:
             click.echo(text, err=True)
 

@@ -120,7 +120,6 @@ def print_(name: str, out: Path | None) -> None:
 
 
 def _print(tried: Tried) -> None:
-    """Print the marks of an attempt, and which of them are not as expected."""
     points = sum(each.points for each in tried.marks)
     click.echo(f"{tried.name}: {points} of {sum(each.of for each in tried.marks)} points")
     surprises = {each.step for each in tried.surprises}

@@ -385,7 +385,7 @@ def _document(found: Comparison) -> dict[str, Any]:
 
 def _explained(groups: Sequence[Group]) -> Iterator[str]:
     """Yield what the changes in the first run of each group did, and why."""
-    from lab.results.explain.stretches import told  # it imports networkx, and `run` imports this
+    from lab.results.explain.stretches import told  # imported here, because it loads networkx
 
     for group in groups:
         run = group.runs[0]
@@ -398,7 +398,6 @@ def _heads(found: Comparison) -> list[str]:
 
 
 def _text(found: Comparison) -> list[str]:
-    """Return a table of all estimates, then the verdicts on each group but the first."""
     rows = [[metric, *(each.text for each in row)] for metric, row in found.estimates.items()]
     parts = [text_table(_heads(found), rows)]
     for group in found.groups[1:]:

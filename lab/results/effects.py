@@ -87,7 +87,7 @@ def usual(
 ) -> tuple[Span, float, float] | None:
     """Return how much the watched number varied before the change at `at_s`: see `variation`.
 
-    The windows lie between the change before and this one. They are as long as the measurement
+    The windows lie between the previous change and this one. They are as long as the measurement
     after the change, or half the time between the changes if that is shorter.
     """
     start = max([0.0, at_s - USUAL_S, *(t for t in others_s if t < at_s - EPSILON_S)])

@@ -18,15 +18,17 @@ NAMED = 3  # flips in a label; it counts the others
 
 
 def is_accepted(event: Mapping[str, Any]) -> bool:
-    """Return whether an event says that a flip has taken effect; there is one such event per flip.
+    """Return whether an event says that a change during the run (a flip) has taken effect.
 
-    Runs of older versions have no `state`, and no event when a flip is sent.
+    There is one such event per flip. Runs of older versions have no `state`, and no event when a
+    flip is sent.
     """
     return bool(event.get("kind") == "flip" and event.get("ok"))
 
 
 def is_waiting(event: Mapping[str, Any]) -> bool:
-    """Return whether an event says that a flip was sent. Another event has its outcome."""
+    """Return whether an event says that a change during the run was sent. Another event has its
+    outcome."""
     return bool(event.get("kind") == "flip" and event.get("state") == SENT)
 
 
@@ -58,8 +60,7 @@ def value_text(value: Any) -> str:
 
 
 def flip_text(flip: Mapping[str, Any]) -> str:
-    """Return text such as `strategy.cth: 0.85 -> 0.3`, or `strategy.cth = 0.3` without an old
-    value.
+    """Return a change as text, such as `strategy.cth: 0.85 -> 0.3`; without an old value, with `=`.
 
     Runs of older versions did not record the old value. A strategy is named without its parameters.
     """
@@ -70,8 +71,8 @@ def flip_text(flip: Mapping[str, Any]) -> str:
 
 
 def flip_words(flip: Mapping[str, Any]) -> str:
-    """Return a flip in plain words, such as `link up1 was cut` or `rate of link up1: 6 Mb/s instead
-    of 10`. For a target without words of its own, return `flip_text`."""
+    """Return a change in plain words, such as `link up1 was cut` or `rate of link up1: 6 Mb/s
+    instead of 10`. For a target without words of its own, return `flip_text`."""
     target, new = str(flip.get("target")), flip.get("value")
     match target.split("."):
         case ["strategy"]:
@@ -112,7 +113,8 @@ def value_name(value: Any) -> str:
 
 
 def label(flips: Sequence[Mapping[str, Any]]) -> str:
-    """Return the flips of a run as text, such as `changed: strategy: none -> disjoint at 12 s`."""
+    """Return the changes of a run as text, such as `changed: strategy: none -> disjoint at
+    12 s`."""
     if not flips:
         return ""
     named = [
@@ -124,7 +126,7 @@ def label(flips: Sequence[Mapping[str, Any]]) -> str:
 
 
 def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the flips from outside that were not refused, in the form of `flips` in result.json.
+    """Return the changes from outside that were not refused, in the form of `flips` in result.json.
 
     This is for runs without a result.
     """
@@ -139,14 +141,16 @@ def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def has_effect(flip: Mapping[str, Any]) -> bool:
-    """Return whether an entry of `flips` in result.json took effect. Entries of older versions all
+    """Return whether a change in `flips` of result.json took effect. Those of older versions all
     did."""
     return bool(flip.get("ok", True))
 
 
 def setting(flips: Iterable[Mapping[str, Any]]) -> str:
-    """Return flips as JSON text that is equal for runs with the same flips. States that older
-    versions do not record are left out."""
+    """Return JSON text that is equal for runs with the same changes.
+
+    States are left out of changes that took effect, because older versions do not record them.
+    """
     alike = [
         {key: value for key, value in each.items() if key not in ("state", "ok")}
         if has_effect(each)

@@ -150,8 +150,7 @@ def _change_percent(base: Any, other: Any, axis: int) -> Any:
 def _bootstrap(
     samples: tuple[Sequence[float], ...], statistic: Any, paired: bool = False
 ) -> tuple[float, float]:
-    """Return the 95 % interval (low, high) of a statistic by the expanded percentile method (see
-    above).
+    """Return the 95 % interval (low, high) of a statistic; the module docstring says how.
 
     `statistic` is a function of one array per sample and an axis. With `paired`, all samples have
     the same length and are resampled together. If no sample varies, both ends are equal. The random

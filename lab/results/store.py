@@ -298,7 +298,7 @@ def _changed(path: Path) -> int:
 
 LOCK_S = 10.0
 DELETED = ".deleted-"  # begins the name of a folder that is being deleted
-BAD = set("/\\\0")  # in no id of a run
+BAD = set("/\\\0")  # characters that a run id must not contain
 
 
 class Store:

@@ -18,7 +18,7 @@ Number = Callable[[Frame], float | None]  # takes one number out of a frame
 
 @dataclass(frozen=True)
 class Span:
-    """From `start_s` to `end_s`, in s since the start of the run."""
+    """A part of a run, from `start_s` to `end_s` in s since its start."""
 
     start_s: float
     end_s: float
@@ -37,7 +37,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A time without changes. `begun_by` has the indices of the changes at its start, if any."""
+    """A part of a run without changes. `begun_by` has the indices of the changes at its start, if
+    any."""
 
     span: Span
     begun_by: tuple[int, ...] = ()

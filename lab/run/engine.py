@@ -64,8 +64,8 @@ class Reported:
 
 
 class Engine(ABC):
-    """An engine registers how to undo each step before it takes the step, so that `close` can undo
-    all.
+    """Builds and runs one network. Before each step, an engine registers how to undo it, so that
+    `close` can undo everything.
 
     `real_time` is True if the engine follows the wall clock (the emulation). If it is False, the
     runner waits between steps to keep `options.speed`, and can pause the run. `started_at` is the

@@ -23,7 +23,8 @@ CC_NOTE = "open connections use it too, from their present windows on; UDP has n
 
 @dataclass(eq=False)
 class _Flip:
-    """`row` is its entry in result.json, `about` the fields that its two events share."""
+    """A change of the scenario during a run. `row` is its entry in result.json, `about` the fields
+    that its two events share."""
 
     target: str
     value: Any
@@ -33,7 +34,8 @@ class _Flip:
 
 
 class Flipping:
-    """Check flips, send them to the engine, and record what became of them.
+    """Check changes during the run (flips), send them to the engine, and record what became of
+    them.
 
     `scenario` includes every flip so far that was not refused, even those that wait for their
     answer. The next flip is checked against it.
@@ -129,5 +131,6 @@ class Flipping:
 
 
 def _refusal(why: str) -> dict[str, Any]:
-    """Return the fields of the event. Older runs have only `error`, so programs read that."""
+    """Return the fields of the event. `error` repeats `why`, because older runs have only
+    `error`."""
     return {"state": REFUSED, "why": why, "error": why}

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-DIGITS = 4  # of a rate in samples.jsonl
+DIGITS = 4  # decimals of a rate in samples.jsonl
 
 
 @dataclass(frozen=True)

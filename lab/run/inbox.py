@@ -19,7 +19,7 @@ from controller.bounded_json import JsonRefused, parse_object
 from lab import plain_file
 from lab.errors import RequestError
 
-MOST_BYTES = 65_536  # of a message
+MOST_BYTES = 65_536  # a longer message is refused
 
 
 def send(folder: Path, message: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ def _text(number: str | None, made_at: str | None) -> str:
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "MULTIPATH_LAB_COMMIT"  # set for a VM, where git takes two seconds
-DILATION = "MULTIPATH_LAB_VM_DILATION"  # how often slower the clocks of a VM run
+DILATION = "MULTIPATH_LAB_VM_DILATION"  # by which factor the clocks of a VM run slower
 SEED_FIXES = {
     "mininet": "the random choices of traffic and network; not the timing of packets",
 }

@@ -29,13 +29,13 @@ from lab.topologies.topology import Topology
 # time in which all users have traffic. S-MPTCP (section 5.1) measures the time until all
 # throughputs stabilise, but does not say how; these values are ours.
 WINDOW_S, BAND, STAYS_S, MOSTLY, FINAL_PART = 1.0, 0.1, 5.0, 0.9, 3 / 8
-LEAST_S = 20.0  # of common traffic
-HAS_TRAFFIC = 0.1  # of a user's largest rate
+LEAST_S = 20.0  # the shortest time in which all users have traffic
+HAS_TRAFFIC = 0.1  # a user has traffic at more than this fraction of its largest rate
 ROUNDING_S = 1e-9
 
 
 def convergence_s(frames: Sequence[Frame]) -> float | None:
-    """Return the time in s from the start of the last user's traffic until all rates have settled.
+    """Return the time in s from when all users have traffic until all rates have settled.
 
     Only the time in which all users have traffic counts; a user without any traffic is ignored.
     Return None if that time is shorter than `LEAST_S`, or if the rates never settle.

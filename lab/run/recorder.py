@@ -106,7 +106,6 @@ class Recorder:
         self._append("commands.sh", f"{first}  # {at:.3f} s{newline}{rest}\n")
 
     def begin_commands(self, header: str) -> None:
-        """Write the first lines of commands.sh."""
         self._append("commands.sh", header)
 
     def log(self, text: str) -> None:

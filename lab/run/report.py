@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-DIGITS = 4  # of a rate in result.json
+DIGITS = 4  # decimals of a rate in result.json
 
 
 @dataclass(frozen=True)

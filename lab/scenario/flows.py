@@ -92,7 +92,6 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
 
 
 def _port(seed: int, name: str, taken: Collection[int]) -> int:
-    """Return a random port for the flow `name` that is not in `taken`."""
     first = random.Random(f"{seed}/{name}/port").randrange(PORTS)  # noqa: S311 - no secret
     ports = (FIRST_PORT + (first + n) % PORTS for n in range(PORTS))
     return next(port for port in ports if port not in taken)
@@ -182,8 +181,8 @@ class Demands:
         return round(demand_bps / max(1, len(self._open.get(flow.user, []))))
 
     def _divided(self, user: str) -> Rates:
-        """Return the rates of a user's open connections; {} if no change of demand was made for the
-        user."""
+        """Return the new rates of a user's open connections; {} if the user's demand was never
+        changed."""
         if user not in self._demand_bps:
             return {}
         return {flow: self.rate_bps(flow) for flow in self._open.get(user, [])}

@@ -26,7 +26,7 @@ HandoverListener = Callable[[str, str, str, float], None]  # user, from, to, RSS
 
 
 class Stations(Protocol):
-    """What `Movement` needs of an engine."""
+    """The part of an engine that `Movement` uses."""
 
     @property
     def stations(self) -> Mapping[tuple[str, str], Station]:

@@ -47,7 +47,7 @@ def apply(raw: dict[str, Any], overrides: Overrides) -> None:
 def _chosen(present: Any, name: str) -> Mapping[str, Any]:
     """Return the value of the key `strategy` for the strategy `name`.
 
-    Parameters in the file are kept if `name` is another form of the same strategy.
+    Parameters in the file are kept if they belong to the same strategy, perhaps in another form.
     """
     if isinstance(present, dict) and base_name(str(present.get("name"))) == base_name(name):
         return present | {"name": name}

@@ -39,7 +39,7 @@ from lab.scenario.schema import Scenario, StrategyChoice
 
 @dataclass(frozen=True)
 class SetLinkRate:
-    """In both directions."""
+    """The rate of a link, in both directions."""
 
     link: str
     rate_bps: int
@@ -47,7 +47,7 @@ class SetLinkRate:
 
 @dataclass(frozen=True)
 class SetLinkDelay:
-    """The one-way delay, in both directions."""
+    """The one-way delay of a link, in both directions."""
 
     link: str
     delay_ns: int
@@ -55,8 +55,8 @@ class SetLinkDelay:
 
 @dataclass(frozen=True)
 class SetLinkLoss:
-    """Lost packets per million, in each direction in which data (not only acknowledgements)
-    flows."""
+    """Lost packets per million, in each direction that carries data and not only
+    acknowledgements."""
 
     link: str
     loss_ppm: int
@@ -142,9 +142,10 @@ MAX_DELAY_MS = 5_000
 
 @dataclass(frozen=True)
 class Target:
-    """`value` is the value at the start of the run, in scenario units.
+    """One thing that can be changed during a run.
 
-    If `nullable`, the value None is allowed, too.
+    `value` is its value at the start of the run, in scenario units. If `nullable`, None is allowed,
+    too.
     """
 
     name: str

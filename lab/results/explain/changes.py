@@ -141,7 +141,12 @@ class Measured:
         return effects.usual(self.frames, at_s, self.times, found)
 
     def _until(self, at_s: float, subject: Watched, is_all: bool) -> float:
-        """Return when the watched traffic first ends for the user, or for any of all users."""
+        """Return the time from which samples say nothing about a change, because transfers have
+        ended.
+
+        It is when those of the watched user end, or the first user's after `at_s` if all are
+        watched; infinity if none end.
+        """
         if subject.kind == "user" and subject.id != ALL:
             return self.ends.get(subject.id, math.inf)
         later = [t for t in self.ends.values() if t > at_s]
@@ -220,7 +225,7 @@ def _flip(event: Event) -> Mapping[str, Any]:
 
 
 def default_watched(target: str) -> Watched:
-    """Return the number that shows the effect of a change of `target` that no scenario suggests."""
+    """Return the number to watch after a change of `target` that no scenario suggests."""
     match target.split("."):
         case ["user", user, _] | ["cell", _, user, _]:
             return Watched("user", user, "mbps")

@@ -85,7 +85,7 @@ def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> floa
         if after.start_s + EPSILON_S < frame.t <= after.end_s - 1 + EPSILON_S:
             levels = (number(frame), Span(frame.t, frame.t + 1).mean(scene.frames, number))
             beyond = [each is not None and sign * (each - middle) >= 0 for each in levels]
-            if beyond[0]:  # where the number returns to the other side, there is no such time
+            if beyond[0]:  # None if the number falls back within a second
                 return frame.t - after.start_s if beyond[1] else None
     return None
 

@@ -42,7 +42,6 @@ def held_back(scene: Scene, target: str, before: Span, after: Span) -> list[str]
 def _is_usual(
     scene: Scene, number: Callable[[Frame], float | None], now: float, spans: tuple[Span, Span]
 ) -> bool:
-    """Return whether a mean after a change lies in the range of such means before it."""
     usual = scene.varied(
         spans[0].end_s, spans[1].seconds, lambda part, span: span.mean(part.frames, number)
     )

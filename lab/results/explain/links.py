@@ -214,7 +214,7 @@ def _now(scene: Scene, gone: Shared, after: Span) -> str:
 
 
 def overlaps(each: Shared, other: Shared) -> bool:
-    """Return whether the same subflows share at least one common link."""
+    """Return whether both have the same subflows and at least one link in common."""
     return bool(set(each.links) & set(other.links)) and each.subflows == other.subflows
 
 
@@ -235,8 +235,8 @@ def _with_rate(scene: Scene, name: str, span: Span) -> str:
 
 
 def _idle_beside(scene: Scene, each: Shared, span: Span) -> list[str]:
-    """Return the idle links of another path, no longer than the present one, for a sharing
-    subflow."""
+    """Return the idle links of another path that a sharing subflow could take, no longer than its
+    own."""
     routes = scene.routes(span.end_s)
     for name in each.subflows:
         path = routes[name]
@@ -248,8 +248,8 @@ def _idle_beside(scene: Scene, each: Shared, span: Span) -> list[str]:
 
 
 def _as_short(scene: Scene, path: NodePath, t: float) -> Iterator[NodePath]:
-    """Yield the paths between the same ends and last switch that are no longer than `path`, over
-    links that are up."""
+    """Yield the paths with the same ends and last switch as `path`, over links that are up, if none
+    of them is shorter than `path`."""
     graph = graph_of(scene.network)
     graph.remove_nodes_from(set(scene.network.users) - {path[-1]})
     for link in scene.network.links:

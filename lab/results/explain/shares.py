@@ -89,8 +89,8 @@ def _kind(name: str) -> str:
 
 
 def _divided(shares: Counter[str]) -> str:
-    """Return each user's percentage in words, if all shares of a link are equal and each user has
-    the given number of them."""
+    """Return each user's percentage of a link in words; `shares` has the number of equal shares of
+    each."""
     total = sum(shares.values())
     return listed([f"{user} {percent(shares[user] / total)}" for user in _sorted(shares)])
 
