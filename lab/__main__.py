@@ -1,4 +1,4 @@
-"""Run the command line: `python -m lab`."""
+"""The entry point of `python -m lab`."""
 
 from lab.isolation import isolate
 

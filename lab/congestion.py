@@ -1,4 +1,4 @@
-"""List the built-in congestion controls that a scenario can name.
+"""The built-in congestion controls that a scenario can name.
 
 `lab.extensions` adds the congestion controls in users' files. `lab.scenario.engine_table` says
 which engine can run which.
@@ -20,9 +20,10 @@ BY_DELAY = frozenset({"wvegas"})  # the others react to losses
 
 
 def check_change(name: str, by_window: bool) -> None:
-    """Raise `LabError` if a running emulation or simulation cannot change to `name`.
+    """Raise `LabError` if a run cannot change its congestion control to `name` while it goes on.
 
-    `name` is a congestion control. With `by_window`, the run limits windows to expected rates.
+    `by_window`: the run enforces the controller's expected rates by limiting windows. A congestion
+    control that reacts to delay does not work with such limits.
     """
     if name in BY_DELAY and by_window:
         raise LabError(

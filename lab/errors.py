@@ -1,4 +1,4 @@
-"""Define every error that a user can see. Each class has an `exit_code` for the command line.
+"""The errors that a user can see. Each class sets the `exit_code` of the command line.
 
 LabError                  4  the run failed
 ├── RequestError          2  the request makes no sense (file, key, value)
@@ -15,25 +15,25 @@ from typing import Any
 
 
 class LabError(Exception):
-    """Report a failure. The message says what was tried, what happened and what to do."""
+    """The message says what was tried, what happened and what to do."""
 
     exit_code = 4
 
 
 class RequestError(LabError):
-    """Report a request that makes no sense. Nothing was started."""
+    """The request makes no sense. Nothing was started."""
 
     exit_code = 2
 
 
 class MachineLacks(LabError):
-    """Report a tool, a module or a permission that this machine lacks. Nothing was started."""
+    """This machine lacks a tool, a module or a permission. Nothing was started."""
 
     exit_code = 3
 
 
 class CommandFailed(LabError):
-    """Report that a command of the emulation ended with an error.
+    """A command of the emulation ended with an error.
 
     `doing` says what the command was for, `argv` is the command, `status` its exit status.
     """
@@ -46,7 +46,7 @@ class CommandFailed(LabError):
         )
 
 
-# --- words that many of them share
+# Parts of messages
 
 
 def show(value: Any) -> str:
@@ -64,10 +64,9 @@ def show(value: Any) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean 'X'?)`, where X is the known word closest to `word`.
+    """Return ` (did you mean 'X'?)`, where X is the closest known word, or "" if none is close.
 
-    Return an empty text if no known word is close enough. A word with a digit needs a closer match,
-    so that `ue9` does not suggest `ue1`.
+    A word with a digit needs a closer match, so that `ue9` does not suggest `ue1`.
     """
     close = get_close_matches(
         word[:80], list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6
@@ -76,6 +75,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(value: Any, known: Iterable[str]) -> str:
-    """Return the text that `value` is unknown, with the closest known value and all known ones."""
+    """Return "VALUE is unknown: choose from ...", with the closest known value as a suggestion."""
     known = list(known)
     return f"{show(value)} is unknown{nearest(str(value), known)}: choose from {', '.join(known)}"

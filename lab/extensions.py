@@ -40,7 +40,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True)
 class Extension:
-    """A registered file: what kind of thing it defines, its name, path and content."""
+    """A registered file. `name` is its file name without the ending, `source` its content."""
 
     kind: Kind
     name: str
@@ -49,7 +49,6 @@ class Extension:
 
     @property
     def sha256(self) -> str:
-        """Return the SHA-256 digest of the file's content, as hexadecimal text."""
         return hashlib.sha256(self.source).hexdigest()
 
     def row(self) -> dict[str, str]:
@@ -65,7 +64,7 @@ class Extension:
 _registered: dict[tuple[str, str], Extension] = {}  # by name and ending
 
 
-# --- what is registered
+# Registered files
 
 
 def registered() -> tuple[Extension, ...]:
@@ -74,32 +73,30 @@ def registered() -> tuple[Extension, ...]:
 
 
 def restore(files: Iterable[Extension]) -> None:
-    """Register `files`, which another process of the lab has registered, in this process too."""
+    """Register in this process the files that another process of the lab has registered."""
     for each in files:
         _register(each.kind, each.path)
 
 
 def strategy_file(name: str) -> Path | None:
-    """Return the path of the file that defines a user's strategy, None for a built-in strategy."""
+    """Return the path of the file that defines a user's strategy; None for a built-in strategy."""
     return _file(base_name(name), PYTHON, "strategy")
 
 
 def topology_file(kind: str) -> Path | None:
-    """Return the path of the file that defines a user's topology, None for a built-in topology."""
+    """Return the path of the file that defines a user's topology; None for a built-in topology."""
     return _file(kind, PYTHON, "topology")
 
 
 def law_file(name: str, suffix: str) -> Path | None:
-    """Return the path of the file that defines a user's congestion control.
+    """Return the path of a user's congestion control, or None if there is no such file.
 
-    A congestion control can have two files; `suffix` is ".py" or ".c". Return None if there is no
-    such file.
+    `suffix` is ".py" for the simulator or ".c" for the emulation.
     """
     return _file(name, suffix, "cc")
 
 
 def scenario_files() -> dict[str, Path]:
-    """Map the name of each registered scenario to the path of its file."""
     return {each.name: each.path for each in registered() if each.kind == "scenario"}
 
 
@@ -118,10 +115,10 @@ def congestion_controls() -> dict[str, str]:
 
 
 def missing_half(name: str, suffix: str) -> Path | None:
-    """Return the path that the missing file of a user's congestion control would have.
+    """Return the path of the file that a user's congestion control still needs, or None.
 
-    The simulator needs a file with the `suffix` ".py", the emulation one with ".c". Return None if
-    the file exists, or if `name` is not a user's congestion control.
+    The simulator needs a file with the `suffix` ".py", the emulation one with ".c". The result is
+    None if the file exists, or if `name` is not a user's congestion control.
     """
     if name not in law_names() or law_file(name, suffix):
         return None
@@ -140,7 +137,7 @@ def described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-# --- registration
+# Registration
 
 
 def add(path: Path) -> None:
@@ -168,23 +165,21 @@ def add(path: Path) -> None:
 
 
 def add_from_environment() -> None:
-    """Register the suitable files in each folder that MULTIPATH_LAB_PATH lists.
-
-    This environment variable contains folders separated by colons.
-    """
+    """Register the suitable files in the folders of MULTIPATH_LAB_PATH, a list joined by colons."""
     for folder in filter(None, os.environ.get(PATH, "").split(":")):
         add(Path(folder))
 
 
 def is_path(text: str) -> bool:
-    """Return whether `text`, the value of an option, is the path of a file and not a name."""
+    """Return whether the value of an option is the path of a file and not a name."""
     return "/" in text or text.endswith((PYTHON, C))
 
 
 def strategy_name(text: str) -> str:
     """Return the name of the strategy that `--strategy` gives as a name or as the path of a file.
 
-    Register the file at a path. `/improved` may follow a name or a path."""
+    A file given by its path is registered. `/improved` may follow a name or a path.
+    """
     path, slash, form = text.rpartition(SEPARATOR)
     if path.endswith(PYTHON):
         return _register("strategy", Path(path)) + slash + form
@@ -195,20 +190,21 @@ def strategy_name(text: str) -> str:
 def cc_name(text: str) -> str:
     """Return the name of the congestion control that `--cc` gives as a name or as a path.
 
-    If `text` is a path, register the .py and the .c file of this congestion control.
+    A path is registered, together with the other file (.py or .c) of this congestion control.
     """
     return _register("cc", Path(text)) if is_path(text) else text
 
 
 def add_topology(path: Path) -> str:
-    """Register the file of a topology. Return the topology's kind, the file name without `.py`."""
+    """Register the file of a topology. Return its kind, which is the file name without `.py`."""
     return _register("topology", path)
 
 
 def _register(kind: Kind, path: Path) -> str:
     """Register one file and return the name of what it defines.
 
-    For a congestion control, register both its .py and its .c file.
+    For a congestion control, register both its .py and its .c file. Raise `RequestError` if the
+    file cannot be used.
     """
     path = Path(os.path.abspath(path))
     endings = dict.fromkeys(get_args(Kind), (PYTHON,)) | {"cc": (PYTHON, C), "scenario": (YAML,)}
@@ -234,7 +230,7 @@ def _register(kind: Kind, path: Path) -> str:
 def _define(made: Extension) -> None:
     """Add a strategy, a topology or a metric to the table of all of them.
 
-    Do nothing for other files: the engines load congestion controls themselves.
+    Other files need nothing here: the engines load congestion controls themselves.
     """
     if made.kind == "strategy":
         from controller.strategies import from_file
@@ -285,11 +281,7 @@ def _file(name: str, suffix: str, kind: Kind) -> Path | None:
 
 
 def _law_help(name: str) -> str:
-    """Return a line of help for a user's congestion control.
-
-    It is the first line of the module docstring of the .py file, or else of the first comment in
-    the .c file.
-    """
+    """Return the first line of the .py file's docstring, else of the .c file's first comment."""
     return next(filter(None, _help_lines(name)), "of your own")
 
 

@@ -1,5 +1,5 @@
-"""Define a frame: one sample of a running network, written as one line of samples.jsonl. Both
-engines (the emulation and the simulator) fill in the same fields.
+"""A frame: one sample of a running network, written as one line of samples.jsonl. Both engines (the
+emulation and the simulator) fill in the same fields.
 
 Every figure is the mean over the interval that ends at the frame's time `t`. Rates are Mb/s of
 received payload. Engines measure rates on the wire; the runner divides them by the scenario's
@@ -22,9 +22,8 @@ Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by owner's kind, owner an
 
 @dataclass(frozen=True)
 class ApSample:
-    """The figures of one access point: received payload of Tier 1 and Tier 2, MAC occupancy
-    from 0 to 1, the limit that an OpenFlow meter sets on Tier 2 (`meter_mbps`, None: no limit), and
-    the number of associated stations."""
+    """One access point: received payload of Tier 1 and Tier 2, MAC occupancy from 0 to 1, the limit
+    of the OpenFlow meter on Tier 2 (None: no limit), and the number of associated stations."""
 
     tier1_mbps: float | None = 0.0
     tier2_mbps: float | None = 0.0
@@ -35,8 +34,8 @@ class ApSample:
 
 @dataclass(frozen=True)
 class Direction:
-    """The figures of one direction of a link: its rate in Mb/s (Ethernet headers included),
-    the number of packets in its queue, and the fraction of packets that it dropped."""
+    """One direction of a link: its rate in Mb/s (Ethernet headers included), the number of packets
+    in its queue, and the fraction of packets that were lost."""
 
     mbps: float
     backlog: int
@@ -46,8 +45,8 @@ class Direction:
     def of(
         cls, sent_bytes: int, sent_packets: int, dropped: int, backlog: int, elapsed_s: float
     ) -> Direction:
-        """Compute the figures from counts. `sent_bytes`, `sent_packets` and `dropped` count the
-        last `elapsed_s` seconds. `backlog` is the present number of packets in the queue."""
+        """Compute rate and loss from counts over the last `elapsed_s` seconds. `backlog` is the
+        number of packets in the queue now."""
         rate = max(0, sent_bytes) * 8e-6 / elapsed_s if elapsed_s else 0.0
         offered = sent_packets + dropped
         return cls(round(rate, DIGITS), backlog, round(dropped / offered, 5) if offered else 0.0)
@@ -55,8 +54,8 @@ class Direction:
 
 @dataclass(frozen=True)
 class LinkSample:
-    """The figures of one link: the rates in both directions in Mb/s (Ethernet headers
-    included), and the queue and loss of the direction with the higher rate.
+    """One link: the rates of both directions in Mb/s (Ethernet headers included), and the queue and
+    loss of the direction with the higher rate.
 
     `backlog` counts packets. `loss` is the fraction of packets that were dropped or lost. A link
     without a configured rate has no queue; all its figures are None.
@@ -69,25 +68,24 @@ class LinkSample:
 
     @property
     def mbps(self) -> float | None:
-        """Return the rate of the busier direction in Mb/s. Return None if no rate was measured."""
+        """The rate of the busier direction in Mb/s, or None if no rate was measured."""
         known = [rate for rate in (self.mbps_ab, self.mbps_ba) if rate is not None]
         return max(known, default=None)
 
     @classmethod
     def of(cls, ab: Direction, ba: Direction) -> LinkSample:
-        """Combine the figures of both directions. The queue and loss are those of the direction
-        with the higher rate."""
         busier = ba if ba.mbps > ab.mbps else ab
         return cls(ab.mbps, ba.mbps, busier.backlog, busier.loss)
 
 
 @dataclass(frozen=True)
 class UserSample:
-    """The rate at which a user's applications receive data, and the user's position in m. The
-    position is None if the topology gives users no positions.
+    """The rate at which a user's applications receive data, and the user's position in m (None if
+    the topology gives users no positions).
 
-    `held_back_kb` is data that has arrived and that the applications cannot read, because data
-    before it is missing. It is the most at one time of the interval, summed over connections."""
+    `held_back_kb` is data that has arrived but cannot be read yet because earlier data is missing.
+    It is the maximum in the interval, summed over connections.
+    """
 
     mbps: float = 0.0
     x_m: float | None = None
@@ -97,7 +95,7 @@ class UserSample:
 
 @dataclass(frozen=True)
 class SubflowSample:
-    """The figures of one subflow: the payload that it delivered, and the state of its sender.
+    """One subflow: the payload that it delivered, and the state of its sender.
 
     `cwnd` is in segments. `expected_mbps` is the rate that the controller expects (S-MPTCP), or
     None. `out_of_order` is the fraction of segments that arrived out of order. `user` is the
@@ -152,8 +150,8 @@ class Frame:
         }
 
     def in_scenario_units(self, rate_scale: float) -> Frame:
-        """Return the frame with every rate divided by `rate_scale`. This converts rates on the wire
-        into the rates of the scenario file."""
+        """Divide every rate by `rate_scale`: rates on the wire become the rates of the scenario
+        file."""
         if rate_scale == 1:
             return self
         return replace(
@@ -165,7 +163,7 @@ class Frame:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object that becomes one line of samples.jsonl (docs/formats.md)."""
+        """Return the JSON object of one line of samples.jsonl (docs/formats.md)."""
         measured = {} if self.interval_s is None else {"interval_s": self.interval_s}
         line: dict[str, Any] = {
             "t": self.t,
@@ -220,8 +218,7 @@ def _own(line: Mapping[str, Any]) -> Own:
 
 
 def _divided(sample: Any, rate_scale: float) -> Any:
-    """Return a sample with each of its rates divided by `rate_scale`. Every field with `mbps` in
-    its name is a rate."""
+    """Divide each rate of a sample by `rate_scale`. Fields with `mbps` in their name are rates."""
     rates = {
         name: round(value / rate_scale, DIGITS)
         for name, value in vars(sample).items()
@@ -231,7 +228,7 @@ def _divided(sample: Any, rate_scale: float) -> Any:
 
 
 def _without_none(sample: Any, *optional: str) -> dict[str, Any]:
-    """Return the fields of a sample by name. Leave out each field in `optional` that is None."""
+    """Return the fields of a sample, without those in `optional` that are None."""
     return {
         name: value
         for name, value in vars(sample).items()
@@ -240,7 +237,6 @@ def _without_none(sample: Any, *optional: str) -> dict[str, Any]:
 
 
 def _known(kind: Any, fields: Mapping[str, Any]) -> Any:
-    """Return a sample of class `kind` made from `fields`. Unknown fields are ignored; missing ones
-    become None."""
+    """Make a sample of class `kind`. Unknown fields are ignored; missing ones become None."""
     empty = dict.fromkeys(name for name in kind.__dataclass_fields__)
     return kind(**(empty | {name: fields[name] for name in fields if name in empty}))

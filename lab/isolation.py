@@ -1,4 +1,4 @@
-"""Keep the caller's folder, and PYTHONPATH of the caller, out of what Python imports.
+"""Keep Python from importing modules in the caller's current folder or in PYTHONPATH.
 
 With `python -m`, Python searches the current folder first: a file `click.py` there would run
 instead of the package, under sudo as root. A program of the lab calls `isolate()` before it imports
@@ -14,8 +14,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def isolate() -> None:
-    """Search the lab's folder first, and no folder that the caller is in or has named, in this
-    process and in all that it starts."""
+    """Put the lab's folder first in `sys.path`; drop the current folder and those of PYTHONPATH.
+
+    Child processes get a PYTHONPATH with the lab's folder alone.
+    """
     named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     callers = set(map(os.path.abspath, named))  # Python makes the entries of sys.path absolute
     if not sys.flags.safe_path:

@@ -1,5 +1,5 @@
-"""Read and create files in folders where other users could have put something else in their place:
-never follow a link, never wait for a pipe."""
+"""Read and create files safely in folders where other users can write: never follow a link, never
+wait for a pipe."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def read(path: Path, offset: int = 0, most_bytes: int = -1, follow: bool = False
 
 
 def create(path: Path, mode: int = 0o666) -> TextIO:
-    """Return a new, empty file at `path`, open for writing text as UTF-8. What was there before is
-    removed, and if it was a link, the file behind the link is not touched."""
+    """Return a new, empty file at `path`, open for writing UTF-8. An old file or link there is
+    removed first; the file behind a link is not touched."""
     remove(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     return open(descriptor, "w", encoding="utf-8", errors="replace")
 
 
 def remove(path: Path) -> None:
-    """Remove what is at `path`, even a folder; do nothing if nothing is there."""
+    """Remove a file, a link or a whole folder. Do nothing if `path` does not exist."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -51,7 +51,7 @@ def remove(path: Path) -> None:
 def failure(path: Path, error: OSError) -> LabError:
     """Return the error to raise when `path` cannot be read.
 
-    It is a `RequestError`, unless the machine lacks descriptors or memory.
+    It is a `RequestError`, unless the machine has run out of file descriptors or memory.
     """
     kind = LabError if error.errno in SHORTAGES else RequestError
     return kind(f"read {path}: {error.strerror or error}")

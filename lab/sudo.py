@@ -1,7 +1,7 @@
 """Use the cache folder of the user who typed `sudo`, and leave no file of root in it.
 
-Under sudo this process is root, and the variable HOME is root's. `setup-emulation` has written into
-the cache folder of the user, so root has to use that folder too.
+Under sudo this process is root, and HOME may be root's. `setup-emulation` has written into the
+cache folder of the user, so root has to use that folder too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from pathlib import Path
 
 
 def caller() -> tuple[int, int] | None:
-    """Return the user id and group id of the user who called sudo. Return None if this process does
-    not run as root under sudo."""
+    """Return the user id and group id of the user who called sudo; None if not root under sudo."""
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     return (int(uid), int(gid)) if os.geteuid() == 0 and uid.isdigit() and gid.isdigit() else None
 
@@ -42,17 +41,14 @@ def _home() -> Path:
 
 
 def give_away(folder: Path) -> None:
-    """Make the user who called sudo the owner of a folder and all files in it.
-
-    Do nothing without sudo.
-    """
+    """Give a folder and all in it to the user who called sudo. Do nothing without sudo."""
     if owner := caller():
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *owner, follow_symlinks=False)
 
 
 def give_cache_away() -> None:
-    """Make the user who called sudo the owner of files that root has written into the cache folder.
+    """Give the files that root has written into the cache folder to the user who called sudo.
 
     Do nothing without sudo, or if the cache folder is outside the user's home: a folder that
     several users share belongs to root.

@@ -29,19 +29,18 @@ ROUNDING_S = 1e-9
 
 
 def intervals(ends_s: Sequence[float]) -> list[float]:
-    """Return the lengths in s of consecutive intervals that end at `ends_s`; the first begins at
-    0."""
+    """Return the lengths in s of consecutive intervals that end at `ends_s`; the first starts at 0
+    s."""
     return [end - start for start, end in zip([0.0, *ends_s], ends_s, strict=False)]
 
 
 def intervals_between(
     ends_s: Sequence[float], start_s: float, end_s: float, *, whole: bool = False
 ) -> list[tuple[int, float]]:
-    """Return the index and the length in s of each interval that ends after `start_s` and at
-    `end_s` at the latest.
+    """Return (index, length in s) of each interval that ends after `start_s` and up to `end_s`.
 
-    The intervals are those of `intervals`; `ends_s` rises. With `whole`, leave out the interval
-    that began before `start_s`, so that nothing before that time counts.
+    The intervals are those of `intervals`; `ends_s` must rise. With `whole`, leave out an interval
+    that began before `start_s`.
     """
     found = []
     first = bisect_right(ends_s, start_s + EPSILON_S)
@@ -53,8 +52,7 @@ def intervals_between(
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | None:
-    """Return the weighted mean of `values`, without those that are None. Return None if no value
-    with a positive weight is left."""
+    """Return the mean of the values that are not None; None if their weights sum to 0."""
     pairs = [
         (value, weight)
         for value, weight in zip(values, weights, strict=True)
@@ -66,17 +64,16 @@ def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | No
 
 def jain(rates: Sequence[float]) -> float | None:
     """Return Jain's fairness index (sum x)^2 / (n sum x^2) of the n rates x (Jain, Chiu and Hawe
-    1984). Return None if all rates are 0.
+    1984); None if all rates are 0.
 
-    The index is 1 if all n rates are equal, and 1/n if one user gets everything.
+    It is 1 if all n rates are equal, and 1/n if one user gets everything.
     """
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
 def sd(rates: Sequence[float]) -> float | None:
-    """Return the standard deviation of `rates`, computed with divisor n. Return None for an empty
-    list."""
+    """Return the standard deviation with divisor n; None for an empty list."""
     if not rates:
         return None
     centre = sum(rates) / len(rates)
@@ -84,11 +81,10 @@ def sd(rates: Sequence[float]) -> float | None:
 
 
 def convergence_s(frames: Sequence[Frame]) -> float | None:
-    """Return the time in s from the start of the last user's traffic until all rates have settled.
+    """Return the time in s from when all users have traffic until all rates have settled.
 
-    The time ends with the first user's traffic. A user without any traffic does not count. Return
-    None if the rates never settle, or if all users have traffic at the same time for less than
-    `LEAST_S`.
+    Only the time in which all users have traffic counts; a user without any traffic is ignored.
+    Return None if that time is shorter than `LEAST_S`, or if the rates never settle.
     """
     times = [frame.t for frame in frames]
     names = {user for frame in frames for user in frame.user}
@@ -107,7 +103,7 @@ def convergence_s(frames: Sequence[Frame]) -> float | None:
 def settled_s(
     times: Sequence[float], rates: Sequence[Sequence[float]], start_s: float, end_s: float
 ) -> float | None:
-    """Return the time in s from `start_s` until the rates have settled, or None.
+    """Return the time in s from `start_s` until the rates have settled, or None if they never do.
 
     `times` are the ends of the samples in s. `rates` holds for each user one rate per sample. Only
     samples between `start_s` and `end_s` count.
@@ -132,7 +128,7 @@ def settled_s(
 
 
 def _span(times: Sequence[float], rates: Sequence[float]) -> tuple[float, float]:
-    """Return the begin of the first and the end of the last sample with traffic, in s."""
+    """Return the start of the first and the end of the last sample with traffic, in s."""
     busy = [n for n, rate in enumerate(rates) if rate > HAS_TRAFFIC * max(rates)]
     return (times[busy[0] - 1] if busy[0] else 0.0), times[busy[-1]]
 
@@ -140,7 +136,7 @@ def _span(times: Sequence[float], rates: Sequence[float]) -> tuple[float, float]
 def _mean(times: Sequence[float], sums: Sequence[float], after_s: float, until_s: float) -> float:
     """Return the mean of the samples that end after `after_s` and not after `until_s`.
 
-    `sums[n]` is the sum of the first n samples. If no sample ends there, return the next one.
+    `sums[n]` is the sum of the first n samples. If no sample ends there, use the last one before.
     """
     last = bisect_right(times, until_s + ROUNDING_S)
     first = min(bisect_right(times, after_s + ROUNDING_S), last - 1)

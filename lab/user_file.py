@@ -1,4 +1,4 @@
-"""Check and import a Python file that a user wrote; report every error as `RequestError`."""
+"""Check and import files that a user wrote; report every error as `RequestError`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,8 @@ def _is_metric(statement: ast.stmt) -> bool:
 
 
 def _is_strategy(definition: ast.ClassDef) -> bool:
-    """Return whether a class definition defines a strategy.
-
-    It does if a base class is called `Strategy`, or if it has any base class and a method `decide`.
-    """
+    """Return whether a base class is called `Strategy`, or there is any base class and a method
+    `decide`."""
     bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
     methods = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}
     return "Strategy" in bases or bool(bases and "decide" in methods)
@@ -63,8 +61,8 @@ IN_VM = "MULTIPATH_LAB_VM"  # set inside the virtual machine
 def import_file(path: Path) -> ModuleType:
     """Import a Python file and return its module.
 
-    Raise `RequestError` if the file must not be run or fails. The message names the file, and the
-    line in it that failed.
+    Raise `RequestError` if the file must not be run (`check_file`) or fails. The message names the
+    file and the line that failed.
     """
     check_file(path)
     try:
@@ -74,10 +72,8 @@ def import_file(path: Path) -> ModuleType:
 
 
 def check_file(path: Path) -> None:
-    """Raise `RequestError` if `path` is no Python file, or if root must not run it.
-
-    Root runs only files that no other user can change, as `check_rights` describes.
-    """
+    """Raise `RequestError` if `path` is no Python file, or if root must not run it
+    (`check_rights`)."""
     if path.suffix != ".py":
         raise RequestError(f"import {path}: a Python file ends in .py")
     if not path.is_file():

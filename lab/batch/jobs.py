@@ -1,8 +1,6 @@
-"""Run several jobs; keep the runs that exist already.
+"""Run several jobs, and keep the runs that exist already. A job is one run to make.
 
-A job is one run to make. Its outcome is the result of the run, with the run folder.
-
-1) An existing run is kept if its folder holds a complete result of the same experiment and of the
+1) An existing run is kept if its folder has a complete result of the same experiment and of the
    present schema, the machine was not overloaded during the run, and nobody changed the run by
    hand.
 2) Any other existing run of the same experiment is removed and repeated.
@@ -43,7 +41,7 @@ _stopped: Event  # set in each worker process
 
 @dataclass(frozen=True)
 class Job:
-    """One run to make: its scenario, its engine and options, and its run folder.
+    """One run to make.
 
     If `out` is None, the run gets a new folder, named after the time of its start. If `vm`, the
     emulation runs inside the virtual machine.
@@ -57,18 +55,18 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return the strategy and the seed as text, such as `none, seed 1`."""
+        """The strategy and the seed, such as `none, seed 1`."""
         return f"{self.scenario.strategy.name}, seed {self.scenario.seed}"
 
 
 class Display(Protocol):
-    """Define the interface that runs a job and shows its progress.
+    """What `run_all` needs to run a job and to show its progress.
 
     It must be picklable, because simulations run in worker processes.
     """
 
     def run(self, job: Job) -> Outcome:
-        """Run one job as `lab.batch.single.run_job` does, show its progress, return its outcome."""
+        """Run one job like `lab.batch.single.run_job`, and show its progress."""
 
     def say(self, text: str) -> None:
         """Show one line of text to the user."""
@@ -98,7 +96,7 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
 
 
 def time_left(seconds: float) -> str:
-    """Return a time as text: `45 s`, `12 min` or `3 h 20 min`."""
+    """Format a time as `45 s`, `12 min` or `3 h 20 min`."""
     minutes = round(seconds / 60)
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -106,7 +104,7 @@ def time_left(seconds: float) -> str:
 
 
 def is_occupied(job: Job) -> bool:
-    """Return whether the job cannot run, because its folder holds a run of another experiment."""
+    """Return whether the job cannot run, because its folder has a run of another experiment."""
     if job.out is None or not (job.out / "manifest.json").is_file():
         return False
     return not _is_of(job, job.out)
@@ -122,7 +120,7 @@ def _status(outcome: Outcome) -> str:
 
 
 def kept(job: Job) -> Outcome | None:
-    """Return the outcome of the run in the job's folder if this run can be kept, else None."""
+    """Return the outcome of the run in the job's folder if it need not be repeated, else None."""
     if job.out is None:
         return None
     try:
@@ -136,7 +134,7 @@ def kept(job: Job) -> Outcome | None:
 
 
 def _remove_unfinished(job: Job) -> None:
-    """Remove the job's run folder if it holds a run of the same experiment.
+    """Remove the job's run folder if it has a run of the same experiment.
 
     A folder with any other content is kept. The run then fails, because a run overwrites no files.
     """
@@ -191,7 +189,7 @@ def _side_by_side(
 
 
 def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
-    """Stop all jobs: start no more of them, and signal the running ones until all have ended."""
+    """Start no more jobs, and signal the running ones until all have ended."""
     stopped.set()
     while wait(waiting, timeout=0).not_done:
         for child in multiprocessing.active_children():
@@ -200,10 +198,7 @@ def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
 
 
 def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int, Outcome]]:
-    """Yield the number and the outcome of each job as it ends.
-
-    Jobs that never began are left out.
-    """
+    """Yield (number, outcome) of each job as it ends, without jobs that never began."""
     for future in as_completed(waiting):
         try:
             outcome = future.result()
@@ -218,7 +213,7 @@ def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int,
 def _begin(stopped: Event, files: Sequence[Extension]) -> None:
     """Prepare a worker process: register the user's files, and ignore signals between two runs.
 
-    During a run, the code that carries it out handles the signals.
+    During a run, `lab.run.runner` handles signals.
     """
     global _stopped
     extensions.restore(files)
@@ -233,7 +228,7 @@ def _unless_stopped(run: Callable[[Job], Outcome], job: Job) -> Outcome | None:
 
 @contextmanager
 def _signals_as_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGTERM and SIGINT while the `with` block runs.
+    """Raise KeyboardInterrupt at SIGTERM and SIGINT inside the `with` block.
 
     SIGINT needs a handler because a shell starts background commands with SIGINT ignored.
     """

@@ -1,8 +1,8 @@
-"""Repeat a simulated run from its own files, and compare what both have measured, byte for byte.
+"""Repeat a simulated run from its own files, and compare both measurements byte for byte.
 
-The repeated run has the scenario, the seed and the changes by hand of the first one, the latter at
-their simulated times. Only the version of the lab that made the run can repeat it: another version
-may simulate something else, and rightly so.
+The repeated run has the scenario and the seed of the first one, and the same changes by hand at the
+same simulated times. Only the version of the lab that made the run can repeat it: another version
+may rightly simulate something else.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from lab.scenario.schema import Scenario
 def repeat(folder: Path) -> tuple[str, ...]:
     """Repeat the simulated run in `folder`, and return the names of the files that then differ.
 
-    The files of `lab.run.reading.MEASURED` are compared; an empty tuple says that all are the same
-    bytes. The repeated run is made in a temporary folder, which is removed. Raise `RequestError` if
-    the run cannot be repeated: it is no simulation, another version made it, it was ended by a
-    signal, or a file of one's own that it used is missing or was changed.
+    The files of `lab.run.reading.MEASURED` are compared. The repeated run is made in a temporary
+    folder, which is removed. Raise `RequestError` if the run cannot be repeated: it is no
+    simulation, another version made it, it was ended by a signal, or a user's file that it used is
+    missing or was changed.
     """
     manifest, result = read_document(folder, "manifest.json"), read_document(folder, "result.json")
     events = read_events(folder)

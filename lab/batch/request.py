@@ -23,7 +23,7 @@ from lab.scenario.schema import Scenario
 
 @dataclass(frozen=True)
 class Request:
-    """Request runs of one scenario: `repeat` runs of each strategy, with consecutive seeds.
+    """A request for runs of one scenario: `repeat` runs of each strategy, with consecutive seeds.
 
     A field that is None or an empty tuple leaves the value of the scenario file unchanged.
     """
@@ -45,7 +45,8 @@ class Request:
 
 
 def checked(request: Request) -> list[Job]:
-    """Return one job for each run of a request; raise `LabError` if the engine cannot run one.
+    """Return one job for each run of a request. Raise `LabError` if the engine cannot run one of
+    them.
 
     If there is one job, `request.out` is its run folder. If there are several, each job gets a
     folder inside `request.out`.
@@ -62,10 +63,7 @@ def checked(request: Request) -> list[Job]:
 
 
 def placed(request: Request) -> list[Job]:
-    """Return one job for each run of a request; raise `LabError` if the engine cannot run one.
-
-    Every job, even a single one, gets a folder inside `request.out`.
-    """
+    """Like `checked`, but every job gets a folder inside `request.out`, even a single one."""
     return [_in_own_folder(job, request.out) for job in _admitted(request)]
 
 

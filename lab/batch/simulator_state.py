@@ -1,4 +1,4 @@
-"""Say whether the simulator runs compiled or interpreted on this machine.
+"""Find out whether the simulator runs compiled or interpreted on this machine.
 
 `./run_lab.sh` installs the compiler in the background, so the state can change while the dashboard
 runs.
@@ -21,16 +21,18 @@ INSTALL = "./run_lab.sh fast"
 
 @dataclass(frozen=True)
 class SimulatorState:
-    """The state of the simulator: `kind` is "compiled", "compiling", "installing",
-    "interpreted" or "failed", and `text` names the state for people."""
+    """`kind` is "compiled", "compiling", "installing", "interpreted" or "failed".
+
+    `text` is the state in words.
+    """
 
     kind: str
     text: str
 
 
 def of(installing: Path = INSTALLING) -> SimulatorState:
-    """Return the present state of the simulator. `installing` is the file that holds the id of the
-    process that installs the compiler."""
+    """Return the present state. The file `installing` has the id of the process that installs the
+    compiler."""
     meanwhile = f"runs that start now are interpreted, {SLOWER}"
     if code_cache.version() is None:
         if _is_alive(installing):

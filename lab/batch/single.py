@@ -11,10 +11,9 @@ from lab.run.recorder import Recorder, new_folder
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
-    """Run a job, report its progress to `on_progress`, and return its outcome.
+    """Run a job, and call `on_progress` while it runs.
 
-    The outcome holds the result, the run folder and the exit code. Raise `LabError` if the run
-    cannot be started.
+    Raise `LabError` if the run cannot be started. A later failure is in the outcome.
     """
     if job.vm:
         return virtual_machine.run_job(job, on_progress)

@@ -20,8 +20,8 @@ from lab.run.recorder import REQUEST, TRACE, Recorder, new_folder, write_scenari
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     """Run a job inside the virtual machine and return its outcome.
 
-    The run writes into its run folder, which the host and the virtual machine share. Ctrl-C is
-    passed on to the run inside. Raise `MachineLacks` if the virtual machine cannot start.
+    The host and the virtual machine share the run folder. Ctrl-C is passed on to the run inside.
+    Raise `MachineLacks` if the virtual machine cannot start.
     """
     launch, scenario = launcher(), job.scenario
     launch.vm_kernel.require(scenario.congestion_controls, scenario.multipath.by_window)
@@ -62,11 +62,8 @@ def _without_result(job: Job, folder: Path, code: int, error: LabError | None) -
 
 
 def argv_inside(job: Job, folder: Path) -> list[str]:
-    """Return the command line that runs the job inside the virtual machine.
-
-    Before that, write the complete scenario into the run folder `folder`, where the command reads
-    it.
-    """
+    """Write the complete scenario into `folder`, and return the command line that runs it in the
+    VM."""
     write_scenario(folder / REQUEST, job.scenario)
     scenario = str(folder.resolve() / REQUEST)
     argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", job.engine]
@@ -76,10 +73,11 @@ def argv_inside(job: Job, folder: Path) -> list[str]:
 
 
 def files_inside() -> tuple[Path, ...]:
-    """Return the paths of the user's own Python and C files that are needed in the virtual machine.
+    """Return the paths of the user's Python and C files, which are the same inside the virtual
+    machine.
 
-    Inside, the files have the same paths. All registered files are included: a change during the
-    run can name a file that the scenario does not use.
+    All registered files are included, because a change during the run can name a file that the
+    scenario does not use.
     """
     return tuple(each.path for each in extensions.registered() if each.kind != "scenario")
 

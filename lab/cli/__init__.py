@@ -1,1 +1,1 @@
-"""Implement the commands of the command line: their work and output, and some of their options."""
+"""The commands of the command line and their options."""

@@ -1,4 +1,4 @@
-"""Define the commands `class`, `class wipe` and `grade`."""
+"""The commands `class`, `class wipe` and `grade`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _print(found: ClassFolder, handed_in: Sequence[Submission]) -> None:
 
 
 def _differences(found: ClassFolder, handed_in: Sequence[Submission]) -> Iterator[str]:
-    """Yield one line for each difference, after saying which versions marked first and again."""
+    """Yield one line for each difference. Print which versions marked before and now."""
     before = sorted({step.checker for each in handed_in for step in each.steps if step.checker})
     for version in before:
         if version != present():
@@ -112,8 +112,10 @@ def _differences(found: ClassFolder, handed_in: Sequence[Submission]) -> Iterato
 def _repeated(
     found: ClassFolder, state: ClassState, handed_in: Sequence[Submission]
 ) -> Iterator[str]:
-    """Repeat each simulated run by which something was marked; yield a line for each with other
-    bytes, and for each that cannot be repeated."""
+    """Repeat each simulated run by which something was marked.
+
+    Yield a line for each run whose files differ, and for each that cannot be repeated.
+    """
     used = {run.id: run for each in handed_in for run in grades.runs_used(state, each)}
     simulated = [each for each in used.values() if not engine_table.entry(each.engine).real_time]
     same = 0
@@ -238,7 +240,7 @@ def classroom(
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def wipe(name: str, yes: bool) -> None:
-    """Delete all that is known of a class, after asking: answers, grades, runs and the roster."""
+    """Delete a class after asking: its answers, grades, runs and roster."""
     classes = folder.CLASSES
     path = classes / folder.checked(name)
     if name not in folder.names(classes):

@@ -1,4 +1,4 @@
-"""Define the command line: commands, options and exit codes. The modules of `lab.cli` do the work.
+"""The command line: commands, options and exit codes. The other modules of `lab.cli` do the work.
 
 Exit codes: 0 done, 2 the request is wrong, 3 this machine lacks something, 4 the run failed, 130
 interrupted.
@@ -36,7 +36,7 @@ BESIDE = {  # commands of packages that use the lab: they are imported when thei
 
 
 class CommandLine(click.Group):
-    """Run the commands, and convert an error of the lab to a message and an exit code."""
+    """The top-level group, with the commands in `BESIDE` as well."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *BESIDE])
@@ -48,7 +48,7 @@ class CommandLine(click.Group):
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. If it raises `LabError`, print the message and exit with the error's code.
+        """Run a command. After a `LabError`, print its message and exit with its exit code.
 
         Under sudo, files that root has written into the caller's cache folder then become the
         caller's.
@@ -186,7 +186,7 @@ def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: st
 def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None:
     """Compare runs side by side.
 
-    All runs with the same strategy form one group, with a 95 % confidence interval.
+    Runs that differ only in the seed form one group, with a 95 % confidence interval.
     """
     from lab.results import compare as comparing
 

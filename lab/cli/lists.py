@@ -1,4 +1,4 @@
-"""Implement the command `list`, which prints tables for people or JSON for programs."""
+"""The command `list`, which prints tables for people or JSON for programs."""
 
 from __future__ import annotations
 

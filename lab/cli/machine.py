@@ -1,6 +1,5 @@
-"""Define the commands about this machine: check, clean-up, installation, packages, virtual machine
-and scripts for stock Mininet-WiFi.
-"""
+"""The commands about this machine: check, clean-up, installation, packages, virtual machine and
+scripts for stock Mininet-WiFi."""
 
 from __future__ import annotations
 
@@ -21,9 +20,6 @@ from lab.results import packages
 from lab.run.recorder import RUNS
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
-
-# Check the installed packages.
-
 
 UNANSWERED = "could not be audited"  # pip-audit says so if the index gives no answer
 
@@ -86,9 +82,6 @@ def _ask(lock: Path) -> None:
     click.echo(f"{lock.name}: {(done.stdout + done.stderr).strip()}")
     if done.returncode:
         raise LabError(f"ask for known weaknesses of {lock.name}: see above, or use --offline")
-
-
-# Implement the command `export-script`: a scenario's network as a plain Mininet-WiFi script.
 
 
 @click.command("export-script")

@@ -1,5 +1,5 @@
-"""Define the option `--with`, which registers the user's own files before a command runs, or passes
-them on to a server.
+"""The option `--with`, which registers the user's own files before a command runs, or passes them
+on to a server.
 
 Such a file defines a strategy, a topology, a congestion control, a metric or a scenario.
 """
@@ -33,7 +33,7 @@ with_option = click.option(
     is_eager=True,
     help=WITH_HELP,
 )
-forwarded_with_option = click.option(  # for a command that becomes the program of a server
+forwarded_with_option = click.option(  # for a command that is replaced by a server process
     "--with",
     "extension_folders",
     multiple=True,

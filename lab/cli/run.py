@@ -1,4 +1,4 @@
-"""Implement the commands `run` and `check`. All runs are checked before the first one starts."""
+"""The commands `run` and `check`. All runs are checked before the first one starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lab.scenario.overrides import Overrides
 
 
 def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:
-    """Load a scenario. Print that it is valid, and which of the user's own files were imported.
+    """Load a scenario. Print that it is valid, and which of the user's files were imported.
 
     `strategy` and `cc` are names or files; they and the `settings` (KEY=VALUE) replace values of
     the scenario. Raise `LabError` if the scenario is not valid.
@@ -45,7 +45,8 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
 
 @dataclass(frozen=True)
 class Output:
-    """The output options: write report.md for each run, print JSON only, print errors only."""
+    """`report`: write report.md for each run. `as_json`: print JSON only. `quiet`: print errors
+    only."""
 
     report: bool = False
     as_json: bool = False
@@ -53,7 +54,7 @@ class Output:
 
     @property
     def silent(self) -> bool:
-        """Return whether no progress and no summary are printed."""
+        """Whether neither progress nor a summary is printed."""
         return self.quiet or self.as_json
 
 
@@ -77,7 +78,6 @@ def run(request: Request, output: Output) -> int:
 
 
 def _summary(outcomes: Sequence[Outcome]) -> str:
-    """Return a summary of a single run, or a comparison of several runs, as text."""
     measured = [outcome for outcome in outcomes if outcome.result["duration_s"] > 0]
     if not measured:
         return f"nothing was measured. Run folder: {outcomes[0].folder}"

@@ -1,4 +1,4 @@
-"""Run jobs and show their progress on the terminal. A job is one run to make."""
+"""Run jobs and show their progress and results on the terminal. A job is one run to make."""
 
 from __future__ import annotations
 
@@ -19,17 +19,11 @@ from lab.run.outcome import Outcome, Progress
 from lab.scenario import engine_table
 from lab.scenario.schema import Scenario
 
-# Convert the progress and the results of runs to text for the terminal.
-
-
 PLAIN_EVERY_S = 10.0
 
 
 def progress_line(progress: Progress) -> str:
-    """Return the progress of a run as one line of text.
-
-    An example is `running 12.5 / 60 s, 47 s left   wifi1 7.10 + 0.40 Mb/s (Tier 1 + Tier 2)`.
-    """
+    """Return one line, such as `running 12.5 / 60 s, 47 s left   wifi1 7.10 + 0.40 Mb/s (...)`."""
     if progress.phase != "running":
         return progress.phase
     text = f"running {progress.t:g} / {progress.duration_s:g} s"
@@ -83,7 +77,7 @@ class Live:
 
 
 def summary(result: dict[str, Any], folder: Path) -> str:
-    """Return the results of a run as text: access points, users, totals, and the MPTCP verdict."""
+    """Return access points, users, totals, and whether Multipath TCP was really used, as text."""
     parts = [_head(result)]
     if scaled := labels.note(result.get("rate_scale")):
         parts.append(scaled)
@@ -108,16 +102,15 @@ def summary(result: dict[str, Any], folder: Path) -> str:
 
 
 def verdict_text(result: dict[str, Any]) -> str:
-    """Return a sentence that says whether the connections of multipath users really used MPTCP."""
+    """Say whether the connections of multipath users really used Multipath TCP."""
     if not any(user["kind"] == "multipath" for user in result["users"].values()):
         return "Multipath TCP: no multipath user in this scenario"
     return labels.describe(result["mptcp"])
 
 
 def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
-    """Return a Markdown page about one run: its scenario, a summary of its results, and what its
-    changes did."""
-    from lab.results.explain.stretches import told  # of a report only: it takes a while
+    """Return a Markdown page about one run: its scenario, its results, and what its changes did."""
+    from lab.results.explain.stretches import told  # only reports need it, and it loads slowly
 
     about = [
         f"# {scenario.title}",
@@ -190,7 +183,6 @@ class Terminal:
     report: bool = False
 
     def run(self, job: Job) -> Outcome:
-        """Run one job, show its progress and its error if it has one, and return its outcome."""
         shown = self.progress and (self.simulations or engine_table.entry(job.engine).real_time)
         live = Live(quiet=not shown)
         outcome = run_job(job, live)
@@ -202,7 +194,6 @@ class Terminal:
         return outcome
 
     def say(self, text: str) -> None:
-        """Print a line of text to standard error, unless `self.text` is False."""
         if self.text:
             click.echo(text, err=True)
 

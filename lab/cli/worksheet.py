@@ -1,4 +1,4 @@
-"""Define the commands `worksheet check`, `worksheet try` and `worksheet print`."""
+"""The commands `worksheet check`, `worksheet try` and `worksheet print`."""
 
 from __future__ import annotations
 
@@ -120,7 +120,6 @@ def print_(name: str, out: Path | None) -> None:
 
 
 def _print(tried: Tried) -> None:
-    """Print the marks of an attempt, and which of them are not as they must be."""
     points = sum(each.points for each in tried.marks)
     click.echo(f"{tried.name}: {points} of {sum(each.of for each in tried.marks)} points")
     surprises = {each.step for each in tried.surprises}
@@ -130,7 +129,7 @@ def _print(tried: Tried) -> None:
 
 
 def _why(mark: Mark) -> str:
-    """Return what a mark is based on: the figures that were looked at, or the problem."""
+    """Return what a mark is based on: the numbers that were checked, or the problem."""
     figures = ", ".join(f"{text} = {value:.4g}" for text, value in mark.verdict.figures)
     why = mark.verdict.problem or figures
     return f": {why}" if why else ""

@@ -1,11 +1,10 @@
-"""Compare runs: collect repeated runs in groups, and say which differences between the groups are
+"""Compare runs: put repeated runs into groups, and say which differences between the groups are
 unlikely to be chance.
 
 1) put runs into one group if their scenarios differ in nothing but the seed
-   (`lab.results.compare`)
 2) estimate the mean of each metric in each group, with a 95 % bootstrap interval
-3) compare each metric with the first group, by the interval of the ratio of the means
    (`lab.results.statistics`)
+3) compare each metric with the first group, by the interval of the ratio of the means
 
 A metric is a number of result.json, such as `users.ue1.throughput_mbps`.
 """
@@ -32,9 +31,10 @@ from lab.run.reading import read_document
 from lab.scenario import yaml_text
 from lab.scenario.loading import PROSE
 
-# Read finished runs and put them into groups. The runs of a group differ only in the seed.
+# Groups of runs
 #
-# Runs with flips (changes made by hand) form groups of their own, which the flips name.
+# The runs of a group differ only in the seed. Runs with flips (changes made by hand) form groups of
+# their own, with the flips in the title.
 #
 # result.json has two versions. Schema 2 holds rates in the units of the scenario file. Schema 1,
 # of an older version of the lab, holds rates on the wire: scenario rates multiplied by
@@ -42,7 +42,11 @@ from lab.scenario.loading import PROSE
 
 
 NAMED_RUNS = 5
-LEFT_OUT = (*PROSE, "seed", "slow_machine_rate_scale")  # do not set experiments apart
+LEFT_OUT = (
+    *PROSE,
+    "seed",
+    "slow_machine_rate_scale",
+)  # runs that differ only in these are repetitions
 SCALE_KEY = "rate_scale"
 FLIPS_KEY = flips.FLIPS  # among the settings of a flipped run
 Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JSON values
@@ -54,8 +58,8 @@ class Run:
 
     `settings` maps each key of the run's scenario, except the seed and texts for the user, to its
     value; runs with equal settings form a group. `rate_scale` is None in runs of schema 1, which
-    hold wire rates. `metrics` holds the numbers of result.json by path, such as `fairness.jain`;
-    None means that the run did not measure the number.
+    hold wire rates. `metrics` has the numbers of result.json by path, such as `fairness.jain`; None
+    means that the run did not measure the number.
     """
 
     run_id: str
@@ -72,10 +76,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Group:
-    """Hold runs of the same scenario and settings with different seeds.
+    """Runs of the same scenario and settings with different seeds.
 
     `title` names the group in a table. `label` is unique: it is the title, with the rate scale
-    added if several groups have the same title. `left_out` holds the ids of runs that are not used
+    added if several groups have the same title. `left_out` has the ids of runs that are not used
     because they repeat another run.
     """
 
@@ -87,31 +91,29 @@ class Group:
 
     @property
     def rate_scale(self) -> float | None:
-        """Return the rate scale of the group's runs. Return None if the runs hold wire rates
-        (schema 1)."""
+        """The rate scale of the runs; None if they hold wire rates (schema 1)."""
         return self.runs[0].rate_scale
 
     @property
     def heading(self) -> str:
-        """Return the title of the group's column, such as `none (n = 5, rate scale 0.25)`."""
+        """The title of the group's column, such as `none (n = 5, rate scale 0.25)`."""
         return f"{self.title} (n = {len(self.runs)}, {scale_text(self.rate_scale)})"
 
     def values(self, metric: str) -> list[float]:
-        """Return one value of the metric per run. Runs that did not measure the metric are left
-        out."""
+        """Return the metric's value in each run that measured it."""
         found = (run.metrics.get(metric) for run in self.runs)
         return [value for value in found if value is not None]
 
 
 def scale_text(rate_scale: float | None) -> str:
-    """Return the text `rate scale X`, or `wire rates` if `rate_scale` is None."""
+    """Return `rate scale X`, or `wire rates` for None."""
     return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:
-    """Read the runs in these run folders, and return them in groups, in the order of `folders`.
+    """Return the runs in these folders in groups, in the order of `folders`.
 
-    Groups with the strategy `none` are moved to the front, those without flips first, because the
+    Groups with the strategy `none` come first, those without flips before the others, because the
     first group is the one that others are compared with. Raise `RequestError` if a folder has no
     result, or if some runs have schema 1 and others schema 2.
     """
@@ -126,8 +128,8 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
 
 
 def read_run(folder: Path) -> Run:
-    """Return the run in `folder`, read from result.json and scenario.yaml. Raise `RequestError` if
-    the folder is not a run folder of this lab."""
+    """Read result.json and scenario.yaml of a run. Raise `RequestError` if the folder is not a run
+    folder of this lab."""
     try:
         return _run(folder)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -188,10 +190,7 @@ def _not_a_base(group: Group) -> tuple[bool, bool]:
 
 
 def differing_keys(all_settings: Sequence[Settings]) -> list[str]:
-    """Return the scenario keys that do not have the same value in all elements of `all_settings`.
-
-    Return an empty list if the elements belong to different scenarios.
-    """
+    """Return the scenario keys whose values differ between groups; [] for different scenarios."""
     if len({settings["name"] for settings in all_settings}) > 1:
         return []
     keys = dict.fromkeys(key for settings in all_settings for key in settings)
@@ -226,11 +225,11 @@ def _group(several: Sequence[Run], all_settings: Sequence[Settings]) -> Group:
 
 
 def _without_repeats(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs without those that repeat another one. Of runs that repeat each other, keep a
-    complete one if there is one.
+    """Return the runs without those that repeat another one; of repetitions, a complete one is
+    kept.
 
     A simulation always gives the same result for the same seed, so one run per seed is kept.
-    Emulations vary, so only runs with the same run id count as repeats.
+    Emulations vary, so only runs with the same run id count as repetitions.
     """
     kept: dict[int | str, Run] = {}
     for run in sorted(runs, key=lambda run: run.status != "complete"):
@@ -239,8 +238,7 @@ def _without_repeats(runs: Sequence[Run]) -> list[Run]:
 
 
 def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
-    """Return a title for the group with these settings: the strategy's name, and the settings that
-    distinguish the group from others with the same strategy."""
+    """Return the strategy's name, with the settings in which groups of the same strategy differ."""
     alike = [
         each
         for each in all_settings
@@ -258,10 +256,9 @@ def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
 
 
 def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (path, JSON text) for every value in nested dictionaries and lists. `path` is the path
-    of `data`.
+    """Yield (path, JSON text) for every value in nested dictionaries and lists below `path`.
 
-    A list of plain values, without dictionaries, counts as one value.
+    A list without dictionaries counts as one value.
     """
     if isinstance(data, dict) and data:
         for key, value in data.items():
@@ -275,10 +272,8 @@ def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The groups of runs, the estimates of all metrics, and the verdicts on each group but the
-    first.
+    """`estimates[metric]` has one estimate per group, in the order of `groups`.
 
-    `estimates[metric]` holds one estimate per group, in the order of `groups`.
     `verdicts[label][metric]` compares the group `label` with the first group.
     """
 
@@ -288,8 +283,7 @@ class Comparison:
 
 
 def compared(folders: Sequence[Path]) -> Comparison:
-    """Compare the runs in these run folders. Raise `RequestError` if the runs cannot be
-    compared."""
+    """Compare the runs in these folders. Raise `RequestError` if they cannot be compared."""
     groups = grouped(folders)
     runs = [run for group in groups for run in group.runs]
     metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
@@ -320,8 +314,7 @@ def _own(groups: Sequence[Group]) -> tuple[Metric, ...]:
 
 
 def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = False) -> str:
-    """Return the comparison of the runs in these run folders as a text, a Markdown table or a JSON
-    text.
+    """Return the comparison of the runs in these folders as text, Markdown or JSON.
 
     The JSON object has the keys `groups`, `metrics`, `labels` (of the metrics, for people),
     `verdicts` and `warnings`.
@@ -340,8 +333,7 @@ def direction(path: str, more: Sequence[Metric] = ()) -> int:
 
 
 def warnings(groups: Sequence[Group]) -> Iterator[str]:
-    """Yield one line of text for each reason to doubt the comparison, such as an overloaded
-    machine."""
+    """Yield a line for each reason to doubt the comparison, such as an overloaded machine."""
     if len({group.settings["name"] for group in groups}) > 1:
         yield "careful: these are different scenarios"
     scales = list(dict.fromkeys(group.rate_scale for group in groups))
@@ -399,8 +391,8 @@ def _document(found: Comparison) -> dict[str, Any]:
 
 
 def _explained(groups: Sequence[Group]) -> Iterator[str]:
-    """Yield what the changes of the first run of each group did, and why; nothing without any."""
-    from lab.results.explain.stretches import told  # it imports networkx, and `run` imports this
+    """Yield what the changes in the first run of each group did, and why."""
+    from lab.results.explain.stretches import told  # imported here, because it loads networkx
 
     for group in groups:
         run = group.runs[0]
@@ -413,8 +405,6 @@ def _heads(found: Comparison) -> list[str]:
 
 
 def _text(found: Comparison) -> list[str]:
-    """Return a table of all estimates, followed by one text per group but the first: a verdict for
-    each metric."""
     rows = [[metric, *(each.text for each in row)] for metric, row in found.estimates.items()]
     parts = [text_table(_heads(found), rows)]
     for group in found.groups[1:]:
@@ -424,8 +414,10 @@ def _text(found: Comparison) -> list[str]:
 
 
 def _markdown(found: Comparison) -> str:
-    """Return a Markdown table with one row per metric and one column per group. A cell holds the
-    estimate and, except in the first group, the short verdict."""
+    """Return a Markdown table with one row per metric and one column per group.
+
+    A cell has the estimate and, except in the first group, the short verdict.
+    """
     rows = []
     for metric, estimates in found.estimates.items():
         verdicts = [f": {each[metric].short}" for each in found.verdicts.values()]

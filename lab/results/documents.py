@@ -1,4 +1,4 @@
-"""Read the JSON files of a run folder without failing if a file is damaged."""
+"""Read the JSON files of a run folder; a damaged file is no error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIRE_RATES_SCHEMA = 1  # of a manifest and a result with rates on the wire
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The content of result.json of a run, and the path of the run folder."""
+    """`result` is the content of result.json, `folder` the run folder."""
 
     result: Mapping[str, Any]
     folder: Path
@@ -26,8 +26,8 @@ def tolerant_document(path: Path) -> dict[str, Any] | None:
     """Return the object in a JSON file of a run folder, or None if there is no file.
 
     If the file is damaged or cannot be read, return an object like that of a failed run: `status`
-    is "failed", and `error` says what is wrong with the file. Raise `LabError` if the machine lacks
-    descriptors or memory, which says nothing about the file.
+    is "failed", and `error` says what is wrong with the file. Raise `LabError` if the machine has
+    run out of file descriptors or memory, which says nothing about the file.
     """
     try:
         return document(path)

@@ -1,10 +1,9 @@
-"""Compare what was measured before and after each change of a run.
+"""The effect of a change during a run: what was measured before it and after it.
 
 The mean over the `WINDOW_S` before a change is compared with the mean over the `WINDOW_S` after it.
-A window ends earlier at the change before or after it, and at the start and end of the run, so that
-it shows one change only. Another strategy acts with its first order, so the second window can begin
-with that. A frame is one sample; it holds means over the interval that ends at its
-time.
+A window is shorter if another change, or the start or end of the run, lies in it, so that it shows
+one change only. A new strategy has an effect only from its first order on, so the second window can
+begin there.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from lab.scenario.watched import ALL, Watched
 from lab.summaries import EPSILON_S, intervals_between, mean
 
 WINDOW_S = 10.0
-SHORTEST_S = 2.0  # of a window whose mean says something
-USUAL_S = 60.0  # before a change: the time whose variation is compared with the effect
+SHORTEST_S = 2.0  # the shortest window whose mean is used
+USUAL_S = 60.0  # of the time before a change whose variation is compared with the effect
 NOTHING = 0.005  # a rate in Mb/s below this is shown as 0
 
 
@@ -31,8 +30,8 @@ class Effect:
 
     `before` and `after` are None if nothing was measured. `seconds_before` and `seconds` are the
     measured times before and after the change, in s. If `is_final`, later samples do not change the
-    effect. `is_too_late` says that the watched traffic had ended before the change. `spans` are
-    the two windows, before and after the change.
+    effect. If `is_too_late`, the watched traffic had ended before the change. `spans` are the two
+    windows, before and after the change.
     """
 
     watched: Watched
@@ -46,14 +45,13 @@ class Effect:
 
     @property
     def is_measured(self) -> bool:
-        """Return whether the times before and after the change both hold measurements and last at
-        least `SHORTEST_S`."""
+        """Whether both windows have measurements and last at least `SHORTEST_S`."""
         known = self.before is not None and self.after is not None
         return known and min(self.seconds_before, self.seconds) >= SHORTEST_S
 
     @property
     def change(self) -> float:
-        """Return the difference of the two means; 0 if there are none."""
+        """The mean after the change minus the mean before; a missing mean counts as 0."""
         return (self.after or 0.0) - (self.before or 0.0)
 
 
@@ -67,9 +65,9 @@ def effect(
 ) -> Effect:
     """Return the effect on one number of a change that was made at the time `at_s`.
 
-    `others_s` holds the times of the other changes of the run, and of when they began to act. At
+    `others_s` has the times of the other changes of the run, and of when they began to act. At
     `until_s` traffic ends that the number measures, so that later samples say nothing about the
-    change. `acts_s` is the time at which the change begins to act, if that is later.
+    change. `acts_s` is the time at which the change begins to act, if that is later than `at_s`.
     """
     acts_s = at_s if acts_s is None else acts_s
     start = max([0.0, at_s - WINDOW_S, *(t for t in others_s if t < at_s - EPSILON_S)])
@@ -87,12 +85,10 @@ def effect(
 def usual(
     frames: Sequence[Frame], at_s: float, others_s: Sequence[float], found: Effect
 ) -> tuple[Span, float, float] | None:
-    """Return how much the watched number varied before a change: the last of the windows that were
-    averaged, and the lowest and the highest of their means.
+    """Return how much the watched number varied before the change at `at_s`: see `variation`.
 
-    The windows lie between the change before and this one, each begins a second after the one
-    before, and all are as long as the measurement after the change, or half the time if that is
-    shorter. The result is None if the time is too short for that.
+    The windows lie between the previous change and this one. They are as long as the measurement
+    after the change, or half the time between the changes if that is shorter.
     """
     start = max([0.0, at_s - USUAL_S, *(t for t in others_s if t < at_s - EPSILON_S)])
 
@@ -110,11 +106,11 @@ def variation(
     seconds: float,
     mean_of: Callable[[Sequence[Frame], Span], float | None],
 ) -> tuple[Span, float, float] | None:
-    """Return how much a mean varied in a time: the last of the windows that were averaged, and the
-    lowest and the highest of their means. `mean_of` averages the frames of a window.
+    """Return how the mean over a sliding window varied within `time`.
 
-    Each window begins a second after the one before, and all last `seconds`, or half the time if
-    that is shorter. The result is None if the time is too short for that.
+    The result is (last window, lowest mean, highest mean), or None if the time is too short.
+    `mean_of` averages the frames of a window. Windows are 1 s apart and last `seconds`, or half of
+    `time` if that is shorter.
     """
     length = min(seconds, time.seconds / 2)
     if length < SHORTEST_S:
@@ -140,7 +136,7 @@ def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bo
 
 
 def value(frame: Frame, watched: Watched) -> float | None:
-    """Return the watched number of a frame; None if it was not measured."""
+    """Return the watched number in a frame; None if it was not measured."""
     owners = getattr(frame, watched.kind) if watched.id == ALL else [watched.id]
     figures = (frame.figure(watched.kind, owner, watched.field) for owner in owners)
     known = [each for each in figures if each is not None]
@@ -148,7 +144,7 @@ def value(frame: Frame, watched: Watched) -> float | None:
 
 
 def number_text(figure: float | None) -> str:
-    """Return a mean as text with three significant digits; very small ones are 0."""
+    """Format a mean with three significant digits; less than `NOTHING` is 0."""
     if figure is None:
         return "nothing measured"
     if abs(figure) < NOTHING:
@@ -162,9 +158,8 @@ def sentence(
     """Return the effect of a change in words.
 
     `template` is the text `after` of a suggestion; without one, a plain sentence is made. If the
-    effect is within the `usual_means` before the change, only the sentence of the template with the
-    numbers remains, followed by these means: the cause that the template names cannot be told from
-    the ordinary variation.
+    effect is within the `usual_means` before the change, only the first sentence of the template is
+    used, followed by these means, because the change may not be the cause.
     """
     if not found.is_measured:
         short = min(found.seconds_before, found.seconds) < SHORTEST_S
@@ -194,7 +189,8 @@ def sentence(
 def _mean(
     frames: Sequence[Frame], start: float, end: float, watched: Watched
 ) -> tuple[float | None, float]:
-    """Return the mean of a number over the frames that lie between two times, and their length."""
+    """Return the mean of a number over the frames between two times, and the length of these frames
+    in s."""
     times = [frame.t for frame in frames]
     found = intervals_between(times, start, end, whole=True)
     lengths = [length for _, length in found]

@@ -1,4 +1,4 @@
-"""Read single figures of result.json and of samples.jsonl by their path."""
+"""Read single numbers of result.json and of samples.jsonl by their path."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from lab import summaries
 
 
 def figure(document: Any, path: str) -> float | None:
-    """Return the number at `path` in a JSON document: keys joined by `.`, list entries counted from
-    1.
+    """Return the number at `path`: keys joined by `.`, list entries counted from 1.
 
     Return None if the path does not exist or does not lead to a number.
     """
@@ -28,10 +27,9 @@ def figure(document: Any, path: str) -> float | None:
 def values_between(
     samples: Sequence[Mapping[str, Any]], path: str, start_s: float, end_s: float
 ) -> list[tuple[float, float]]:
-    """Return the values of a figure in the samples after `start_s` and up to `end_s`, each with the
-    length of its sample's interval in s.
+    """Return (value, interval length in s) for the samples after `start_s` and up to `end_s`.
 
-    Samples in which the figure is missing or null are left out.
+    Samples in which the number is missing or null are left out.
     """
     times = [sample["t"] for sample in samples]
     found = (
@@ -44,9 +42,9 @@ def values_between(
 def mean_between(
     samples: Sequence[Mapping[str, Any]], path: str, start_s: float, end_s: float
 ) -> float | None:
-    """Return the mean over time of a figure in the samples after `start_s` and up to `end_s`.
+    """Return the mean over time of a number in the samples after `start_s` and up to `end_s`.
 
-    Return None if no sample there has the figure.
+    Return None if no sample there has the number.
     """
     pairs = values_between(samples, path, start_s, end_s)
     return summaries.mean((value for value, _ in pairs), [length for _, length in pairs])

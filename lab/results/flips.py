@@ -1,4 +1,4 @@
-"""Name a run by its flips: the changes that were made by hand while it was running.
+"""Flips in words: the changes that were made by hand while a run was going on.
 
 A flipped run is another experiment than a run of the same scenario without flips, so lists,
 comparisons and statistics name its flips and never pool the two.
@@ -14,20 +14,21 @@ from lab.run.flipping import SENT
 from lab.scenario.checking import UNITS
 
 FLIPS = "flips"  # the key of result.json
-NAMED = 3  # flips that a label names one by one
+NAMED = 3  # flips in a label; it counts the others
 
 
 def is_accepted(event: Mapping[str, Any]) -> bool:
-    """Return whether an event of a run says that a flip has taken effect.
+    """Return whether an event says that a change during the run (a flip) has taken effect.
 
-    There is one such event for each flip that did. Runs of older versions have no `state`, and no
-    event of the time when a flip was sent.
+    There is one such event per flip. Runs of older versions have no `state`, and no event when a
+    flip is sent.
     """
     return bool(event.get("kind") == "flip" and event.get("ok"))
 
 
 def is_waiting(event: Mapping[str, Any]) -> bool:
-    """Return whether an event says that a flip was sent; what became of it is in another event."""
+    """Return whether an event says that a change during the run was sent. Another event has its
+    outcome."""
     return bool(event.get("kind") == "flip" and event.get("state") == SENT)
 
 
@@ -41,10 +42,9 @@ def each_once(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def value_text(value: Any) -> str:
-    """Format the value of a changed setting for people.
+    """Format the value of a setting: a boolean as "on" or "off", None as "unlimited".
 
-    A boolean becomes "on" or "off", and None "unlimited". A strategy becomes its name, followed by
-    its parameters in brackets.
+    A strategy becomes its name, followed by its parameters in brackets.
     """
     if isinstance(value, dict):
         params = value.get("params")
@@ -60,10 +60,9 @@ def value_text(value: Any) -> str:
 
 
 def flip_text(flip: Mapping[str, Any]) -> str:
-    """Return a flip as text, such as `strategy.cth: 0.85 -> 0.3`, or `strategy.cth = 0.3` if a run
-    of an older version did not record the old value.
+    """Return a change as text, such as `strategy.cth: 0.85 -> 0.3`; without an old value, with `=`.
 
-    `flip` holds `target`, `value` and perhaps `old`. A strategy is named without its parameters.
+    Runs of older versions did not record the old value. A strategy is named without its parameters.
     """
     new = value_name(flip.get("value"))
     if "old" in flip:
@@ -72,8 +71,8 @@ def flip_text(flip: Mapping[str, Any]) -> str:
 
 
 def flip_words(flip: Mapping[str, Any]) -> str:
-    """Return a flip in plain words, such as `link up1 was cut` or `rate of link up1: 6 Mb/s
-    instead of 10`. A target that has no words of its own is named as `flip_text` names it."""
+    """Return a change in plain words, such as `link up1 was cut` or `rate of link up1: 6 Mb/s
+    instead of 10`. For a target without words of its own, return `flip_text`."""
     target, new = str(flip.get("target")), flip.get("value")
     match target.split("."):
         case ["strategy"]:
@@ -108,16 +107,14 @@ def _instead(flip: Mapping[str, Any], field: str = "") -> str:
 
 
 def value_name(value: Any) -> str:
-    """Format the value of a changed setting for people; a strategy is its name only."""
+    """Like `value_text`, but a strategy is its name only."""
     is_strategy = isinstance(value, dict) and "name" in value
     return str(value["name"]) if is_strategy else value_text(value)
 
 
 def label(flips: Sequence[Mapping[str, Any]]) -> str:
-    """Return the flips of a run as text, such as `changed: strategy: none -> disjoint at 12 s`.
-
-    After `NAMED` flips, the text says how many more there are. It is empty without flips.
-    """
+    """Return the changes of a run as text, such as `changed: strategy: none -> disjoint at
+    12 s`."""
     if not flips:
         return ""
     named = [
@@ -129,8 +126,7 @@ def label(flips: Sequence[Mapping[str, Any]]) -> str:
 
 
 def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the flips among `events` that came from outside and were not refused, in the form that
-    result.json has: each as {"t", "target", "old", "value", "state", "ok"}.
+    """Return the changes from outside that were not refused, in the form of `flips` in result.json.
 
     This is for runs without a result.
     """
@@ -145,13 +141,16 @@ def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def has_effect(flip: Mapping[str, Any]) -> bool:
-    """Return whether an entry of `flips` in result.json took effect. Old entries all did."""
+    """Return whether a change in `flips` of result.json took effect. Those of older versions all
+    did."""
     return bool(flip.get("ok", True))
 
 
 def setting(flips: Iterable[Mapping[str, Any]]) -> str:
-    """Return the flips of a result as JSON. Runs whose texts are equal were flipped alike, also if
-    an older version made one of them, which recorded no states."""
+    """Return JSON text that is equal for runs with the same changes.
+
+    States are left out of changes that took effect, because older versions do not record them.
+    """
     alike = [
         {key: value for key, value in each.items() if key not in ("state", "ok")}
         if has_effect(each)

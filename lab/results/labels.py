@@ -17,8 +17,6 @@ SHORT = ("strategy.params.", "strategy.", "topology.", "multipath.")  # beginnin
 
 @dataclass(frozen=True)
 class Label:
-    """The name of a metric for people and its unit, which is empty if it has none."""
-
     text: str
     unit: str = ""
 
@@ -53,10 +51,7 @@ def setting_text(path: str, value: str) -> str:
 
 
 def heading(label: str, settings: Mapping[str, str]) -> str:
-    """Return the label of a group of runs with each of its `settings` in words.
-
-    A label names settings as `PATH=VALUE`, separated by spaces.
-    """
+    """Replace each `PATH=VALUE` in the label of a group of runs by words, see `setting_text`."""
     for path in sorted(settings, key=len, reverse=True):
         named = f" {path}={settings[path]}"
         if named in label:
@@ -64,7 +59,7 @@ def heading(label: str, settings: Mapping[str, str]) -> str:
     return label
 
 
-# Say in words which unit the rates of a run have.
+# Units of rates
 #
 # The user interface shows rates in the units of the scenario file. On the wire, each rate is
 # multiplied by `rate_scale`. Results of schema 1, from an older version of the lab, hold wire
@@ -79,8 +74,10 @@ WIRE_NOTE = (
 
 
 def note(scale: float | None, wire_rates: bool = False) -> str:
-    """Return a sentence for the user that explains the rates of a run with this rate scale. It is
-    empty if `scale` is 1 or None. `wire_rates` says that the result has schema 1."""
+    """Explain the rates of a run with this rate scale to the user; "" if `scale` is 1 or None.
+
+    `wire_rates` says that the result has schema 1.
+    """
     if wire_rates:
         return WIRE_NOTE
     if scale in (None, 1):
@@ -92,18 +89,17 @@ def note(scale: float | None, wire_rates: bool = False) -> str:
 
 
 def scale_label(scale: float | None, wire_rates: bool = False) -> str:
-    """Return a short label such as `rate scale 0.25`. It is empty if `scale` is 1 or None. If
-    `wire_rates` is True (a result of schema 1), the label is `wire rates`."""
+    """Return a label such as `rate scale 0.25`, or "" if `scale` is 1 or None.
+
+    With `wire_rates` (a result of schema 1), it is `wire rates`.
+    """
     if wire_rates:
         return WIRE_LABEL
     return "" if scale in (None, 1) else f"rate scale {scale:g}"
 
 
-# Say in words whether the connections of a run really used Multipath TCP.
-
-
 def describe(mptcp: Mapping[str, Any]) -> str:
-    """Return a sentence for the user about the object `mptcp` of a result.json.
+    """Say whether a run really used Multipath TCP, by the object `mptcp` of its result.json.
 
     An example is "Multipath TCP verified: 2 extra subflows, no fallback to plain TCP".
     """

@@ -1,4 +1,4 @@
-"""Read the lock files, and describe the packages of the lab as a bill of materials (SBOM).
+"""Read the lock files, and write the packages of the lab as a bill of materials (SBOM).
 
 A lock file in `locks/` names every package that the lab installs, also indirect ones, with its
 version and the SHA-256 hashes of its files. pip refuses a file with another hash.
@@ -32,7 +32,7 @@ class Package:
 
     @property
     def installed(self) -> str | None:
-        """Return the version that this interpreter has; None if it does not have the package."""
+        """The installed version; None if this interpreter does not have the package."""
         try:
             return metadata.version(self.name)
         except metadata.PackageNotFoundError:
@@ -40,7 +40,6 @@ class Package:
 
 
 def locked(lock: Path) -> list[Package]:
-    """Return the packages in a lock file."""
     text = lock.read_text(encoding="utf-8")
     starts = [*(found.start() for found in PACKAGE.finditer(text)), len(text)]
     return [
@@ -50,7 +49,7 @@ def locked(lock: Path) -> list[Package]:
 
 
 def bill_of_materials(packages: Iterable[Package]) -> dict[str, Any]:
-    """Return the packages as a bill of materials in the format CycloneDX 1.5 (JSON)."""
+    """Return a bill of materials in the format CycloneDX 1.5 (JSON)."""
     lab = {"type": "application", "bom-ref": "lab", "name": "mptcp-sdn-lab", "version": __version__}
     components = [
         {

@@ -43,8 +43,8 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """Return `mean [low, high]` with three significant digits, `mean` alone without an
-        interval, or `-` without a mean."""
+        """`mean [low, high]` with three significant digits; `mean` without an interval, `-` without
+        a mean."""
         if self.mean is None:
             return "-"
         interval = "" if self.low is None else f" [{self.low:.3g}, {self.high:.3g}]"
@@ -53,7 +53,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The comparison of one metric between a group of runs and the base group, in words.
+    """How one metric of a group of runs compares with the base group, in words.
 
     `short` fits into a table cell. `text` adds the number of runs and, if the difference may be
     chance, how many more runs are needed.
@@ -64,7 +64,7 @@ class Verdict:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the arithmetic mean. `values` must not be empty."""
+    """`values` must not be empty."""
     return sum(values) / len(values)
 
 
@@ -81,8 +81,8 @@ def estimate(values: Sequence[float]) -> Estimate:
 def ratio_interval(
     base: Sequence[float], other: Sequence[float], paired: bool = False
 ) -> tuple[float, float]:
-    """Return the change in % from the mean of `base` to the mean of `other`, as the low and high
-    end of a 95 % interval.
+    """Return the 95 % interval (low, high) of the change in % from the mean of `base` to that of
+    `other`.
 
     With `paired`, the values at the same place belong together, for instance because both runs had
     the same seed. They are then resampled together, so what both have in common cancels out.
@@ -91,7 +91,7 @@ def ratio_interval(
 
 
 def verdict(base: Sequence[float], other: Sequence[float], direction: int = 1) -> Verdict:
-    """Return in words whether the mean of `other` differs from the mean of `base`, and by how much.
+    """Say whether the mean of `other` differs from the mean of `base`, and by how much.
 
     `direction` is 1 if a larger value of the metric is better, -1 if a smaller value is better, and
     0 if neither is.
@@ -136,8 +136,8 @@ def _percent(value: float) -> str:
 
 
 def _change_percent(base: Any, other: Any, axis: int) -> Any:
-    """Return the change in % from the mean of `base` to the mean of `other`. The means are taken
-    along `axis` of numpy arrays of resampled values.
+    """Return the change in % from the mean of `base` to that of `other`, along `axis` of numpy
+    arrays.
 
     The ratio of the means is limited to `MAX_RATIO`, because a resample of `base` can consist of
     zeros only.
@@ -150,12 +150,11 @@ def _change_percent(base: Any, other: Any, axis: int) -> Any:
 def _bootstrap(
     samples: tuple[Sequence[float], ...], statistic: Any, paired: bool = False
 ) -> tuple[float, float]:
-    """Return the low and high end of the 95 % interval of a statistic, by the expanded percentile
-    method (see the module). `statistic` is a function of one array per sample and an axis. With
-    `paired`, all samples have the same length and are resampled together.
+    """Return the 95 % interval (low, high) of a statistic; the module docstring says how.
 
-    If no sample varies, both ends are equal. The random seed is fixed, so the same samples always
-    give the same interval.
+    `statistic` is a function of one array per sample and an axis. With `paired`, all samples have
+    the same length and are resampled together. If no sample varies, both ends are equal. The random
+    seed is fixed, so the same samples always give the same interval.
     """
     try:
         import numpy

@@ -1,6 +1,6 @@
-"""Keep an index of all runs in data/index.json: one small JSON document per run folder.
+"""An index of all runs in data/index.json: one small JSON document per run folder.
 
-The run folders hold the data. The index only saves reading all of them. A process holds a file lock
+The run folders have the data. The index only saves reading all of them. A process holds a file lock
 while it changes the index. A run whose process has ended without a result gets the status `cut`.
 """
 
@@ -31,8 +31,7 @@ from lab.run import process, reading
 from lab.run.reading import readable_events
 from lab.run.recorder import RUNS
 
-# Store the tables of a TinyDB database in one JSON file that survives killed processes and full
-# disks.
+# The index file: a TinyDB database in one JSON file that survives killed processes and full disks
 #
 # The tables are kept in memory. The file is always replaced as a whole.
 #
@@ -51,16 +50,15 @@ State = dict[str, dict[str, Any]]
 
 
 class AtomicStorage(Storage):
-    """Store the tables of a TinyDB database in one JSON file. A crash never leaves a half-written
-    file.
+    """The tables of a TinyDB database in one JSON file. A crash never leaves a half-written file.
 
     If a damaged file was found and renamed, `recovered` is a message for the user; otherwise it is
     empty.
     """
 
     def __init__(self, path: Path, sound: Callable[[Any], bool] = lambda _: True) -> None:
-        """Use the file `path`. `sound` returns whether a document of a table has the form that its
-        readers need; a file with another document counts as damaged."""
+        """`sound` returns whether a document of a table has the form that its readers need. A file
+        with another document counts as damaged."""
         self.path, self.recovered, self._sound = path, "", sound
         self._state: State | None = None
         self._read_stamp: tuple[int, int, int] | None = None
@@ -73,16 +71,14 @@ class AtomicStorage(Storage):
         return self._state
 
     def write(self, data: State) -> None:
-        """Replace all tables by `data`: in memory now, and on disk now or at the end of a
-        `together` block."""
+        """Replace all tables in memory now, and on disk now or at the end of a `together` block."""
         self._state = data
         if not self._batching:
             self._save()
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Delay writing to disk until the end of a `with` block, so that all changes inside are
-        written at once.
+        """Write all changes inside a `with` block to disk at once, at its end.
 
         If the block raises an exception, all changes inside are undone.
         """
@@ -138,8 +134,8 @@ class AtomicStorage(Storage):
         self._read_stamp = self._stamp()
 
     def _rotate(self) -> None:
-        """Keep the present file as the copy NAME.1. Rename the older copies first: NAME.2 becomes
-        NAME.3, NAME.1 becomes NAME.2.
+        """Keep the present file as the copy NAME.1, after NAME.2 became NAME.3 and NAME.1 became
+        NAME.2.
 
         The present file also keeps its own name until a new file replaces it. Each target is
         removed first, because renaming does nothing if both names are links to the same file.
@@ -178,7 +174,7 @@ def _is_number(key: str) -> bool:
     return key.isascii() and key.isdecimal() and len(key) < 19
 
 
-# Describe a run folder by one small JSON document, as the index of all runs holds it.
+# The document of a run folder in the index
 
 
 SCHEMA = 3
@@ -211,10 +207,10 @@ def is_sound(doc: Any) -> bool:
 
 
 def described(folder: Path, known: Doc | None) -> Doc | None:
-    """Return the index document of a run folder. Return None if the folder holds no run.
+    """Return the index document of a run folder, or None if it is not the folder of a run.
 
-    `known` is the document that the index holds for this folder, or None. It is returned unchanged
-    if the run has ended and the files of the folder have not changed since.
+    `known` is the document that the index has for this folder, or None. It is returned unchanged if
+    the run has ended and the files of the folder have not changed since.
     """
     stamp = [_changed(folder / name) for name in ("result.json", NOTE, "manifest.json")]
     if (
@@ -260,8 +256,10 @@ SUMMARY = (  # taken from the result
 
 
 def _summary(result: Doc) -> Doc:
-    """Return the numbers of a result.json that lists of runs show. `verified` says whether the run
-    really used Multipath TCP; it is None if the run has no multipath users."""
+    """Return the fields of result.json that lists of runs show.
+
+    `verified` says whether the run really used Multipath TCP; it is None without multipath users.
+    """
     multipath = any(user.get("kind") == "multipath" for user in result.get("users", {}).values())
     verified = (result.get("mptcp") or {}).get("verified")
     return {
@@ -300,7 +298,7 @@ def _changed(path: Path) -> int:
 
 LOCK_S = 10.0
 DELETED = ".deleted-"  # begins the name of a folder that is being deleted
-BAD = set("/\\\0")  # in no id of a run
+BAD = set("/\\\0")  # characters that a run id must not contain
 
 
 class Store:
@@ -322,8 +320,7 @@ class Store:
 
     @property
     def recovered(self) -> str:
-        """Return a message for the user if the index file was found damaged and replaced by a copy;
-        otherwise an empty text."""
+        """A message for the user if the index file was damaged and replaced by a copy, else ""."""
         return self._storage.recovered
 
     def refresh(self) -> bool:
@@ -352,7 +349,7 @@ class Store:
             return True
 
     def reindex(self) -> int:
-        """Delete the index and rebuild it from all run folders. Return the number of runs found."""
+        """Rebuild the index from all run folders. Return the number of runs found."""
         with self._mutex:
             found = [doc for path in _folders(self.runs_folder) if (doc := described(path, None))]
             with self._writing():
@@ -367,7 +364,7 @@ class Store:
         return sorted(docs, key=lambda doc: (doc["started"], doc["id"]), reverse=True)
 
     def get(self, run_id: str) -> Doc:
-        """Return the index document of one run. Raise `RequestError` if the run is unknown."""
+        """Return the index document of a run. Raise `RequestError` if the run is unknown."""
         with self._mutex:
             found = next((doc for doc in self._documents() if doc["id"] == run_id), None)
         if found is None:
@@ -385,10 +382,10 @@ class Store:
         return path
 
     def annotate(self, run_id: str, tags: list[str] | None = None, note: str | None = None) -> Doc:
-        """Set the tags and the note of a run, and return the new index document of the run. None
-        keeps the present value.
+        """Set the tags and the note of a run in its file note.json, and return its new index
+        document.
 
-        Tags and note are stored in the file note.json of the run folder.
+        None keeps the present value.
         """
         folder = self.folder(run_id)
         noted = tolerant_document(folder / NOTE) or {}
@@ -452,8 +449,8 @@ class Store:
 
 
 def plain(run_id: str) -> bool:
-    """Return whether `run_id` is a simple folder name: not empty, at most 255 bytes of UTF-8, no
-    path separator, no leading dot."""
+    """Return whether `run_id` is a simple folder name: printable, 1 to 255 bytes of UTF-8, no path
+    separator, no leading dot."""
     size = len(run_id.encode(errors="replace"))
     return 0 < size <= 255 and run_id[0] != "." and run_id.isprintable() and not set(run_id) & BAD
 

@@ -1,4 +1,4 @@
-"""Divide a run into stretches: the times between its changes.
+"""Stretches of a run: the times between its changes.
 
 A mean over a whole run mixes the times before and after a change, so it is true of neither. The
 mean of a stretch is true of one state of the run. Changes within `TOGETHER_S` begin one stretch.
@@ -18,19 +18,18 @@ Number = Callable[[Frame], float | None]  # takes one number out of a frame
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a run, from `start_s` to `end_s`, in s since the start of the run."""
+    """A part of a run, from `start_s` to `end_s` in s since its start."""
 
     start_s: float
     end_s: float
 
     @property
     def seconds(self) -> float:
-        """Return the length in s."""
         return self.end_s - self.start_s
 
     def mean(self, frames: Sequence[Frame], number: Number) -> float | None:
-        """Return the mean of a number over the frames that lie inside the span; None if it was
-        never measured there."""
+        """Return the mean of a number over the frames inside the span; None if it was never
+        measured."""
         times = [frame.t for frame in frames]
         found = intervals_between(times, self.start_s, self.end_s, whole=True)
         return mean((number(frames[index]) for index, _ in found), [length for _, length in found])
@@ -38,8 +37,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A span of a run in which nothing was changed. `begun_by` holds the indices of the
-    changes at its start; it is empty for the first stretch."""
+    """A part of a run without changes. `begun_by` has the indices of the changes at its start, if
+    any."""
 
     span: Span
     begun_by: tuple[int, ...] = ()

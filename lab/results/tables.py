@@ -1,4 +1,4 @@
-"""Format tables as text: aligned columns for a terminal, or Markdown."""
+"""Tables as text: aligned columns for a terminal, or Markdown."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Any
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Format `rows` as aligned columns with the column titles `head`.
-
-    A column is right-aligned if it holds nothing but numbers and None.
-    """
+    """Format `rows` as columns with the titles `head`. Columns of numbers and None are
+    right-aligned."""
     cells = [[cell_text(value) for value in row] for row in rows]
     widths = [max(len(row[n]) for row in [list(head), *cells]) for n in range(len(head))]
     right = [
@@ -27,13 +25,12 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format `rows` as a Markdown table with the column titles `head`."""
     lines = [_markdown_row(head), f"|{'---|' * len(head)}", *map(_markdown_row, rows)]
     return "\n".join(lines)
 
 
 def cell_text(value: Any) -> str:
-    """Return a value as text for a table cell: a float with three decimals, None as `-`."""
+    """Format a table cell: a float with three decimals, None as `-`."""
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 

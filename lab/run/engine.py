@@ -1,4 +1,4 @@
-"""Define the interface of an engine: the emulation or the simulator. An engine builds the network
+"""The interface of an engine, which is the emulation or the simulator. An engine builds the network
 of a scenario, runs it, and reports what it measured.
 
     open(scenario, recorder) -> advance(until_s)* with apply(change) and news() in between
@@ -26,11 +26,11 @@ from lab.scenario.targets import Change
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a run that come from the command line, not from the scenario.
+    """Options of a run that come from the command line, not from the scenario.
 
     `speed` is a multiple of real time, or 0 for as fast as possible. `pcap` turns packet capture
-    on. Only one emulation can run on a machine: if another one is running, `wait` delays the start
-    until it has ended; without `wait`, the run is refused.
+    on. Only one emulation can run on a machine: with `wait`, the run starts when the present one
+    has ended; without `wait`, it is refused.
     """
 
     speed: float = 1.0
@@ -40,10 +40,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Answer:
-    """Say what became of a change for which `Engine.apply` has returned a number.
+    """The outcome of the change for which `Engine.apply` returned `number`.
 
-    `at` is in s since 1970. `refused` says why the change was refused, and is empty if it was
-    applied.
+    `at` is in s since 1970. `refused` says why the change was refused; it is empty if the change
+    was applied.
     """
 
     number: int
@@ -53,8 +53,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reported:
-    """An event that a program of the engine has reported at `at` [s since 1970], with rates in
-    scenario units."""
+    """An event from a program of the engine, such as POX.
+
+    `at` is in s since 1970. Rates in `fields` are in scenario units.
+    """
 
     at: float
     kind: str
@@ -62,8 +64,8 @@ class Reported:
 
 
 class Engine(ABC):
-    """Build and run one network. Before an engine takes a step, it registers how to undo the step,
-    so that `close` can undo everything.
+    """Builds and runs one network. Before each step, an engine registers how to undo it, so that
+    `close` can undo everything.
 
     `real_time` is True if the engine follows the wall clock (the emulation). If it is False, the
     runner waits between steps to keep `options.speed`, and can pause the run. `started_at` is the
@@ -73,30 +75,30 @@ class Engine(ABC):
     @classmethod  # noqa: B027 - an engine may refuse nothing more
     def check(cls, scenario: Scenario) -> None:
         """Raise `RequestError` if this engine cannot run the scenario, and `MachineLacks` if this
-        machine lacks what it needs. What the table of engines says is checked before."""
+        machine lacks what it needs. `lab.scenario.engine_table` has been checked before."""
 
     @classmethod  # noqa: B027 - an engine may know no laws
     def load_law(cls, path: Path) -> None:
-        """Load the congestion control law that a user wrote in a file. Raise `RequestError` if it
-        has an error; the message names the line."""
+        """Load a user's congestion control from a file. Raise `RequestError` with the line of an
+        error in it."""
 
     options = Options()  # replaced before `open`
     real_time = True  # replaced before `open`
     started_at: float | None = None
 
     def ready(self, scenario: Scenario) -> None:  # noqa: B027 - most engines need nothing
-        """Raise `MachineLacks` if this engine cannot run the scenario on this machine. The message
-        names a command that helps."""
+        """Raise `MachineLacks` if this machine cannot run the scenario. The message names a command
+        that helps."""
 
     @abstractmethod
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
-        """Build the network and start the traffic. The run begins (t = 0) when this method returns,
-        or at `started_at` if the engine sets it."""
+        """Build the network and start the traffic. t = 0 is when this method returns, or
+        `started_at` if the engine sets it."""
 
     @abstractmethod
     def advance(self, until_s: float) -> list[Frame]:
-        """Run the network until t = `until_s`. Return the frames (samples) that were completed
-        since the last call, with rates on the wire."""
+        """Run the network until t = `until_s`. Return the samples completed since the last call,
+        with rates on the wire."""
 
     @abstractmethod
     def apply(self, change: Change) -> int | None:
@@ -105,8 +107,7 @@ class Engine(ABC):
         Return None if it has taken effect. Otherwise it was only sent on to a program of the
         engine; return its number, and `news` has the `Answer` later.
 
-        Raise `LabError` with the reason if the change cannot be applied. The run continues in this
-        case.
+        Raise `LabError` with the reason if the change cannot be applied; the run goes on.
         """
 
     def news(self) -> Sequence[Answer | Reported]:

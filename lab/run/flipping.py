@@ -1,9 +1,9 @@
-"""Make the flips of a run: changes of a target of the scenario while the run goes on.
+"""Flips: changes of a target of the scenario, such as `link.path1.loss`, while the run goes on.
 
-A flip has two events in events.jsonl, joined by `seq`. The first says that it was sent. The second
-says that it was applied, or that it was refused and why. The simulator applies a change at once; in
-the emulation POX answers the changes that it makes itself. A flip that POX never answers has only
-the first event.
+A flip has two events in events.jsonl with the same `seq`. The first says that it was sent. The
+second says that it was applied, or that it was refused and why. The simulator applies a change at
+once. In the emulation some changes are made by POX, which answers later; a flip that POX never
+answers has only the first event.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CC_NOTE = "open connections use it too, from their present windows on; UDP has n
 
 @dataclass(eq=False)
 class _Flip:
-    """`row` is its entry in result.json, which has an entry for each flip from the inbox that was
-    not refused. `about` are the fields that its events share."""
+    """A change of the scenario during a run. `row` is its entry in result.json, `about` the fields
+    that its two events share."""
 
     target: str
     value: Any
@@ -34,10 +34,11 @@ class _Flip:
 
 
 class Flipping:
-    """Check flips, send them to the engine, and record what became of them.
+    """Check changes during the run (flips), send them to the engine, and record what became of
+    them.
 
-    `scenario` is the scenario of the run with every flip that was not refused, so that a flip can
-    follow one that waits for its answer.
+    `scenario` includes every flip so far that was not refused, even those that wait for their
+    answer. The next flip is checked against it.
     """
 
     def __init__(self, scenario: Scenario, engine: Engine, recorder: Recorder) -> None:
@@ -49,7 +50,8 @@ class Flipping:
         self._by_scenario = 0
 
     def from_scenario(self, t: float, target: str, value: Any) -> None:
-        """Make a flip that is an event of the scenario; its `seq` is `scenario-1`, and so on."""
+        """Make a flip that is an event of the scenario. Its `seq` is `scenario-1`, `scenario-2` and
+        so on."""
         self._by_scenario += 1
         self._make(t, target, value, source="scenario", seq=f"scenario-{self._by_scenario}")
 
@@ -57,11 +59,11 @@ class Flipping:
         self._make(t, target, value, source="inbox", seq=seq)
 
     def unreadable(self, t: float, seq: str, problem: str) -> None:
-        """Record a message of the inbox that says no target."""
+        """Record a message from the inbox that could not be read or names no target."""
         self._recorder.event(t, "flip", ok=False, seq=seq, **_refusal(problem))
 
     def answered(self, answer: Answer, t: float) -> None:
-        """Record the answer to a flip, which the engine had to wait for."""
+        """Record the engine's answer to a flip that it could not apply at once."""
         flip = self._unanswered.pop(answer.number, None)
         if flip is None:
             if answer.refused:
@@ -103,7 +105,7 @@ class Flipping:
         self.scenario = targets.after(self.scenario, flip.target, flip.value)
 
     def _present(self, target: str) -> Any:
-        """Return the present value of a target; of the strategy, its name."""
+        """Return the latest value of a target; of the strategy, its name."""
         if target in self._values and not target.startswith("strategy"):
             return self._values[target]
         return targets.targets(self.scenario)[target].value
@@ -118,7 +120,7 @@ class Flipping:
         self._recorder.event(t, "flip", ok=True, **flip.about, state=APPLIED, **note)
 
     def _refused(self, flip: _Flip, t: float, why: str) -> None:
-        """Record a refusal, and compute the scenario anew without this flip."""
+        """Record a refusal, and compute `scenario` anew without this flip."""
         left = [each for each in self._made if each is not flip]
         self._made, self._values, self.scenario = [], {}, self._first
         for each in left:
@@ -129,5 +131,6 @@ class Flipping:
 
 
 def _refusal(why: str) -> dict[str, Any]:
-    """Return the fields of a refusal; `error` is what readers of older runs know."""
+    """Return the fields of the event. `error` repeats `why`, because older runs have only
+    `error`."""
     return {"state": REFUSED, "why": why, "error": why}

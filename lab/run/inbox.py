@@ -1,4 +1,4 @@
-"""Pass messages to a run while it runs. A message is a JSON file that the sender moves into the
+"""Messages to a run while it goes on. A message is a JSON file that the sender moves into the
 folder `inbox` of the run folder.
 
 {"target": "link.path1.loss", "value": 0.05}     change a target of the scenario (a flip)
@@ -19,12 +19,12 @@ from controller.bounded_json import JsonRefused, parse_object
 from lab import plain_file
 from lab.errors import RequestError
 
-MOST_BYTES = 65_536  # of a message
+MOST_BYTES = 65_536  # a longer message is refused
 
 
 def send(folder: Path, message: dict[str, Any]) -> str:
-    """Write a message to the inbox of the run in `folder`. Return the number of the message, which
-    is its file name.
+    """Write a message to the inbox of the run in `folder`. Return its number, which is its file
+    name without the ending.
 
     The run checks the message later and records whether it was accepted. Raise `RequestError` if
     the file cannot be written, for example because there is no inbox.
@@ -43,11 +43,10 @@ def send(folder: Path, message: dict[str, Any]) -> str:
 
 
 def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield the waiting messages of the run in `folder`, the oldest first. Each comes as (number,
-    message, problem).
+    """Yield the waiting messages of a run, the oldest first, as (number, message, problem).
 
-    For a usable message, `problem` is an empty text. Otherwise `problem` says what is wrong with
-    the file, and `message` is empty.
+    `problem` is empty for a usable message. Otherwise it says what is wrong with the file, and
+    `message` is empty.
 
     The file of a message is deleted when the caller asks for the next message. The caller must have
     recorded the message by then, so every message is either in the inbox or on record.
@@ -61,14 +60,13 @@ def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def waiting(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the usable messages in the inbox of the run in `folder`, by their numbers. Leave the
-    files where they are."""
+    """Return the usable messages in the inbox by their numbers, and leave the files there."""
     found = {_text(path.stem): _read(path)[0] for path in sorted((folder / "inbox").glob("*.json"))}
     return {number: message for number, message in found.items() if message}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """Return the message in a file and an empty text, or an empty message and the problem."""
+    """Return (message, ""), or ({}, problem) if the file is not usable."""
     name = _text(path.name)
     try:
         message = parse_object(plain_file.read(path, most_bytes=MOST_BYTES + 1), MOST_BYTES)
@@ -82,5 +80,5 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _text(name: str) -> str:
-    """Return a file name as text that can be written as UTF-8."""
+    """Replace the parts of a file name that cannot be written as UTF-8."""
     return name.encode(errors="replace").decode()

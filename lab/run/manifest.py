@@ -1,5 +1,5 @@
-"""Make the content of manifest.json: which scenario, which versions of the software, which machine
-and which process produced a run."""
+"""The content of manifest.json: the scenario, the versions of the software, the machine and the
+process that produced a run."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ from lab.scenario.schema import Scenario
 from lab.scenario.used import user_files
 from lab.user_file import IN_VM
 
-# Name versions of the lab, so that a result can say which version made it.
-
 
 def present() -> str:
-    """Return the version of this lab as text, such as `0.2.0 (f8f4b3f0aa11)`: the number, and the
-    commit if it is known."""
+    """Return the version of this lab, such as `0.2.0 (f8f4b3f0aa11)`; the commit only if known."""
     return _text(__version__, commit())
 
 
 def made_by(versions: Mapping[str, str | None]) -> str:
-    """Return the version of the lab in the field `versions` of a manifest, in the same form."""
+    """Return the version of the lab from the field `versions` of a manifest, in the form of
+    `present`."""
     return _text(versions.get("lab"), versions.get("commit"))
 
 
@@ -42,15 +40,14 @@ def _text(number: str | None, made_at: str | None) -> str:
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "MULTIPATH_LAB_COMMIT"  # set for a VM, where git takes two seconds
-DILATION = "MULTIPATH_LAB_VM_DILATION"  # how often slower the clocks of a VM run
+DILATION = "MULTIPATH_LAB_VM_DILATION"  # by which factor the clocks of a VM run slower
 SEED_FIXES = {
     "mininet": "the random choices of traffic and network; not the timing of packets",
 }
 
 
 def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> dict[str, Any]:
-    """Return the content of manifest.json for a run that starts at the wall-clock time `started`,
-    in s since 1970."""
+    """Return the content of manifest.json. `started` is the wall-clock time in s since 1970."""
     return {
         "schema": SCHEMA,
         "run_id": run_id,
@@ -91,8 +88,8 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
 def _links(scenario: Scenario) -> dict[str, Any]:
     """Return the configured properties of links and stations, with rates in the scenario's units.
 
-    A link with a configured rate has an entry under its ID: its rate, delay, loss and queue length.
-    An access point has an entry that holds the rate of each user's station.
+    Each link with a configured rate has an entry under its ID. Each access point has an entry with
+    the rate of each user's station.
     """
     network, scale = scenario.network, scenario.rate_scale
     return {
@@ -115,11 +112,9 @@ def _links(scenario: Scenario) -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """Return the git commit of this project, with `+` at the end if files were changed since the
-    commit. Return None outside a git checkout.
+    """Return the lab's git commit, with `+` at the end if files differ from it; None without git.
 
-    If the environment variable MULTIPATH_LAB_COMMIT is set, return its value instead, because git
-    takes two seconds inside a VM.
+    MULTIPATH_LAB_COMMIT overrides it, because git takes two seconds inside a VM.
     """
     if COMMIT in os.environ:
         return os.environ[COMMIT] or None
@@ -142,7 +137,7 @@ def commit() -> str | None:
 
 
 def _dilation() -> dict[str, float]:
-    """Return how often slower than real time the clocks of this VM run, if they do."""
+    """Inside a VM, return by which factor its clocks run slower than real time."""
     text = os.environ.get(DILATION) if IN_VM in os.environ else None
     return {"time_dilation": float(text)} if text else {}
 

@@ -1,4 +1,4 @@
-"""Define the progress of a run and its outcome, and write result.json at the end."""
+"""How far a run has come, how it ended, and result.json at the end."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ Result = Mapping[str, Any]  # the content of result.json
 
 
 def is_whole(result: Result) -> bool:
-    """Return whether a run is complete and did not overload the machine, by its result.json."""
+    """Return whether a run is complete and the machine kept up with it, by its result.json."""
     return bool(result["status"] == "complete" and not result["overloaded"])
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come.
+    """`phase` is "starting", "running" or "stopping"; `frame` is the latest sample.
 
-    `phase` is "starting", "running" or "stopping". `t` is the time since the start of the run in s,
-    and `duration_s` the planned length. `frame` is the latest sample. `eta_s` is the expected rest
-    of the run in s of real time.
+    `t` is the time since the start of the run in s, `duration_s` the planned length, and `eta_s`
+    the expected rest in s of real time.
     """
 
     phase: str
@@ -44,8 +43,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: the content of result.json, the run folder, and the exit code for
-    the command line. `error` is the error message, empty if there is no error."""
+    """`result` is the content of result.json; `error` is empty if nothing failed."""
 
     result: dict[str, Any]
     folder: Path
@@ -60,11 +58,10 @@ def conclude(
     error: LabError | None,
     interrupted: bool,
 ) -> Outcome:
-    """Compute result.json from the recorded samples and write it. Close the recorder. Return how
-    the run ended.
+    """Compute result.json from the recorded samples, write it, and close the recorder.
 
-    `report` is what the engine returned at the end, or None. `error` is the failure of the run, or
-    None.
+    `report` is what the engine returned at the end. `error` is the failure of the run. Each is None
+    if there is none.
     """
     status = "failed" if error else "interrupted" if interrupted else "complete"
     try:

@@ -1,4 +1,4 @@
-"""Control how fast simulated time passes in comparison with real time."""
+"""The speed of a simulated run in comparison with real time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ CONTROLS = ("pause", "resume", "speed")
 
 
 def checked_speed(value: Any) -> float:
-    """Return the speed of a simulated run as a number: 0 for "max" (as fast as possible), else a
-    multiple of real time. Raise `RequestError` for any other value."""
+    """Return a speed as a number: 0 for "max" (as fast as possible), else a multiple of real time.
+
+    Raise `RequestError` for any other value.
+    """
     try:
         speed = 0.0 if value == "max" else float(value)
     except (TypeError, ValueError):
@@ -27,8 +29,7 @@ def checked_speed(value: Any) -> float:
 
 
 class Pace:
-    """Compute how long a simulated run must wait so that it runs at `speed` times real time; speed
-    0 means without waiting.
+    """Slow a simulated run down to `speed` times real time; 0 means no waiting.
 
     A pause, or a delay of more than 1 s, shifts the rest of the run: the run does not go faster
     afterwards to make up for it.
@@ -39,8 +40,8 @@ class Pace:
         self._from: tuple[float, float] = (clock(), 0.0)
 
     def wait_s(self, now_s: float) -> float:
-        """Return how many s of real time to wait now. `now_s` is the simulated time that the run
-        has reached. 0 means that the run may continue; infinity means that it is paused."""
+        """Return how many s of real time to wait at the simulated time `now_s`; infinity during a
+        pause."""
         if self.paused:
             return math.inf
         if not self.speed:
@@ -52,10 +53,10 @@ class Pace:
         return max(0.0, wait_s)
 
     def control(self, control: Any, value: Any, now_s: float) -> None:
-        """Carry out a control message at the simulated time `now_s`, in s.
+        """Apply the control "pause", "resume" or "speed" (to `value`) at the simulated time
+        `now_s`, in s.
 
-        `control` is "pause", "resume" or "speed"; `value` is the new speed. Raise `RequestError`
-        for any other control or an invalid speed.
+        Raise `RequestError` for any other control or an invalid speed.
         """
         if control not in CONTROLS:
             raise RequestError(f"control {unknown(control, ('stop', *CONTROLS))}")

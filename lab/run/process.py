@@ -1,9 +1,9 @@
-"""Find out whether the process that writes a run folder is still running.
+"""Find out whether the process that writes a run folder still exists.
 
 The manifest identifies the process by its process id, its start time (because ids are reused) and
 the boot id of its kernel (because a process id inside a virtual machine means nothing on the host).
-If the start time is unknown or the boot id is not that of this machine, the process counts as
-running while files in its folder are less than 60 s old.
+If the start time is unknown or the boot id is not that of this machine, the process counts as alive
+only while files in its folder are less than 60 s old.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ WRITTEN = ("samples.jsonl", "events.jsonl", "log.txt", "manifest.json")
 
 @cache
 def boot_id() -> str | None:
-    """Return the random id that the kernel chose when it booted. Return None if /proc does not
-    provide it."""
+    """Return the random id that the kernel chose when it booted; None if there is no /proc."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -30,7 +29,7 @@ def boot_id() -> str | None:
 
 
 def started(pid: int) -> int | None:
-    """Return the start time of a process, in clock ticks since the machine booted.
+    """Return the start time of a process in clock ticks since boot.
 
     Return None if the process has ended, or if there is no /proc.
     """
@@ -43,8 +42,8 @@ def started(pid: int) -> int | None:
 
 
 def alive(manifest: dict[str, Any], folder: Path) -> bool:
-    """Return whether the process named in `manifest` still writes to the run folder `folder`, by
-    the rules in the module's docstring."""
+    """Return whether the process named in `manifest` still writes to `folder`; see the module
+    docstring."""
     pid = manifest.get("pid")
     if not isinstance(pid, int) or manifest.get("boot_id") != boot_id():
         return _fresh(folder)
@@ -54,7 +53,6 @@ def alive(manifest: dict[str, Any], folder: Path) -> bool:
 
 
 def exists(pid: int) -> bool:
-    """Return whether a process with this id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

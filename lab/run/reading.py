@@ -1,4 +1,4 @@
-"""Read the files of a run folder. Another process may still be writing them.
+"""Read the files of a run folder, even while another process writes them.
 
 A line ends with a newline character and with nothing else. JSON is parsed within the limits of
 `controller.bounded_json`, and links are not followed (`lab.plain_file`).
@@ -18,7 +18,7 @@ from lab import plain_file
 from lab.errors import RequestError
 from lab.frame import Frame
 
-# Check that documents and lines of a run folder have the form that the lab writes.
+# Forms of documents and lines
 #
 # A run folder can be damaged, edited by hand, or come from another machine. A document of another
 # form is treated like a file that cannot be read.
@@ -108,7 +108,7 @@ class _Note(_Form):
 
 
 class _Indexed(_Manifest, _Note):
-    """A run in the index. Every field is there, because lists show each of them."""
+    """A run in index.json. It must have every field, because lists show each of them."""
 
     id: str
     stamp: list[int]
@@ -147,7 +147,7 @@ FORMS: dict[str, type[_Form]] = {
 
 def wrong(name: str, document: Table) -> str:
     """Return what is wrong with the content of the file `name`, such as "users: Input should be a
-    valid dictionary". Return an empty text if nothing is wrong, or if `name` has no form."""
+    valid dictionary". Return "" if nothing is wrong, or if `FORMS` does not have `name`."""
     try:
         if name in FORMS:
             FORMS[name].model_validate(document)
@@ -158,7 +158,8 @@ def wrong(name: str, document: Table) -> str:
 
 
 def is_frame(line: Table) -> bool:
-    """Return whether an object can be a line of samples.jsonl: a time, and figures by name."""
+    """Return whether an object can be a line of samples.jsonl: a time `t`, and groups of named
+    samples."""
     return (
         _has_time(line)
         and all(
@@ -174,10 +175,8 @@ def _has_figures(sample: Any) -> bool:
 
 
 def is_event(line: Table) -> bool:
-    """Return whether an object can be a line of events.jsonl.
-
-    It needs a time `t`, which is a number. `kind` must be text if it is there.
-    """
+    """Return whether an object can be a line of events.jsonl: `t` is a number; `kind`, if given, is
+    text."""
     return _has_time(line) and isinstance(line.get("kind", ""), str)
 
 
@@ -185,18 +184,18 @@ def _has_time(line: Table) -> bool:
     return type(line.get("t")) in (int, float)
 
 
-# Compute digests of the files that a run has measured, so that a text of 64 digits names a run.
+# Digests
 #
-# The files are those in `MEASURED`. They hold no time of day and nothing about the machine, so the
-# same simulation has the same digest on every machine. manifest.json, which holds both, and
-# log.txt do not belong to the digest. A missing file counts as an empty one.
+# The files in `MEASURED` hold no time of day and nothing about the machine, so the same simulation
+# has the same digest on every machine. manifest.json and log.txt hold both, and do not count. A
+# missing file counts as an empty one.
 
 
 MEASURED = ("scenario.yaml", "samples.jsonl", "events.jsonl", "result.json")
 
 
 def run_digest(folder: Path) -> str:
-    """Return the SHA-256 digest of a run folder as 64 hexadecimal digits.
+    """Return the SHA-256 digest of a run as 64 hexadecimal digits.
 
     It covers the name, the length and the content of each file in `MEASURED`. Raise `LabError` if a
     file cannot be read.
@@ -229,18 +228,17 @@ Line = dict[str, Any]
 
 
 def read_frames(folder: Path) -> list[Frame]:
-    """Return the samples of a run as frames, from samples.jsonl. An incomplete last line is
-    ignored."""
+    """Return the samples in samples.jsonl as frames. An incomplete last line is ignored."""
     return [Frame.from_json(line) for line in read_samples(folder)]
 
 
 def read_samples(folder: Path) -> list[Line]:
-    """Return the JSON objects in samples.jsonl of a run. An incomplete last line is ignored."""
+    """Return the objects in samples.jsonl. An incomplete last line is ignored."""
     return list(read_lines(folder / "samples.jsonl"))
 
 
 def read_events(folder: Path) -> list[Line]:
-    """Return the JSON objects in events.jsonl of a run. An incomplete last line is ignored."""
+    """Return the objects in events.jsonl. An incomplete last line is ignored."""
     return list(read_lines(folder / "events.jsonl"))
 
 
@@ -255,12 +253,12 @@ def readable_events(folder: Path) -> list[Line]:
 
 
 def sample(line: bytes) -> Line:
-    """Return the object in a line of samples.jsonl; raise `JsonRefused` if the line is damaged."""
+    """Parse a line of samples.jsonl. Raise `JsonRefused` if it is damaged."""
     return _of_form(line, is_frame)
 
 
 def event(line: bytes) -> Line:
-    """Return the object in a line of events.jsonl; raise `JsonRefused` if the line is damaged."""
+    """Parse a line of events.jsonl. Raise `JsonRefused` if it is damaged."""
     return _of_form(line, is_event)
 
 
@@ -290,23 +288,22 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def split_lines(text: bytes) -> tuple[list[bytes], bytes]:
-    """Return the complete lines of a text without their newlines, and the rest after the last."""
+    """Return the complete lines without their newlines, and what follows the last newline."""
     *whole, rest = text.split(b"\n")
     return whole, rest
 
 
 class Follower:
-    """Read the lines that another process appends to a file. A line is not read before its newline
-    has been written."""
+    """Read the lines that another process appends to a file, each once its newline is written."""
 
     def __init__(self, path: Path, parse: Callable[[bytes], Any] = parse_object) -> None:
         self.path, self._parse, self._offset = path, parse, 0
 
     def new(self) -> list[Any]:
-        """Return the lines that were completed since the last call, each converted by `parse`.
+        """Return the lines completed since the last call, each converted by `parse`.
 
-        Leave out a line if `parse` raises `ValueError`: the line is damaged. Return an empty list
-        if the file does not exist. Raise `LabError` if the file cannot be read.
+        A line is left out if `parse` raises `ValueError`. Return an empty list if the file does not
+        exist. Raise `LabError` if it cannot be read.
         """
         try:
             text = plain_file.read(self.path, self._offset)
@@ -320,7 +317,7 @@ class Follower:
 
 
 def text_of(line: bytes) -> str:
-    """Return a line as text; bytes that are not UTF-8 are replaced."""
+    """Decode UTF-8; invalid bytes are replaced."""
     return line.decode(errors="replace")
 
 
@@ -328,7 +325,7 @@ def document(path: Path) -> Line:
     """Return the object in a JSON file of a run folder.
 
     Raise `OSError` if the file cannot be read, and `JsonRefused` if it is damaged or does not have
-    the form of the files of this name (`lab.run.reading`).
+    the form for its name in `FORMS`.
     """
     found = parse_object(plain_file.read(path))
     if problem := wrong(path.name, found):
@@ -337,7 +334,7 @@ def document(path: Path) -> Line:
 
 
 def read_document(folder: Path, name: str) -> Line:
-    """Return the content of the JSON file `name` (manifest.json or result.json) in a run folder.
+    """Return the content of a JSON file in a run folder, such as manifest.json.
 
     Raise `RequestError` if the folder or the file is missing or damaged.
     """

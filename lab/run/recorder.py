@@ -43,15 +43,15 @@ BEFORE_THE_RUN = {"vm", REQUEST}  # may be in a run folder before the run writes
 
 
 class Recorder:
-    """Write the files of one run folder.
+    """The files of one run folder.
 
     If a write fails, a `LabError` is raised and nothing more is appended: every later attempt
     raises the same error. What was written before stays valid.
     """
 
     def __init__(self, folder: Path, scenario: Scenario, engine: str) -> None:
-        """Begin to record in `folder`, which must exist. If `folder` already holds a manifest, from
-        a run whose process was lost, keep the manifest and the recorded lines."""
+        """Begin to record in `folder`, which must exist. If it has a manifest already, from a run
+        whose process was lost, keep that manifest and the recorded lines."""
         self.folder, self.scenario, self.engine = folder, scenario, engine
         self.run_id = folder.name
         self.flips: list[dict[str, Any]] = []  # changes made from outside during the run
@@ -78,17 +78,15 @@ class Recorder:
         sudo.give_away(self.folder)
 
     def sample(self, frame: Frame) -> None:
-        """Append a frame to samples.jsonl."""
         self._append("samples.jsonl", _line(frame.to_json()))
 
     def event(self, t: float, kind: str, **fields: Any) -> None:
-        """Append an event to events.jsonl. `t` is the time of the event in s since the start of the
-        run."""
+        """Append an event to events.jsonl. `t` is in s since the start of the run."""
         self.events([(t, kind, fields)])
 
     def events(self, happened: Iterable[tuple[float, str, Mapping[str, Any]]]) -> None:
-        """Append several events to events.jsonl in one write. Each event is a tuple: time in s
-        since the start of the run, kind, fields."""
+        """Append events to events.jsonl in one write, each as (s since the start of the run, kind,
+        fields)."""
         self._append(
             "events.jsonl",
             "".join(
@@ -97,34 +95,32 @@ class Recorder:
         )
 
     def command(self, argv: Sequence[str], t: float | None = None) -> None:
-        """Append a shell command to commands.sh. `t` is the time at which it was issued, in s since
-        the start of the recording; the default is now."""
+        """Append a command to commands.sh. `t` is in s since the start of the recording; None means
+        now."""
         self.command_line(shlex.join(argv), t)
 
     def command_line(self, line: str, t: float | None = None) -> None:
-        """Append a command to commands.sh, written for the shell. `t` is as in `command`."""
+        """Append a command that is already quoted for the shell. `t` is as in `command`."""
         at = time.time() - self.started if t is None else t
         first, newline, rest = line.partition("\n")
         self._append("commands.sh", f"{first}  # {at:.3f} s{newline}{rest}\n")
 
     def begin_commands(self, header: str) -> None:
-        """Write the first lines of commands.sh."""
         self._append("commands.sh", header)
 
     def log(self, text: str) -> None:
-        """Append a text for the user to log.txt, with the time of day. Call `on_log` with the
-        text."""
+        """Append a text for the user to log.txt, with the time of day; call `on_log` with it."""
         self._append("log.txt", f"{datetime.now():%H:%M:%S} {text}\n")
         self.on_log(text)
 
     def trace(self, text: str) -> None:
-        """Append a traceback to log.txt. Each of its lines begins with `TRACE`, which distinguishes
-        it from texts for the user."""
+        """Append a traceback to log.txt. Its lines begin with `TRACE`, unlike texts for the
+        user."""
         self._append("log.txt", textwrap.indent(text.rstrip(), TRACE) + "\n")
 
     def describe(self, **fields: Any) -> None:
-        """Set fields of manifest.json. If the old and the new value of a field are dictionaries,
-        merge them."""
+        """Set fields of manifest.json. A dictionary is merged into the old value if that is one
+        too."""
         for key, value in fields.items():
             present = self._manifest.get(key)
             merge = isinstance(present, dict) and isinstance(value, dict)
@@ -132,8 +128,8 @@ class Recorder:
         self._write("manifest.json", _pretty(self._manifest))
 
     def use(self, name: str) -> None:
-        """Copy the user's own file that defines the strategy or congestion control `name` into the
-        run folder, and list it in manifest.json. Do nothing if no user's file defines the name.
+        """Copy the user's file that defines the strategy or congestion control `name` into the run
+        folder, and list it in manifest.json. Do nothing if it is a built-in one.
 
         The runner calls this when a change during the run selects `name`.
         """
@@ -144,20 +140,20 @@ class Recorder:
             self.describe(extensions=[*kept, *(each.row() for each in added)])
 
     def _copy(self, files: Iterable[Extension]) -> None:
-        """Copy users' own files into the run folder as a record. The lab never loads the copies."""
+        """Copy users' files into the run folder as a record. The lab never loads the copies."""
         for each in files:
             (self.folder / COPIES).mkdir(exist_ok=True)
             (self.folder / COPIES / each.path.name).write_bytes(each.source)
 
     def result(self, result: dict[str, Any]) -> None:
-        """Write result.json, completely or not at all. Free the space that was reserved for it."""
+        """Write result.json, completely or not at all, with the disk space that was reserved for
+        it."""
         with suppress(OSError):
             (self.folder / RESERVE).unlink(missing_ok=True)
         self._write("result.json", _pretty(result))
 
     def close(self) -> None:
-        """Close all files. If the lab runs under sudo, make the user who called sudo the owner of
-        the run folder."""
+        """Close all files. Under sudo, make the user who called it the owner of the run folder."""
         for file in self._open.values():
             try:
                 file.close()
@@ -204,7 +200,7 @@ class Recorder:
 
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
-    """Write a scenario, including all defaults, to a YAML file that the lab can load."""
+    """Write a scenario with all its defaults to a YAML file that the lab can load."""
     path.write_text(
         yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8"
     )
@@ -213,9 +209,9 @@ def write_scenario(path: Path, scenario: Scenario) -> None:
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
     """Create the folder of a new run and return its path.
 
-    If `out` is given, it is the folder: it is new, or it exists and is empty. Otherwise a folder is
-    created in `runs`, named after the time, scenario, strategy and seed. Raise `RequestError` if
-    the folder cannot be created.
+    If `out` is given, it is the folder; it must be new or empty. Otherwise a folder is created in
+    `runs`, named after the time, scenario, strategy and seed. Raise `RequestError` if the folder
+    cannot be created.
     """
     try:
         if out is not None:
@@ -245,8 +241,8 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
 
 
 def _made(folder: Path) -> Path:
-    """Create a folder and its missing parents. Make the user who called sudo the owner of the new
-    folders. Return `folder`."""
+    """Create a folder and its missing parents; under sudo, give the new ones to the user who called
+    it."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=PRIVATE, exist_ok=True)

@@ -1,8 +1,8 @@
 """Repeat the changes that were made by hand during a simulated run, at their simulated times.
 
-events.jsonl of the run holds each message that the run took from its inbox, and the simulated time
-at which it did so. `Replay` hands the same messages to a new run at the same times. The new run
-then writes the same lines.
+events.jsonl of the run has each message that the run took from its inbox, with the simulated time.
+`Replay` gives the same messages to a new run at the same times, so the new run writes the same
+lines.
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ NEAR_S = 0.0005  # events hold their time rounded to 1 ms
 
 
 class Replay:
-    """Yield the messages of a run that has ended, when the new run reaches their times."""
+    """The messages of a run that has ended. `events` are the lines of its events.jsonl."""
 
     def __init__(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Take the messages from `events`, the lines of events.jsonl of the run.
-
-        The first event of a message says what it held and when the run took it.
-        """
+        """The first event of a message has its content, and the time at which the run took it."""
         first: dict[str, Mapping[str, Any]] = {}
         for each in events:
             if "seq" in each and each.get("source") != "scenario":
@@ -32,7 +29,7 @@ class Replay:
         self._left = list(first.values())
 
     def messages(self, now_s: float) -> Iterator[Message]:
-        """Yield each message that the run had received by the simulated time `now_s`, once."""
+        """Yield, once, each message that the old run had received by the simulated time `now_s`."""
         while self._left and self._left[0]["t"] <= now_s + NEAR_S:
             event = self._left.pop(0)
             message = {key: event[key] for key in CONTENT if key in event}
@@ -41,7 +38,7 @@ class Replay:
 
 
 class WithoutWaiting(Pace):
-    """Let a run go on as fast as possible, also while a replayed message pauses it."""
+    """Run as fast as possible, even while a replayed message pauses the run."""
 
     def wait_s(self, now_s: float) -> float:
         return 0.0

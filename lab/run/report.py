@@ -1,5 +1,5 @@
-"""Define the report that an engine (the emulation or the simulator) returns when a run ends. Both
-engines fill in the same fields.
+"""The report that an engine (the emulation or the simulator) returns when a run ends. Both engines
+fill in the same fields.
 
 An engine reports rates in Mb/s of received payload as they are on the wire.
 `Report.in_scenario_units` divides them by the scenario's `rate_scale`. A figure that was not
@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-DIGITS = 4  # of a rate in result.json
+DIGITS = 4  # decimals of a rate in result.json
 
 
 @dataclass(frozen=True)
 class SubflowReport:
-    """The figures of one subflow, measured over the whole run.
+    """One subflow over the whole run.
 
     `path` lists the switches from the server to the user. `tier` is 1 if the subflow uses its
     user's primary access point or link, else 2 (MP-SDN). `throughput_mbps` is received payload.
@@ -43,7 +43,7 @@ class SubflowReport:
 
 @dataclass(frozen=True)
 class ConnectionReport:
-    """The figures of one connection, measured over the whole run.
+    """One connection over the whole run.
 
     `completion_s` is the time in s from the start of the connection until its file was complete.
     `receive_buffer_max_bytes` is the largest amount of out-of-order data that the receiver held
@@ -61,7 +61,7 @@ class ConnectionReport:
 
 @dataclass(frozen=True)
 class MptcpVerdict:
-    """Say whether every connection of a multipath user was Multipath TCP and had all its subflows.
+    """Whether every connection of a multipath user was Multipath TCP and had all its subflows.
 
     `verified` is None if no multipath user had a connection. `joins` counts the subflows after the
     first one of each connection. `fallbacks` counts the connections that became plain TCP. `why`
@@ -76,8 +76,8 @@ class MptcpVerdict:
 
 @dataclass(frozen=True)
 class MptcpCheck:
-    """Say whether one connection of a multipath user is Multipath TCP, how many subflows it has,
-    and how many subflows it should have (`wanted_subflows`)."""
+    """Whether one connection of a multipath user is Multipath TCP, and how many subflows it has and
+    should have."""
 
     id: str
     is_mptcp: bool
@@ -88,9 +88,8 @@ class MptcpCheck:
 def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> MptcpVerdict:
     """Return the verdict on the connections of all multipath users.
 
-    The verdict is positive if each connection in `checks` is Multipath TCP and has at least its
-    `wanted_subflows`; it is None if `checks` is empty. `joins` and `fallbacks` are copied into the
-    verdict; see `MptcpVerdict`.
+    `verified` is True if each connection in `checks` is Multipath TCP and has at least its
+    `wanted_subflows`, and None if `checks` is empty. `joins` and `fallbacks` are copied.
     """
     why = [
         f"{each.id} is plain TCP"
@@ -104,15 +103,17 @@ def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> M
 
 @dataclass(frozen=True)
 class Overload:
-    """Say whether the machine was too slow to run the network in real time. `reasons` are sentences
-    for the user. `figures` holds by name the measurements on which the reasons are based."""
+    """Whether the machine was too slow to run the network in real time.
+
+    `reasons` are sentences for the user. `figures` are the measurements behind them, by name.
+    """
 
     overloaded: bool = False
     reasons: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object that result.json holds under the key `overload`."""
+        """Return the object under the key `overload` of result.json."""
         return {
             "overloaded": self.overloaded,
             "reasons": list(self.reasons),
@@ -122,8 +123,10 @@ class Overload:
 
 @dataclass(frozen=True)
 class Report:
-    """Hold everything in result.json that cannot be computed from the samples. `cc` is the
-    congestion control that the connections really used."""
+    """The part of result.json that cannot be computed from the samples.
+
+    `cc` is the congestion control that the connections really used.
+    """
 
     connections: tuple[ConnectionReport, ...] = ()
     mptcp: MptcpVerdict = MptcpVerdict()
@@ -131,8 +134,8 @@ class Report:
     overload: Overload = Overload()
 
     def in_scenario_units(self, rate_scale: float) -> Report:
-        """Return the report with every rate divided by `rate_scale`. This converts rates on the
-        wire into the rates of the scenario file."""
+        """Divide every rate by `rate_scale`: rates on the wire become the rates of the scenario
+        file."""
         if rate_scale == 1:
             return self
         connections = tuple(
@@ -145,7 +148,7 @@ class Report:
         return replace(self, connections=connections)
 
     def connections_json(self) -> list[dict[str, Any]]:
-        """Return the list of JSON objects that result.json holds under the key `connections`."""
+        """Return the list under the key `connections` of result.json."""
         return [
             asdict(each) | {"subflows": [_subflow_json(subflow) for subflow in each.subflows]}
             for each in self.connections
@@ -153,8 +156,7 @@ class Report:
 
 
 def _divided(part: Any, rate_scale: float) -> Any:
-    """Return a `ConnectionReport` or `SubflowReport` with its throughput divided by
-    `rate_scale`."""
+    """Divide the throughput of a `ConnectionReport` or `SubflowReport` by `rate_scale`."""
     if part.throughput_mbps is None:
         return part
     return replace(part, throughput_mbps=round(part.throughput_mbps / rate_scale, DIGITS))

@@ -23,12 +23,11 @@ SCHEMA = 2  # of manifest.json and result.json; schema 1 held wire rates
 
 @dataclass(frozen=True)
 class Header:
-    """The part of result.json that is known without measuring: the names and settings of the
-    run, and its status.
+    """The fields of result.json that need no measurement.
 
-    `flips` lists the changes that were made by hand during the run, each as {"t", "target",
-    "old", "value"}. `stack` names the implementation of Multipath TCP; None stands for another
-    combination of settings in the simulator.
+    `flips` lists the changes that were made by hand during the run, each as {"t", "target", "old",
+    "value"}. `stack` names the implementation of Multipath TCP; it is None if the simulator's
+    settings match no known implementation.
     """
 
     run_id: str
@@ -121,10 +120,10 @@ def _user(
 
 
 def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict[str, float | None]:
-    """Return a user's mean rate in Mb/s for each access point, computed from the subflow samples
-    that name this user and an access point. Return an empty dictionary if no sample does.
+    """Return a user's mean rate in Mb/s over each access point, from the subflow samples.
 
-    A subflow that is missing from a frame carried nothing in the interval of that frame.
+    It is empty if no sample names this user and an access point. A subflow that is missing from a
+    frame carried nothing in its interval.
     """
     shares: dict[str, list[float]] = {}
     for n, frame in enumerate(frames):
@@ -138,8 +137,10 @@ def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict
 def _by_ap_of(
     connections: Iterable[ConnectionReport], user: str, topology: Topology
 ) -> dict[str, float | None]:
-    """Return a user's mean rate in Mb/s for each access point, computed from the subflows in the
-    engine's report. Each subflow counts for the first access point on its path."""
+    """Like `_by_ap`, but from the subflows in the engine's report.
+
+    Each subflow counts for the first access point on its path.
+    """
     aps = topology.ids("wifi", "lte")
     shares: dict[str, float] = {}
     mine = (each for each in connections if each.user == user)

@@ -35,21 +35,19 @@ from lab.run.replay import Message, Replay, WithoutWaiting
 from lab.run.report import Report
 from lab.scenario.schema import Event, Scenario
 
-# Stop a run on SIGINT and SIGTERM.
+# Signals
 
 
 class Interrupted(BaseException):
-    """Signal that a run must end, because the user pressed Ctrl-C or the process received
-    SIGTERM."""
+    """Raised in the main thread on Ctrl-C or SIGTERM, to end the run."""
 
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
-    """Call `stop` on every SIGINT and SIGTERM while the context is open.
+    """Call `stop` on every SIGINT and SIGTERM inside the `with` block.
 
-    As long as the yielded event is not set, a signal also sets the event and raises `Interrupted`
-    in the main thread. The caller can set the event to turn these exceptions off. In a thread other
-    than the main thread, signals are not handled at all.
+    The first signal also raises `Interrupted` in the main thread, unless the caller has set the
+    yielded event before. In a thread other than the main thread, signals are not handled at all.
     """
     quiet = threading.Event()
 
@@ -81,12 +79,11 @@ def run(
     on_progress: Callable[[Progress], None] = lambda _: None,
     replay: Replay | None = None,
 ) -> Outcome:
-    """Run a scenario and return how the run ended. If the run fails, the outcome holds the error;
-    no exception is raised.
+    """Run a scenario and return how the run ended. A failure is in the outcome; nothing is raised.
 
     The engine must be able to run the scenario (`Engine.ready`). `on_progress` is called before,
-    during and after the run. With `replay`, the run of a simulator takes its messages from there
-    instead of from its inbox, and waits for nothing.
+    during and after the run. With `replay`, a simulated run takes its messages from there instead
+    of from its inbox, and never waits for real time.
     """
     return _Run(scenario, engine, recorder, on_progress, replay).outcome()
 
@@ -177,16 +174,14 @@ class _Run:
             self._progress("running", frames[-1] if frames else None, left)
 
     def _steps_gone(self, elapsed_s: float) -> int:
-        """Return the number of sample intervals that have passed without a sample because a
-        real-time engine is late.
+        """Return how many sample intervals a late real-time engine has missed.
 
-        These samples are skipped, so that later samples have the right time `t`.
+        Their samples are skipped, so that later samples have the right time `t`.
         """
         return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
 
     def _wait_until_due(self) -> None:
-        """Wait until real time has caught up with the simulated time. Apply messages from the inbox
-        meanwhile."""
+        """Wait until real time has caught up with the simulated time; apply messages meanwhile."""
         self._apply_due()
         while self.pace and not self.stop_requested and (wait_s := self.pace.wait_s(self.now)) > 0:
             time.sleep(min(wait_s, POLL_INBOX_EVERY_S))
@@ -213,8 +208,8 @@ class _Run:
         return inbox.receive(self.recorder.folder) if waiting else ()
 
     def _control(self, message: dict[str, Any], seq: str) -> None:
-        """Carry out the control message "stop" or, on a simulated run, "pause", "resume" or
-        "speed". Record the message, or why it is refused."""
+        """Carry out "stop" or, in a simulated run, "pause", "resume" or "speed". Record the
+        message, or why it is refused."""
         fields = {key: value for key, value in message.items() if key in ("control", "value")}
         try:
             if message["control"] == "stop":
@@ -240,8 +235,7 @@ class _Run:
         self.recorder.event(self.now, kind, **fields)
 
     def _follow_engine(self) -> None:
-        """Record what the programs of the engine have reported since the last call, with times in s
-        since the start of the run, and the answers to flips.
+        """Record the events and answers of the engine's programs since the last call.
 
         If the strategy in POX has raised an exception, mark the run as failed.
         """
@@ -266,8 +260,8 @@ class _Run:
         self.stop_requested = True
 
     def _fail(self, doing: str, error: Exception) -> None:
-        """Record a failure of the run in the log, with the traceback, and in events.jsonl. The
-        first failure becomes the error of the run."""
+        """Record a failure in log.txt, with the traceback, and in events.jsonl. The first failure
+        becomes the error of the run."""
         if not isinstance(error, LabError):
             details = self.recorder.folder / "log.txt"
             text = f"{doing} '{self.scenario.name}': {extensions.described(error)}"

@@ -1,5 +1,5 @@
-"""List the scenarios, strategies, congestion controls, engines and topologies that the lab offers.
-The rows are plain dictionaries for the command line and the dashboard."""
+"""Lists of the scenarios, strategies, congestion controls, engines and topologies of the lab, as
+plain dictionaries for the command line and the dashboard."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ Row = dict[str, Any]
 
 
 def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list[Row]:
-    """Return one dictionary per scenario. If a scenario cannot be loaded, its dictionary holds the
-    message under the key `error`.
+    """Return one row per scenario; the row of one that cannot be loaded has the key `error`.
 
     `refuse` is called with the content of each scenario file before the scenario is loaded. It can
     raise `LabError`, which counts as an error of this scenario.
@@ -35,7 +34,6 @@ def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list
 
 
 def strategy_rows() -> list[Row]:
-    """Return one dictionary per strategy: the name, the help text and the parameters."""
     return [
         {
             "name": name,
@@ -47,8 +45,6 @@ def strategy_rows() -> list[Row]:
 
 
 def congestion_control_rows() -> list[Row]:
-    """Return one dictionary per congestion control: the name, the help text, and the engines that
-    can run it."""
     return [
         {
             "name": name,
@@ -60,11 +56,8 @@ def congestion_control_rows() -> list[Row]:
 
 
 def engine_rows() -> list[Row]:
-    """Return one dictionary per engine.
-
-    `real_time` says whether the engine follows the wall clock, so that its runs cannot be paused or
-    sped up.
-    """
+    """`real_time` says that the engine follows the wall clock, so that its runs cannot be paused or
+    sped up."""
     return [
         {
             "name": name,
@@ -77,8 +70,8 @@ def engine_rows() -> list[Row]:
 
 
 def topology_rows() -> list[Row]:
-    """Return one dictionary per kind of topology: the kind, the help text, the names of the
-    parameters, and a drawing in text."""
+    """Return for each kind of topology its help text, the names of its parameters, and a drawing in
+    text."""
     rows = []
     for kind, module in TOPOLOGIES.items():
         text = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
@@ -90,10 +83,9 @@ def topology_rows() -> list[Row]:
 
 
 def parameter_rows(name: str) -> list[Row]:
-    """Return one dictionary per parameter of the strategy or kind of topology `name`.
+    """Return one row per parameter of a strategy or kind of topology.
 
-    Raise `RequestError`, which lists the known names, if `name` is neither a strategy nor a kind of
-    topology.
+    Raise `RequestError`, which lists the known names, if `name` is neither.
     """
     known = [*strategy_table.strategies(), *TOPOLOGIES]
     if name in TOPOLOGIES:
@@ -104,8 +96,7 @@ def parameter_rows(name: str) -> list[Row]:
 
 
 def target_rows(scenario: str) -> list[Row]:
-    """Return one dictionary per target, that is, per value that can be changed while the scenario
-    runs: its name, unit, bounds and value at the start."""
+    """Return one row per value that can be changed while the scenario runs."""
     return [target.row() for target in targets.targets(loading.load(scenario)).values()]
 
 
@@ -124,7 +115,6 @@ def _scenario_row(scenario: Scenario) -> Row:
 
 
 def _has_all_settings(engine: str, scenario: Scenario) -> bool:
-    """Return whether an engine supports the congestion controls and settings of a scenario."""
     multipath = scenario.multipath
     settings = [("cc", cc) for cc in scenario.congestion_controls]
     for name in ("stack", "scheduler", "penalisation", *VARIANTS):

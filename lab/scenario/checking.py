@@ -1,7 +1,7 @@
 """Check plain data, such as the content of a scenario file, against pydantic models, and list the
 keys of a model for the user.
 
-An error message names the file, the key and the value, and says what to write. A nested key is
+An error message has the file, the key and the value, and says what to write. A nested key is
 written like `topology.paths[1].loss`; list entries are counted from 1.
 """
 
@@ -51,8 +51,8 @@ def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> 
     """Check `data` and return it as an instance of `model`.
 
     Raise one `RequestError` with a line for each problem. Each line begins with `source` and the
-    wrong key. `prefix` holds the keys under which `data` is in the file; they are written before
-    the key.
+    wrong key. `prefix` has the keys under which `data` is in the file; they are written before the
+    key.
     """
     problems = [f"{source}: {where([*prefix, *loc])}: {text}" for loc, text in _unmeasurable(data)]
     if not problems:
@@ -64,8 +64,7 @@ def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> 
 
 
 def where(loc: Loc) -> str:
-    """Return a location as text for the user, such as `paths[1].loss`. `loc` is the sequence of
-    keys and list indices that leads to it.
+    """Format a sequence of keys and list indices as text such as `paths[1].loss`.
 
     List indices count from 0 in `loc` and from 1 in the text.
     """
@@ -109,16 +108,17 @@ def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterato
 
 
 def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a field with its `$ref` replaced by the definition in `named`. An
-    optional field gets the schema of its type without null."""
+    """Return the JSON schema of a field with its `$ref` replaced by the definition in `named`.
+
+    An optional field gets the schema of its type without null.
+    """
     kinds = [each for each in field.get("anyOf", []) if each.get("type") != "null"]
     field = field | (kinds[0] if len(kinds) == 1 else {})
     return field | (named[field["$ref"].rpartition("/")[2]] if "$ref" in field else {})
 
 
 def unit(key: str) -> str:
-    """Return the unit that the last word of a key names, such as "ms" for `delay_ms`. Return an
-    empty text if the key names no unit."""
+    """Return the unit in the last word of a key, such as "ms" for `delay_ms`, or ""."""
     return (
         "fraction from 0 to 1"
         if key in FRACTIONS
@@ -129,16 +129,18 @@ def unit(key: str) -> str:
 
 
 def _tuples(data: Any) -> Any:
-    """Return the data with all lists, also nested ones, replaced by tuples, because the frozen
-    models accept only tuples."""
+    """Replace all lists in the data by tuples, because the frozen models accept only tuples."""
     if isinstance(data, dict):
         return {key: _tuples(value) for key, value in data.items()}
     return tuple(_tuples(each) for each in data) if isinstance(data, (list, tuple)) else data
 
 
 def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
-    """Yield a location and an error message for each number that is infinite or not-a-number, and
-    for each key that is not text. `loc` is the location of `data`."""
+    """Yield (location, message) for each number that is infinite or NaN, and each key that is not
+    text.
+
+    `loc` is the location of `data`.
+    """
     if isinstance(data, float) and not math.isfinite(data):
         yield loc, f"{data} is not a number that can be measured"
     pairs = (
@@ -214,8 +216,7 @@ def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) ->
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
-    """Return the model that is found by following the keys `loc` from `model` through nested
-    models, lists and optional values."""
+    """Follow the keys `loc` from `model` through nested models, lists and optional values."""
     for step in loc:
         if isinstance(step, str) and step in _fields(model):
             model = _inner(_fields(model)[step].annotation) or model

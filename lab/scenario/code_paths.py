@@ -21,10 +21,10 @@ FILE_KEY = "file"  # `topology: {file: PATH.py}`
 
 
 def refuse(document: Any, doing: str) -> None:
-    """Raise a `RequestError` if `document` contains the path of a code file anywhere.
+    """Raise `RequestError` if `document` contains the path of a code file anywhere.
 
-    The error is answered with HTTP status 422. `doing` begins the error message, such as "start the
-    run".
+    `doing` begins the error message, such as "start the run". The server answers with HTTP status
+    422.
     """
     for key, value in find(document):
         raise RequestError(
@@ -35,10 +35,9 @@ def refuse(document: Any, doing: str) -> None:
 
 
 def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (key, path) for each path of a code file in `document`.
+    """Yield (key, path) for each path of a code file in `document`, which is data parsed from JSON.
 
-    `document` is data as parsed from JSON. The yielded key names the place in it, such as
-    "topology.file". `key` is the prefix of all yielded keys.
+    The yielded key is the place in the document, such as "topology.file"; it begins with `key`.
     """
     if isinstance(document, dict):
         for name, value in document.items():
@@ -59,8 +58,8 @@ def find(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
 def is_path(text: str) -> bool:
     """Return whether a text looks like the path of a code file.
 
-    It does if it contains a slash or ends in .py or .c. A registered strategy with one form, such
-    as `loss_aware/improved`, is a name, even if the strategy has no such form.
+    It does if it contains a slash or ends in .py or .c. The name of a known strategy with one form,
+    such as `loss_aware/improved`, is no path, even if the strategy has no such form.
     """
     name, _, form = text.partition(SEPARATOR)
     if name in strategy_table.strategies() and not is_path(form):

@@ -1,6 +1,6 @@
-"""List the engines (emulation and simulator) and what each engine can run.
+"""The engines (emulation and simulator), and what each engine can run.
 
-The table is plain data, so that reading it imports no engine. `lab.engines.create` imports the
+The table is plain data, so that reading it imports no engine. `lab.engines.registry` imports the
 class that `Entry.path` names.
 """
 
@@ -14,7 +14,7 @@ from lab import extensions, user_file
 from lab.congestion import BUILT_IN
 from lab.errors import MachineLacks, RequestError, unknown
 
-# Define the two implementations of Multipath TCP that the simulator can take after.
+# Stacks: the two implementations of Multipath TCP that the simulator can model
 #
 # - `linux`: upstream Linux 6.12 (net/mptcp/protocol.c): its packet scheduler; a subflow may hold
 #   up to 64 kB of data that it cannot send yet. No penalisation.
@@ -24,24 +24,25 @@ from lab.errors import MachineLacks, RequestError, unknown
 #   2012, sections 4.2 and 4.3).
 #
 # Both have the same initial window of 10 segments (TCP_INIT_CWND since Linux 2.6.39, RFC 6928),
-# the same least RTO of 200 ms above the smoothed round-trip time (TCP_RTO_MIN), and the same bound
-# of the automatic buffers (tcp_rmem and tcp_wmem: 6 and 4 MB). These are therefore no part of a
-# stack; the receive buffer is `receive_buffer_kb`. The multipath-tcp.org kernel puts 1428 bytes of
+# the same minimum RTO of 200 ms above the smoothed RTT (TCP_RTO_MIN), and the same maximum of the
+# automatic buffers (tcp_rmem and tcp_wmem: 6 and 4 MB). A stack therefore does not set these; the
+# receive buffer is `receive_buffer_kb`. The multipath-tcp.org kernel puts 1428 bytes of
 # data into a frame, upstream Linux 1420; the simulator always uses 1420.
 
 
 @dataclass(frozen=True)
 class Stack:
-    """The settings of a stack. The fields have the names of keys of `multipath`."""
+    """The settings of a Multipath TCP implementation. The fields are keys of `multipath` in a
+    scenario."""
 
     scheduler: str
     penalisation: bool
 
     def added_to(self, name: str, multipath: Any) -> Any:
-        """Return `multipath`, the part of a scenario file, with the settings of this stack.
+        """Return the part `multipath` of a scenario file with the settings of this stack.
 
-        `name` is the name of the stack. Raise `ValueError` if `multipath` has another value of a
-        setting.
+        `name` is the name of the stack. Raise `ValueError` if the file has another value for one of
+        them.
         """
         settings = asdict(self)
         for key, value in settings.items():
@@ -61,8 +62,10 @@ def named(scheduler: str, penalisation: bool) -> str | None:
 
 
 def with_stack(name: str, multipath: Any) -> Any:
-    """Return `multipath`, the part of a scenario file, with another stack. The file's own values of
-    settings that belong to a stack are dropped."""
+    """Return the part `multipath` of a scenario file with the stack `name`.
+
+    The file's own values of settings that belong to a stack are dropped.
+    """
     kept = multipath if isinstance(multipath, dict) else {}
     own = Stack.__dataclass_fields__
     return {**{key: value for key, value in kept.items() if key not in own}, "stack": name}
@@ -72,13 +75,12 @@ def with_stack(name: str, multipath: Any) -> Any:
 class Entry:
     """One engine: the import path of its class (`path`), and what the engine can run.
 
-    - `real_time`: the engine follows the wall clock, so its runs cannot be paused or sped up
-    - `cc`: the built-in congestion controls that the engine can run
-    - `law_suffix`: the file name suffix of a user's own congestion control for this engine
-    - `variants`: the allowed values of the keys `balia_decrease` and `olia_metric` of a scenario
-    - `stacks`: the allowed values of the key `stack`; every engine runs scenarios without it
-    - `schedulers`, `penalisation`: the allowed values of these keys
-    - `lacks`: for each key, why the engine allows no other value
+    - `real_time`: the engine follows the wall clock, so its runs cannot be paused or sped up -
+    `cc`: the built-in congestion controls that the engine can run - `law_suffix`: the file name
+    suffix of a user's own congestion control for this engine - `variants`: the allowed values of
+    the keys `balia_decrease` and `olia_metric` of a scenario - `stacks`: the allowed values of the
+    key `stack`; every engine runs scenarios without it - `schedulers`, `penalisation`: the allowed
+    values of these keys - `lacks`: for each key, why the engine allows no other value
     """
 
     path: str
@@ -122,25 +124,25 @@ ENGINES: dict[str, Entry] = {
 
 
 def entry(name: str) -> Entry:
-    """Return the table entry of the engine `name`. Raise `RequestError`, which lists the known
-    engines, if there is no such engine."""
+    """Raise `RequestError`, which lists the known engines, if there is no such engine."""
     if name not in ENGINES:
         raise RequestError(f"engine {unknown(name, sorted(ENGINES))}")
     return ENGINES[name]
 
 
 def congestion_controls(name: str) -> tuple[str, ...]:
-    """Return the names of the congestion controls that the engine `name` can run: the built-in
-    ones, and those for which a user registered a file for this engine."""
+    """Return the congestion controls that the engine `name` can run: the built-in ones, and those
+    for which a user registered a file for this engine."""
     engine = entry(name)
     return (*engine.cc, *extensions.law_names(engine.law_suffix))
 
 
 def refuse(name: str, setting: str, value: Any) -> None:
-    """Raise an error if the engine `name` does not support `value`; otherwise do nothing.
+    """Raise an error if the engine `name` does not support `value` for `setting`, a key of
+    `multipath`.
 
-    `setting` is a key of `multipath` in the scenario. The error is `RequestError` for a stack, and
-    if a user's congestion control lacks the file for this engine, else `MachineLacks`.
+    The error is `RequestError` for a stack, and if a user's congestion control lacks the file for
+    this engine, else `MachineLacks`.
     """
     engine = entry(name)
     if setting == "cc" and (missing := extensions.missing_half(value, engine.law_suffix)):

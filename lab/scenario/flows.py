@@ -20,7 +20,8 @@ class Flow:
 
     `rate_bps` is the rate at which the application writes; None: as fast as the connection allows.
     `volume_bytes` is the size of the file that the connection transfers; None: it has no end.
-    `port` is the user's TCP or UDP port, the same in all subflows: they have different addresses.
+    `port` is the user's TCP or UDP port. All subflows use it, because they have different
+    addresses.
     """
 
     id: str
@@ -35,8 +36,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Act:
-    """One entry of the time line: at `at_s`, in s since the start of the run, the flow starts,
-    stops or gets a new rate.
+    """One entry of the time line, at `at_s` in s since the start of the run.
 
     `verb` is "start", "stop" or "rate". `rate_bps` is the new rate if `verb` is "rate", else None.
     """
@@ -50,7 +50,7 @@ class Act:
 def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
     """Return the time line of a run, ordered by time.
 
-    `traffic` must hold rates and volumes as they are on the wire
+    `traffic` must have rates and volumes as they are on the wire
     (`lab.scenario.loading.scaled_traffic`). `seed` determines the ports of the users, and with them
     the paths that a hash of the ports chooses. It also determines the lengths of the sending and
     silent periods of on-off flows.
@@ -92,7 +92,6 @@ def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
 
 
 def _port(seed: int, name: str, taken: Collection[int]) -> int:
-    """Return a random port for the flow `name`. It is not one of `taken`."""
     first = random.Random(f"{seed}/{name}/port").randrange(PORTS)  # noqa: S311 - no secret
     ports = (FIRST_PORT + (first + n) % PORTS for n in range(PORTS))
     return next(port for port in ports if port not in taken)
@@ -113,7 +112,7 @@ def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float)
         yield Act(now, "rate", flow, flow.rate_bps if on else PAUSED_BPS)
 
 
-# Compute the rate at which each connection of a user writes data. Both engines use `Demands`.
+# Rates at which the connections of a user write data (both engines use `Demands`)
 #
 # 1) As long as a user's demand is not changed during the run, each connection has the rate of its
 #    entry in the scenario's `traffic`.
@@ -130,7 +129,7 @@ Rates = dict[Flow, int | None]
 
 
 class Demands:
-    """Keep track of the open connections of all users and of their demands.
+    """The open connections of all users, and the users' demands.
 
     A demand is the total rate that a user's connections write. Each method that changes something
     returns the new rates by flow, in bit/s; None means no limit.
@@ -142,29 +141,31 @@ class Demands:
         self._silent: set[Flow] = set()
 
     def start(self, flow: Flow) -> Rates:
-        """Mark a connection as open. Return the rate of this connection and the rates of the user's
-        other connections that change with it."""
+        """Mark a connection as open. Return its rate, and the rates of the user's other connections
+        if they change."""
         self._open.setdefault(flow.user, []).append(flow)
         return {flow: self.rate_bps(flow)} | self._divided(flow.user)
 
     def end(self, flow: Flow) -> Rates:
-        """Mark a connection as closed, because it was stopped or its file is complete. Return
-        the new rates of the user's other connections, or an empty mapping if their rates stay
-        the same."""
+        """Mark a connection as closed, because it was stopped or its file is complete.
+
+        Return the new rates of the user's other connections; {} if they stay the same.
+        """
         if flow not in self._open.get(flow.user, []):
             return {}
         self._open[flow.user].remove(flow)
         return self._divided(flow.user)
 
     def set_silent(self, flow: Flow, silent: bool) -> Rates:
-        """Begin a silent period of an on-off flow (`silent` is True) or end it (False). Return the
-        new rate of the flow."""
+        """Begin or end a silent period of an on-off flow, and return the flow's new rate."""
         (self._silent.add if silent else self._silent.discard)(flow)
         return {flow: self.rate_bps(flow)}
 
     def set_demand(self, user: str, rate_bps: int | None) -> Rates:
-        """Set the total rate of all connections of a user, in bit/s; None means no limit. Return
-        the new rate of each open connection."""
+        """Set the total rate of a user's connections, in bit/s; None means no limit.
+
+        Return the new rate of each open connection.
+        """
         self._demand_bps[user] = rate_bps
         return self._divided(user)
 
@@ -180,8 +181,8 @@ class Demands:
         return round(demand_bps / max(1, len(self._open.get(flow.user, []))))
 
     def _divided(self, user: str) -> Rates:
-        """Return the rates of all open connections of a user. Return an empty mapping if the user's
-        demand was never changed during the run."""
+        """Return the new rates of a user's open connections; {} if the user's demand was never
+        changed."""
         if user not in self._demand_bps:
             return {}
         return {flow: self.rate_bps(flow) for flow in self._open.get(user, [])}

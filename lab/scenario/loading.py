@@ -32,7 +32,7 @@ from lab.topologies.data_directions import with_loss_on_data
 from lab.topologies.families import TOPOLOGIES
 from lab.topologies.topology import Topology
 
-# Check the changes that a scenario file suggests under `try`.
+# Changes that a scenario file suggests under `try`
 #
 # A suggestion is valid in any order with the others and after any other change. Only parameters of
 # a strategy depend on earlier changes, so they are refused here: a suggestion names the strategy
@@ -46,8 +46,8 @@ NEEDED = {"before", "after"}
 def possible(scenario: Scenario, source: str, is_changed: bool) -> tuple[Suggestion, ...]:
     """Return the suggestions of the scenario that fit its network.
 
-    If the scenario is changed by options, suggestions that no longer fit are left out. Otherwise
-    raise a `RequestError` that begins with `source` for a suggestion that does not fit.
+    If options change the scenario, suggestions that no longer fit are left out. Otherwise raise a
+    `RequestError` that begins with `source` for a suggestion that does not fit.
     """
     found = []
     for n, each in enumerate(scenario.to_try):
@@ -141,7 +141,7 @@ def load(wanted: str, overrides: Overrides = NO_OVERRIDES) -> Scenario:
 
 def _files_of_a_run(folder: Path) -> str:
     """Return the end of an error message: the `--with` options for users' files that the run in
-    `folder` used and that are not registered now; an empty text if there are none."""
+    `folder` used and that are not registered now; "" if there are none."""
     try:
         manifest = parse_object(plain_file.read(folder / "manifest.json"))
         paths = [each["path"] for each in manifest["extensions"]]
@@ -158,7 +158,7 @@ def from_data(
     overrides: Overrides = NO_OVERRIDES,
     folder: Path | None = None,
 ) -> Scenario:
-    """Return the scenario that `raw`, the content of a scenario file, describes.
+    """Return the scenario in `raw`, the content of a scenario file.
 
     Error messages begin with `source`. The path in `topology.file` is relative to `folder`; without
     `folder`, this key is refused.
@@ -183,7 +183,7 @@ def from_data(
 
 
 def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
-    """Return the flow with the scenario's keys `traffic_...`, which hold for all flows."""
+    """Apply the scenario's keys `traffic_...`, which hold for all flows."""
     common = {
         "direction": scenario.traffic_direction,
         "parallel": scenario.traffic_parallel,
@@ -196,15 +196,15 @@ def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
 
 
 def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[Traffic]:
-    """Yield the flows; a flow of the user "all" is replaced by one flow for each of `users`."""
+    """Replace each flow of the user "all" by one flow for each of `users`."""
     for flow in traffic:
         for user in users if flow.user == EVERYONE else (flow.user,):
             yield flow.model_copy(update={"user": user})
 
 
 def _resolve_rate_scale(raw: dict[str, Any], slow_machine: bool) -> None:
-    """Replace `rate_scale: auto`, the default, by a number: `slow_machine_rate_scale` on a slow
-    machine, else 1."""
+    """Replace `rate_scale: auto`, the default, by `slow_machine_rate_scale` on a slow machine, else
+    1."""
     if raw.get("rate_scale", AUTO) == AUTO:
         raw["rate_scale"] = raw.get("slow_machine_rate_scale", 1) if slow_machine else 1
 
@@ -224,8 +224,10 @@ def has_positions(scenario: Scenario) -> bool:
 
 
 def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
-    """Return the flows with rates and volumes multiplied by `rate_scale`, and with the congestion
-    control filled in. Volumes are scaled so that completion times do not depend on `rate_scale`."""
+    """Return the flows with rates and volumes times `rate_scale`, and with the congestion control.
+
+    Volumes are scaled so that completion times do not depend on `rate_scale`.
+    """
     return tuple(
         flow.model_copy(
             update={
@@ -253,8 +255,10 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 
 
 def experiment(scenario: Scenario, engine: str) -> str:
-    """Return a SHA-256 digest of the engine and of all settings of a scenario that affect measured
-    values, the seed included. Titles and other texts for the user do not affect it."""
+    """Return a SHA-256 digest of the engine and of all settings that affect measured values.
+
+    It includes the seed and users' files, but no titles or other texts for people.
+    """
     left_out = (*PROSE, RESOLVED)
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
     if decides["topology"].get("air") == "cell":  # runs from before the choice have the same digest
@@ -268,7 +272,9 @@ def experiment(scenario: Scenario, engine: str) -> str:
 
 def _with_choices(raw: dict[str, Any], source: str, folder: Path | None) -> dict[str, Any]:
     """Return `raw` with `topology` and `strategy` replaced by checked objects with all parameters.
-    A missing strategy becomes the default one."""
+
+    A missing strategy becomes the default one.
+    """
     out = dict(raw)
     if isinstance(raw.get("topology"), dict):
         out["topology"] = _topology(raw["topology"], source, folder)
@@ -305,8 +311,10 @@ def _topology(raw: dict[str, Any], source: str, folder: Path | None) -> Topology
 
 
 def _topology_in_file(file: Any, kind: Any, source: str, folder: Path | None) -> str:
-    """Register the user's Python file that defines a topology. Return the kind of topology that it
-    defines. `kind` is the kind that the scenario names, or None."""
+    """Register the user's Python file that defines a topology, and return its kind.
+
+    `kind` is the kind that the scenario names, or None. Raise `RequestError` if the two differ.
+    """
     place = f"{source}: topology.file"
     if folder is None:
         raise RequestError(f"{place}: a path is accepted only in a scenario file")
@@ -345,8 +353,10 @@ def _check_against(scenario: Scenario, source: str) -> None:
 
 
 def _check_events(scenario: Scenario, source: str) -> None:
-    """Check the target and value of each event, in the order of time. Take into account that an
-    earlier event may have changed the strategy. Raise `RequestError` if an event is not allowed."""
+    """Raise `RequestError` if the target or value of an event is not allowed.
+
+    Events are checked in the order of time, because one may change the strategy for the next.
+    """
     now = scenario
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
         try:

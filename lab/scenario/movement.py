@@ -1,10 +1,9 @@
 """Move the users that walk. A user's position determines the rates of its stations and its WiFi
 access point.
 
-Twice a second, for one user after the other:
-1) move the user
-2) if the user is on WiFi and another WiFi access point is nearer, hand the user over to it
-3) set the rate of each of the user's stations for the new position
+Twice a second, for one user after the other: 1) move the user 2) if the user is on WiFi and another
+WiFi access point is nearer, hand the user over to it 3) set the rate of each of the user's stations
+for the new position
 
 Movement never changes which kinds of radio a user has. A user with LTE alone stays on LTE. A user
 with WiFi alone stays on WiFi, at the slowest WiFi rate where the signal is too weak for a faster
@@ -27,11 +26,11 @@ HandoverListener = Callable[[str, str, str, float], None]  # user, from, to, RSS
 
 
 class Stations(Protocol):
-    """Name what `Movement` needs of an engine: its stations, and functions that change them."""
+    """The part of an engine that `Movement` uses."""
 
     @property
     def stations(self) -> Mapping[tuple[str, str], Station]:
-        """Return the present stations, by access point and user."""
+        """The present stations, by (access point, user)."""
 
     def set_station(self, ap: str, station: Station) -> None:
         """Replace the user's station at an access point."""
@@ -41,8 +40,10 @@ class Stations(Protocol):
 
 
 class Movement:
-    """The position of each user (`places`, in m) and move the users. Without mobility, users
-    stay where the topology places them."""
+    """Move the users. `places` has the position of each user in m.
+
+    Without mobility, users stay where the topology places them.
+    """
 
     def __init__(
         self,
@@ -52,9 +53,8 @@ class Movement:
         cells: Stations,
         on_handover: HandoverListener,
     ) -> None:
-        """Place the users where the topology says; with `mobility`, all of them walk. After each
-        handover `on_handover` is called with the user, the old and the new access point, and the
-        signal strength in dBm."""
+        """With `mobility`, all users walk. After each handover, `on_handover` is called with the
+        user, the old and the new access point, and the signal strength in dBm."""
         self.cells, self._on_handover = cells, on_handover
         self.places: dict[str, Place] = {
             node.id: node.place_m for node in topology.nodes if node.place_m is not None
@@ -71,8 +71,8 @@ class Movement:
             ]
 
     def step(self, now_s: float) -> None:
-        """Move each user that walks to its position at time `now_s` of the run. Then set the rates
-        of the user's stations, and hand the user over if another WiFi access point is nearer."""
+        """Move each walking user to its position at `now_s`. Then set the rates of the user's
+        stations, and hand the user over if another WiFi access point is nearer."""
         for walker in self.walkers:
             user = walker.user
             self.places[user] = walker.at(now_s)  # 1

@@ -14,11 +14,10 @@ from lab.scenario.yaml_text import parse
 
 @dataclass(frozen=True)
 class Overrides:
-    """The command line options that change the content of a scenario file. `settings` holds
-    the values of all options `--set`; they are applied last.
+    """The command line options that change the content of a scenario file.
 
-    `slow_machine` is True if a scenario with `rate_scale: auto` must run at its
-    `slow_machine_rate_scale`.
+    `settings` has the values of all options `--set`; they are applied last. `slow_machine` is True
+    if a scenario with `rate_scale: auto` must run at its `slow_machine_rate_scale`.
     """
 
     strategy: str | None = None
@@ -46,8 +45,10 @@ def apply(raw: dict[str, Any], overrides: Overrides) -> None:
 
 
 def _chosen(present: Any, name: str) -> Mapping[str, Any]:
-    """Return the value of the key `strategy` for the strategy `name`. The parameters in the file,
-    in `present`, are kept for every form of the strategy that they belong to."""
+    """Return the value of the key `strategy` for the strategy `name`.
+
+    Parameters in the file are kept if they belong to the same strategy, perhaps in another form.
+    """
     if isinstance(present, dict) and base_name(str(present.get("name"))) == base_name(name):
         return present | {"name": name}
     return {"name": name}

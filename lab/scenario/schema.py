@@ -1,4 +1,4 @@
-"""Define the keys of a scenario file: names, types, units, bounds and defaults.
+"""The keys of a scenario file: names, types, units, bounds and defaults.
 
 Rates are Mb/s in scenario units, that is, before they are multiplied by `rate_scale`. Delays are
 one way, in ms.
@@ -31,15 +31,14 @@ Positive = Annotated[float, Field(gt=0, le=DAY_S)]
 
 
 class Part(BaseModel):
-    """Set the rules for all parts of a scenario: values cannot be changed after loading, and
-    unknown keys are refused."""
+    """The base of all parts of a scenario: frozen, and unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def known_cc(name: str | None) -> str | None:
-    """Return `name` unchanged if it is None or a known congestion control. Otherwise raise
-    `ValueError`, which lists the known names."""
+    """Return `name` unchanged. Raise `ValueError`, which lists the known names, if it is
+    unknown."""
     if name is not None and name not in (known := extensions.congestion_controls()):
         raise ValueError(unknown(name, known))
     return name
@@ -91,7 +90,7 @@ class Multipath(Part):
       Internet-Draft, or that of the multipath-tcp.org kernel
     - `expected_by`: how a subflow is limited to the throughput that the controller expects of it:
       by its pacing rate, or by its congestion window as in S-MPTCP's Algorithm 5
-    - `stack`: the implementation that the simulator takes after (`engine_table.STACKS`). It sets
+    - `stack`: the implementation that the simulator models (`engine_table.STACKS`). It sets
       `scheduler` and `penalisation`; without it, these two are free
     - `penalisation`: while the receive window is full, reinject the data that the receiver waits
       for, and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the
@@ -120,7 +119,7 @@ class Multipath(Part):
 
     @property
     def by_window(self) -> bool:
-        """Return True if expected rates limit windows, False if they limit pacing rates."""
+        """Whether expected rates limit windows; if not, they limit pacing rates."""
         return self.expected_by == "window"
 
     @model_validator(mode="after")
@@ -134,24 +133,23 @@ class Multipath(Part):
 
 
 class StrategyChoice(Part):
-    """The name of a strategy and its parameters. In a loaded scenario, `params` holds every
-    parameter, also those that have their default."""
+    """A strategy and its parameters. In a loaded scenario, `params` has every parameter, also those
+    with their default."""
 
     name: str = "none"
     params: dict[str, Any] = {}
 
 
 class TopologyChoice(Part):
-    """The kind of a topology, and its parameters as the checked model that this kind
-    defines."""
+    """A kind of topology, and its parameters as the pydantic model of this kind."""
 
     kind: str
     params: SerializeAsAny[BaseModel]
 
 
 class Event(Part):
-    """A change of the running network: at `at_s`, in s since the start of the run, `target` is
-    set to `value`. `target` is a name that `./run_lab.sh list targets` shows."""
+    """A change of the running network: at `at_s`, in s since the start of the run, `target` is set
+    to `value`. `./run_lab.sh list targets` shows the targets."""
 
     at_s: Seconds
     target: str
@@ -175,9 +173,8 @@ class Suggestion(Part):
 
 
 class Mobility(Part):
-    """How users move: each goes to a random waypoint at a random speed between
-    `speed_min_mps` and `speed_max_mps`, pauses there for `pause_s`, and goes on to the next
-    waypoint."""
+    """Each user moves to a random waypoint at a random speed between `speed_min_mps` and
+    `speed_max_mps`, pauses there for `pause_s`, and moves on to the next one."""
 
     kind: Literal["random_waypoint"] = "random_waypoint"
     speed_min_mps: Annotated[float, Field(gt=0, le=100)] = 1
@@ -195,8 +192,7 @@ class Mobility(Part):
 
 
 class Scenario(Part):
-    """One experiment completely. `lab.scenario.loading` makes a scenario from a file and
-    checks every value.
+    """One complete experiment. `lab.scenario.loading` makes it from a file and checks every value.
 
     If set, `traffic_direction` and `traffic_parallel` replace the values of all entries in
     `traffic`; with `traffic_volume_mb`, all entries transfer a file of this size.
@@ -227,30 +223,29 @@ class Scenario(Part):
 
     @property
     def network(self) -> Topology:
-        """Return the network with rates as they are on the wire: the rates of the scenario file
-        multiplied by `rate_scale`."""
+        """The network with rates as they are on the wire: those of the scenario file times
+        `rate_scale`."""
         assert self._network is not None, "a Scenario is made by lab.scenario.loading"
         return self._network
 
     @property
     def congestion_controls(self) -> list[str]:
-        """Return the names of all congestion controls that the scenario uses, without repetition:
-        the default one, those of single entries in `traffic`, and those that events select."""
+        """All congestion controls that the scenario uses: the default one, those of single entries
+        in `traffic`, and those that events select."""
         named = [self.multipath.cc, *(flow.cc for flow in self.traffic if flow.cc)]
         named += [event.value for event in self.events if event.target == "cc"]
         return list(dict.fromkeys(named))
 
     def with_network(self, network: Topology) -> Scenario:
-        """Return a copy of the scenario whose property `network` returns `network`. Only
-        `lab.scenario.loading`, which builds the network, calls this."""
+        """Return a copy with this network. Only `lab.scenario.loading`, which builds the network,
+        calls this."""
         copy = self.model_copy()
         copy._network = network
         return copy
 
     @property
     def data_flows(self) -> tuple[tuple[str, str], ...]:
-        """Return a pair (user, direction) for each entry in `traffic`; the direction is "down" or
-        "up"."""
+        """(user, direction) of each entry in `traffic`; the direction is "down" or "up"."""
         return tuple((flow.user, flow.direction) for flow in self.traffic)
 
     @model_validator(mode="after")

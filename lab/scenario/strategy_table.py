@@ -1,5 +1,5 @@
-"""Look up the controller's strategies by name: their parameters, their help texts, and whether they
-can act in a given network.
+"""The controller's strategies by name: their parameters, their help texts, and whether they can act
+in a given network.
 
 `controller.strategies` is imported only when a function needs it, so that the command line starts
 quickly.
@@ -18,7 +18,7 @@ from lab.topologies.topology import Topology, wire
 
 
 def strategies() -> dict[str, Any]:
-    """Return the class of each strategy by its name, users' own strategies included."""
+    """Return the class of each strategy by name, users' own strategies included."""
     from controller.strategies import STRATEGIES
 
     return dict(STRATEGIES)
@@ -53,8 +53,10 @@ def checked_params(name: str, params: dict[str, Any], source: str, *prefix: str)
 
 
 def check_fit(name: str, topology: Topology, source: str) -> None:
-    """Raise `RequestError` if the strategy `name` could never act in this network. The message
-    begins with `source` and lists the strategies that can."""
+    """Raise `RequestError` if the strategy `name` could never act in this network.
+
+    The message begins with `source` and lists the strategies that can.
+    """
     why = unfit(topology)
     if why[name]:
         fit = ", ".join(each for each, reason in why.items() if not reason)
@@ -65,8 +67,7 @@ def check_fit(name: str, topology: Topology, source: str) -> None:
 
 
 def unfit(topology: Topology) -> dict[str, str | None]:
-    """Return for each strategy, by name, the reason why it could never act in this network, or None
-    if it can act."""
+    """Return for each strategy why it could never act in this network, or None if it can."""
     from controller.plan import Plan
     from lab.topologies.topology_file import describe
 
@@ -75,8 +76,8 @@ def unfit(topology: Topology) -> dict[str, str | None]:
 
 
 def summary(name: str) -> str:
-    """Return the help text of a strategy: the first line of the docstring of the strategy's
-    module, and the presets if `name` is an improved form."""
+    """Return the help text of a strategy: the first line of its module's docstring, and the presets
+    of its improved form if it has one."""
     from controller.strategies.forms import preset_text
 
     strategy = strategies()[name]
@@ -86,6 +87,6 @@ def summary(name: str) -> str:
 
 
 def describe_params(name: str) -> list[dict[str, Any]]:
-    """Return one dictionary per parameter of the strategy `name`: the parameter's name, type, unit,
-    bounds, choices, default and help text."""
+    """Return name, type, unit, bounds, choices, default and help text of each parameter of a
+    strategy."""
     return described(params_of(name))

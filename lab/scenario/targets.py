@@ -1,5 +1,5 @@
-"""List the targets of a scenario. A target is something that can be changed during a run; such a
-change is called a flip. Each target has a unit and bounds.
+"""The targets of a scenario: what can be changed during a run. Such a change is called a flip. Each
+target has a unit and bounds.
 
 strategy                    the strategy of the controller
 strategy.PARAMETER          one parameter of the strategy
@@ -31,16 +31,15 @@ from lab.errors import RequestError, show, unknown
 from lab.scenario import checking, strategy_table
 from lab.scenario.schema import Scenario, StrategyChoice
 
-# Define the changes that can be made to a running network, one class per kind. The class tells an
-# engine what to do.
+# Changes that an engine can make to a running network
 #
-# A change holds integers as they are on the wire (bit/s, ns, millionths). `lab.scenario.targets`
-# makes a change from the name of a target and a value in scenario units.
+# Their numbers are integers as they are on the wire (bit/s, ns, millionths). `change` makes them
+# from the name of a target and a value in scenario units.
 
 
 @dataclass(frozen=True)
 class SetLinkRate:
-    """Set the rate of a link to `rate_bps` in both directions."""
+    """The rate of a link, in both directions."""
 
     link: str
     rate_bps: int
@@ -48,7 +47,7 @@ class SetLinkRate:
 
 @dataclass(frozen=True)
 class SetLinkDelay:
-    """Set the one-way delay of a link to `delay_ns` in both directions."""
+    """The one-way delay of a link, in both directions."""
 
     link: str
     delay_ns: int
@@ -56,8 +55,8 @@ class SetLinkDelay:
 
 @dataclass(frozen=True)
 class SetLinkLoss:
-    """Set the loss of a link to `loss_ppm` lost packets per million, in each direction in which
-    data (not only acknowledgements) flows."""
+    """Lost packets per million, in each direction that carries data and not only
+    acknowledgements."""
 
     link: str
     loss_ppm: int
@@ -65,7 +64,7 @@ class SetLinkLoss:
 
 @dataclass(frozen=True)
 class SetLinkUp:
-    """Take a link up (`up` is True) or down (False). A link that is down carries no packets."""
+    """A link that is down (`up` is False) carries no packets."""
 
     link: str
     up: bool
@@ -73,8 +72,7 @@ class SetLinkUp:
 
 @dataclass(frozen=True)
 class SetStationRate:
-    """Set the rate that the station of `user` reaches at the access point `ap` while no other
-    station sends."""
+    """Set the rate that the station of `user` reaches at `ap` while no other station sends."""
 
     ap: str
     user: str
@@ -83,8 +81,8 @@ class SetStationRate:
 
 @dataclass(frozen=True)
 class SetTier1Demand:
-    """Limit the total Tier 1 traffic of an access point, that is, the traffic of the users whose
-    primary access point it is, to `rate_bps`. None removes the limit."""
+    """Limit the total rate of the users whose primary access point is `ap`. None removes
+    the limit."""
 
     ap: str
     rate_bps: int | None
@@ -100,15 +98,17 @@ class SetDemand:
 
 @dataclass(frozen=True)
 class SetCongestionControl:
-    """Use the congestion control `name` for all open connections, and for those that open later."""
+    """Use the congestion control `name` for all open and later connections."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class SetStrategy:
-    """Replace the strategy of the controller. The new strategy makes the next decision. `params`
-    holds all parameters of the new strategy."""
+    """Replace the strategy of the controller from its next decision on.
+
+    `params` has all parameters of the new strategy.
+    """
 
     name: str
     params: Mapping[str, Any]
@@ -116,8 +116,7 @@ class SetStrategy:
 
 @dataclass(frozen=True)
 class SetStrategyParameter:
-    """Set the parameter `key` of the controller's strategy. The next decision uses the new
-    value."""
+    """Set a parameter of the controller's strategy from its next decision on."""
 
     key: str
     value: Any
@@ -143,8 +142,11 @@ MAX_DELAY_MS = 5_000
 
 @dataclass(frozen=True)
 class Target:
-    """One target: something that can be changed during a run. `value` is its value at the
-    start of the run, in scenario units. If `nullable`, the value None is allowed, too."""
+    """One thing that can be changed during a run.
+
+    `value` is its value at the start of the run, in scenario units. If `nullable`, None is allowed,
+    too.
+    """
 
     name: str
     kind: Kind
@@ -196,8 +198,11 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
 
 
 def after(scenario: Scenario, target: str, value: Any) -> Scenario:
-    """Return the scenario as it is after `target` was set to `value`. Only the strategy and its
-    parameters are updated, because the checks of later flips depend on nothing else."""
+    """Return the scenario as it is after `target` was set to `value`.
+
+    Only the strategy and its parameters are updated, because the checks of later flips depend on
+    nothing else.
+    """
     if target == "strategy":
         return scenario.model_copy(update={"strategy": StrategyChoice(**value)})
     if target.startswith("strategy."):
@@ -209,8 +214,10 @@ def after(scenario: Scenario, target: str, value: Any) -> Scenario:
 
 
 def change(scenario: Scenario, target: str, value: Any) -> Change:
-    """Return the change that an engine must apply to set `target` to `value`. The value must come
-    from `check_flip`. Rates in the change are multiplied by the scenario's `rate_scale`."""
+    """Return what an engine must do to set `target` to `value`, which must come from `check_flip`.
+
+    Rates are multiplied by the scenario's `rate_scale`.
+    """
 
     def wire_bps(mbps: float | None) -> int | None:
         return None if mbps is None else bps_from_mbps(mbps * scenario.rate_scale)
@@ -358,8 +365,10 @@ def _cc(scenario: Scenario) -> Target:
 
 
 def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
-    """Return {"name": ..., "params": ...} with all parameters, checked and with defaults. `value`
-    is the name of a strategy, or a mapping with these two keys."""
+    """Return {"name": ..., "params": ...} with all parameters, checked and with defaults.
+
+    `value` is the name of a strategy, or a mapping with these two keys.
+    """
     choice = checking.validate(
         StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy"
     )

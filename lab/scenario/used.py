@@ -12,8 +12,8 @@ from lab.scenario.schema import Scenario
 
 
 def strategies(scenario: Scenario) -> list[str]:
-    """Return the names of all strategies that a scenario uses, without repetition: the one at the
-    start, then those that events select."""
+    """Return the strategies that a scenario uses: the one at the start, then those that events
+    select."""
     named = [scenario.strategy.name]
     for event in scenario.events:
         if event.target == "strategy":
@@ -22,7 +22,7 @@ def strategies(scenario: Scenario) -> list[str]:
 
 
 def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
-    """Return the users' own files that are loaded when the scenario runs on the engine `engine`."""
+    """Return the users' files that are loaded when the scenario runs on this engine."""
     names = {
         *map(base_name, strategies(scenario)),
         *scenario.congestion_controls,

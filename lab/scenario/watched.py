@@ -1,4 +1,4 @@
-"""Name the number of a frame that shows the effect of a change, such as `user.ue1.mbps`.
+"""Names such as `user.ue1.mbps`, for the number of a frame that shows the effect of a change.
 
 The name has three parts: the kind of the sample (`ap`, `link` or `user`), the ID, and the field.
 The ID `*` means the sum over all samples of this kind.
@@ -18,7 +18,7 @@ EVERYBODY = {"user": "all users", "ap": "all access points", "link": "all links"
 
 @dataclass(frozen=True)
 class Watched:
-    """Name one number of a frame: the kind of the sample, its ID or `*`, and the field."""
+    """One number of a frame: `kind` of the sample, its ID or `*`, and the field."""
 
     kind: str
     id: str
@@ -37,9 +37,9 @@ class Watched:
 
 
 def parsed(name: str, network: Topology) -> Watched:
-    """Return the number of a frame that `name` names, such as `user.ue1.mbps`.
+    """Parse a name such as `user.ue1.mbps`.
 
-    Raise `RequestError` if no frame of this network has it.
+    Raise `RequestError` if the frames of this network do not have this number.
     """
     kind, _, rest = name.partition(".")
     subject, _, field = rest.rpartition(".")

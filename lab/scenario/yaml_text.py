@@ -43,10 +43,10 @@ YAML_CURES = (  # part of the parser's message, and the correction; the first ma
 
 
 class _Loader(yaml.SafeLoader):
-    """Load YAML that holds plain data only, within the limits of this module.
+    """A YAML loader for plain data within the limits of this module.
 
-    Refuse a mapping that has the same key twice, a key that is a list or a mapping, an alias inside
-    of the value that it stands for, a number with too many digits, and text that is no UTF-8.
+    It refuses a mapping that has the same key twice, a key that is a list or a mapping, an alias
+    inside the value that it refers to, a number with too many digits, and text that is not UTF-8.
     """
 
     def __init__(self, text: str) -> None:
@@ -122,8 +122,10 @@ def _is_text(value: str) -> bool:
 
 
 def parse(text: str, source: str) -> Any:
-    """Return the data that a YAML text describes. Raise `RequestError` if the text is not valid
-    YAML. The error message begins with `source`, the name of the file or option."""
+    """Return the data in a YAML text. Raise `RequestError` if the text is not valid YAML.
+
+    The error message begins with `source`, the name of the file or option.
+    """
     if len(text) > MOST_BYTES:
         raise RequestError(f"{source}: is longer than {MOST_BYTES} characters")
     try:
@@ -135,8 +137,7 @@ def parse(text: str, source: str) -> Any:
 
 
 def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Return an error message for text that is not valid YAML. The message quotes the wrong line
-    and suggests a correction."""
+    """Return an error message that quotes the wrong line and suggests a correction."""
     problem = error.problem or error.context or "it cannot be read"
     if error.problem_mark is None:
         return problem
@@ -151,8 +152,8 @@ def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the content of a YAML file, which must be a mapping. Raise `RequestError` if the file
-    cannot be read or holds something else."""
+    """Return the content of a YAML file. Raise `RequestError` if it is not a mapping or cannot be
+    read."""
     try:
         raw = parse(_text(path), path.name)
     except (OSError, UnicodeDecodeError) as error:

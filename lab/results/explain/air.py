@@ -1,4 +1,5 @@
-"""Say how much of a cell's air each station used: a slow station needs more air for a megabit."""
+"""Say how much of a cell's airtime each station used: a slow station needs more of it per
+megabit."""
 
 from __future__ import annotations
 
@@ -11,15 +12,15 @@ from lab.results.explain.scene import Scene, listed, percent
 from lab.results.labels import natural
 from lab.results.stretches import Span
 
-MATTERS = 0.08  # a smaller change of a share of the air is not named
-FULL = 0.7  # all shares together: from here on, stations wait for each other
-SLOWER = 1.2  # ratio of two rates that differ
+MATTERS = 0.08  # a smaller change of a share of the air is not mentioned
+FULL = 0.7  # sum of all shares from which on stations wait for each other
+SLOWER = 1.2  # a station is slower than one whose rate is this many times as high
 NAMED = 4  # stations in a text
-NOTHING = 0.005  # a smaller share of the air is none
+NOTHING = 0.005  # a smaller share of the air counts as none
 
 
 def air(scene: Scene, span: Span) -> list[str]:
-    """Return one sentence for each full cell with several stations: how they divide its air.
+    """Return one sentence for each full cell with several stations: how they divide its airtime.
 
     Where users move, the rate of a station changes all the time, and the result is empty.
     """
@@ -33,7 +34,7 @@ def air(scene: Scene, span: Span) -> list[str]:
 
 
 def _divided(scene: Scene, cell: Cell, used: Mapping[str, float], span: Span) -> str:
-    """Return how the stations of a cell divide its air; of many, the one that uses most."""
+    """Say how the stations of a cell divide its airtime; of many, name the one that uses most."""
     rates = _rates(scene, cell, span.end_s)
     names = sorted(used, key=lambda user: (-used[user], natural(user)))
     parts = [
@@ -47,8 +48,8 @@ def _divided(scene: Scene, cell: Cell, used: Mapping[str, float], span: Span) ->
 
 
 def reasons(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
-    """Return a sentence for each cell where a change of `target` gave air of one station to others,
-    or took it from them."""
+    """Return a sentence for each cell where a change of `target` shifted airtime between stations,
+    or where an expected shift is missing because the station uses little."""
     texts = []
     for cell in _cells(scene):
         was, now = _shares(scene, cell, before), _shares(scene, cell, after)
@@ -64,8 +65,8 @@ def reasons(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
 
 
 def _given(scene: Scene, cell: Cell, change: Mapping[str, float], spans: tuple[Span, Span]) -> str:
-    """Return which station left its air to faster ones, or took it from them, if that explains the
-    change of what the cell carries; else between which stations air moved."""
+    """Say how airtime moved from a slow station to faster ones, or back, if that explains the
+    change of the cell's total; else say which station's airtime changed most."""
     rates = _rates(scene, cell, spans[1].end_s)
     old, new = (_total(scene, cell, span) for span in spans)
     for user in sorted(change, key=lambda each: (-abs(change[each]), rates[each])):
@@ -92,7 +93,7 @@ def _used(scene: Scene, cell: Cell, user: str, spans: tuple[Span, Span]) -> str:
 
 
 def _unchanged(scene: Scene, cell: Cell, target: str, after: Span) -> list[str]:
-    """Return why another rate of a station changes little: it uses little of the air."""
+    """Say why another rate of a station changes little: the station uses little airtime."""
     user = next((each.user for each in cell.stations if _is_rate(target, cell, each.user)), None)
     used = _shares(scene, cell, after)
     if user is None or used.get(user, 0.0) >= MATTERS:
@@ -109,7 +110,7 @@ def _is_rate(target: str, cell: Cell, user: str) -> bool:
 
 
 def _cells(scene: Scene) -> list[Cell]:
-    """Return the cells in which each station has a fixed rate."""
+    """Return the cells, or [] if users move, because then the rates of stations are not fixed."""
     return [] if scene.scenario.mobility else list(scene.network.cells)
 
 
@@ -127,7 +128,7 @@ def _rates(scene: Scene, cell: Cell, t: float) -> Mapping[str, float]:
 
 
 def _carried(scene: Scene, cell: Cell, user: str, span: Span) -> float:
-    """Return the rate in Mb/s that the subflows of a user carried over the air of a cell."""
+    """Return the rate in Mb/s of a user's subflows through a cell."""
     return sum(
         scene.subflow_mbps(name, span)
         for name, path in scene.routes(span.end_s).items()
@@ -140,7 +141,7 @@ def _total(scene: Scene, cell: Cell, span: Span) -> float:
 
 
 def _shares(scene: Scene, cell: Cell, span: Span) -> dict[str, float]:
-    """Return the share of the air that each station used: its rate divided by its rate alone."""
+    """Return the share of airtime that each station used: its rate divided by its rate alone."""
     rates = _rates(scene, cell, span.end_s)
     found = {user: _carried(scene, cell, user, span) / rates[user] for user in rates}
     return {user: share for user, share in found.items() if share >= NOTHING}

@@ -1,4 +1,4 @@
-"""Say what changes a run suggests, what each change of the run did, and why."""
+"""The changes that a run suggests, what each change of the run did, and why."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ Doc = dict[str, Any]  # JSON
 
 
 def expected(scenario: Scenario) -> Doc:
-    """Return the number of file transfers of each user who does nothing else, as `users`.
+    """Return {"users": {user: number of transfers}, "all": bool}.
 
-    `all` says whether that is the whole traffic of the scenario.
+    A user with any traffic that is not a file transfer is left out. `all` says whether no such
+    traffic exists.
     """
     count: Counter[str] = Counter()
     others = set()
@@ -45,10 +46,8 @@ def expected(scenario: Scenario) -> Doc:
 
 
 def ends(scenario: Scenario, events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the time in s at which the last transfer of each finished user was complete.
-
-    `events` are the events of a run.
-    """
+    """Return the time in s at which each user's last transfer was complete, for users that have
+    finished."""
     left = dict(expected(scenario)["users"])
     found = {}
     for each in events:
@@ -61,8 +60,10 @@ def ends(scenario: Scenario, events: Iterable[Mapping[str, Any]]) -> dict[str, f
 
 
 def finished(result: Mapping[str, Any], scenario: Scenario) -> list[Doc]:
-    """Return each user whose transfers are all complete, with the time `t` of the last one in s
-    since the start of the run; the first user that was finished comes first."""
+    """Return {"user", "t"} for each user whose transfers are all complete, in the order of `t`.
+
+    `t` is the time of the last completion, in s since the start of the run.
+    """
     flows = plan(scenario.traffic, scenario.seed, scenario.duration_s)
     started = {act.flow.id: act.at_s for act in flows if act.verb == "start"}
     ends: dict[str, list[float]] = {}
@@ -78,12 +79,10 @@ def finished(result: Mapping[str, Any], scenario: Scenario) -> list[Doc]:
     return sorted(done, key=lambda each: each["t"])
 
 
-# Say what changes a run suggests, and what each change of the run has changed.
-#
-# The measurement is that of `lab.results.effects`, for running and for finished runs alike.
+# Suggestions and effects
 
 
-Row = dict[str, Any]  # a JSON object that a page gets
+Row = dict[str, Any]  # a JSON object for the browser
 Event = dict[str, Any]  # a line of events.jsonl
 OVERALL = Watched("user", ALL, "mbps")
 MOST_CHANGED = (
@@ -94,10 +93,11 @@ FROM_ORDER = " The mean after the change begins with the first order of the stra
 
 @dataclass(frozen=True)
 class Change:
-    """An accepted change of a run: the number of its event from 1, its time in s, its target,
-    and whether the scenario file has made it.
+    """An accepted change of a run.
 
-    `flip` holds its `target`, its new `value`, and its `old` one if the run recorded it.
+    `n` is the number of its event from 1, `t` its time in s. `flip` has its `target`, its new
+    `value`, and its `old` one if the run recorded it. `by_scenario` says whether the scenario file
+    made it.
     """
 
     n: int
@@ -108,15 +108,16 @@ class Change:
 
     @property
     def value(self) -> Any:
-        """Return the new value."""
         return self.flip["value"]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the effects of changes are computed from: the samples of a run, the times of all
-    changes, when the transfers of each user ended, if they have, and the first orders after the
-    changes of a strategy. Times are in s."""
+    """The data from which the effects of changes are computed.
+
+    `times` are the times of all changes, `ends` when each finished user's transfers ended, and
+    `orders` the first orders after changes of a strategy, all in s.
+    """
 
     frames: Sequence[Frame]
     times: Sequence[float]
@@ -126,8 +127,11 @@ class Measured:
     def effect(
         self, at_s: float, subject: Watched, is_all: bool = False, acts_s: float | None = None
     ) -> Effect:
-        """Return the effect on `subject` of the change at `at_s`. `is_all` says that the run has no
-        traffic but transfers; `acts_s` is the time from which on the change acts, if later."""
+        """Return the effect on `subject` of the change at `at_s`.
+
+        `is_all` says that all users have only transfers and all have finished. `acts_s` is when the
+        change begins to act, if later than `at_s`.
+        """
         until_s = self._until(at_s, subject, is_all)
         times = [*self.times, *self.orders]
         return effects.effect(self.frames, at_s, times, subject, until_s, acts_s)
@@ -137,7 +141,12 @@ class Measured:
         return effects.usual(self.frames, at_s, self.times, found)
 
     def _until(self, at_s: float, subject: Watched, is_all: bool) -> float:
-        """Return when a part of the watched traffic ends: that of the user, or of any user."""
+        """Return the time from which samples say nothing about a change, because transfers have
+        ended.
+
+        It is when those of the watched user end, or the first user's after `at_s` if all are
+        watched; infinity if none end.
+        """
         if subject.kind == "user" and subject.id != ALL:
             return self.ends.get(subject.id, math.inf)
         later = [t for t in self.ends.values() if t > at_s]
@@ -194,7 +203,7 @@ def changes(folder: Path) -> list[Row]:
 
 
 def _said_once(rows: list[Row]) -> list[Row]:
-    """Return the rows without reasons that an earlier row has word for word."""
+    """Remove from each row's `why` the sentences that an earlier row has word for word."""
     said: set[str] = set()
     for row in rows:
         row["why"] = [text for text in row["why"] if text not in said]
@@ -203,7 +212,6 @@ def _said_once(rows: list[Row]) -> list[Row]:
 
 
 def made(events: Sequence[Event]) -> list[Change]:
-    """Return the accepted changes among the events of a run."""
     return [
         Change(n, each["t"], each["target"], _flip(each), each.get("source") == "scenario")
         for n, each in enumerate(events, 1)
@@ -217,7 +225,7 @@ def _flip(event: Event) -> Mapping[str, Any]:
 
 
 def default_watched(target: str) -> Watched:
-    """Return the number that shows the effect of a change of `target` that no file suggests."""
+    """Return the number to watch after a change of `target` that no scenario suggests."""
     match target.split("."):
         case ["user", user, _] | ["cell", _, user, _]:
             return Watched("user", user, "mbps")
@@ -283,8 +291,11 @@ def _is_of(scenario: Scenario, suggestion: Suggestion, change: Change) -> bool:
 def _most_changed(
     run: Measured, times: tuple[float, float | None], users: Sequence[str], shown: Watched
 ) -> Effect | None:
-    """Return the effect on the user whose throughput changed most; None if that is shown already
-    or was not measured. `times` are those of the change, and from which on it acts if later."""
+    """Return the effect on the user whose rate changed most.
+
+    None if `shown` is that rate, if nothing was measured, or if the change is not clear. `times`
+    are when the change was made, and when it begins to act if that is later.
+    """
     at_s, acts_s = times
     found = [run.effect(at_s, Watched("user", user, "mbps"), acts_s=acts_s) for user in users]
     measured = [each for each in found if each.is_measured]
@@ -297,7 +308,7 @@ def _most_changed(
 
 
 def _most_text(scenario: Scenario, most: Effect) -> str:
-    """Return what the user got whose rate changed most, and over which cells the user receives."""
+    """Say how the rate of the most affected user changed, and which cells the user is in."""
     user = most.watched.id
     aps = [
         cell.ap
@@ -308,12 +319,12 @@ def _most_text(scenario: Scenario, most: Effect) -> str:
     return effects.sentence(most, MOST_CHANGED.format(user=user, where=where))
 
 
-# Say in a few sentences what each change of a finished run did, and why.
+# Summary of a finished run
 
 
-NAMED = 3  # changes; of more, the ones with the greatest effect on all users are named
-NEARLY = 0.8  # of the greatest change of a user: the others that are named, too
-NOTED = 0.03  # of a rate: a smaller change of it is not named
+NAMED = 3  # changes; of more, those with the greatest effect on all users are described
+NEARLY = 0.8  # users whose change is at least this fraction of the greatest one are named, too
+NOTED = 0.03  # a change by a smaller fraction of the rate counts as none
 MINUS = "\u2212"
 ALL_USERS = "all users"
 NO_CAUSE = "The measurements do not show the cause."
@@ -321,9 +332,11 @@ Part = dict[str, Any]  # a row of `lab.results.explain.stretches`
 
 
 def headline(parts: Sequence[Part], changes: Sequence[Row]) -> str:
-    """Return what happened and why: one or two sentences for each part of the run that a change
-    began. `parts` are the rows of the times between the changes, and `changes` those of the
-    changes. The result is empty for a run without changes."""
+    """Return one line for each part of the run that a change began: what happened, and why.
+
+    `parts` are the rows of `lab.results.explain.stretches`, `changes` those of `changes`. The
+    result is empty for a run without changes.
+    """
     by_number = {each["n"]: each for each in changes}
     found = [
         (abs(_total(now) - _total(was)), n, _part(was, now, by_number))
@@ -336,7 +349,8 @@ def headline(parts: Sequence[Part], changes: Sequence[Row]) -> str:
 
 
 def _part(was: Part, now: Part, by_number: dict[int, Row]) -> str:
-    """Return who got what in two parts of a run, and the main cause of the difference."""
+    """Return the users' rates in two successive parts of a run, and the main cause of the
+    difference."""
     begun = [by_number[n] for n in now["n"] if n in by_number]
     is_clear = not begun or any(each["is_clear"] for each in begun)
     name = now["name"].removeprefix("after ")
@@ -356,9 +370,10 @@ def _part(was: Part, now: Part, by_number: dict[int, Row]) -> str:
 
 
 def _who(was: Part, now: Part, has_users: bool) -> str:
-    """Return the rates of all users together, and of the users whose rates changed most in Mb/s:
-    the greatest change, and others that are nearly as great. Without `has_users`, none is
-    named."""
+    """Return the rate of all users together, and those of the users whose rates changed most.
+
+    Without `has_users`, no user is named.
+    """
     pairs = [
         (label, old, new)
         for (label, unit, old), (_, _, new) in zip(was["means"], now["means"], strict=True)

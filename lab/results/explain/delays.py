@@ -15,16 +15,18 @@ from lab.results.stretches import Span
 from lab.scenario.watched import ALL, Watched
 from lab.summaries import EPSILON_S
 
-SHORT_S = 1.0  # a shorter delay is not named
-LEAST_CHANGE = 0.15  # of the greater mean: a smaller change has no time at which half is there
+SHORT_S = 1.0  # a shorter delay is not mentioned
+LEAST_CHANGE = 0.15  # of the greater mean; for a smaller change no delay is computed
 ONE_PACKET = ("reno", "lia", "olia", "balia")  # windows grow by at most one packet in a round trip
-GREATER = 1.3  # ratio of two windows that differ
+GREATER = 1.3  # a window has grown if it is this many times as large as before
 MOVES = ("link.", ".up")
 
 
 def first_order_s(events: Sequence[Event], target: str, at_s: float) -> float | None:
-    """Return when a strategy first acted after a change of it or of its settings at `at_s`; None
-    if the change is another one, or if no order came soon and before the next change."""
+    """Return when a strategy first acted after a flip of it or of its settings at `at_s`, in s.
+
+    None if the flip is another one, or if no order came within `WINDOW_S` and before the next flip.
+    """
     if target.partition(".")[0] != "strategy":
         return None
     flips = [each["t"] for each in events if is_accepted(each) and each["t"] > at_s + EPSILON_S]
@@ -34,7 +36,7 @@ def first_order_s(events: Sequence[Event], target: str, at_s: float) -> float | 
 
 
 def orders(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
-    """Return what the controller ordered after a change of `target`, and when."""
+    """Say what the controller ordered after a change of `target`, and when."""
     return [*_decision(scene, target, after), *_limits(scene, before, after)]
 
 
@@ -59,12 +61,11 @@ def waits(
 
 
 def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> float | None:
-    """Return the time in s from a change until half of its effect on `subject` was there; None if
-    the effect is small.
+    """Return the time in s from a change until half of its effect on `subject` was there, or None.
 
-    The time is that of the first sample that is beyond the middle between the means before and
-    after, if the mean of the following second is, too; otherwise there is no such time. There
-    is none either if a second before the change was beyond the middle.
+    It is the time of the first sample beyond the middle between the means before and after. It is
+    None if the effect is small, if the mean of the second after that sample is not beyond the
+    middle, or if the number was beyond it for a second before the change.
     """
 
     def number(frame: Frame) -> float | None:
@@ -84,14 +85,14 @@ def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> floa
         if after.start_s + EPSILON_S < frame.t <= after.end_s - 1 + EPSILON_S:
             levels = (number(frame), Span(frame.t, frame.t + 1).mean(scene.frames, number))
             beyond = [each is not None and sign * (each - middle) >= 0 for each in levels]
-            if beyond[0]:  # where the number returns to the other side, there is no such time
+            if beyond[0]:  # None if the number falls back within a second
                 return frame.t - after.start_s if beyond[1] else None
     return None
 
 
 def _decision(scene: Scene, target: str, after: Span) -> list[str]:
-    """Return when the controller first acted after a change that concerns it, and how often it
-    decides."""
+    """Say when the controller first acted after a change of the strategy or of a link's state, and
+    how often it decides."""
     moves_link = target.startswith(MOVES[0]) and target.endswith(MOVES[1])
     if target.partition(".")[0] != "strategy" and not moves_link:
         return []
@@ -112,7 +113,7 @@ def _decision(scene: Scene, target: str, after: Span) -> list[str]:
 
 
 def _paced(orders: Sequence[Event]) -> list[str]:
-    """Return what orders of a rate for subflows mean; none if there are no such orders."""
+    """Say which pacing rates the orders set, and what they do; [] if they set none."""
     rates = [each["expected_mbps"] for each in orders if each.get("expected_mbps") is not None]
     if not rates:
         return []
@@ -148,8 +149,7 @@ def _strategy(scene: Scene, t: float) -> tuple[str, Any]:
 
 
 def _limits(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Return a sentence for the access points whose limit on Tier 2 is new, and one for those whose
-    limit is gone."""
+    """Say which access points have a new limit on Tier 2, and whose limit is gone."""
     begun: dict[str, list[str]] = {}
     gone = []
     for ap in scene.network.ids("wifi", "lte"):
@@ -174,8 +174,8 @@ def _limits(scene: Scene, before: Span, after: Span) -> list[str]:
 
 
 def _last_reason(scene: Scene, after: Span) -> list[str]:
-    """Return the reason that the controller gave for its last limit in a span, if it is not its
-    first one there."""
+    """Return the controller's reason for its last limit in a span, unless that was the first one
+    too."""
     limits = [
         each for each in scene.events if _is_action(each, after) and each.get("action") == "meter"
     ]
@@ -188,8 +188,11 @@ def _last_reason(scene: Scene, after: Span) -> list[str]:
 def _windows(
     scene: Scene, user: str, cc: str, before: Span, after: Span, half_s: float
 ) -> list[str]:
-    """Return a sentence about the subflow of a user whose window had to grow most, if its growth
-    needs a noticeable part of the delay. Growth before the first order does not count."""
+    """Say which subflow of a user had to grow its window most, and how long that took at least.
+
+    [] if that is no noticeable part of the delay `half_s`. Growth before the first order does not
+    count.
+    """
     orders = [each["t"] for each in scene.events if _is_action(each, after)]
     start_s = min([*orders, after.start_s + half_s]) if orders else after.start_s
     start = Span(start_s - SHORT_S, start_s) if orders else before

@@ -9,16 +9,18 @@ from lab.results.effects import number_text
 from lab.results.explain.scene import Scene, inside
 from lab.results.stretches import Span
 
-HELD_KB, HELD_RATIO = 50.0, 2.0  # a smaller change of the data held back is not named
-SLOW = 0.2  # of the rate of a user's fastest subflow: much later data waits for a slower one
-SOON_S = 3.0  # after a change: when data that waited is looked for
-GREATER = 1.3  # ratio of what a user reads and what its subflows carry
+HELD_KB, HELD_RATIO = 50.0, 2.0  # a smaller change of the data held back is not mentioned
+SLOW = 0.2  # data waits for a subflow with less than this fraction of the fastest one's rate
+SOON_S = 3.0  # for so long after a change, `released` looks at what users read
+GREATER = 1.3  # a user reads waiting data if it reads this many times what its subflows carry
 
 
 def held_back(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
-    """Return a sentence about the multipath user whose held-back data changed most, if a change of
-    `target` touches that user and the data varied less before, and one about the slow subflow that
-    the rest of the data waits for, if there is one."""
+    """Say which multipath user's held-back data a change of `target` changed most.
+
+    Only users that the change touches count, and only if their data varied less before. A second
+    sentence names the slow subflow that the rest waits for, if there is one.
+    """
     found = []
     for user in sorted(touched(scene, target, after.end_s) & {*scene.network.multipath}):
         number = _held(user)
@@ -40,7 +42,6 @@ def held_back(scene: Scene, target: str, before: Span, after: Span) -> list[str]
 def _is_usual(
     scene: Scene, number: Callable[[Frame], float | None], now: float, spans: tuple[Span, Span]
 ) -> bool:
-    """Return whether a mean after a change lies in the range of such means before it."""
     usual = scene.varied(
         spans[0].end_s, spans[1].seconds, lambda part, span: span.mean(part.frames, number)
     )
@@ -48,8 +49,11 @@ def _is_usual(
 
 
 def touched(scene: Scene, target: str, t: float) -> set[str]:
-    """Return the users that a change of `target` concerns directly: the one that it names, those
-    with a subflow across the link or over the access point that it names, or else all."""
+    """Return the users that a change of `target` concerns directly.
+
+    They are the user that it names, those with a subflow across the link that it names, the
+    stations of the access point that it names, or else all users.
+    """
     network, (kind, *names) = scene.network, target.split(".")
     if named := {*names} & {*network.users}:
         return named
@@ -65,7 +69,7 @@ def touched(scene: Scene, target: str, t: float) -> set[str]:
 
 
 def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
-    """Return why data of a user waits, if one of its subflows is much slower than its fastest."""
+    """Say why a user's data waits, if one of its subflows is much slower than its fastest."""
     rates = {
         name: scene.subflow_mbps(name, span)
         for name in scene.routes(span.end_s)
@@ -84,8 +88,10 @@ def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
 
 
 def released(scene: Scene, target: str, after: Span) -> list[str]:
-    """Return a sentence about the user that soon after a change reads most more than its subflows
-    carry, if that is much: data that had to wait for earlier data."""
+    """Say which user, soon after a change, read most beyond what its subflows carried.
+
+    That is data which had to wait for earlier data. The result is empty if the difference is small.
+    """
     found, users = [], touched(scene, target, after.end_s)
     for frame in inside(scene, Span(after.start_s, min(after.end_s, after.start_s + SOON_S))):
         for user in users.intersection(scene.network.multipath):

@@ -1,4 +1,5 @@
-"""Say which connections share a full link, which links are idle meanwhile, and who moved."""
+"""Say which connections share a full link, which links are idle meanwhile, and which subflows
+moved."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ from lab.results.labels import natural
 from lab.results.stretches import Span
 from lab.topologies.topology import Link
 
-FULL = 0.9  # of its rate: from here on, a link is full and limits those that share it
+FULL = 0.9  # a link that carries this fraction of its rate limits the subflows on it
 
-STOPPED = 0.05  # of its rate before: a subflow that carries less has stopped
-IDLE = 0.05  # of its rate
+STOPPED = 0.05  # a subflow that carries less than this fraction of its rate before has stopped
+IDLE = 0.05  # a link that carries less than this fraction of its rate is idle
 MOST_PATHS = 12  # equally short paths that are searched for an idle one
 MOST_SHARED = 2  # full links, or groups of them, that a text names
 Subflows = tuple[str, ...]
@@ -27,7 +28,7 @@ Subflows = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Shared:
-    """Hold links that the same subflows of several connections share, and that are full.
+    """Full links that the same subflows, of several connections, share.
 
     `carried_mbps` and `rate_mbps` are those of the fullest link.
     """
@@ -39,8 +40,11 @@ class Shared:
 
 
 def shared(scene: Scene, span: Span, least: float = FULL) -> list[Shared]:
-    """Return the links that subflows of several connections share in `span` and that carry at least
-    the fraction `least` of their rate, the fullest first."""
+    """Return the full links that subflows of several connections share in `span`, the fullest
+    first.
+
+    A link is full if it carries at least the fraction `least` of its rate.
+    """
     users: dict[Subflows, list[Link]] = {}
     for link, names in _crossing(scene, scene.routes(span.end_s)).items():
         if len({name.rpartition("/")[0] for name in names}) > 1:
@@ -58,7 +62,7 @@ def shared(scene: Scene, span: Span, least: float = FULL) -> list[Shared]:
 
 
 def sharing(scene: Scene, span: Span) -> list[str]:
-    """Return one sentence for each group of full, shared links, and for idle links beside them."""
+    """Return a sentence for each group of full shared links, with the idle links beside them."""
     found = shared(scene, span)
     texts = []
     for each in found[:MOST_SHARED]:
@@ -78,8 +82,8 @@ def sharing(scene: Scene, span: Span) -> list[str]:
 
 
 def moved(scene: Scene, before: Span, after: Span, first: Collection[str] = ()) -> list[str]:
-    """Return sentences about subflows that left links for others between two spans; those in
-    `first` come first."""
+    """Return sentences about subflows that took other links between two spans, those in `first`
+    first."""
     old, new = scene.routes(before.end_s), scene.routes(after.end_s)
     texts, others = [], []
     for name in sorted(
@@ -107,7 +111,7 @@ def _is_down(scene: Scene, links: Collection[str], after: Span) -> bool:
 
 
 def _mover(scene: Scene, name: str, left: Collection[str], after: Span) -> str:
-    """Return when a subflow took another path in a span, and on whose order, as far as the events
+    """Return when a subflow took another path in a span, and who ordered it, if the events
     say so."""
     events = [each for each in scene.events if after.start_s <= each["t"] < after.end_s]
     moved_s = [
@@ -129,8 +133,10 @@ def _mover(scene: Scene, name: str, left: Collection[str], after: Span) -> str:
 
 
 def stopped(scene: Scene, target: str, value: Any, before: Span, after: Span) -> list[str]:
-    """Return a sentence about the subflows that crossed a link which was cut, and carry nothing
-    since; empty if the change is another one or none stopped."""
+    """Return a sentence about the subflows that carry nothing since a link on their path was cut.
+
+    The result is empty if the change is another one, or if no subflow stopped.
+    """
     kind, _, rest = target.partition(".")
     link, _, field = rest.rpartition(".")
     if (kind, field) != ("link", "up") or value:
@@ -156,21 +162,21 @@ def _all_ids(scene: Scene, path: NodePath) -> list[str]:
 
 
 def reasons(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Return what shared links explain of a change: who moved, and which links are shared now."""
+    """Say which subflows moved, and which full links are shared now or no longer."""
     first = {name for each in shared(scene, before) for name in each.subflows}
     return moved(scene, before, after, first) + divided(scene, before, after)
 
 
 def main(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Return the reason that explains most, as one text in a list: the first subflow that moved,
-    and the first full link whose sharing changed. The list is empty without a reason."""
+    """Return the main reason as one text in a list: the first subflow that moved, and the first
+    full link whose sharing changed. The list is empty without a reason."""
     first = {name for each in shared(scene, before) for name in each.subflows}
     found = [*moved(scene, before, after, first)[:1], *divided(scene, before, after)[:1]]
     return [" ".join(found)] if found else []
 
 
 def divided(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Return which full links are shared no more, and which are shared since a change."""
+    """Say which full links are no longer shared after a change, and which are shared only since."""
     was, now = shared(scene, before), shared(scene, after)
     texts = []
     gone = [each for each in was if not any(overlaps(each, other) for other in now)]
@@ -190,12 +196,12 @@ def divided(scene: Scene, before: Span, after: Span) -> list[str]:
 
 
 def load_text(each: Shared) -> str:
-    """Return the load of the fullest link in words."""
+    """Return text such as `9.5 of 10 Mb/s of frames`, for the fullest link."""
     return f"{number_text(each.carried_mbps)} of {number_text(each.rate_mbps)} Mb/s of frames"
 
 
 def _now(scene: Scene, gone: Shared, after: Span) -> str:
-    """Return what has become of links that were shared and full."""
+    """Say what has become of links that were shared and full."""
     crossing = _crossing(scene, scene.routes(after.end_s))
     rest = next((names for link, names in crossing.items() if link.id == gone.links[0]), ())
     if not rest:
@@ -208,7 +214,7 @@ def _now(scene: Scene, gone: Shared, after: Span) -> str:
 
 
 def overlaps(each: Shared, other: Shared) -> bool:
-    """Return whether the same subflows share the same links in two spans, or some of them."""
+    """Return whether both have the same subflows and at least one link in common."""
     return bool(set(each.links) & set(other.links)) and each.subflows == other.subflows
 
 
@@ -229,8 +235,8 @@ def _with_rate(scene: Scene, name: str, span: Span) -> str:
 
 
 def _idle_beside(scene: Scene, each: Shared, span: Span) -> list[str]:
-    """Return the idle links of a path that one of the sharing subflows could take instead, without
-    a longer path."""
+    """Return the idle links of another path that a sharing subflow could take, no longer than its
+    own."""
     routes = scene.routes(span.end_s)
     for name in each.subflows:
         path = routes[name]
@@ -242,8 +248,8 @@ def _idle_beside(scene: Scene, each: Shared, span: Span) -> list[str]:
 
 
 def _as_short(scene: Scene, path: NodePath, t: float) -> Iterator[NodePath]:
-    """Yield the shortest paths from the first node of a path to its last switch, and on to its
-    user, over links that are up."""
+    """Yield the paths with the same ends and last switch as `path`, over links that are up, if none
+    of them is shorter than `path`."""
     graph = graph_of(scene.network)
     graph.remove_nodes_from(set(scene.network.users) - {path[-1]})
     for link in scene.network.links:

@@ -1,4 +1,4 @@
-"""Determine the path of each subflow, and the links that are down, from the events of a run.
+"""The path of each subflow, and the links that are down, from the events of a run.
 
 `dashboard/static/network_paths.js` does the same in the browser.
 """
@@ -19,7 +19,8 @@ DOWN = ("link.", ".up")  # a flip target that switches a link on or off
 
 
 def graph_of(topology: Topology) -> nx.Graph:
-    """Return the nodes of a topology, joined by its links and by the air of its cells."""
+    """Return the nodes of a topology. Edges are its links, and one from each access point to each
+    of its stations."""
     graph = nx.Graph()
     graph.add_nodes_from(node.id for node in topology.nodes)
     graph.add_edges_from((link.a, link.b) for link in topology.links)
@@ -63,10 +64,10 @@ class Paths:
             (self.down.discard if value else self.down.add)(link)
 
     def of(self, name: str, sample: Mapping[str, Any]) -> NodePath:
-        """Return the path of a subflow, its server and user included.
+        """Return the path of a subflow, with its server and user.
 
-        `name` and `sample` are its ID and its figures in a frame. If the controller has not
-        reported a path, the result is the shortest one; it is empty if the user is not known.
+        `name` and `sample` are its ID and its fields in a frame. If the controller has not reported
+        a path, the result is the shortest one; it is empty if the user is not known.
         """
         number = name.rpartition("/")[2]
         user, ordinal = owner(name, sample)
@@ -97,9 +98,9 @@ def owner(name: str, sample: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def reach(topology: Topology) -> dict[str, dict[str, NodePath]]:
-    """Return the switches on the shortest path from each server to each switch.
+    """Return the shortest path from each server to each switch, as `{server: {switch: path}}`.
 
-    The result is `{server: {switch: path}}`; a path ends with its switch.
+    A path starts after the server and ends with the switch.
     """
     graph = graph_of(topology)
     inner = graph.subgraph(set(graph) - set(topology.users))
@@ -111,10 +112,8 @@ def reach(topology: Topology) -> dict[str, dict[str, NodePath]]:
 
 
 def doors(topology: Topology) -> dict[str, str]:
-    """Return the switch at which a user's interface ends, by the ID of the interface's link.
-
-    An access point is its own entry.
-    """
+    """Map the link of each user interface to the switch at its other end, and each access point to
+    itself."""
     users = set(topology.users)
     found = {cell.ap: cell.ap for cell in topology.cells}
     for link in topology.links:

@@ -1,4 +1,4 @@
-"""Tell what the targets of a run are set to now: its scenario, with all flips so far applied."""
+"""The present settings of a run: its scenario with all flips so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lab.topologies.topology import Topology
 
 
 def loaded(folder: Path) -> Scenario:
-    """Return the complete scenario in a run folder; raise `LookupError` if it cannot be read."""
+    """Return the complete scenario in a run folder. Raise `LookupError` if it cannot be read."""
     path = folder / "scenario.yaml"
     try:
         return _loaded(path, path.stat().st_mtime_ns)
@@ -28,7 +28,7 @@ def loaded(folder: Path) -> Scenario:
 
 
 def network(folder: Path) -> Topology:
-    """Return the network of a run; raise `LookupError` if its scenario cannot be read."""
+    """Raise `LookupError` if the scenario of the run cannot be read."""
     return loaded(folder).network
 
 
@@ -85,10 +85,10 @@ def present_value(target: Target, values: dict[str, Any]) -> Any:
 
 def _flipped(folder: Path) -> list[tuple[str, Any]]:
     """Return (target, value) of each change that was applied or waits for an answer, then of each
-    change that waits in the inbox.
+    in the inbox.
 
-    The inbox is read before the event log. If the run takes a change between the two reads, the
-    change is found in both, and it is returned once.
+    The inbox is read before the event log. If the run takes a change between the two reads, it is
+    in both, but returned once.
     """
     waiting = {
         number: (str(message["target"]), message.get("value"))

@@ -1,4 +1,5 @@
-"""Hold what the reasons of an effect are computed from, and answer simple questions about it."""
+"""The data of a run from which effects are explained, with the queries that the
+explanations share."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ Routes = Mapping[str, NodePath]  # by subflow: the nodes from its server to its 
 
 @dataclass(frozen=True)
 class Scene:
-    """A run: its scenario as it began, its samples, and its events in the order of time."""
+    """A run: its scenario at the start, its samples, and its events in order of time."""
 
     scenario: Scenario
     frames: Sequence[Frame]
@@ -34,12 +35,11 @@ class Scene:
 
     @property
     def network(self) -> Topology:
-        """Return the topology of the run."""
         return self.scenario.network
 
     @cached_property
     def links(self) -> Mapping[frozenset[str], Link]:
-        """Map two nodes to the link that joins them. Nodes that several links join are left out,
+        """Map each pair of nodes to the link between them. A pair with several links is left out,
         because the path of a subflow does not say which one it uses."""
         found: dict[frozenset[str], list[Link]] = {}
         for link in self.network.links:
@@ -55,8 +55,8 @@ class Scene:
         return {}
 
     def within(self, start_s: float, end_s: float) -> Scene:
-        """Return the part of the run between two times, with the sample before it; means over spans
-        inside it are the same and cost less."""
+        """Return the part of the run between two times, plus the sample before it. Means over spans
+        inside it stay the same and are faster to compute."""
         first = max(0, bisect_right(self._times, start_s + EPSILON_S) - 1)
         last = bisect_right(self._times, end_s + EPSILON_S)
         return Scene(self.scenario, self.frames[first:last], self.events, self.whole or self)
@@ -93,14 +93,15 @@ class Scene:
         return {name: path for name, path in found.items() if path}
 
     def crossed(self, path: NodePath) -> Iterator[Link]:
-        """Yield the links with a rate on a path."""
+        """Yield the links on a path that have a configured rate."""
         for ends in pairwise(path):
             link = self.links.get(frozenset(ends))
             if link and link.rate_bps is not None:
                 yield link
 
     def value(self, target: str, first: Any, t: float) -> Any:
-        """Return the value of a flip target just before time `t`; `first` is that of the start."""
+        """Return the value of a flip target just before time `t`; `first` is its value at the
+        start."""
         for event in self.events:
             is_earlier = is_accepted(event) and event["t"] < t - EPSILON_S
             if is_earlier and event.get("target") == target:
@@ -108,12 +109,12 @@ class Scene:
         return first
 
     def rate_mbps(self, link: Link, t: float) -> float:
-        """Return the rate of a link just before time `t`, in Mb/s of the scenario."""
+        """Return the configured rate of a link just before time `t`, in scenario units."""
         first = scenario_mbps(link.rate_bps or 0, self.scenario.rate_scale)
         return float(self.value(f"link.{link.id}.rate_mbps", first, t))
 
     def link_mbps(self, link: str, span: Span) -> float:
-        """Return the mean rate of a link in its busier direction, in Mb/s of frames."""
+        """Return the mean rate of a link in its busier direction, in Mb/s with Ethernet headers."""
 
         def number(frame: Frame) -> float | None:
             return frame.link[link].mbps if link in frame.link else None
@@ -121,7 +122,7 @@ class Scene:
         return span.mean(self.frames, number) or 0.0
 
     def user_mbps(self, user: str, span: Span) -> float:
-        """Return the mean rate at which a user received payload, in Mb/s; 0 without samples."""
+        """Return the mean rate of received payload in Mb/s; 0 without samples."""
 
         def number(frame: Frame) -> float | None:
             return frame.user[user].mbps if user in frame.user else None
@@ -129,7 +130,7 @@ class Scene:
         return span.mean(self.frames, number) or 0.0
 
     def subflow_mbps(self, subflow: str, span: Span) -> float:
-        """Return the mean rate of a subflow in Mb/s of payload. Samples without it count as 0."""
+        """Return the mean rate of payload in Mb/s. Samples without the subflow count as 0."""
         return (
             span.mean(
                 self.frames,
@@ -139,7 +140,6 @@ class Scene:
         )
 
     def user_of(self, subflow: str) -> str:
-        """Return the user of a subflow such as `ue1-1/2`."""
         for frame in reversed(self.frames):
             if subflow in frame.sf:
                 return owner(subflow, vars(frame.sf[subflow]))[0]
@@ -147,22 +147,21 @@ class Scene:
 
 
 def subflow_number(subflow: str, field: str) -> Callable[[Frame], float | None]:
-    """Return a function that reads a number of a subflow, such as `rtt_ms`, from a frame."""
+    """Return a function that reads a field of a subflow, such as `rtt_ms`, from a frame."""
     return lambda frame: getattr(frame.sf.get(subflow), field, None)
 
 
 def inside(scene: Scene, span: Span) -> list[Frame]:
-    """Return the samples of a span."""
     return [frame for frame in scene.frames if span.start_s < frame.t <= span.end_s + EPSILON_S]
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Join names for people, such as `a, b and c`; after `most` names, say how many more."""
+    """Join names as in `a, b and c`. After `most` names, say how many more there are."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def percent(part: float) -> str:
-    """Format a share between 0 and 1 as a whole percentage, such as `43 %`."""
+    """Format a fraction as a whole percentage, such as `43 %`."""
     return f"{100 * part:.0f} %"

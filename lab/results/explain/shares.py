@@ -12,7 +12,7 @@ from lab.results.explain.scene import Scene, listed, percent, subflow_number
 from lab.results.labels import natural
 from lab.results.stretches import Span
 
-LONGER = 1.2  # ratio of two round trips that differ
+LONGER = 1.2  # a round trip has changed if the longer one is this many times as long
 COUPLED, UNCOUPLED = "coupled", "uncoupled"
 GROW = {
     COUPLED: "the subflows of a connection on one link grow together like one TCP connection, so "
@@ -22,11 +22,11 @@ GROW = {
 
 
 def reasons(scene: Scene, old: str, new: str, before: Span, after: Span) -> list[str]:
-    """Return why another congestion control divides the shared links differently.
+    """Say why another congestion control divides the shared links differently.
 
-    `old` and `new` are the names of two congestion controls. The sentence has what equal shares
-    would be, and the shares that were measured. The result is empty if both are
-    coupled, or neither is, or if no connection has several subflows on a full link.
+    `old` and `new` are the names of two congestion controls. The sentence compares equal shares
+    with those that were measured. The result is empty unless one is coupled and the other
+    uncoupled, and a connection has several subflows on a full link.
     """
     kinds = (_kind(old), _kind(new))
     if set(kinds) != {COUPLED, UNCOUPLED}:
@@ -52,8 +52,11 @@ def reasons(scene: Scene, old: str, new: str, before: Span, after: Span) -> list
 
 
 def slower(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
-    """Return what another rate of a link does to the round trips of the subflow across it whose
-    round trip changed most; empty if none changed with the rate."""
+    """Say how another rate of a link changed the RTT of a subflow across it, the one that changed
+    most.
+
+    The result is empty if no RTT fell with a higher rate, or rose with a lower one.
+    """
     kind, _, rest = target.partition(".")
     link = next((each for each in scene.network.links if rest == f"{each.id}.rate_mbps"), None)
     if kind != "link" or link is None or link.rate_bps is None:
@@ -86,7 +89,8 @@ def _kind(name: str) -> str:
 
 
 def _divided(shares: Counter[str]) -> str:
-    """Return the part of each user in words if a link is divided by these numbers of shares."""
+    """Return each user's percentage of a link in words; `shares` has the number of equal shares of
+    each."""
     total = sum(shares.values())
     return listed([f"{user} {percent(shares[user] / total)}" for user in _sorted(shares)])
 

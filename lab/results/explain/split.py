@@ -10,7 +10,7 @@ from lab.results.explain.scene import Scene, listed, percent
 from lab.results.labels import natural
 from lab.results.stretches import Span
 
-SHIFT = 0.03  # a smaller change of a share is none
+SHIFT = 0.03  # a smaller change of a share counts as none
 
 
 def reasons(scene: Scene, before: Span, after: Span, shares_changed: bool = False) -> list[str]:
@@ -47,7 +47,8 @@ def _moved(
     spans: tuple[Span, Span],
     shares_changed: bool,
 ) -> str:
-    """Return the share of each user before and after a change, and what a shift of them means."""
+    """Say what share each user had before and after a change, and whether the shift is more than
+    usual."""
     old, new = (parts(scene, users, each.subflows, span) for span in spans)
     text = f" Of its payload, {in_words(old)} before, and {in_words(new)} after."
     most = max(users, key=lambda user: round(abs(new[user] - old[user]), 6))
@@ -74,15 +75,15 @@ def varied(
     at_s: float,
     seconds: float,
 ) -> tuple[Span, float, float] | None:
-    """Return how much a user's share varied in windows before `at_s`: the last of these windows,
-    the lowest and the highest share; None if the time before is too short."""
+    """Return how a user's share varied before `at_s`, in the form of
+    `lab.results.effects.variation`."""
     return scene.varied(at_s, seconds, lambda part, span: parts(part, users, subflows, span)[user])
 
 
 def parts(
     scene: Scene, users: Sequence[str], subflows: Sequence[str], span: Span
 ) -> dict[str, float]:
-    """Return the part of the payload of some subflows that each user received in a span."""
+    """Return the fraction of the payload of `subflows` that each user received in a span."""
     rates = dict.fromkeys(users, 0.0)
     for name in subflows:
         rates[scene.user_of(name)] += scene.subflow_mbps(name, span)
@@ -91,5 +92,5 @@ def parts(
 
 
 def in_words(shares: dict[str, float]) -> str:
-    """Return shares of users in words, such as `mp had 54 % and sp had 46 %`."""
+    """Return text such as `mp had 54 % and sp had 46 %`."""
     return listed([f"{user} had {percent(share)}" for user, share in shares.items()])

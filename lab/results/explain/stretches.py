@@ -1,4 +1,4 @@
-"""Describe the stretches of a run, the times between its changes, as JSON rows for its page."""
+"""Stretches of a run, the times between its changes, as JSON rows for the page of the run."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from lab.results.stretches import Span, Stretch, stretches
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario.watched import ALL, Watched
 
-Row = dict[str, Any]  # a JSON object that a page gets
-NAMED = 6  # users; of more, the ones with the most and the least are named
+Row = dict[str, Any]  # a JSON object for the browser
+NAMED = 6  # users; of more, only those with the highest and the lowest rate are shown
 START_S = 0.0
 
 
 def rows(folder: Path) -> list[Row]:
     """Return one row for each stretch of a run: its times, what began it, and its means.
 
-    `means` holds (label, unit, number) for each number, in the same order in all rows. `limits` are
+    `means` has (label, unit, number) for each number, in the same order in all rows. `limits` are
     sentences about what users share then, and `cause` says what explains most of the difference to
-    the part before. A part that another strategy began is measured from the strategy's first order
-    on, at `order`; elsewhere, `order` is None. The result is empty without samples or a scenario.
+    the stretch before. If a change of the strategy began the stretch, its means start at the
+    strategy's first order, at `order`; otherwise `order` is None. The result is empty without
+    samples or a scenario.
     """
     try:
         scenario = present.loaded(folder)
@@ -68,14 +69,16 @@ def rows(folder: Path) -> list[Row]:
 
 
 def told(folder: Path) -> str:
-    """Return what each change of a run did, and why: a line for each. It is empty for a run without
+    """Return one line for each change of a run: what it did, and why. It is empty for a run without
     changes, and for one whose files cannot be read."""
     return changes.headline(rows(folder), changes.changes(folder))
 
 
 def _order(events: Sequence[Any], begun: Sequence[Change], span: Span) -> float | None:
-    """Return when the strategy first acted in a part that a change of it began; None if it did not,
-    or only at the end."""
+    """Return when the strategy first acted in a stretch that a change of it began, in s.
+
+    None if it did not act, or only at the end of the stretch.
+    """
     times = [first_order_s(events, each.target, each.t) for each in begun]
     known = [t for t in times if t is not None and span.end_s - t >= effects.SHORTEST_S]
     return max(known, default=None)
@@ -89,7 +92,7 @@ def _cause(scene: Scene, begun: Sequence[Change], before: Span | None, span: Spa
 
 
 def _name(stretch: Stretch, made: Sequence[Change]) -> str:
-    """Return how people call a stretch: by the changes that began it."""
+    """Return a name such as "after link up1 was cut", from the changes that began the stretch."""
     begun = [made[index] for index in stretch.begun_by if made[index].t > START_S]
     if not begun:
         return "before any change" if made else "the whole run"
@@ -97,8 +100,8 @@ def _name(stretch: Stretch, made: Sequence[Change]) -> str:
 
 
 def _numbers(scene: Scene) -> list[tuple[tuple[str, str], Callable[[Frame], float | None]]]:
-    """Return the numbers that each row shows: for each, its label and unit, and the function that
-    reads it from a frame."""
+    """Return ((label, unit), function that reads the number from a frame) for each number
+    of a row."""
     wanted = [("all users", Watched("user", ALL, "mbps"))]
     wanted += [(user, Watched("user", user, "mbps")) for user in _named(scene)]
     aps = scene.network.ids("wifi", "lte")

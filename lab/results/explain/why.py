@@ -1,4 +1,5 @@
-"""Put together why a change had its effect, and what limits the users in a part of a run."""
+"""Combine the reasons: why a change had its effect, and what limits the users in a part of
+a run."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ def why(
 ) -> list[str]:
     """Return sentences that say why a change had its effect on `subject`.
 
-    `target` and `value` are the change, and `spans` the times before it and after it, or after the
-    first order of a strategy. If the effect is not clear, nothing is said about the time that it
-    needed. The result is empty if no rule finds a reason in the measurements, or if events or
-    samples are damaged.
+    `target` and `value` are the change. `spans` are the times before and after it; after a change
+    of the strategy, the second one begins with its first order. With `is_clear` False, delays are
+    not explained. The result is empty if the measurements show no reason, or if events or samples
+    are damaged.
     """
     try:
         part = scene.within(spans[0].start_s, spans[1].end_s)
@@ -66,13 +67,15 @@ def _why(
 
 
 def _is_about_shares(target: str) -> bool:
-    """Return whether a change concerns how users share a link, and not only how much there is."""
+    """Return whether a change concerns how users share a link, and not only its capacity."""
     return target.partition(".")[0] in (CC, "strategy", "user")
 
 
 def cause(scene: Scene, target: str, value: Any, spans: tuple[Span, Span]) -> str:
-    """Return the sentence that explains most of a change, without its times; empty if the
-    measurements show none. `target` and `value` are the change, `spans` the times around it."""
+    """Return the sentence that explains most of a change, or "" if the measurements show no cause.
+
+    `target` and `value` are the change, `spans` the times before and after it.
+    """
     before, after = spans
     try:
         part = scene.within(before.start_s, after.end_s)
@@ -90,7 +93,7 @@ def cause(scene: Scene, target: str, value: Any, spans: tuple[Span, Span]) -> st
 
 
 def limits(scene: Scene, span: Span) -> list[str]:
-    """Return sentences that say what users share in a part of a run: full links, and air."""
+    """Return sentences about what users share in a part of a run: full links, and airtime."""
     try:
         return [*links.sharing(scene, span), *air.air(scene, span)]
     except DAMAGED:
