@@ -9,14 +9,17 @@ subflow (Tier 2). When runs are compared, each run has a colour and a dash.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.palette import USERS, place_colours, subflow_colour, subflow_dash, user_colours
+from lab import metrics
+from lab.metrics import BUILT_IN, Metric
 from lab.results.labels import natural
 
 RUN_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+DASHED = {False: "solid", True: "dash"}
 HELD_BACK = "held_back_kb"  # a field of a user's sample, missing if it was not measured
 Frame = dict[str, Any]  # a line of samples.jsonl
 Key = tuple[str, ...]
@@ -38,6 +41,7 @@ class About:
     links: tuple[str, ...] = ()
     ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     threshold: tuple[tuple[float, float | None], ...] = ()
+    own: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,23 +79,114 @@ class Chart:
 
 
 def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
-    """Return the charts of a run, without charts that have no lines."""
-    last = frames[-1] if frames else {}
-    aps = about.aps or tuple(last.get("ap", {}))
-    links = about.links or tuple(last.get("link", {}))
-    users = about.users or tuple(last.get("user", {}))
-    network = (
-        [_tiers(aps), _congestion(aps)] if aps else [_links(links, last, about), _queues(links)]
-    )
-    held_back = _held_back(users, about.multipath, frames)
-    charts = (*network, _users(users), held_back, _subflows(frames))
+    """The charts of a run, without those that have no lines. What is drawn in which chart is
+    declared in `lab.metrics`; the links have charts only where there are no access points."""
+    drawn: dict[metrics.Chart, list[Metric]] = {}
+    for metric in (*BUILT_IN, *about.own):
+        if metric.drawn:
+            drawn.setdefault(metric.drawn.chart, []).append(metric)
+    of = _Owners.of(frames, about)
+    if of.names["ap"]:
+        del drawn[metrics.LINKS], drawn[metrics.QUEUES]
+    charts = (_chart(chart, several, of, frames) for chart, several in drawn.items())
     return [chart for chart in charts if chart.lines]
 
 
-def of_comparison(labels: Sequence[str], last: Sequence[Frame]) -> list[Chart]:
-    """Return one chart per quantity, with one line for each run.
+@dataclass(frozen=True)
+class _Owners:
+    """What lines are drawn for, by kind: names with their colours. `latest` has the latest sample
+    of each subflow."""
 
-    `labels` names the runs. `last` has the last frame of each run that has frames.
+    names: Mapping[str, Mapping[str, int]]
+    latest: Mapping[str, Frame]
+    about: About
+    one_user: bool
+
+    @classmethod
+    def of(cls, frames: Sequence[Frame], about: About) -> _Owners:
+        last = frames[-1] if frames else {}
+        latest: dict[str, Frame] = {}
+        for frame in frames:
+            latest |= frame.get("sf", {})
+        colours = user_colours({_owner(name, subflow) for name, subflow in latest.items()})
+        subflows = {
+            name: subflow_colour(
+                colours[_owner(name, latest[name])], _number(name), len(colours) == 1
+            )
+            for name in sorted(latest, key=natural)
+        }
+        names: dict[str, Mapping[str, int]] = {
+            "ap": place_colours(about.aps or tuple(last.get("ap", {}))),
+            "link": place_colours(about.links or tuple(last.get("link", {}))),
+            "user": user_colours(about.users or tuple(last.get("user", {}))),
+            "sf": subflows,
+            "run": {"": 0},
+        }
+        return cls(names, latest, about, len(colours) == 1)
+
+    def label(self, metric: Metric, owner: str) -> str:
+        assert metric.drawn
+        if metric.of == "run":
+            return metric.label
+        if metric.of == "sf":
+            return _subflow_label(owner, self.latest[owner])
+        if metric.drawn.table_only:
+            a, b = self.about.ends.get(owner, ("a", "b"))
+            return f"{owner}, {a} to {b}" if metric.name == "mbps_ab" else f"{owner}, {b} to {a}"
+        return owner + metric.drawn.suffix
+
+
+def _chart(
+    declared: metrics.Chart, several: Sequence[Metric], of: _Owners, frames: Sequence[Frame]
+) -> Chart:
+    last, lines = (frames[-1] if frames else {}), []
+    for owner, colour in of.names[several[0].of].items():
+        if declared is metrics.HELD and owner not in of.about.multipath:
+            continue
+        for metric in several:
+            how = metric.drawn
+            assert how
+            key = _key(metric, owner)
+            if how.table_only and value(last, key) is None:
+                continue  # older runs have one rate for a link
+            dash = subflow_dash(_number(owner)) if metric.of == "sf" else DASHED[how.dashed]
+            label = of.label(metric, owner)
+            drawn = not how.table_only
+            lines.append(Line(label, key, colour, dash, how.row, how.step, drawn))
+    text = declared.explains
+    if declared is metrics.HELD and frames and not any(map(_holds, frames)):
+        text += " This run did not measure it."
+    if declared is metrics.SUBFLOWS:
+        text += (
+            f" Each {'subflow' if of.one_user else 'user'} has a colour. The first "
+            "subflow of a connection is solid, additional ones are broken, as in the drawing."
+        )
+    return Chart(declared.name, declared.title, declared.axes, lines, declared.top, text)
+
+
+def _key(metric: Metric, owner: str) -> Key:
+    return (metric.of, metric.name) if metric.of == "run" else (metric.of, owner, metric.name)
+
+
+def value(frame: Frame, key: Key) -> Any:
+    """What is at a key in a frame; None if there is nothing."""
+    found: Any = frame
+    for part in key:
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def _holds(frame: Frame) -> bool:
+    return any(HELD_BACK in user for user in frame.get("user", {}).values())
+
+
+def of_comparison(
+    labels: Sequence[str], last: Sequence[Frame], own: Sequence[Metric] = ()
+) -> list[Chart]:
+    """One chart per figure, with one line for each run.
+
+    `labels` are the names of the runs in the charts, `last` the last frame of each run, and `own`
+    the metrics that the runs declare.
     """
     return [
         Chart(
@@ -103,104 +198,33 @@ def of_comparison(labels: Sequence[str], last: Sequence[Frame]) -> list[Chart]:
                 for n, label in enumerate(labels)
             ],
         )
-        for name, title, unit, key in _quantities(last)
+        for name, title, unit, key in _figures(last, own)
     ]
 
 
-def _tiers(aps: Iterable[str]) -> Chart:
-    lines = []
-    for ap, n in place_colours(aps).items():
-        lines.append(Line(f"{ap} Tier 1", ("ap", ap, "tier1_mbps"), n))
-        lines.append(Line(f"{ap} Tier 2", ("ap", ap, "tier2_mbps"), n, "dash"))
-    text = (
-        "Goodput per access point. Solid: each user's first subflow (Tier 1). "
-        "Dashed: additional subflows (Tier 2)."
-    )
-    return Chart("tiers", "Throughput by tier", ("Mb/s",), lines, explains=text)
+def _figures(last: Sequence[Frame], own: Sequence[Metric]) -> Iterator[tuple[str, str, str, Key]]:
+    """Yield name, title, unit and key of each figure by which runs can be compared."""
+    yield "total", "Total throughput", metrics.RATE, ("user", "*", "mbps")
+    drawn = [each for each in BUILT_IN if each.drawn]
+    yield from _of_each([each for each in drawn if each.of == "ap"], last)
+    yield "held", "Data held back by reordering", "kB", ("user", "*", HELD_BACK)
+    users = user_colours({user for frame in last for user in frame.get("user", {})})
+    for user in users:
+        yield f"user-{user}", f"{user}: throughput", metrics.RATE, ("user", user, "mbps")
+    yield from _of_each(own, last)
 
 
-def _congestion(aps: Iterable[str]) -> Chart:
-    lines = []
-    for ap, n in place_colours(aps).items():
-        lines.append(Line(ap, ("ap", ap, "mac_occupancy"), n))
-        lines.append(Line(ap, ("ap", ap, "meter_mbps"), n, "dash", row=2, step=True))
-    title = "MAC occupancy and Tier 2 limit"
-    text = (
-        "Above: MAC occupancy, how full the queue of each access point is; 1 is full. "
-        "Below: the limit on the access point's Tier 2 traffic, dashed as all of Tier 2; no line "
-        "means no limit."
-    )
-    return Chart("congestion", title, ("occupancy", "limit Mb/s"), lines, 1.05, text)
-
-
-def _links(links: Iterable[str], last: Frame, about: About) -> Chart:
-    lines = []
-    for link, n in place_colours(links).items():
-        lines.append(Line(link, ("link", link, "mbps"), n))
-        if "mbps_ab" in last.get("link", {}).get(link, {}):
-            a, b = about.ends.get(link, ("a", "b"))
-            for key, name in (("mbps_ab", f"{a} to {b}"), ("mbps_ba", f"{b} to {a}")):
-                lines.append(Line(f"{link}, {name}", ("link", link, key), n, drawn=False))
-    text = (
-        "Rate of each link in its busier direction, as Ethernet frames. "
-        "The table has both directions."
-    )
-    return Chart("links", "Throughput per link", ("Mb/s",), lines, explains=text)
-
-
-def _queues(links: Iterable[str]) -> Chart:
-    lines = []
-    for link, n in place_colours(links).items():
-        lines.append(Line(link, ("link", link, "backlog"), n))
-        lines.append(Line(link, ("link", link, "loss"), n, row=2))
-    text = "Above: packets in the queue of each link. Below: the fraction of packets it lost."
-    return Chart("queues", "Queues and loss", ("packets", "loss"), lines, explains=text)
-
-
-def _users(users: Iterable[str]) -> Chart:
-    lines = [Line(user, ("user", user, "mbps"), n) for user, n in user_colours(users).items()]
-    text = "Goodput at the receiver, over all paths of a user."
-    return Chart("users", "Throughput per user", ("Mb/s",), lines, explains=text)
-
-
-def _held_back(users: Iterable[str], multipath: Iterable[str], frames: Sequence[Frame]) -> Chart:
-    colours = user_colours(users)
-    lines = [
-        Line(user, ("user", user, HELD_BACK), colours[user])
-        for user in multipath
-        if user in colours
-    ]
-    text = (
-        "Data that has arrived and that the application cannot read yet, because data before it is "
-        "missing: lost, or still on its way over a slower subflow. While it waits, the subflows "
-        "carry more than users read."
-    )
-    known = any(HELD_BACK in user for frame in frames for user in frame.get("user", {}).values())
-    if frames and not known:
-        text += " This run did not measure it."
-    return Chart("held", "Data held back by reordering", ("kB",), lines, explains=text)
-
-
-def _subflows(frames: Sequence[Frame]) -> Chart:
-    known: dict[str, Frame] = {}
-    for frame in frames:
-        known |= frame.get("sf", {})
-    colours = user_colours({_owner(name, subflow) for name, subflow in known.items()})
-    lines = []
-    for name in sorted(known, key=natural):
-        subflow, number, only_user = known[name], _number(name), len(colours) == 1
-        colour = subflow_colour(colours[_owner(name, subflow)], number, only_user)
-        dash = subflow_dash(number)
-        label = _subflow_label(name, subflow)
-        lines.append(Line(label, ("sf", name, "rtt_ms"), colour, dash))
-        lines.append(Line(label, ("sf", name, "cwnd"), colour, dash, row=2))
-    title = "Subflows: RTT and congestion window"
-    text = (
-        "Above: smoothed round-trip time. Below: congestion window. "
-        f"Each {'subflow' if len(colours) == 1 else 'user'} has a colour. The first "
-        "subflow of a connection is solid, additional ones are broken, as in the drawing."
-    )
-    return Chart("subflows", title, ("RTT ms", "cwnd packets"), lines, explains=text)
+def _of_each(
+    several: Sequence[Metric], last: Sequence[Frame]
+) -> Iterator[tuple[str, str, str, Key]]:
+    for of in dict.fromkeys(each.of for each in several):
+        names = dict.fromkeys(name for frame in last for name in frame.get(of, {}))
+        for owner in ("",) if of == "run" else names:
+            for each in several:
+                if each.of == of:
+                    title = f"{owner}: {each.label}" if owner else each.label
+                    name = f"{owner}-{each.name}" if owner else each.name
+                    yield name, title, each.unit or each.label, _key(each, owner)
 
 
 def _subflow_label(name: str, subflow: Frame) -> str:
@@ -217,23 +241,3 @@ def _owner(name: str, subflow: Frame) -> str:
 def _number(name: str) -> int:
     last = name.rpartition("/")[2]
     return max(1, int(last)) if last.isdigit() else 1
-
-
-def _quantities(last: Sequence[Frame]) -> list[tuple[str, str, str, Key]]:
-    """Return all quantities by which runs can be compared, as (name, title, unit, key in a
-    frame)."""
-    found: list[tuple[str, str, str, Key]] = [
-        ("total", "Total throughput", "Mb/s", ("user", "*", "mbps"))
-    ]
-    for ap in dict.fromkeys(ap for frame in last for ap in frame.get("ap", {})):
-        for key, title, unit in (
-            ("tier1_mbps", "Tier 1", "Mb/s"),
-            ("tier2_mbps", "Tier 2", "Mb/s"),
-            ("mac_occupancy", "MAC occupancy", "occupancy"),
-            ("meter_mbps", "Tier 2 limit", "Mb/s"),
-        ):
-            found.append((f"{ap}-{key}", f"{ap}: {title}", unit, ("ap", ap, key)))
-    found.append(("held", "Data held back by reordering", "kB", ("user", "*", HELD_BACK)))
-    for user in user_colours({user for frame in last for user in frame.get("user", {})}):
-        found.append((f"user-{user}", f"{user}: throughput", "Mb/s", ("user", user, "mbps")))
-    return found

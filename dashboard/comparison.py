@@ -15,7 +15,7 @@ from dashboard.view import with_rates
 from lab.errors import RequestError
 from lab.results.labels import scale_label as scale_label
 from lab.results.store import Store
-from lab.run.reading import readable_events, readable_samples
+from lab.run.reading import declared_metrics, readable_events, readable_samples
 
 MOST_COMPARED = 200
 Doc = dict[str, Any]  # JSON
@@ -74,6 +74,8 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
     If some runs differ only in the seed, there is one line for each group of runs. If the runs have
     different rate scales, the title of the time axis names them.
     """
+    own = [each for doc in docs for each in declared_metrics(store.folder(doc["id"]))]
+    own = list({(each.of, each.name): each for each in own}.values())
     if several := group_charts.shown(store, docs):
         drawn = group_charts.drawn(
             [
@@ -81,10 +83,11 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
                 for group in several
             ],
             points,
+            own,
         )
     else:
         runs = [(doc["label"], readable_samples(store.folder(doc["id"]))) for doc in docs]
-        drawn = figures.overlay(runs, points)
+        drawn = figures.overlay(runs, points, own)
     if scales := mixed_scales(docs):
         for each in drawn:
             title = each["figure"]["layout"]["xaxis"]["title"]

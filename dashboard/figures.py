@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 from dashboard import charts
 from dashboard.charts import About, Chart, Frame, Key, Line
 from dashboard.palette import COLOURS
+from lab.metrics import Metric
 
 POINTS = 600
 Figure = dict[str, Any]  # Plotly's JSON
@@ -33,7 +34,11 @@ def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list
     return drawn
 
 
-def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -> list[Figure]:
+def overlay(
+    runs: Sequence[tuple[str, Sequence[Frame]]],
+    points: int = POINTS,
+    own: Sequence[Metric] = (),
+) -> list[Figure]:
     """Return charts that compare runs, given as pairs (label, frames), with one line for each run.
 
     A line has at most `points` points. Charts without any value are left out.
@@ -41,7 +46,7 @@ def overlay(runs: Sequence[tuple[str, Sequence[Frame]]], points: int = POINTS) -
     drawn = []
     duration_s = max((frames[-1]["t"] for _, frames in runs if frames), default=0)
     last = [frame for _, frames in runs for frame in frames[-1:]]
-    for chart in charts.of_comparison([label for label, _ in runs], last):
+    for chart in charts.of_comparison([label for label, _ in runs], last, own):
         traces = [
             _trace(line, frames, points)
             for line, (_, frames) in zip(chart.lines, runs, strict=True)
@@ -88,8 +93,8 @@ def _value(frame: Frame, key: Key) -> float | None:
         values = [each.get(key[2]) for each in frame.get(key[0], {}).values()]
         known = [value for value in values if value is not None]
         return float(sum(known)) if known else None
-    value = frame.get(key[0], {}).get(key[1], {}).get(key[2])
-    return None if value is None else float(value)
+    found = charts.value(frame, key)
+    return None if found is None else float(found)
 
 
 def drawn_chart(chart: Chart, traces: Sequence[go.Scatter], duration_s: float) -> Figure:

@@ -19,6 +19,7 @@ from dashboard.charts import Frame, Key, Line
 from dashboard.figures import Figure
 from dashboard.palette import USERS
 from lab.errors import RequestError
+from lab.metrics import Metric
 from lab.results import compare
 from lab.results.labels import heading
 from lab.results.store import Store
@@ -75,13 +76,17 @@ def skipped(docs: Sequence[Doc]) -> str:
     return f"{', '.join(names)} {left_out} no result."
 
 
-def drawn(runs: Sequence[tuple[str, Sequence[Sequence[Frame]]]], points: int) -> list[Figure]:
+def drawn(
+    runs: Sequence[tuple[str, Sequence[Sequence[Frame]]]],
+    points: int,
+    own: Sequence[Metric] = (),
+) -> list[Figure]:
     """Return charts with one line per group, of at most `points` points. `runs` has a pair for each
     group: its label, and the frames of each of its runs."""
     last = [frames[-1] for _, several in runs for frames in several if frames]
     duration_s = max((frame["t"] for frame in last), default=0.0)
     found = []
-    for chart in charts.of_comparison([label for label, _ in runs], last):
+    for chart in charts.of_comparison([label for label, _ in runs], last, own):
         traces = [
             trace
             for line, (_, several) in zip(chart.lines, runs, strict=True)

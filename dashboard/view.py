@@ -20,7 +20,7 @@ from lab.results import labels
 from lab.results.explain import changes as explained
 from lab.results.explain import present
 from lab.results.store import Store
-from lab.run.reading import readable_events, readable_samples
+from lab.run.reading import declared_metrics, readable_events, readable_samples
 from lab.scenario import catalogue, strategy_table
 from lab.scenario.schema import Scenario
 
@@ -213,6 +213,7 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
         links=tuple(link.id for link in shaped),
         ends={link.id: (link.a, link.b) for link in shaped},
         threshold=_thresholds(scenario.strategy.params.get("cth"), happened),
+        own=declared_metrics(folder),
     )
 
 

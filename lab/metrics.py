@@ -594,3 +594,18 @@ def of_number(path: str, more: Sequence[Metric] = ()) -> tuple[Metric, str] | No
         if each.number == key and each.of != "run" and SECTIONS[each.of] == section:
             return each, owner
     return None
+
+
+def rows() -> list[dict[str, str]]:
+    """All metrics for people: their paths in samples and in result.json, unit, meaning, chart."""
+    return [
+        {
+            "sample": each.path if each.sampled else "",
+            "result": each.number_path() if each.number else "",
+            "unit": each.unit,
+            "chart": each.drawn.chart.title if each.drawn else "",
+            "meaning": each.meaning,
+        }
+        for each in (*BUILT_IN, *own())
+        if not each.read
+    ]

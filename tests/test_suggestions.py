@@ -93,7 +93,7 @@ def test_suggestions_are_kept_in_the_run_folder_and_change_no_experiment():
 
 def test_a_watched_number_is_named_in_words():
     network = loading.load("testbed_wifi_lte").network
-    assert watched.parsed("ap.wifi1.tier2_mbps", network).text == "wifi1: Tier 2"
+    assert watched.parsed("ap.wifi1.tier2_mbps", network).text == "wifi1: Tier 2 throughput"
     assert watched.parsed("user.*.mbps", network).text == "all users: throughput"
     assert watched.parsed("link.wifi.loss", network).unit == ""
     held = watched.parsed("user.ue1.held_back_kb", network)

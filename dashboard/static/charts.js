@@ -169,7 +169,7 @@ export class Charts {
       for (const trace of card.traces) {
         const key = trace.meta.key;
         if (!key.length) continue;
-        const value = frame[key[0]]?.[key[1]]?.[key[2]];
+        const value = key.reduce((part, name) => part?.[name], frame);
         trace.x.push(frame.t);
         trace.y.push(value ?? null);
         if (trace.x.length > MOST_POINTS) thin(trace);

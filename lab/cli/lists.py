@@ -8,13 +8,15 @@ from typing import Any
 
 import click
 
+from lab import metrics
 from lab.cli.own_files import with_option
-from lab.results.tables import text_table
+from lab.results.tables import markdown_table, text_table
 from lab.scenario import catalogue
 from lab.scenario.catalogue import Row
 from lab.worksheets import loading as worksheet_loading
 
 PARAMETER_COLUMNS = ("name", "default", "unit", "minimum", "maximum", "choices", "help")
+METRIC_COLUMNS = ("sample", "result", "unit", "meaning")
 TARGET_COLUMNS = ("name", "value", "unit", "minimum", "maximum", "choices", "help")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 
@@ -85,6 +87,21 @@ def params(name: str, as_json: bool) -> None:
 def targets(scenario: str, as_json: bool) -> None:
     """List everything that can be changed while SCENARIO runs."""
     show(catalogue.target_rows(scenario), TARGET_COLUMNS, as_json)
+
+
+@listing.command(name="metrics")
+@click.option("--markdown", is_flag=True, help="Print the table of docs/formats.md.")
+@as_json_option
+@with_option
+def metric_rows(markdown: bool, as_json: bool) -> None:
+    """List every figure of samples and results, with its unit and meaning."""
+    rows = metrics.rows()
+    if not markdown:
+        show(rows, METRIC_COLUMNS, as_json)
+        return
+    paths = ([f"`{row[key]}`" if row[key] else "" for key in METRIC_COLUMNS[:2]] for row in rows)
+    cells = [[*two, row["unit"], row["chart"]] for two, row in zip(paths, rows, strict=True)]
+    click.echo(markdown_table(("in a sample", "in result.json", "unit", "drawn in"), cells))
 
 
 def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:

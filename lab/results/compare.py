@@ -18,8 +18,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from lab.errors import LabError, RequestError
-from lab.metrics import BUILT_IN, SECTIONS, Metric, declared_in, of_number
+from lab.errors import RequestError
+from lab.metrics import BUILT_IN, SECTIONS, Metric, of_number
 from lab.results import flips
 from lab.results.documents import WIRE_RATES_SCHEMA
 from lab.results.figures import figure
@@ -27,7 +27,7 @@ from lab.results.labels import WIRE_LABEL, heading
 from lab.results.labels import label as metric_label
 from lab.results.statistics import Estimate, Verdict, estimate, verdict
 from lab.results.tables import markdown_table, text_table
-from lab.run.reading import read_document
+from lab.run.reading import declared_metrics, read_document
 from lab.scenario import yaml_text
 from lab.scenario.loading import PROSE
 
@@ -149,7 +149,7 @@ def _run(folder: Path) -> Run:
     settings["engine"] = result["engine"]
     if made := result.get(flips.FLIPS):
         settings[FLIPS_KEY] = flips.setting(made)
-    own = declared(folder)
+    own = declared_metrics(folder)
     rate_scale = None
     if result.get("schema", WIRE_RATES_SCHEMA) > WIRE_RATES_SCHEMA:
         rate_scale = float(result["rate_scale"])
@@ -299,14 +299,6 @@ def compared(folders: Sequence[Path]) -> Comparison:
             for group in groups[1:]
         },
     )
-
-
-def declared(folder: Path) -> tuple[Metric, ...]:
-    """The metrics of users' files that the run in a folder has recorded."""
-    try:
-        return declared_in(read_document(folder, "manifest.json"))
-    except LabError:
-        return ()
 
 
 def _own(groups: Sequence[Group]) -> tuple[Metric, ...]:

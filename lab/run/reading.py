@@ -15,8 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from controller.bounded_json import JsonRefused, parse_object
 from lab import plain_file
-from lab.errors import RequestError
+from lab.errors import LabError, RequestError
 from lab.frame import Frame
+from lab.metrics import Metric, declared_in
 
 # Forms of documents and lines
 #
@@ -351,6 +352,14 @@ def read_document(folder: Path, name: str) -> Line:
         raise plain_file.failure(folder / name, error) from error
     except JsonRefused as error:
         raise RequestError(f"read {folder / name}: {error}") from error
+
+
+def declared_metrics(folder: Path) -> tuple[Metric, ...]:
+    """The metrics of users' files that the run in a folder has recorded."""
+    try:
+        return declared_in(read_document(folder, "manifest.json"))
+    except LabError:
+        return ()
 
 
 def _readable(path: Path, parse: Callable[[bytes], Line]) -> list[Line]:
