@@ -12,11 +12,11 @@ from controller import paths
 from controller.command import Expect, Route, SetBackup
 from controller.graph import Graph, arc_path, arc_use, build_graph
 from controller.observation import Arc, Observation, Subflow, SubflowKey
-from controller.plan import Plan
 from controller.strategies import Strategy, make
 from controller.strategies.expected_throughput import allocation, max_flow
 from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
 from controller.strategies.subflow_selection.search import greedy
+from controller.topology import Topology as ControllerTopology
 from lab.topologies import fat_tree
 from lab.topologies.topology import Topology, Wiring, wire
 from lab.topologies.topology_file import describe
@@ -24,11 +24,14 @@ from lab.topologies.topology_file import describe
 Hashed = tuple[paths.Flow, paths.Path]
 
 
-def _tree(k: int) -> tuple[Topology, Wiring, Plan, Graph]:
+Tree = tuple[Topology, Wiring, ControllerTopology, Graph]
+
+
+def _tree(k: int) -> Tree:
     topology = fat_tree.build(fat_tree.Params(k=k))
     wiring = wire(topology)
-    plan = Plan.model_validate(describe(topology, wiring))
-    return topology, wiring, plan, build_graph(plan.arcs())
+    network = ControllerTopology.model_validate(describe(topology, wiring))
+    return topology, wiring, network, build_graph(network.arcs())
 
 
 def largest_flow(k: int) -> tuple[float]:
@@ -43,12 +46,12 @@ def largest_flow(k: int) -> tuple[float]:
     return (took_s * 1000,)
 
 
-def _hashed_flows(tree: tuple[Topology, Wiring, Plan, Graph], user: str) -> list[Hashed]:
+def _hashed_flows(tree: Tree, user: str) -> list[Hashed]:
     """Return two flows from the user's server to the user, each with the path that a hash
     selects."""
-    topology, wiring, plan, _ = tree
-    near: dict[str, set[str]] = {switch: set() for switch in plan.switches}
-    for trunk in plan.trunks:
+    topology, wiring, network, _ = tree
+    near: dict[str, set[str]] = {switch: set() for switch in network.switches}
+    for trunk in network.trunks:
         near[trunk.a].add(trunk.b)
         near[trunk.b].add(trunk.a)
     server, own = wiring.of(topology.server_of(user))[0], wiring.of(user)[0]

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from controller import bounded_json
 from controller.datagrams import unseal
 from controller.errors import MessageRefused
-from controller.plan import Plan
 from controller.tiers import tier1_mean
+from controller.topology import Topology
 from controller.units import bps_from_mbps
 
 Sequence = Annotated[int, Field(ge=0)]
@@ -129,17 +129,17 @@ class Tier1Limit(_Message):
     ap: str
     mbps: Annotated[float, Field(gt=0)] | None
 
-    def limit(self, plan: Plan, apply: Callable[[str, int | None], None]) -> dict[str, Any]:
+    def limit(self, network: Topology, apply: Callable[[str, int | None], None]) -> dict[str, Any]:
         """Call `apply` with the name of the access point and the limit in bit/s.
 
-        Return the limit in scenario units, for the log. Raise `MessageRefused` if `plan` has no
+        Return the limit in scenario units, for the log. Raise `MessageRefused` if `network` has no
         such access point.
         """
-        if self.ap not in plan.aps:
-            known = ", ".join(plan.aps) or "none"
+        if self.ap not in network.aps:
+            known = ", ".join(network.aps) or "none"
             raise MessageRefused(f"limit Tier 1 of '{self.ap}': choose from {known}")
         apply(self.ap, None if self.mbps is None else bps_from_mbps(self.mbps))
-        in_scenario = None if self.mbps is None else round(self.mbps / plan.rate_scale, 6)
+        in_scenario = None if self.mbps is None else round(self.mbps / network.rate_scale, 6)
         return {"ap": self.ap, "mbps": in_scenario}
 
 

@@ -23,7 +23,7 @@ class MessageRefused(ControllerError):
     """Raised for a datagram or inbox file whose content does not follow docs/formats.md."""
 
 
-class PlanRefused(ControllerError):
+class TopologyRefused(ControllerError):
     """Raised, before anything starts, for an incomplete or contradictory topology file."""
 
 

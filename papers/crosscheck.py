@@ -27,7 +27,7 @@ import lab
 from lab import sudo
 from lab.batch import jobs, virtual_machine
 from lab.batch.jobs import Display, Job
-from lab.batch.request import Request, placed, plan
+from lab.batch.request import Request, placed, scenarios_of
 from lab.engines import registry
 from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError, unknown
@@ -159,7 +159,7 @@ class CrossCheck:
         if engine == first:
             return request
         reference = self._unscaled_request(study, case, first)
-        rate_scale = plan(replace(reference, repeat=1))[0].rate_scale
+        rate_scale = scenarios_of(replace(reference, repeat=1))[0].rate_scale
         return replace(request, settings=(*request.settings, f"rate_scale={rate_scale:g}"))
 
     def _unscaled_request(self, study: Study, case: Case, engine: str) -> Request:

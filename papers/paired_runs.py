@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lab.batch import jobs
 from lab.batch.jobs import Display, Job
-from lab.batch.request import Request, placed, plan
+from lab.batch.request import Request, placed, scenarios_of
 from lab.errors import MachineLacks, RequestError
 from lab.results.documents import FinishedRun
 from lab.run.reading import read_document
@@ -152,11 +152,11 @@ class PairedRuns:
         """Return the rate scale that both engines use for an experiment: that of the emulation on
         this machine."""
         request = self._unscaled_request(experiment, self.engines[0])
-        return plan(replace(request, repeat=1))[0].rate_scale
+        return scenarios_of(replace(request, repeat=1))[0].rate_scale
 
     def length_s(self, experiment: Experiment) -> float:
         request = self._unscaled_request(experiment, self.engines[0])
-        return plan(replace(request, repeat=1))[0].duration_s
+        return scenarios_of(replace(request, repeat=1))[0].duration_s
 
     @cached_property
     def _needs_vm(self) -> bool:

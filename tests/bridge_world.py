@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from controller import plan
+from controller import topology
 from controller.pox_ext import frames
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.hosts import Hosts
@@ -78,7 +78,7 @@ class World:
             {"link": a + b, "a": a, "a_port": f"{a}-{b}", "b": b, "b_port": f"{b}-{a}"}
             for a, b in LINKS
         ]
-        network = plan.read(
+        network = topology.read(
             json.dumps(
                 {
                     "switches": {name: {"dpid": dpid} for name, dpid in DPID.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.observation import Arc
-from controller.plan import Plan
+from controller.topology import Topology as ControllerTopology
 from lab.topologies.topology import Topology, wire
 from lab.topologies.topology_file import describe
 
@@ -13,8 +13,7 @@ Links = dict[tuple[str, str], float]  # ends, and what goes in that direction
 
 
 def arcs_of(topology: Topology) -> tuple[Arc, ...]:
-    """Return the plan of a topology."""
-    return Plan.model_validate(describe(topology, wire(topology))).arcs()
+    return ControllerTopology.model_validate(describe(topology, wire(topology))).arcs()
 
 
 def one_way(links: Links) -> tuple[Arc, ...]:

@@ -81,7 +81,9 @@ class Simulated:
     """Lay out the tables of a scenario."""
 
     def __init__(self, scenario: Scenario, _: pytest.MonkeyPatch) -> None:
-        acts = traffic.plan(loading.scaled_traffic(scenario), scenario.seed, scenario.duration_s)
+        acts = traffic.schedule(
+            loading.scaled_traffic(scenario), scenario.seed, scenario.duration_s
+        )
         flows = {act.flow.id: act.flow for act in acts}.values()
         self.network = Network(scenario.network, scenario.multipath, flows, scenario.seed)
         self.ends = {link.id: (link.a, link.b) for link in scenario.network.links}

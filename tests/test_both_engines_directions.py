@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from controller import plan
+from controller.topology import read
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import links
 from lab.engines.sim.core import layout as at
@@ -34,7 +34,9 @@ def loaded(*settings: str) -> Scenario:
 
 class Simulated:
     def __init__(self, scenario: Scenario) -> None:
-        acts = traffic.plan(loading.scaled_traffic(scenario), scenario.seed, scenario.duration_s)
+        acts = traffic.schedule(
+            loading.scaled_traffic(scenario), scenario.seed, scenario.duration_s
+        )
         flows = {act.flow.id: act.flow for act in acts}.values()
         self.network = Network(scenario.network, scenario.multipath, flows, scenario.seed)
 
@@ -63,7 +65,7 @@ class Emulated:
         (cell,) = (each for each in topology.cells if each.ap == "lte1")
         self.lines = links.make_lte_queues(cell, self.wiring, self)
         text = json.dumps(describe(topology, self.wiring, flows=scenario.data_flows))
-        self.plan = plan.read(text)
+        self.network = read(text)
 
     def record(self, kind: str, **what: str) -> None:
         """Be the ledger, which keeps nothing here."""
@@ -76,7 +78,7 @@ class Emulated:
         return lte.on_air_bps(int(rate.group(1))), int(limit.group(1))
 
     def metered(self, user: str) -> set[str]:
-        return set(self.plan.data_directions(user))
+        return set(self.network.data_directions(user))
 
 
 @pytest.fixture(params=[Simulated, Emulated])

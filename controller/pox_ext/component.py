@@ -13,9 +13,9 @@ from typing import Any
 from pox.core import core
 from pox.lib.recoco import Select, Task, Timer
 
-from controller import bounded_json, plan
+from controller import bounded_json, topology
 from controller.control import Control
-from controller.errors import ControllerError, ParamsRefused, PlanRefused
+from controller.errors import ControllerError, ParamsRefused, TopologyRefused
 from controller.pox_ext import statistics
 from controller.pox_ext.host_agents import Address, HostChannel
 from controller.pox_ext.openflow13_channel import Listener
@@ -78,19 +78,19 @@ def start(
     core.addListenerByName("DownEvent", end)
 
 
-def read_topology(path: str | None) -> plan.Plan:
-    """Raise `PlanRefused` if `path` is empty or the file cannot be read or is not valid."""
+def read_topology(path: str | None) -> topology.Topology:
+    """Raise `TopologyRefused` if `path` is empty or the file cannot be read or is not valid."""
     if not path:
-        raise PlanRefused(
+        raise TopologyRefused(
             "start the controller: no topology. Add --topology=FILE (see docs/formats.md)"
         )
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise PlanRefused(
+        raise TopologyRefused(
             f"read {path}: {error.strerror}. Add --topology=FILE with a file that exists"
         ) from error
-    return plan.read(text, path)
+    return topology.read(text, path)
 
 
 def read_params(text: str) -> dict[str, Any]:
@@ -109,14 +109,14 @@ def read_params(text: str) -> dict[str, Any]:
 def read_key(path: str | None) -> str:
     """Return the key that agents and the controller share; "" if `path` is None.
 
-    Raise `PlanRefused` if the file cannot be read.
+    Raise `TopologyRefused` if the file cannot be read.
     """
     if not path:
         return ""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise PlanRefused(
+        raise TopologyRefused(
             f"read --key_file={path}: {error.strerror}. Give the key file of the host agents"
         ) from error
 

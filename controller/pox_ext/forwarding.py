@@ -23,13 +23,13 @@ from functools import partial
 from typing import Any
 
 from controller.paths import Flow, Path, digest
-from controller.plan import Plan
 from controller.pox_ext import frames, nicira
 from controller.pox_ext.frames import Arp, Frame, Ip
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.openflow13_messages import PATHS_TABLE
 from controller.pox_ext.router import Hop, Route, Router
 from controller.pox_ext.switches import Switches
+from controller.topology import Topology
 
 DROP_PRIORITY, MISS_PRIORITY, NO_GROUP_PRIORITY, ARP_PRIORITY, SYN_PRIORITY = 0, 10, 20, 200, 210
 NO_ROUTE_S = 1
@@ -44,7 +44,7 @@ class Forwarding:
     def __init__(
         self,
         nexus: Any,
-        plan: Plan,
+        network: Topology,
         switches: Switches,
         hosts: Hosts,
         router: Router,
@@ -72,7 +72,7 @@ class Forwarding:
         self._installed: dict[Flow, float] = {}
         self.switches = switches
         self._entries = PathEntries(self.switches, hosts)
-        self._arp = ArpResponder(plan, hosts, self.switches)
+        self._arp = ArpResponder(network, hosts, self.switches)
         nexus.clear_flows_on_connect = False
         nexus.miss_send_len = 0xFFFF
         nexus.addListeners(self)
@@ -430,8 +430,8 @@ class ArpResponder:
     flooded between switches.
     """
 
-    def __init__(self, plan: Plan, hosts: Hosts, switches: Switches) -> None:
-        self._plan, self._hosts, self._switches = plan, hosts, switches
+    def __init__(self, network: Topology, hosts: Hosts, switches: Switches) -> None:
+        self._plan, self._hosts, self._switches = network, hosts, switches
         self._waiting: dict[str, list[tuple[str, str, Arp]]] = {}
 
     def handle(self, switch: str, port: str, packet: Arp) -> None:

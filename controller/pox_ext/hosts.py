@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controller.plan import Plan
+from controller.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Hosts:
     When a station sends from another port, the place of its address changes.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, network: Topology) -> None:
+        self.network = network
         self._trunks = {
-            (switch, port) for switch in plan.switches for port in plan.trunk_ports(switch)
+            (switch, port) for switch in network.switches for port in network.trunk_ports(switch)
         }
         self._places: dict[str, Place] = {}
         self._owners: dict[str, str] = {}
         self._fixed: frozenset[str] = frozenset()
-        for host, interfaces in plan.hosts.items():
+        for host, interfaces in network.hosts.items():
             for each in interfaces:
                 for address in each.addresses:
                     self._places[address] = Place(
@@ -68,7 +68,7 @@ class Hosts:
         if address not in self._fixed:
             return True
         kinds = [
-            self.plan.aps[each].kind if each in self.plan.aps else None
+            self.network.aps[each].kind if each in self.network.aps else None
             for each in (self._places[address].switch, switch)
         ]
         return kinds[0] is not None and kinds[0] == kinds[1]
@@ -97,10 +97,10 @@ class Hosts:
         return tuple(own for own, owner in self._owners.items() if owner == host)
 
     def associations(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Map (user, access point) of each station in the plan to its addresses there."""
+        """Map (user, access point) of each station in the network to its addresses there."""
         return {
             (user, ap): self.at(user, ap)
-            for ap, line in self.plan.aps.items()
+            for ap, line in self.network.aps.items()
             for user in line.stations
         }
 
@@ -111,7 +111,7 @@ class Hosts:
         """
         here = [
             (host, each)
-            for host, ports in self.plan.hosts.items()
+            for host, ports in self.network.hosts.items()
             for each in ports
             if (each.switch, each.port) == (switch, port)
         ]

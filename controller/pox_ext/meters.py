@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 
 from controller.command import ApCommand, Throttle
 from controller.observation import Tiers
-from controller.plan import Plan
 from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext.counters import CounterRates
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.openflow13_messages import Data, FlowEntry, kbps
+from controller.topology import Topology
 
 if TYPE_CHECKING:  # it imports POX, which is missing in unit tests
     from controller.pox_ext.openflow13_channel import Channel
@@ -44,13 +44,13 @@ class Meters:
     table 1.
     """
 
-    def __init__(self, plan: Plan, hosts: Hosts, ready: Callable[[str], None]) -> None:
+    def __init__(self, network: Topology, hosts: Hosts, ready: Callable[[str], None]) -> None:
         """`ready(switch)` is called when table 0 of the switch is written.
 
         Table 0 of an access point counts the data of each multipath user by address and direction;
-        `plan` has the users and directions, `hosts` the addresses.
+        `network` has the users and directions, `hosts` the addresses.
         """
-        self._plan, self._hosts, self._ready = plan, hosts, ready
+        self._plan, self._hosts, self._ready = network, hosts, ready
         self.channels: dict[str, Channel] = {}
         self._installed: dict[str, Table0] = {}
         self._desired: dict[str, Table0] = {}
@@ -126,7 +126,7 @@ class Meters:
         """
         if self._tier1_bps.get(switch) is None:
             return
-        for user in self._hosts.plan.aps[switch].stations:
+        for user in self._hosts.network.aps[switch].stations:
             if self._tiers.get((user, switch), 1) == 1:
                 yield from self._data_of(user, switch)
 

@@ -15,13 +15,13 @@ from typing import Any
 from controller.agent_messages import ApReport, LinkState
 from controller.observation import AccessPoint, Arc, Association, Observation, Subflow, Tiers, air
 from controller.paths import Flow, Path
-from controller.plan import HostPort, Plan
 from controller.pox_ext.counters import Counters, PathDelay
 from controller.pox_ext.host_agents import HostReports, ends
 from controller.pox_ext.hosts import Hosts, Place
 from controller.pox_ext.meters import Meters
 from controller.pox_ext.router import Route, Router
 from controller.pox_ext.tracker import Joined, Tracker
+from controller.topology import HostPort, Topology
 from controller.units import NS_PER_S, bps_from_mbps
 
 
@@ -30,7 +30,7 @@ class Observer:
 
     def __init__(
         self,
-        plan: Plan,
+        network: Topology,
         hosts: Hosts,
         router: Router,
         tracker: Tracker,
@@ -38,12 +38,12 @@ class Observer:
         counters: Counters,
         host_reports: HostReports,
     ) -> None:
-        self.plan, self.hosts, self._router = plan, hosts, router
+        self.network, self.hosts, self._router = network, hosts, router
         self._tracker, self._meters = tracker, meters
         self._counters, self._host_reports = counters, host_reports
         self._reports: dict[str, list[ApReport]] = {}
         self._stations = Stations()
-        self.arcs = Arcs(plan, router, counters, self._stations)
+        self.arcs = Arcs(network, router, counters, self._stations)
         self.tiers: Tiers = {}
         self._observations = 0
         self._first_observed: dict[str, int] = {}  # connection: number of its first observation
@@ -55,8 +55,8 @@ class Observer:
         occupancy is the mean over the reports since the last control step. Raise `ValueError` if
         the access point is unknown.
         """
-        if report.ap not in self.plan.aps:
-            known = ", ".join(self.plan.aps) or "none"
+        if report.ap not in self.network.aps:
+            known = ", ".join(self.network.aps) or "none"
             raise ValueError(
                 f"report of access point '{report.ap}', which is unknown: choose from {known}"
             )
@@ -68,16 +68,16 @@ class Observer:
             )
 
         present = [user for user, each in report.stations.items() if each.associated]
-        left = [(user, self.plan.left_by(user, report.ap)) for user in present]
+        left = [(user, self.network.left_by(user, report.ap)) for user in present]
         return [(user, old) for user, old in left if old is not None]
 
-    def hand_over(self, plan: Plan, user: str, old: str, new: str) -> None:
+    def hand_over(self, network: Topology, user: str, old: str, new: str) -> None:
         """Count a user as a station of access point `new` from now on. The user keeps its tier.
 
-        `plan` is the plan after this change.
+        `network` is the network after this change.
         """
-        self.plan = self.hosts.plan = plan
-        self.arcs.replace_plan(plan)
+        self.network = self.hosts.network = network
+        self.arcs.replace_plan(network)
         self.tiers = {
             (each, new if (each, ap) == (user, old) else ap): tier
             for (each, ap), tier in self.tiers.items()
@@ -90,17 +90,17 @@ class Observer:
         observation = Observation(
             now_ns,
             access_points=(),
-            associations=self._stations.associations(self.plan, self.hosts.associations()),
-            multipath=frozenset(self.plan.multipath),
+            associations=self._stations.associations(self.network, self.hosts.associations()),
+            multipath=frozenset(self.network.multipath),
             subflows=self._subflows(),
             tiers=self.tiers,
             arcs=self.arcs.observed(),
-            receive_buffer_bytes=self.plan.receive_buffer_kb * 1000,
-            user_addresses={user: self.hosts.addresses(user) for user in self.plan.multipath},
+            receive_buffer_bytes=self.network.receive_buffer_kb * 1000,
+            user_addresses={user: self.hosts.addresses(user) for user in self.network.multipath},
         )
         aps = tuple(
             self._access_point(ap, reports.get(ap.id, []), observation)
-            for ap in self.plan.access_points()
+            for ap in self.network.access_points()
         )
         return replace(observation, access_points=aps)
 
@@ -127,8 +127,8 @@ class Observer:
     def _subflows(self) -> tuple[Subflow, ...]:
         """Return the tracked subflows by connection, in the order of first observation.
 
-        Connections first observed together are sorted by user, in the order of the plan. Their real
-        order depends on how fast the machine is, and must not change what a strategy decides.
+        Connections first observed together are sorted by user, in the order of the network.
+        Their real order depends on the machine's speed, and must not change a decision.
         """
         found = [self.subflow(each) for each in self._tracker.subflows()]
         self._observations += 1
@@ -136,7 +136,7 @@ class Observer:
             each.connection: self._first_observed.get(each.connection, self._observations)
             for each in found
         }
-        users = {user: n for n, user in enumerate(self.plan.hosts)}
+        users = {user: n for n, user in enumerate(self.network.hosts)}
         return tuple(
             sorted(
                 found,
@@ -180,12 +180,12 @@ class Observer:
 
         Tiers are first determined in the first control step.
         """
-        return subflow.ap not in self.plan.aps or (subflow.user, subflow.ap) in self.tiers
+        return subflow.ap not in self.network.aps or (subflow.user, subflow.ap) in self.tiers
 
     def is_user(self, host: str) -> bool:
         """A user is a host that uses MPTCP or is a station; every other host is a server."""
-        return host in self.plan.multipath or any(
-            host in line.stations for line in self.plan.aps.values()
+        return host in self.network.multipath or any(
+            host in line.stations for line in self.network.aps.values()
         )
 
     def _is_user(self, address: str) -> bool:
@@ -196,8 +196,8 @@ class Observer:
         place = self.hosts.place(address)
         return (
             place is None
-            or place.switch in self.plan.aps
-            or self.hosts.owner(address) in self.plan.multipath
+            or place.switch in self.network.aps
+            or self.hosts.owner(address) in self.network.multipath
         )
 
 
@@ -239,16 +239,16 @@ class Handovers:
             self._move(user, old, report.ap)
 
     def _move(self, user: str, old: str, new: str) -> None:
-        plan = self._observer.plan.handed_over(user, old, new)
-        if plan is None:
+        network = self._observer.network.handed_over(user, old, new)
+        if network is None:
             return  # the port of the new access point is not known
-        moved = [each for each in plan.hosts[user] if each.switch == new]
+        moved = [each for each in network.hosts[user] if each.switch == new]
         addresses = {address for each in moved for address in each.addresses}
         for each in moved:
             for address in each.addresses:
                 place = Place(new, each.port, each.mac and each.mac.lower())
                 self._observer.hosts.move(address, place)
-        self._observer.hand_over(plan, user, old, new)  # 2
+        self._observer.hand_over(network, user, old, new)  # 2
         self._meters.hand_over(addresses, old, new)
         flows = [
             flow
@@ -266,39 +266,41 @@ Ends = tuple[str, str, str]  # identifies an arc: link, tail, head
 class Arcs:
     """The arcs (directions of links) with their current link settings and traffic.
 
-    The plan lists the links and their initial settings. Links that are down are left out.
+    The network lists the links and their initial settings. Links that are down are left out.
     """
 
-    def __init__(self, plan: Plan, router: Router, counters: Counters, stations: Stations) -> None:
+    def __init__(
+        self, network: Topology, router: Router, counters: Counters, stations: Stations
+    ) -> None:
         self._router, self._counters, self._stations = router, counters, stations
-        self._rate_scale = plan.rate_scale
+        self._rate_scale = network.rate_scale
         self._link_states: dict[str, LinkState] = {}
-        self.replace_plan(plan)
+        self.replace_plan(network)
 
-    def replace_plan(self, plan: Plan) -> None:
-        """Compute the arcs anew from `plan`, in which a station is at another access point."""
-        self._arcs = plan.arcs()
+    def replace_plan(self, network: Topology) -> None:
+        """Compute the arcs anew from `network`, in which a station is at another access point."""
+        self._arcs = network.arcs()
         self._between: defaultdict[tuple[str, str], list[Arc]] = defaultdict(list)
         for arc in self._arcs:
             self._between[arc.tail, arc.head].append(arc)
         self._departures = {
             end: each.link
-            for each in plan.trunks
+            for each in network.trunks
             for end in ((each.a, each.a_port), (each.b, each.b_port))
         }
         self._links = {
-            address: port.link for port in _host_ports(plan) for address in port.addresses
+            address: port.link for port in _host_ports(network) for address in port.addresses
         }
-        self._stations_at = {ap: list(line.stations) for ap, line in plan.aps.items()}
+        self._stations_at = {ap: list(line.stations) for ap, line in network.aps.items()}
         self._owner = {
             address: host
-            for host, ports in plan.hosts.items()
+            for host, ports in network.hosts.items()
             for each in ports
             for address in each.addresses
         }
-        self._backwards = {(each.link, each.b) for each in plan.trunks}
+        self._backwards = {(each.link, each.b) for each in network.trunks}
         self._backwards |= {
-            (port.link, address) for port in _host_ports(plan) for address in port.addresses
+            (port.link, address) for port in _host_ports(network) for address in port.addresses
         }
 
     def change_link(self, state: LinkState) -> None:
@@ -311,8 +313,8 @@ class Arcs:
     def documents(self) -> list[dict[str, Any]]:
         """Return the changed link settings as rows of the table `links` in the statistics file.
 
-        Rates are in scenario units: wire rates divided by the rate scale of the plan. A restarted
-        controller restores the link settings from these rows.
+        Rates are in scenario units: wire rates divided by the rate scale of the network.
+        A restarted controller restores the link settings from these rows.
         """
         return [
             state.scaled(1 / self._rate_scale).model_dump(exclude_none=True)
@@ -430,13 +432,13 @@ class Arcs:
         )
 
 
-def _host_ports(plan: Plan) -> Iterator[HostPort]:
-    return (port for ports in plan.hosts.values() for port in ports)
+def _host_ports(network: Topology) -> Iterator[HostPort]:
+    return (port for ports in network.hosts.values() for port in ports)
 
 
 @dataclass
 class StationState:
-    """What an AP agent has reported about a station, in place of the plan's values.
+    """What an AP agent has reported about a station, in place of the network's values.
 
     A rate or signal strength that is None has not been reported.
     """
@@ -453,14 +455,14 @@ class Stations:
     states: dict[tuple[str, str], StationState] = field(default_factory=dict)
 
     def associations(
-        self, plan: Plan, addresses: dict[tuple[str, str], tuple[str, ...]]
+        self, network: Topology, addresses: dict[tuple[str, str], tuple[str, ...]]
     ) -> tuple[Association, ...]:
         """Return an association for every planned station that has not been reported as gone.
 
         `addresses` maps (user, access point) to the user's addresses at that access point.
         """
         found = []
-        for ap, planned in plan.aps.items():
+        for ap, planned in network.aps.items():
             for user, station in planned.stations.items():
                 state = self.states.get((user, ap), StationState())
                 rate_bps = state.rate_bps or bps_from_mbps(station.rate_mbps)

@@ -17,8 +17,8 @@ from itertools import pairwise
 
 from controller import paths
 from controller.paths import Flow
-from controller.plan import Plan
 from controller.pox_ext.hosts import Hosts
+from controller.topology import Topology
 
 MOST_ROUTES = 8192
 
@@ -41,8 +41,8 @@ Route = tuple[Hop, ...]
 class Router:
     """Chooses the routes of flows, and stores at most `MOST_ROUTES` of them."""
 
-    def __init__(self, plan: Plan, hosts: Hosts) -> None:
-        self._plan, self._hosts = plan, hosts
+    def __init__(self, network: Topology, hosts: Hosts) -> None:
+        self._plan, self._hosts = network, hosts
         self._down: set[str] = set()
         self._paths: dict[tuple[str, str], list[paths.Path]] = {}
         self._pins: dict[Flow, paths.Path] = {}

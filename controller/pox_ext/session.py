@@ -25,7 +25,6 @@ from controller.agent_messages import (
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control, Step
 from controller.errors import ControllerError, StrategyFailed
-from controller.plan import Plan
 from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
@@ -42,6 +41,7 @@ from controller.pox_ext.subflow_lifecycle import SubflowLifecycle
 from controller.pox_ext.switches import Switches
 from controller.pox_ext.tracker import Tracker
 from controller.strategies import from_file
+from controller.topology import Topology
 
 TICK_S = 0.25
 HOST_CHECK_S = 1.0  # between two checks of what hosts confirm, if no step is made
@@ -57,7 +57,7 @@ class Session:
 
     def __init__(
         self,
-        plan: Plan,
+        network: Topology,
         control: Control,
         folder: RunFolder,
         nexus: Any,
@@ -65,22 +65,22 @@ class Session:
         patience_s: float = PATIENCE_S,
         hosts: HostChannel | None = None,
     ) -> None:
-        self._plan, self._control, self._folder = plan, control, folder
+        self._plan, self._control, self._folder = network, control, folder
         self._put, self._patience_s = put, patience_s
         self._started_s = time.monotonic()
         self._warned: set[str] = set()
         self._host_check_due_s = 0.0
         self._failed = False  # a strategy raised an exception: no further step is made
         self._held = False  # the runner holds the control steps
-        self._readiness = Readiness(plan.switches)
-        self._hosts = Hosts(plan)
-        self._router = Router(plan, self._hosts)
+        self._readiness = Readiness(network.switches)
+        self._hosts = Hosts(network)
+        self._router = Router(network, self._hosts)
         tracker, host_reports = Tracker(), HostReports()
-        switches = Switches(nexus, plan)
-        self._counters = Counters(switches.ports, plan.rate_scale)
-        self._meters = Meters(plan, self._hosts, self._table_0_ready)
+        switches = Switches(nexus, network)
+        self._counters = Counters(switches.ports, network.rate_scale)
+        self._meters = Meters(network, self._hosts, self._table_0_ready)
         self._observer = Observer(
-            plan, self._hosts, self._router, tracker, self._meters, self._counters, host_reports
+            network, self._hosts, self._router, tracker, self._meters, self._counters, host_reports
         )
         self._subflows = SubflowLifecycle(
             tracker,
@@ -90,7 +90,7 @@ class Session:
             self._hosts,
             folder.write,
             control.wake,
-            plan.rate_scale,
+            network.rate_scale,
         )
         self._channel = hosts or HostChannel()
         self._host_commands = HostCommands(
@@ -99,10 +99,10 @@ class Session:
             self._hosts.owner,
             lambda: round(time.time() * 1e3),
         )
-        self._poll = CounterPoll(self._meters, self._counters, plan.aps, self._step)
+        self._poll = CounterPoll(self._meters, self._counters, network.aps, self._step)
         self._forwarding = Forwarding(  # it listens to POX from here on
             nexus,
-            plan,
+            network,
             switches,
             self._hosts,
             self._router,

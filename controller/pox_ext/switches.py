@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from controller.plan import Plan
 from controller.pox_ext import nicira
 from controller.pox_ext.sent_messages import OPENFLOW10_ERRORS, SentMessages
+from controller.topology import Topology
 
 HIGHEST_PORT = 0xFF00
 BARRIER_TIMEOUT_S = 2.0  # the longest wait for a reply
@@ -20,8 +20,8 @@ BARRIER_TIMEOUT_S = 2.0  # the longest wait for a reply
 class Switches:
     """The port numbers of the connected bridges, and the barriers that have no reply yet."""
 
-    def __init__(self, nexus: Any, plan: Plan) -> None:
-        self._nexus, self._plan = nexus, plan
+    def __init__(self, nexus: Any, network: Topology) -> None:
+        self._nexus, self._plan = nexus, network
         self._ports: dict[str, dict[str, int]] = {}
         self._waiting: dict[int, tuple[str, Callable[[], None], float]] = {}
         self._sent = SentMessages(OPENFLOW10_ERRORS)

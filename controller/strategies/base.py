@@ -13,7 +13,7 @@ from controller import paths, tiers
 from controller.command import Decision, Route, subflow_name
 from controller.errors import ParamsRefused
 from controller.observation import Observation
-from controller.plan import Plan
+from controller.topology import Topology
 from controller.units import wire_bps
 
 
@@ -81,8 +81,8 @@ class Strategy(ABC):
         self.params = params
 
     @classmethod
-    def unfit(cls, plan: Plan) -> str | None:
-        """Return the reason why the strategy could never act on the network `plan`, or None."""
+    def unfit(cls, network: Topology) -> str | None:
+        """Return the reason why the strategy could never act on the network `network`, or None."""
         return None
 
     @abstractmethod
@@ -116,11 +116,11 @@ class Strategy(ABC):
         return self.params.interval_s
 
 
-def without_subflows(plan: Plan) -> str | None:
+def without_subflows(network: Topology) -> str | None:
     """Return a reason not to use a strategy that chooses among subflows, if no user has several."""
     return (
         None
-        if plan.multipath
+        if network.multipath
         else "it chooses among the subflows of a user, and here no user has two"
     )
 

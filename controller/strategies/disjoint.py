@@ -19,8 +19,8 @@ from controller.command import Decision, Route, subflow_name
 from controller.graph import ArcPath, Graph, arc_path, build_graph, simple_paths, switches_on
 from controller.observation import Observation, Subflow
 from controller.paths import digest
-from controller.plan import Plan
 from controller.strategies.base import Strategy, hashed_paths, without_subflows
+from controller.topology import Topology
 
 
 class Disjoint(Strategy):
@@ -30,8 +30,8 @@ class Disjoint(Strategy):
     wakes_on_subflows = True
 
     @classmethod
-    def unfit(cls, plan: Plan) -> str | None:
-        return without_subflows(plan)
+    def unfit(cls, network: Topology) -> str | None:
+        return without_subflows(network)
 
     def decide(self, observation: Observation) -> list[Decision]:
         graph = build_graph(observation.arcs)

@@ -32,9 +32,9 @@ from typing import Literal
 
 from controller.command import Decision, SetBackup, subflow_name
 from controller.observation import Observation, Subflow, SubflowKey
-from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
 from controller.strategies.trial import TrialParams, Trials, is_alone, loss_conditions
+from controller.topology import Topology
 from controller.units import ns_from_s
 
 
@@ -131,8 +131,8 @@ class LossAware(Strategy):
     improved = {"thresholds": "measured"}
 
     @classmethod
-    def unfit(cls, plan: Plan) -> str | None:
-        return without_subflows(plan)
+    def unfit(cls, network: Topology) -> str | None:
+        return without_subflows(network)
 
     def __init__(self, params: StrategyParams) -> None:
         super().__init__(params)

@@ -39,8 +39,8 @@ from controller.command import (
     subflow_name,
 )
 from controller.observation import AccessPoint, Observation, Subflow
-from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param
+from controller.topology import Topology
 from controller.units import rate_text
 
 UNUSED_FRACTION = 0.5
@@ -130,10 +130,10 @@ class MeterThrottling(Strategy):
         self._backup = FloorBackup(params.floor_steps, params.room_factor)
 
     @classmethod
-    def unfit(cls, plan: Plan) -> str | None:
-        if not plan.aps:
+    def unfit(cls, network: Topology) -> str | None:
+        if not network.aps:
             return "it limits users at access points, and this network has none"
-        silent = [name for name, ap in plan.aps.items() if not ap.is_measured]
+        silent = [name for name, ap in network.aps.items() if not ap.is_measured]
         why = "it decides by the MAC occupancy, and nothing measures that of"
         return f"{why} {', '.join(silent)}" if silent else None
 

@@ -67,7 +67,7 @@ def placed(request: Request) -> list[Job]:
     return [_in_own_folder(job, request.out) for job in _admitted(request)]
 
 
-def plan(request: Request) -> list[Scenario]:
+def scenarios_of(request: Request) -> list[Scenario]:
     """Return the scenario of each run of a request, by strategy and then by seed.
 
     All strategies get the same seeds. Raise `RequestError` if a strategy is requested twice.
@@ -101,7 +101,7 @@ def plan(request: Request) -> list[Scenario]:
 
 def _admitted(request: Request) -> list[Job]:
     options = _options(request)
-    scenarios = plan(request)
+    scenarios = scenarios_of(request)
     for each in scenarios:
         registry.admit(request.engine, each, options)
     return [Job(each, request.engine, options, vm=request.vm) for each in scenarios]

@@ -47,7 +47,7 @@ class Act:
     rate_bps: int | None = None
 
 
-def plan(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
+def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
     """Return the time line of a run, ordered by time.
 
     `traffic` must have rates and volumes as they are on the wire

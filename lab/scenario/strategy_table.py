@@ -68,11 +68,11 @@ def check_fit(name: str, topology: Topology, source: str) -> None:
 
 def unfit(topology: Topology) -> dict[str, str | None]:
     """Return for each strategy why it could never act in this network, or None if it can."""
-    from controller.plan import Plan
+    from controller.topology import Topology
     from lab.topologies.topology_file import describe
 
-    plan = Plan.model_validate(describe(topology, wire(topology)))
-    return {name: strategy.unfit(plan) for name, strategy in sorted(strategies().items())}
+    network = Topology.model_validate(describe(topology, wire(topology)))
+    return {name: strategy.unfit(network) for name, strategy in sorted(strategies().items())}
 
 
 def summary(name: str) -> str:

@@ -28,7 +28,7 @@ def describe(
     rate_scale: float = 1.0,
     flows: Iterable[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """Return the network as plain data, which the controller reads as a `controller.plan.Plan`.
+    """The network as plain data, which `controller.topology.Topology` validates.
 
     `receive_buffer_kb` is the receive buffer of every connection. All rates are wire rates: rates
     of the scenario file multiplied by `rate_scale`. `flows` are pairs of a user and the direction

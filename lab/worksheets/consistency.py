@@ -86,7 +86,7 @@ def _check_sampled(leaf: at.Sampled, scenario: Scenario) -> None:
 
 def _connections(scenario: Scenario) -> list[str]:
     """Return the ids of all connections that a run of the scenario will open, such as `ue2-1`."""
-    acts = flows.plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
+    acts = flows.schedule(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
     return list(dict.fromkeys(act.flow.id for act in acts))
 
 

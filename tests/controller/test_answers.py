@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from controller import plan
+from controller import topology
 from controller.control import Control
 from controller.pox_ext.run_folder import RunFolder, Unreadable
 
-PLAN = {
+NETWORK = {
     "switches": {"s1": {"dpid": 1}, "s2": {"dpid": 2}},
     "aps": {},
     "multipath": [],
@@ -28,7 +28,7 @@ def told(tmp_path, pox):
     """Put messages into the inbox of a session without switches; return the answers to them."""
     nexus = SimpleNamespace(addListeners=lambda _: None, getConnection=lambda _: None)
     folder = RunFolder(tmp_path)
-    network = plan.read(json.dumps(PLAN))
+    network = topology.read(json.dumps(NETWORK))
     made = pox.session.Session(network, Control("none"), folder, nexus, lambda _: None)
 
     def tell(*messages):

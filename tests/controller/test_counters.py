@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from controller import plan
+from controller import topology
 from controller.agent_messages import LinkState
 from controller.observation import Arc
 from controller.paths import Flow, digest
@@ -20,7 +20,7 @@ from controller.pox_ext.router import Router
 
 DOWN = Flow("10.0.0.1", "10.1.0.1", 6, 5001, 40000)
 SECOND_NS = 1_000_000_000
-PLAN = {
+NETWORK = {
     "switches": {"s1": {"dpid": 1}, "wifi1": {"dpid": 2}, "lte1": {"dpid": 3}},
     "hosts": {
         "srv1": [
@@ -101,7 +101,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = 0
         monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now_ns)
-        network = plan.read(json.dumps(PLAN))
+        network = topology.read(json.dumps(NETWORK))
         self.router = Router(network, Hosts(network))
         self.counters = Counters(
             lambda switch: {name: n for n, name in enumerate(NUMBERS[switch], 1)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from controller import plan
 from controller.agent_messages import ApReport
 from controller.paths import Flow
 from controller.pox_ext.counters import Counters
@@ -13,6 +12,7 @@ from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.observer import Handovers, Observer
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Tracker
+from controller.topology import Topology
 from lab.topologies import wireless_set
 from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe
@@ -39,12 +39,12 @@ class World:
 
     def __init__(self):
         topology = wireless_set.build(wireless_set.Params(users=6, multipath_percent=100))
-        self.plan = plan.Plan.model_validate(describe(topology, wire(topology)))
-        hosts = Hosts(self.plan)
-        self.hosts, self.router = hosts, Router(self.plan, hosts)
+        self.network = Topology.model_validate(describe(topology, wire(topology)))
+        hosts = Hosts(self.network)
+        self.hosts, self.router = hosts, Router(self.network, hosts)
         self.meters, self.log = Meters(), []
         self.observer = Observer(
-            self.plan, hosts, self.router, Tracker(), self.meters, Counters(lambda _: {}),
+            self.network, hosts, self.router, Tracker(), self.meters, Counters(lambda _: {}),
             HostReports(),
         )  # fmt: skip
         self.handovers = Handovers(
@@ -55,11 +55,11 @@ class World:
             self.log.append,
         )
         self.old = next(
-            ap for ap, each in self.plan.aps.items() if "ue1" in each.stations and ap != "lte1"
+            ap for ap, each in self.network.aps.items() if "ue1" in each.stations and ap != "lte1"
         )
         self.new = "wifi3" if self.old != "wifi3" else "wifi1"
         (self.address,) = (
-            each.address for each in self.plan.hosts["ue1"] if each.switch == self.old
+            each.address for each in self.network.hosts["ue1"] if each.switch == self.old
         )
 
     def report(self, ap, **stations):
@@ -107,9 +107,9 @@ def test_the_strategy_observes_the_user_at_its_new_access_point(world):
 
 def test_the_strategy_observes_all_addresses_of_multipath_users(world):
     found = world.observer.observe(1).user_addresses
-    assert set(found) == set(world.plan.multipath)
+    assert set(found) == set(world.network.multipath)
     for user, addresses in found.items():
-        planned = [own for port in world.plan.hosts[user] for own in port.addresses]
+        planned = [own for port in world.network.hosts[user] for own in port.addresses]
         assert sorted(addresses) == sorted(planned)
         assert planned
 
@@ -126,14 +126,15 @@ def test_a_user_can_come_back(world):
     world.report(world.new, ue1={"rate_mbps": 7.5})
     world.report(world.old, ue1={"rate_mbps": 7.5})
     assert world.hosts.place(world.address).switch == world.old
-    assert world.observer.plan == world.plan
+    assert world.observer.network == world.network
 
 
 def test_without_a_known_port_nothing_moves(world):
     aps = {
-        name: each.model_copy(update={"port": ""}) for name, each in world.observer.plan.aps.items()
+        name: each.model_copy(update={"port": ""})
+        for name, each in world.observer.network.aps.items()
     }
-    world.observer.plan = world.observer.plan.model_copy(update={"aps": aps})
+    world.observer.network = world.observer.network.model_copy(update={"aps": aps})
     world.report(world.new, ue1={"rate_mbps": 7.5})
     assert world.hosts.place(world.address).switch == world.old
     assert world.log == []

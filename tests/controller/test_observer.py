@@ -6,7 +6,6 @@ import itertools
 
 import pytest
 
-from controller import plan
 from controller.paths import Flow
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.host_agents import HostReports
@@ -14,6 +13,7 @@ from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.observer import Observer
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
+from controller.topology import Topology
 from lab.topologies import wireless_set
 from lab.topologies.topology import wire
 from lab.topologies.topology_file import describe
@@ -34,11 +34,11 @@ class World:
 
     def __init__(self):
         topology = wireless_set.build(wireless_set.Params(users=10, multipath_percent=100))
-        self.plan = plan.Plan.model_validate(describe(topology, wire(topology)))
-        hosts, self.tracker = Hosts(self.plan), Tracker()
-        router = Router(self.plan, hosts)
+        self.network = Topology.model_validate(describe(topology, wire(topology)))
+        hosts, self.tracker = Hosts(self.network), Tracker()
+        router = Router(self.network, hosts)
         self.observer = Observer(
-            self.plan,
+            self.network,
             hosts,
             router,
             self.tracker,
@@ -48,7 +48,7 @@ class World:
         )
 
     def open(self, user, connection, number=1):
-        address = self.plan.hosts[user][number - 1].address
+        address = self.network.hosts[user][number - 1].address
         port = 5000 + sum(map(ord, connection))
         flow = Flow(address, SERVER, 6, port, 5001)
         self.tracker.restore(Joined(connection, number, flow))

@@ -11,13 +11,13 @@ from controller.control import Control
 from controller.errors import ParamsRefused
 from controller.observation import AccessPoint, Association, Observation, Subflow
 from controller.paths import Flow
-from controller.plan import Plan
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.observer import Arcs, Stations
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined
 from controller.strategies.meter_throttling import MeterThrottlingParams
+from controller.topology import Topology
 from controller.units import rate_text, scenario_mbps, wire_bps
 
 HERE = Observation(
@@ -88,15 +88,15 @@ def test_lines_are_in_scenario_units():
 
 
 def test_a_link_changes_on_the_wire_and_is_written_in_scenario_units():
-    plan = Plan.model_validate(
+    network = Topology.model_validate(
         {
             "switches": {"s1": {"dpid": 1}, "s2": {"dpid": 2}},
             "trunks": [{"link": "core", "a": "s1", "a_port": "1", "b": "s2", "b_port": "1"}],
             "rate_scale": 0.1,
         }
     )
-    router = Router(plan, Hosts(plan))
-    arcs = Arcs(plan, router, Counters(lambda _switch: {}), Stations())
+    router = Router(network, Hosts(network))
+    arcs = Arcs(network, router, Counters(lambda _switch: {}), Stations())
     arcs.change_link(LinkState(link="core", rate_mbps=2))
     assert [arc.capacity_bps for arc in arcs.observed()] == [2_000_000, 2_000_000]
     document = arcs.documents()[0]

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from controller import paths, plan
-from controller.errors import PlanRefused
+from controller import paths, topology
+from controller.errors import TopologyRefused
 from controller.paths import Flow
 from controller.pox_ext.hosts import Hosts, Place
 from controller.pox_ext.router import Hop, Router
@@ -56,8 +56,8 @@ SQUARE = {
 }
 
 
-def made(changes: dict[str, object] | None = None) -> tuple[plan.Plan, Hosts, Router]:
-    network = plan.read(json.dumps({**SQUARE, **(changes or {})}))
+def made(changes: dict[str, object] | None = None) -> tuple[topology.Topology, Hosts, Router]:
+    network = topology.read(json.dumps({**SQUARE, **(changes or {})}))
     hosts = Hosts(network)
     return network, hosts, Router(network, hosts)
 
@@ -183,5 +183,5 @@ def test_nothing_is_learned_from_a_link_between_switches():
     ],
 )
 def test_an_invalid_topology_file_is_refused_with_its_key(change, message):
-    with pytest.raises(PlanRefused, match=message):
+    with pytest.raises(TopologyRefused, match=message):
         made(change)

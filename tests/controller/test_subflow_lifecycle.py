@@ -31,7 +31,7 @@ class OneSubflow:
         self.lifecycle = SubflowLifecycle(
             tracker, host_reports, self, router, hosts, self.lines.append, lambda: None, 1.0
         )
-        self.plan = SimpleNamespace(aps={"wifi1": None})
+        self.network = SimpleNamespace(aps={"wifi1": None})
 
     def subflow(self, _joined):
         tier = self.tiers.get(("ue1", self.ap), 1)

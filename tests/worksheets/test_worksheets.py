@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from lab.batch.request import plan
+from lab.batch.request import scenarios_of
 from lab.cli.commands import cli
 from lab.cli.worksheet import TRIAL_SECRET
 from lab.errors import RequestError
@@ -274,7 +274,7 @@ def test_a_worksheet_may_name_the_seeds_of_its_runs(written):
         "first"
     ]
     seats = [Seat(b"secret", f"seat{n}", "short") for n in range(20)]
-    made = [plan(planning.request(run, seat, {}))[0].seed for seat in seats]
+    made = [scenarios_of(planning.request(run, seat, {}))[0].seed for seat in seats]
     assert set(made) == {3, 5}
 
 

@@ -15,11 +15,11 @@ from typing import Literal
 
 from controller.command import Decision, Forecast, SetBackup, subflow_name
 from controller.observation import Arc, Observation, Subflow, air
-from controller.plan import Plan
 from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
 from controller.strategies.subflow_selection.forecast import SEGMENT_BITS, Model, PathQuality
 from controller.strategies.subflow_selection.search import Choice
 from controller.strategies.trial import is_alone
+from controller.topology import Topology
 from controller.units import rate_text
 
 LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
@@ -107,8 +107,8 @@ class Selecting(Strategy):
     params: SelectingParams
 
     @classmethod
-    def unfit(cls, plan: Plan) -> str | None:
-        return without_subflows(plan)
+    def unfit(cls, network: Topology) -> str | None:
+        return without_subflows(network)
 
     @abstractmethod
     def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:

@@ -42,7 +42,7 @@ from lab.run.report import (
     mptcp_verdict,
 )
 from lab.scenario import targets
-from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, plan
+from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, schedule
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
@@ -262,7 +262,9 @@ class SimEngine(Engine):
         start in the first call of `advance`."""
         self.recorder, self.scenario = recorder, scenario
         self._compile_for_the_next_run()
-        self._acts: list[Act] = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
+        self._acts: list[Act] = schedule(
+            scaled_traffic(scenario), scenario.seed, scenario.duration_s
+        )
         flows = {act.flow.id: act.flow for act in self._acts}
         self.network = self._network = Network(
             scenario.network, scenario.multipath, flows.values(), scenario.seed
@@ -378,7 +380,7 @@ class SimEngine(Engine):
     # --- traffic and measurements
 
     def _act(self, act: Act) -> None:
-        """Start, stop, pause or resume a flow, as one entry of the traffic plan says."""
+        """Start, stop, pause or resume a flow, as one entry of the traffic schedule says."""
         if act.verb == "start":
             cc = self._cc or act.flow.cc
             rates = self.demands.start(act.flow)

@@ -20,7 +20,7 @@ from controller.observation import (
     SubflowKey,
     Tiers,
 )
-from controller.plan import Plan
+from controller.topology import Topology as ControllerTopology
 from lab.engines.sim import routes
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.core import layout as at
@@ -67,7 +67,7 @@ class Observer:
             replace(cell, stations=tuple(self._cells.stations_at(cell.ap)))
             for cell in self._topology.cells
         )
-        plan = Plan.model_validate(
+        network = ControllerTopology.model_validate(
             describe(
                 replace(self._topology, cells=cells),
                 self._network.tables.wiring,
@@ -76,17 +76,17 @@ class Observer:
             )
         )
         self._user_addresses = {
-            user: tuple(address for each in plan.hosts[user] for address in each.addresses)
-            for user in plan.multipath
+            user: tuple(address for each in network.hosts[user] for address in each.addresses)
+            for user in network.multipath
         }
         self._owner = {
             address: host
-            for host, ports in plan.hosts.items()
+            for host, ports in network.hosts.items()
             for each in ports
             for address in each.addresses
         }
         self._arcs = [
-            self._counted_arc(arc) for arc in plan.arcs() if not self._ends_at_a_relay(arc)
+            self._counted_arc(arc) for arc in network.arcs() if not self._ends_at_a_relay(arc)
         ]
 
     def _ends_at_a_relay(self, arc: Arc) -> bool:

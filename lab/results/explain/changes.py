@@ -21,7 +21,7 @@ from lab.results.flips import flip_text, flip_words, is_accepted
 from lab.results.stretches import Span
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario import targets, watched
-from lab.scenario.flows import plan
+from lab.scenario.flows import schedule
 from lab.scenario.schema import Scenario, Suggestion
 from lab.scenario.watched import ALL, Watched
 
@@ -64,7 +64,7 @@ def finished(result: Mapping[str, Any], scenario: Scenario) -> list[Doc]:
 
     `t` is the time of the last completion, in s since the start of the run.
     """
-    flows = plan(scenario.traffic, scenario.seed, scenario.duration_s)
+    flows = schedule(scenario.traffic, scenario.seed, scenario.duration_s)
     started = {act.flow.id: act.at_s for act in flows if act.verb == "start"}
     ends: dict[str, list[float]] = {}
     for each in result.get("connections") or []:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from controller import plan
 from controller.agent_messages import StrategyChoice
 from controller.strategies import STRATEGIES
+from controller.topology import read
 from lab import extensions
 from lab.engines.mininet import controller_client as client
 from lab.engines.mininet.controller_client import RunningStrategy
@@ -54,17 +54,17 @@ def described(topology):
 
 def test_pox_accepts_the_description_of_the_testbed(load):
     topology = load().network
-    read = plan.read(json.dumps(described(topology)))
-    assert read.multipath == ("ue2", "ue3")
-    assert read.names == {1: "wifi1", 2: "lte1", 3: "s1"}
-    assert read.ap_of("ue3", "10.2.0.3") == "lte1"
-    assert [each.link for each in read.trunks] == ["wifi", "lte"]
+    found = read(json.dumps(described(topology)))
+    assert found.multipath == ("ue2", "ue3")
+    assert found.names == {1: "wifi1", 2: "lte1", 3: "s1"}
+    assert found.ap_of("ue3", "10.2.0.3") == "lte1"
+    assert [each.link for each in found.trunks] == ["wifi", "lte"]
 
 
 def test_pox_accepts_networks_without_access_points():
     paths = tuple(parallel_paths.Path(rate_mbps=rate) for rate in (20, 12))
     text = json.dumps(described(parallel_paths.build(parallel_paths.Params(paths=paths))))
-    assert [each.rate_mbps for each in plan.read(text).trunks] == [20, 12]
+    assert [each.rate_mbps for each in read(text).trunks] == [20, 12]
 
 
 def test_the_description_has_the_fields_of_the_documentation(load):

@@ -53,7 +53,7 @@ def test_the_limit_is_lifted_after_the_opening(free_port, monkeypatch):
 
 def started(seed):
     scenario = load("rat_setup_1")
-    acts = flows.plan(scenario.traffic, seed, 60.0)
+    acts = flows.schedule(scenario.traffic, seed, 60.0)
     return [act.flow for act in acts if act.verb == "start"]
 
 

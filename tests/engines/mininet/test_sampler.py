@@ -3,9 +3,9 @@
 import pytest
 
 from controller import paths
-from controller.plan import Plan
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
+from controller.topology import Topology
 from lab.engines.mininet.kernel import subflow_rates
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.traffic.sampler import UDP, OpenedFlow, Sampler, receivers, single_path
@@ -243,8 +243,8 @@ def test_what_a_sender_has_sent_is_added_to_the_status_of_the_receiver():
 def test_the_path_of_udp_is_the_one_that_the_controller_chooses():
     topology = fat_tree.build(fat_tree.Params(k=4))
     wiring = wire(topology)
-    plan = Plan.model_validate(describe(topology, wiring))
-    router = Router(plan, Hosts(plan))
+    network = Topology.model_validate(describe(topology, wiring))
+    router = Router(network, Hosts(network))
     for user in topology.users:
         own, server = wiring.of(user)[0], wiring.of(topology.server_of(user))[0]
         found = single_path(wiring, server, own)

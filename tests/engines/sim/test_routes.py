@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from controller import plan
 from controller.paths import Flow, Path
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
+from controller.topology import read
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
 from lab.topologies.topology import wire
@@ -36,7 +36,7 @@ def paths_by_flow(simulation: Simulation) -> dict[Flow, Path]:
 def test_both_engines_choose_the_same_paths_before_and_after_a_link_breaks(name, link):
     simulation = started(name)
     topology = simulation.network.tables.topology
-    network = plan.read(json.dumps(describe(topology, wire(topology))))
+    network = read(json.dumps(describe(topology, wire(topology))))
     router = Router(network, Hosts(network))
     before = paths_by_flow(simulation)
     assert before == {flow: router.path(flow) for flow in before}

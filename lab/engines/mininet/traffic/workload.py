@@ -17,7 +17,7 @@ from lab.engines.mininet.traffic.sampler import (
     single_path,
 )
 from lab.run.report import MptcpCheck
-from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, plan
+from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, schedule
 from lab.scenario.loading import scaled_traffic
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import Interface, Wiring
@@ -39,7 +39,7 @@ class Workload:
         self._by_window = scenario.multipath.by_window
         self.receive_buffer_bytes = scenario.multipath.receive_buffer_kb * 1000
         self._cc: str | None = None  # of all connections, if it was changed during the run
-        self._acts = plan(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
+        self._acts = schedule(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         self._opened: dict[str, Flow] = {}
         self._started_s: dict[str, float] = {}
         self._demands = Demands()

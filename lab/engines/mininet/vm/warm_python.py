@@ -64,7 +64,7 @@ POX = (
     "pox.version",
 )
 CONTROLLER = (
-    "controller.plan",
+    "controller.topology",
     "controller.control",
     "controller.pox_ext.statistics",
     "controller.pox_ext.host_agents",

@@ -1,11 +1,11 @@
-"""The plan lists every direction of every link as an arc."""
+"""The network lists every direction of every link as an arc."""
 
 from __future__ import annotations
 
 import pytest
 
 from controller.observation import Arc
-from controller.plan import Plan
+from controller.topology import Topology
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
 from lab.topologies import parallel_paths
@@ -14,8 +14,8 @@ from lab.topologies.topology_file import describe
 
 
 def arcs(topology):
-    plan = Plan.model_validate(describe(topology, wire(topology)))
-    return {(arc.tail, arc.head): arc for arc in plan.arcs()}
+    network = Topology.model_validate(describe(topology, wire(topology)))
+    return {(arc.tail, arc.head): arc for arc in network.arcs()}
 
 
 @pytest.fixture

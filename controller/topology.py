@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from controller.errors import PlanRefused
+from controller.errors import TopologyRefused
 from controller.observation import RECEIVE_BUFFER_BYTES, AccessPoint, Arc, air
 from controller.units import bps_from_mbps
 
@@ -106,8 +106,8 @@ class PlannedAp(_Part):
     is_measured: bool = True
 
 
-class Plan(_Part):
-    """The content of topology.json. Creating a `Plan` checks every name that occurs in it.
+class Topology(_Part):
+    """The content of topology.json. Creating a `Topology` checks every name that occurs in it.
 
     `multipath` names the hosts that use MPTCP. `data` maps a host to the directions of its data, by
     default only "down". All rates are wire rates: scenario units times `rate_scale`.
@@ -123,7 +123,7 @@ class Plan(_Part):
     rate_scale: Rate = 1.0
 
     @model_validator(mode="after")
-    def names_are_known(self) -> Plan:
+    def names_are_known(self) -> Topology:
         """Raise `ValueError` if a switch or host is named but not defined."""
         for doing, name, known in self._uses():
             if name not in known:
@@ -198,8 +198,8 @@ class Plan(_Part):
     def left_by(self, user: str, ap: str) -> str | None:
         """Return the access point that `user` has left, given that `ap` reports it as its station.
 
-        This is the access point of the same kind (WiFi or LTE) at which the plan has the user. None
-        if the plan has the user at `ap`, or at no access point of this kind.
+        This is the access point of the same kind (WiFi or LTE) at which the network has the user.
+        None if the network has the user at `ap`, or at no access point of this kind.
         """
         if user in self.aps[ap].stations:
             return None
@@ -213,7 +213,7 @@ class Plan(_Part):
             None,
         )
 
-    def handed_over(self, user: str, old: str, new: str) -> Plan | None:
+    def handed_over(self, user: str, old: str, new: str) -> Topology | None:
         """Move a user from one access point to another; None if the port of `new` is not known."""
         before, after = self.aps[old], self.aps[new]
         if not after.port:
@@ -243,15 +243,15 @@ class Plan(_Part):
         )
 
 
-def read(text: str, name: str = "topology.json") -> Plan:
+def read(text: str, name: str = "topology.json") -> Topology:
     """Parse and check the text of a topology file; `name` is its name in error messages.
 
-    Raise `PlanRefused` if the text is not valid; the message names the wrong key.
+    Raise `TopologyRefused` if the text is not valid; the message names the wrong key.
     """
     try:
-        return Plan.model_validate_json(text)
+        return Topology.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = "".join(f"{part}." for part in first["loc"])[:-1]
         text = f"{where}: {first['msg']}" if where else first["msg"]
-        raise PlanRefused(f"read {name}: {text}. docs/formats.md shows the file") from error
+        raise TopologyRefused(f"read {name}: {text}. docs/formats.md shows the file") from error
