@@ -57,7 +57,7 @@ STOCK = Template(f"""{SWITCHES_READY}
 PYTHONPATH=$lab $python -c '
 import runpy
 from lab.engines.mininet.machine.upstreams import folder
-from lab.engines.mininet.network.upstream_imports import prepare
+from lab.engines.mininet.network.nodes import prepare
 prepare(folder())
 runpy.run_path("$folder/script.py", run_name="__main__")
 ' --seconds 1 >$folder/output.txt 2>&1 &

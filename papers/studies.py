@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab.results import figures
+from lab.results import documents
 from lab.run.outcome import Result, is_whole
 
 STEADY, SHORT = 5, 15  # allowed difference in percent: steady throughput, short transfers
@@ -64,8 +64,8 @@ class Metric:
     def of(self, measured: Measured) -> float | None:
         """Return the value of this metric in a run, or None if the run did not measure it."""
         if self.between_s is None:
-            return figures.figure(measured.result, self.path)
-        return figures.mean_between(measured.frames, self.path, *self.between_s)
+            return documents.figure(measured.result, self.path)
+        return documents.mean_between(measured.frames, self.path, *self.between_s)
 
 
 @dataclass(frozen=True)

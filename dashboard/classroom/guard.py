@@ -30,7 +30,7 @@ from dashboard.guard import (
 )
 from lab.classroom import secrets
 from lab.classroom.door import Attempts
-from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
+from lab.classroom.lesson import Forbidden, NotNow, TooMuch, Unknown
 
 OPEN = ("/", "/healthz", "/api/class", "/api/class/join", "/api/class/return")
 OPEN_FOLDERS = ("/static/", "/plotly/")
@@ -66,7 +66,7 @@ def protect(app: Flask) -> None:
 
 
 def register_refusals(app: Flask) -> None:
-    """Convert the exceptions in `lab.classroom.refusals` to error responses."""
+    """Convert the exceptions in `lab.classroom.lesson` to error responses."""
     for kind, status in ((Unknown, 404), (NotNow, 409), (Forbidden, 403), (TooMuch, 429)):
         app.register_error_handler(kind, _handler(status))
 

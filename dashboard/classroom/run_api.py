@@ -13,7 +13,7 @@ from dashboard.classroom.requests import EmptyBody, FlipBody, conductor, room, s
 from dashboard.errors import Problem
 from dashboard.http import body, points, store
 from lab.classroom import rules
-from lab.classroom.refusals import NotNow, Unknown
+from lab.classroom.lesson import NotNow, Unknown
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show
 from lab.scenario import code_paths as code_paths

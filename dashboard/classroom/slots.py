@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from lab.classroom.refusals import TooMuch
+from lab.classroom.lesson import TooMuch
 
 
 class Slots:

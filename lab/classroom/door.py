@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from lab.classroom import roster, secrets
 from lab.classroom.journal import Joined, Person, PinSet, Returned
-from lab.classroom.lesson import Lesson
-from lab.classroom.refusals import Forbidden, NotNow, TooMuch
+from lab.classroom.lesson import Forbidden, Lesson, NotNow, TooMuch
 from lab.errors import RequestError, show
 
 # Limit how often somebody may try codes and PINs, so that nobody can guess them.

@@ -9,11 +9,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lab.classroom.folder import ClassFolder
-from lab.classroom.refusals import NotNow, Unknown
 from lab.classroom.state import ClassRun, ClassState, SeatState, StepWork, Work
-from lab.errors import show
+from lab.errors import LabError, show
 from lab.worksheets.marking import runs_looked_at
 from lab.worksheets.schema import Predict, Run, Task, Worksheet
+
+# Why a class refuses a request. One that makes no sense is a `RequestError`, as everywhere.
+
+
+class Unknown(LabError):
+    """Report that there is no such seat, worksheet, step or run, or none that may be seen."""
+
+
+class NotNow(LabError):
+    """Report a request that is not possible in the present state of the class."""
+
+
+class TooMuch(LabError):
+    """Report a request over a limit. `wait_s` says after how many seconds it is allowed."""
+
+    def __init__(self, text: str, wait_s: float = 5.0) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
+
+
+class Forbidden(LabError):
+    """Report a wrong code, PIN or key."""
+
 
 HINT_AFTER = 2  # wrong tries
 WAIT_AFTER = 3  # wrong tries

@@ -21,9 +21,8 @@ from lab.classroom import rules, secrets
 from lab.classroom.door import Door, Newcomer
 from lab.classroom.folder import ClassFolder
 from lab.classroom.journal import Journal
-from lab.classroom.lesson import Lesson, Place
+from lab.classroom.lesson import Lesson, NotNow, Place
 from lab.classroom.queue import Entry, Load, Queue
-from lab.classroom.refusals import NotNow
 from lab.classroom.state import ClassRun, ClassState
 from lab.worksheets.evaluation import RunFiles
 

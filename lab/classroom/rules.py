@@ -12,8 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lab.classroom import journal as of
 from lab.classroom.journal import Answered, Checked, Flipped, Requested
-from lab.classroom.lesson import Lesson, Place
-from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
+from lab.classroom.lesson import Forbidden, Lesson, NotNow, Place, TooMuch, Unknown
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show, unknown
 from lab.run.manifest import present

@@ -21,8 +21,7 @@ from typing import Any
 from lab.errors import RequestError
 from lab.metrics import BUILT_IN, SECTIONS, Metric, of_number
 from lab.results import flips
-from lab.results.documents import WIRE_RATES_SCHEMA
-from lab.results.figures import figure
+from lab.results.documents import WIRE_RATES_SCHEMA, figure
 from lab.results.labels import WIRE_LABEL, heading
 from lab.results.labels import label as metric_label
 from lab.results.statistics import Estimate, Verdict, estimate, verdict

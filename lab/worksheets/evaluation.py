@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import RequestError
-from lab.results import figures
+from lab.results import documents as figures
 from lab.results.flips import is_waiting
 from lab.run.reading import read_document, read_events, read_samples
 from lab.summaries import mean

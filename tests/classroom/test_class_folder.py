@@ -8,7 +8,7 @@ import pytest
 
 from lab.classroom import folder, roster, secrets
 from lab.classroom.door import Newcomer
-from lab.classroom.refusals import Forbidden
+from lab.classroom.lesson import Forbidden
 from lab.classroom.room import Room
 from lab.errors import RequestError
 

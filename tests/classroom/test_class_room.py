@@ -6,8 +6,7 @@ import pytest
 from class_fakes import Clock
 
 from lab.classroom.door import Newcomer
-from lab.classroom.lesson import Place
-from lab.classroom.refusals import Forbidden, NotNow, TooMuch, Unknown
+from lab.classroom.lesson import Forbidden, NotNow, Place, TooMuch, Unknown
 from lab.classroom.room import Room
 from lab.errors import RequestError
 

@@ -8,7 +8,7 @@ import runpy
 import sys
 
 from lab.engines.mininet.machine.upstreams import folder
-from lab.engines.mininet.network.upstream_imports import prepare
+from lab.engines.mininet.network.nodes import prepare
 
 prepare(folder())
 del sys.argv[0]

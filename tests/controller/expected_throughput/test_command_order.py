@@ -12,7 +12,7 @@ from oracles.random_networks import Watched, events, topology
 from controller.command import Expect, SetBackup
 from controller.graph import build_graph
 from controller.strategies.expected_throughput import ExpectedThroughput
-from controller.strategies.expected_throughput.decisions import Change, Load, crowded
+from controller.strategies.expected_throughput.strategy import Change, Load, crowded
 from lab.topologies import pooling
 
 ONE, TWO = {0: 1.0}, {1: 1.0}

@@ -7,7 +7,7 @@ import pytest
 from machine import needs_root
 
 from lab.engines.mininet.kernel import netlink
-from lab.engines.mininet.machine import shell, undo
+from lab.engines.mininet.machine import ledger, shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import host_setup, network
 from lab.errors import LabError
@@ -149,15 +149,15 @@ def test_every_address_becomes_an_endpoint(host, commands):
 
 def test_a_sysctl_for_all_hosts_is_set_and_the_clean_up_sets_it_back(tmp_path, monkeypatch):
     monkeypatch.setattr(host_setup, "SYSCTL", tmp_path)
-    monkeypatch.setattr(undo, "SYSCTL", tmp_path)
-    setting, ledger = tmp_path / "net" / "one", Ledger(tmp_path / "ledger")
-    host_setup.set_until_clean_up("net.one", "5", ledger)  # this kernel does not have it
+    monkeypatch.setattr(ledger, "SYSCTL", tmp_path)
+    setting, made = tmp_path / "net" / "one", Ledger(tmp_path / "ledger")
+    host_setup.set_until_clean_up("net.one", "5", made)  # this kernel does not have it
     assert not setting.exists()
     setting.parent.mkdir()
     setting.write_text("7\n")
-    host_setup.set_until_clean_up("net.one", "5", ledger)
+    host_setup.set_until_clean_up("net.one", "5", made)
     assert setting.read_text() == "5"
-    assert ledger.undo_all() == []
+    assert made.undo_all() == []
     assert setting.read_text() == "7"
 
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from lab.engines.mininet.machine import ledger, shell
 from lab.engines.mininet.machine import ledger as module
-from lab.engines.mininet.machine import shell, undo
 from lab.engines.mininet.machine.processes import start_time
 from lab.engines.mininet.network import host_setup
 from lab.errors import LabError
@@ -46,8 +46,8 @@ def test_a_zombie_counts_as_ended(sleeper):
 
 def test_newest_first_and_radios_last(ledger, monkeypatch):
     undone = []
-    monkeypatch.setitem(undo.UNDO, "file", lambda path: undone.append(path))
-    monkeypatch.setitem(undo.UNDO, "radios", lambda prefix: undone.append(prefix))
+    monkeypatch.setitem(removing.UNDO, "file", lambda path: undone.append(path))
+    monkeypatch.setitem(removing.UNDO, "radios", lambda prefix: undone.append(prefix))
     ledger.record("file", path="a")
     ledger.record("radios", prefix="mn7p")
     ledger.record("file", path="b")
@@ -60,7 +60,7 @@ def radios(tmp_path, monkeypatch):
     """A machine whose radios are folders; removing a radio removes its folder."""
     folder = tmp_path / "ieee80211"
     folder.mkdir()
-    monkeypatch.setattr(undo, "RADIOS", folder)
+    monkeypatch.setattr(removing, "RADIOS", folder)
     monkeypatch.setattr(shell, "run", lambda argv, doing: (folder / argv[-1]).rmdir())
     return folder
 
@@ -68,9 +68,9 @@ def radios(tmp_path, monkeypatch):
 def test_only_the_radios_of_the_run_are_removed(radios):
     for name in ("mn00007p00s00", "mn00007p01s01", "mn00008p00s00"):
         (radios / name).mkdir()
-    assert undo.radios("mn00007p") == "radios mn00007p00s00, mn00007p01s01"
+    assert removing.radios("mn00007p") == "radios mn00007p00s00, mn00007p01s01"
     assert [each.name for each in radios.iterdir()] == ["mn00008p00s00"]
-    assert undo.radios("mn00007p") is None
+    assert removing.radios("mn00007p") is None
 
 
 @needs_root
@@ -114,7 +114,7 @@ def test_files_folders_and_pins(ledger, tmp_path):
 
 
 def test_a_setting_is_restored(ledger, tmp_path, monkeypatch):
-    monkeypatch.setattr(undo, "SYSCTL", tmp_path)
+    monkeypatch.setattr(removing, "SYSCTL", tmp_path)
     setting = tmp_path / "net" / "mptcp" / "pm_type"
     setting.parent.mkdir(parents=True)
     setting.write_text("0\n")
@@ -136,7 +136,7 @@ def test_interfaces_and_qdiscs_of_this_machine(ledger):
     removed = []
     assert ledger.undo_all(removed) == []
     assert removed == [f"root qdisc of {name}", f"interface {name}"]
-    assert not (undo.NET / name).exists()
+    assert not (removing.NET / name).exists()
 
 
 @needs_root
@@ -165,7 +165,7 @@ def test_a_namespace_ends_with_its_process(ledger):
         )
         ledger.record("process", pid=host.pid)
         assert ledger.undo_all() == []
-        assert not (undo.NET / name).exists()
+        assert not (removing.NET / name).exists()
     finally:
         host.kill()
         host.wait()
@@ -176,7 +176,7 @@ def test_what_cannot_be_removed_remains_listed(ledger, monkeypatch, tmp_path):
     def refuse(path):
         raise OSError("busy")
 
-    monkeypatch.setitem(undo.UNDO, "mount", refuse)
+    monkeypatch.setitem(removing.UNDO, "mount", refuse)
     ledger.record("mount", path="/mnt")
     assert ledger.undo_all() == ["remove mount /mnt: busy"]
     assert ledger.entries() == [{"kind": "mount", "path": "/mnt"}]
@@ -190,7 +190,7 @@ def test_a_busy_resource_is_retried(ledger, monkeypatch):
         if len(tried) < module.TRIES:
             raise LabError("busy")
 
-    monkeypatch.setitem(undo.UNDO, "mount", busy)
+    monkeypatch.setitem(removing.UNDO, "mount", busy)
     monkeypatch.setattr(module, "PAUSE_S", 0)
     ledger.record("mount", path="/mnt")
     assert ledger.undo_all() == []
