@@ -1,4 +1,4 @@
-"""Listed resources are removed and no others."""
+"""Resources in the ledger are removed, and no others."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def test_a_reused_process_number_is_left_alone(ledger, sleeper):
 def test_a_zombie_counts_as_ended(sleeper):
     sleeper.kill()
     time.sleep(0.1)
-    assert start_time(sleeper.pid) is None  # not yet waited for
+    assert start_time(sleeper.pid) is None  # a zombie
 
 
 def test_newest_first_and_radios_last(ledger, monkeypatch):
@@ -57,7 +57,7 @@ def test_newest_first_and_radios_last(ledger, monkeypatch):
 
 @pytest.fixture
 def radios(tmp_path, monkeypatch):
-    """A machine whose radios are folders; removing a radio removes its folder."""
+    """Radios are folders here; removing a radio removes its folder."""
     folder = tmp_path / "ieee80211"
     folder.mkdir()
     monkeypatch.setattr(undo, "RADIOS", folder)
@@ -110,7 +110,9 @@ def test_files_folders_and_pins(ledger, tmp_path):
     ledger.record("file", path=str(tmp_path / "note"))
     ledger.record("folder", path=str(tmp_path / "never made"))
     assert ledger.undo_all() == []
-    assert {path.name for path in tmp_path.iterdir()} == {"kept"}  # nor the folder of the ledger
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "kept"
+    }  # the ledger's own folder is gone, too
 
 
 def test_a_setting_is_restored(ledger, tmp_path, monkeypatch):
