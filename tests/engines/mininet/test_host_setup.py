@@ -60,9 +60,7 @@ def test_every_interface_has_its_own_routing_table(wiring):
     assert "addr add 10.2.0.3/32 dev ue3-lte0" in lines
     assert "rule add from 10.2.0.3 table 1" in lines
     assert "route replace 10.0.0.0/8 dev ue3-wlan0 table 2" in lines
-    assert (
-        lines[-1] == "route replace 10.0.0.0/8 dev ue3-lte0 src 10.2.0.3"
-    )  # the main table uses the first interface
+    assert lines[-1] == "route replace 10.0.0.0/8 dev ue3-lte0 src 10.2.0.3"  # the primary one
 
 
 def test_further_addresses_share_the_interface_and_its_table():

@@ -110,9 +110,7 @@ def test_files_folders_and_pins(ledger, tmp_path):
     ledger.record("file", path=str(tmp_path / "note"))
     ledger.record("folder", path=str(tmp_path / "never made"))
     assert ledger.undo_all() == []
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "kept"
-    }  # the ledger's own folder is gone, too
+    assert {path.name for path in tmp_path.iterdir()} == {"kept"}  # nor the folder of the ledger
 
 
 def test_a_setting_is_restored(ledger, tmp_path, monkeypatch):
