@@ -26,9 +26,7 @@ def test_the_digest_changes_with_sources_compiler_place_and_user_laws(tmp_path):
     assert code_cache.sources_digest(here, "0.1") == digests[0]
     digests.append(code_cache.sources_digest(here, "0.2"))
     shutil.copytree(here, elsewhere)
-    digests.append(
-        code_cache.sources_digest(elsewhere, "0.1")
-    )  # numba would not load code from elsewhere
+    digests.append(code_cache.sources_digest(elsewhere, "0.1"))  # numba would not load it
     digests.append(code_cache.sources_digest(here, "0.1", {"mine": law}))
     digests.append(code_cache.sources_digest(here, "0.1", {"other": law}))
     law.write_text("c = 2")
