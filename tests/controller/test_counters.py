@@ -96,7 +96,7 @@ NUMBERS = {
 
 
 class World:
-    """Counters that are read once a second."""
+    """Counters on a clock that the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = 0
@@ -110,7 +110,7 @@ class World:
         self.arcs = Arcs(network, self.router, self.counters, self.stations)
 
     def entries(self, switch: str, **packets: int) -> None:
-        """Path entries: so many packets `down` and `up`."""
+        """Set the packets in the path entries of a switch: `down` and `up`."""
         flows = {"down": DOWN, "up": DOWN.back()}
         self.counters.take_flows(
             switch,
@@ -134,7 +134,7 @@ def test_a_count_continues_when_the_counters_are_reset():
 
 
 def counted(world: World, readings: list[tuple[int, int]], delay_s: float = 0.0):
-    """Add one reading a second of packets that entered at s1 and left at wifi1."""
+    """Add one reading a second: packets that entered at s1 and that left at wifi1, so far."""
     for second, (entered, came_out) in enumerate(readings):
         world.now_ns = second * SECOND_NS
         world.entries("s1", down=entered)
@@ -147,7 +147,9 @@ def test_packets_that_stay_missing_are_lost(world):
     way = counted(world, [(1000 * n, 1000 * n - 10 * n - 40 * (n % 2)) for n in range(10)])
     assert way.sent == 9000
     assert way.rate_bps == 1000 * FRAME_BITS
-    assert 50 <= way.lost <= 90  # of 90; packets that were in flight only sometimes are not counted
+    assert (
+        50 <= way.lost <= 90
+    )  # of 90; packets that were in flight only for a while are not counted
 
 
 def test_packets_that_wait_in_a_queue_are_not_lost(world):

@@ -1,4 +1,4 @@
-"""The plan lists every direction of every link as an arc."""
+"""The plan has an arc for each direction of each link."""
 
 from __future__ import annotations
 
