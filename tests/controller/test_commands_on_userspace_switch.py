@@ -22,10 +22,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
 ]
 DETOUR = ["s1", "c1", "wifi1"]
-EVEN = {
-    "1": 2.0,
-    "2": 2.0,
-}  # Mb/s; without these rates the kernel uses only one of two idle subflows
+EVEN = {"1": 2.0, "2": 2.0}  # Mb/s; without them the kernel uses one of two idle subflows
 PAYLOAD = 1420 / 1514
 
 
@@ -165,9 +162,7 @@ def test_a_subflow_that_has_ended_is_not_observed(network):
     scripted(network)
     download(network, MPTCP)
     eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
-    network.inside(
-        "user", "ip", "mptcp", "endpoint", "delete", "id", "1"
-    )  # that of the WiFi interface
+    network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # of wifi
     eventually(
         lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2],
         "see it end",

@@ -144,10 +144,7 @@ def test_the_poorest_neighbour_takes_the_capacity_of_a_closed_connection():
     left = {name: own for name, own in PATHS.items() if name != "C1"}
     after = reallocate(capacities((9, 9, 9, 9)), left, {name: shares[name] for name in left}, "C2")
     assert after["C2"] == pytest.approx((9, 6))
-    assert after["C3"] == (
-        3,
-        9,
-    )  # 12 is nine tenths of the mean, 13.5; more would have to come from C2
+    assert after["C3"] == (3, 9)  # 12 is nine tenths of the mean; more would come from C2
 
 
 def test_connections_that_share_no_arc_keep_their_rates():
