@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from chromium import chromium
 
-PATIENCE_MS = 120_000  # for each step, on a machine that does much else
+PATIENCE_MS = 120_000  # for each step, on a busy machine
 POINTS = "() => document.querySelector('#chart-tiers')?.card.traces[0]?.x.length ?? 0"
 MARKS = "() => (document.querySelector('#chart-tiers .plot').layout?.annotations ?? []).length"
 WIDTHS = """() => {
@@ -24,7 +24,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 @pytest.fixture
 def page(address):
-    """A browser page; the test fails if it sends a request to another machine or logs an error."""
+    """A browser page; the test fails if the page sends a request to another machine or logs an
+    error."""
     outside, broken = [], []
     with chromium() as opened:
         page = opened.new_page(viewport={"width": 1280, "height": 1400})
@@ -77,7 +78,9 @@ def test_a_run_is_started_watched_changed_and_stopped(page, address):
     page.click("#try button >> nth=0")
     page.wait_for_selector("#log tbody tr:has(.badge):has-text('meter_throttling')")
     page.evaluate("location.hash = 'zoom=0-6000'")  # the mark stays inside the chart
-    page.locator("#chart-tiers").scroll_into_view_if_needed()  # charts outside are not drawn
+    page.locator(
+        "#chart-tiers"
+    ).scroll_into_view_if_needed()  # charts outside the window are not drawn
     until(page, lambda: page.evaluate(MARKS) == 1)
     page.click("text=Whole run")
     page.wait_for_selector("form[data-target='strategy.cth']", state="attached")
@@ -147,7 +150,9 @@ def test_suggestions_show_the_number_of_their_mark_or_that_they_were_refused(pag
     assert "instead of" in page.inner_text("#try li.done .result")
     assert page.inner_text("#log .badge") == "1"
     page.evaluate("location.hash = 'zoom=0-6000'")
-    page.locator("#chart-tiers").scroll_into_view_if_needed()  # charts outside are not drawn
+    page.locator(
+        "#chart-tiers"
+    ).scroll_into_view_if_needed()  # charts outside the window are not drawn
     until(page, lambda: page.evaluate(MARKS) == 1)
 
 

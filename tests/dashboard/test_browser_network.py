@@ -1,4 +1,4 @@
-"""The page of a run in a real browser: the network drawn, the time of the page, many lines.
+"""The page of a run in a real browser: the drawn network, the time of the page, many lines.
 
 One browser page serves all steps of a test, because a browser is slow to start.
 """
@@ -48,7 +48,7 @@ def figures(text):
 
 
 def from_file(svg):
-    """Return what DRAWN returns, from the SVG file that the server draws."""
+    """What DRAWN returns, but from the SVG file that the server draws."""
     found = {}
     for item in ElementTree.fromstring(svg).iter():
         if item.get("data-id"):
@@ -104,7 +104,9 @@ def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, 
     assert "Subflow ue3/2" in table
     assert "srv1 → s1 → wifi1 → ue3" in table
     page.click("#unselect")
-    page.locator("#chart-users").scroll_into_view_if_needed()  # charts outside are not drawn
+    page.locator(
+        "#chart-users"
+    ).scroll_into_view_if_needed()  # charts outside the window are not drawn
     until(page, lambda: dict(page.evaluate(OPACITIES))["ue1"] == 1)
     assert page.evaluate("location.hash") == ""
 

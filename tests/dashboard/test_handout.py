@@ -1,4 +1,4 @@
-"""A worksheet on paper: each step and figure, and nothing that is or leads to an answer."""
+"""A worksheet on paper has each step and figure, and nothing that is an answer or leads to it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def printed():
-    """The page of each worksheet as text without tags."""
+    """HTML page of each worksheet."""
     return {name: handout.page(loading.load(name)) for name in loading.names()}
 
 
 def plain(page):
-    """The text of a page: without style, tags and repeated spaces."""
+    """Text of a page: without style, tags and repeated spaces."""
     text = re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL)
     return " ".join(html.unescape(text).split())
 

@@ -87,7 +87,7 @@ def test_a_change_by_the_scenario_file_has_the_sentence_of_its_suggestion(runs, 
 
 
 def recorded(folder, scenario):
-    """Return the suggestions of a run of this scenario, and a function that makes changes in it."""
+    """Two functions for a run of this scenario: which suggestions are already so, and a change."""
     folder.mkdir(parents=True, exist_ok=True)
     write_scenario(folder / "scenario.yaml", scenario)
     (folder / "events.jsonl").write_text("")
@@ -104,7 +104,12 @@ def recorded(folder, scenario):
 def test_a_change_is_not_measured_after_the_transfers_have_ended(tmp_path):
     traffic = "traffic=[{user: all, kind: file, volume_mb: 5}]"
     recorded(tmp_path, loading.load("testbed_wifi_lte", Overrides(settings=(traffic,))))
-    rates = {"ue1": 8.0, "ue2": 12.0, "ue3": 12.0, "ue4": 12.0}  # ends of their transfers
+    rates = {
+        "ue1": 8.0,
+        "ue2": 12.0,
+        "ue3": 12.0,
+        "ue4": 12.0,
+    }  # their transfers end at these times
     frames = [
         {"t": t, "user": {user: {"mbps": 2.0 * (t <= end)} for user, end in rates.items()}}
         for t in range(1, 31)
@@ -122,7 +127,7 @@ def test_a_change_is_not_measured_after_the_transfers_have_ended(tmp_path):
 
 @pytest.mark.parametrize("name", loading.names())
 def test_a_suggestion_changes_something_until_it_has_been_made(name, tmp_path):
-    """In all orders: what was made last of each target, and only that, is already so."""
+    """In all orders: the latest change of each target, and only that, is already so."""
     scenario = loading.load(name)
     suggested = scenario.to_try
     already, flip = recorded(tmp_path, scenario)
