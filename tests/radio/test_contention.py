@@ -1,4 +1,4 @@
-"""Collisions: the tables of the model of MP-SDN (its notes, sections 2.1 and 8.3)."""
+"""Collisions, compared with the tables of MP-SDN's model (its notes, sections 2.1 and 8.3)."""
 
 import pytest
 
@@ -19,7 +19,14 @@ BIANCHI = {
     20: (0.4809, 1.9263),
     30: (0.5327, 2.1398),
 }
-WIFI_SERIES = (39.34, 16.13, 11.03, 8.77, 7.49, 6.65)  # 5 strong of 54 Mb/s and m weak of 6
+WIFI_SERIES = (
+    39.34,
+    16.13,
+    11.03,
+    8.77,
+    7.49,
+    6.65,
+)  # 5 strong stations of 54 Mb/s and m weak ones of 6
 LTE_SERIES = (
     40.0,
     39.15,
@@ -27,7 +34,7 @@ LTE_SERIES = (
     37.56,
     36.82,
     36.11,
-)  # 5 strong of 40 Mb/s, weight 4; m weak of 5, weight 0.5
+)  # 5 strong bearers of 40 Mb/s, weight 4; m weak ones of 5, weight 0.5
 
 
 @pytest.mark.parametrize("contenders", BIANCHI)
@@ -37,7 +44,7 @@ def test_bianchi(contenders):
     delivered = 1 - abandoned(contenders)
     assert transmissions(contenders) / delivered == pytest.approx(
         k, abs=5e-5
-    )  # per frame that gets through
+    )  # attempts per frame that gets through
 
 
 def test_a_frame_is_abandoned_after_the_last_attempt():
