@@ -18,7 +18,12 @@ from machine import emulation, needs_emulation
 
 __all__ = ["emulation"]
 pytestmark = [*needs_emulation, pytest.mark.long]
-IN_THE_TREE = ("ue1", "ue2", "ue5", "ue6")  # two in either pod, as many as software emulation carries
+IN_THE_TREE = (
+    "ue1",
+    "ue2",
+    "ue5",
+    "ue6",
+)  # two in either pod, as many as software emulation carries
 SOME_OF_THE_TREE = (
     "--seed",
     "1",
