@@ -8,9 +8,7 @@ from urllib.parse import urlsplit
 
 from dashboard.serve import listen, server
 
-NOT_YET = (
-    "409"  # status of a run that has not begun; the page asks for it, and the browser logs an error
-)
+NOT_YET = "409"  # a page asks for a run that has not begun; the browser logs this
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 
 
