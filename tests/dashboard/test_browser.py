@@ -78,9 +78,7 @@ def test_a_run_is_started_watched_changed_and_stopped(page, address):
     page.click("#try button >> nth=0")
     page.wait_for_selector("#log tbody tr:has(.badge):has-text('meter_throttling')")
     page.evaluate("location.hash = 'zoom=0-6000'")  # the mark stays inside the chart
-    page.locator(
-        "#chart-tiers"
-    ).scroll_into_view_if_needed()  # charts outside the window are not drawn
+    page.locator("#chart-tiers").scroll_into_view_if_needed()  # charts outside are not drawn
     until(page, lambda: page.evaluate(MARKS) == 1)
     page.click("text=Whole run")
     page.wait_for_selector("form[data-target='strategy.cth']", state="attached")
@@ -150,9 +148,7 @@ def test_suggestions_show_the_number_of_their_mark_or_that_they_were_refused(pag
     assert "instead of" in page.inner_text("#try li.done .result")
     assert page.inner_text("#log .badge") == "1"
     page.evaluate("location.hash = 'zoom=0-6000'")
-    page.locator(
-        "#chart-tiers"
-    ).scroll_into_view_if_needed()  # charts outside the window are not drawn
+    page.locator("#chart-tiers").scroll_into_view_if_needed()  # charts outside are not drawn
     until(page, lambda: page.evaluate(MARKS) == 1)
 
 

@@ -104,9 +104,7 @@ def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, 
     assert "Subflow ue3/2" in table
     assert "srv1 → s1 → wifi1 → ue3" in table
     page.click("#unselect")
-    page.locator(
-        "#chart-users"
-    ).scroll_into_view_if_needed()  # charts outside the window are not drawn
+    page.locator("#chart-users").scroll_into_view_if_needed()  # charts outside are not drawn
     until(page, lambda: dict(page.evaluate(OPACITIES))["ue1"] == 1)
     assert page.evaluate("location.hash") == ""
 

@@ -86,9 +86,7 @@ def test_drawings_of_walking_users_have_numbers_only(page, address, runs):  # no
     testbed.simulated(walk, "moving_users", "duration_s=2", "topology.users=8")
     lines = (walk / "samples.jsonl").read_text().splitlines(keepends=True)
     (walk / "samples.jsonl").write_text("")
-    (walk / "result.json").rename(
-        walk / "later.json"
-    )  # so its process, which is this one, is still running
+    (walk / "result.json").rename(walk / "later.json")  # its process, this one, still runs
     page.set_viewport_size({"width": 1280, "height": 3600})
     page.goto(f"{address}/runs/walk")
     for line in lines:

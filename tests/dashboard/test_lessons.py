@@ -104,12 +104,7 @@ def recorded(folder, scenario):
 def test_a_change_is_not_measured_after_the_transfers_have_ended(tmp_path):
     traffic = "traffic=[{user: all, kind: file, volume_mb: 5}]"
     recorded(tmp_path, loading.load("testbed_wifi_lte", Overrides(settings=(traffic,))))
-    rates = {
-        "ue1": 8.0,
-        "ue2": 12.0,
-        "ue3": 12.0,
-        "ue4": 12.0,
-    }  # their transfers end at these times
+    rates = {"ue1": 8.0, "ue2": 12.0, "ue3": 12.0, "ue4": 12.0}  # ends of their transfers
     frames = [
         {"t": t, "user": {user: {"mbps": 2.0 * (t <= end)} for user, end in rates.items()}}
         for t in range(1, 31)
