@@ -19,14 +19,7 @@ BIANCHI = {
     20: (0.4809, 1.9263),
     30: (0.5327, 2.1398),
 }
-WIFI_SERIES = (
-    39.34,
-    16.13,
-    11.03,
-    8.77,
-    7.49,
-    6.65,
-)  # 5 strong stations of 54 Mb/s and m weak ones of 6
+WIFI_SERIES = (39.34, 16.13, 11.03, 8.77, 7.49, 6.65)  # 5 strong of 54 Mb/s and m weak of 6
 LTE_SERIES = (
     40.0,
     39.15,

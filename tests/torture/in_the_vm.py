@@ -75,9 +75,7 @@ class Answer:
     mbps: float | None = None  # throughput of all users together
     reasons: list[str] = field(default_factory=list)  # of overload
     figures: dict[str, float] = field(default_factory=dict)
-    path_error: float | None = (
-        None  # relative; the worst rate or RTT of all paths, measured before the traffic
-    )
+    path_error: float | None = None  # largest of all rates and RTTs, before the traffic
 
 
 def serve(folder: Path) -> None:
