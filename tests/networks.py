@@ -17,14 +17,12 @@ def arcs_of(topology: Topology) -> tuple[Arc, ...]:
 
 
 def one_way(links: Links) -> tuple[Arc, ...]:
-    """One arc per entry."""
     return tuple(
         Arc(f"{tail}-{head}", tail, head, capacity) for (tail, head), capacity in links.items()
     )  # type: ignore[arg-type]
 
 
 def both_ways(links: Links) -> tuple[Arc, ...]:
-    """Two arcs per entry."""
     return one_way(links) + one_way(
         {(head, tail): capacity for (tail, head), capacity in links.items()}
     )

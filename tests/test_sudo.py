@@ -100,7 +100,6 @@ def test_a_cache_outside_the_home_keeps_its_owner(home, given, tmp_path_factory,
 
 @pytest.fixture
 def run_command():
-    """Called in this process."""
     from click.testing import CliRunner
 
     return lambda *argv: CliRunner().invoke(cli, argv)

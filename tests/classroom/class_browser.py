@@ -81,5 +81,4 @@ def open_sheet(page, address, name):
 
 
 def state(page, step):
-    """State that the card of a step shows."""
     return page.get_attribute(f"#{step}", "data-state")

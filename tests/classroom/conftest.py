@@ -112,7 +112,6 @@ def instructor(app):
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
-    """Files with a certificate and its key."""
     if not shutil.which("openssl"):
         pytest.skip("openssl is not installed")
     place = tmp_path_factory.mktemp("tls")

@@ -75,7 +75,6 @@ def test_no_answer_to_a_student_holds_what_is_to_be_found(app, ada):
 
 
 def strings(document):
-    """All texts in a JSON document."""
     if isinstance(document, dict):
         document = document.values()
     if isinstance(document, str):

@@ -247,8 +247,6 @@ def test_a_possible_command_to_a_subflow_is_accepted(command):
 
 
 class Asks(Strategy):
-    """Issues the commands in `wanted`."""
-
     name = "asks"
     wanted: tuple[SetBackup, ...] = ()
 

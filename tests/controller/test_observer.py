@@ -30,8 +30,6 @@ class NoMeters:
 
 
 class World:
-    """An observer of ten users, and the tracker of their subflows."""
-
     def __init__(self):
         topology = wireless_set.build(wireless_set.Params(users=10, multipath_percent=100))
         self.plan = plan.Plan.model_validate(describe(topology, wire(topology)))

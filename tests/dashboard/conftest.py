@@ -31,7 +31,6 @@ def engine(monkeypatch):
 
 @pytest.fixture(scope="session")
 def finished_runs(tmp_path_factory):
-    """Two finished runs, made once for all tests."""
     runs = tmp_path_factory.mktemp("finished_runs") / "runs"
     testbed.finished(runs / "plain", "duration_s=20")
     testbed.finished(runs / "metered", "duration_s=20", strategy="meter_throttling")
@@ -83,7 +82,6 @@ def address(app):
 
 
 def until(condition, seconds=60.0):
-    """First true result of `condition`."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if found := condition():

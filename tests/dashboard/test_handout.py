@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def printed():
-    """HTML page of each worksheet."""
     return {name: handout.page(loading.load(name)) for name in loading.names()}
 
 

@@ -110,7 +110,6 @@ VIEWERS, FRAMES = 40, 10
 
 
 def first_frames(url):
-    """First samples that a viewer receives."""
     with closing(urlopen(url, timeout=30)) as stream:
         lines = (line.decode() for line in stream)
         return [

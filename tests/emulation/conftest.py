@@ -32,7 +32,6 @@ def start(
 
 @pytest.fixture(scope="module")
 def vm(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VmShell]:
-    """One VM for the runs of a module."""
     machine = VmShell(tmp_path_factory.mktemp("vm"))
     yield machine
     machine.close()

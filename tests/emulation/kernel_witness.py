@@ -83,7 +83,6 @@ def make(seeds: int, folder: Path) -> None:
 
 
 def found(seeds: int, kernel: Path, sim: Path) -> dict[tuple[str, str], Sequence[Measured]]:
-    """Runs of both engines."""
     results: dict[tuple[str, str], Sequence[Measured]] = {}
     for case in STUDY.cases:
         files = [kernel / f"{case.name}-{seed}.json" for seed in range(1, seeds + 1)]

@@ -78,7 +78,6 @@ def passed(check: str, holds: bool, why: str = "") -> None:
 
 
 def untouched(check: str, before: State) -> None:
-    """Check that the machine is as before."""
     left = leftovers(before)
     passed(check, not left, "; ".join(left[:20]))
 

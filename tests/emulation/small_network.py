@@ -84,7 +84,6 @@ class SmallNetwork:
         return [f"10.{number}.{k}.1" for k in range(1, self.paths[number - 1].addresses + 1)]
 
     def run(self, name: str, command: str, stdin: str | None = None) -> None:
-        """Run a command inside a namespace."""
         subprocess.run(self.inside(name, command.split()), input=stdin, text=True, check=True)
 
     def _build(self) -> None:

@@ -89,7 +89,6 @@ class Run:
         inbox.send(self.folder, {"control": "stop"})
 
     def execute(self, host: str, command: str) -> str:
-        """Run a shell command inside a host of the running emulation."""
         argv = [
             sys.executable,
             "-m",

@@ -51,8 +51,6 @@ class Queued(Run):
 
 
 class VmShell:
-    """A VM and its queue."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self._count = folder, 0
         self._latest: Queued | None = None
@@ -105,7 +103,6 @@ class VmShell:
         draft.rename(self.folder / f"{self._count}.sh")
 
     def close(self, within_s: float = 60) -> None:
-        """Switch the VM off."""
         (self.folder / "over").touch()
         deadline = time.monotonic() + within_s
         while self.process.poll() is None and time.monotonic() < deadline:

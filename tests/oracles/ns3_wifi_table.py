@@ -85,8 +85,6 @@ def mode(case: Case, rate_mbps: float) -> str:
 
 
 class Cell:
-    """Nodes and radios of one case."""
-
     def __init__(self, ns: Any, case: Case) -> None:
         self.ns, self.case = ns, case
         # Waiting datagrams are never dropped, so that every flow has its share of a queue.
@@ -212,7 +210,6 @@ def measure(case: Case) -> list[float]:
 
 
 def row(case: Case) -> dict[str, Any]:
-    """A case's line of the table."""
     return {
         "case": case.number,
         "group": case.group,

@@ -36,7 +36,6 @@ class VirtualMachines(Campaign):
     in_turn = False
 
     def trial(self, rng: random.Random) -> Counts:
-        """Start an emulation in a VM, and kill it."""
         out = self.folder / f"run-{rng.getrandbits(32)}"
         qemu_first, after_s = rng.random() < 0.5, rng.uniform(0, LATEST_S)
         log = out.with_suffix(".txt")
@@ -59,7 +58,6 @@ class VirtualMachines(Campaign):
     def judge(
         self, command: subprocess.Popen[bytes], out: Path, log: Path, killed: list[int]
     ) -> None:
-        """Check how the command ends."""
         try:
             status = command.wait(ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:

@@ -46,8 +46,6 @@ def tcp(source=LOCAL, destination=REMOTE, token=0x9AD01F22, **fields):
 
 
 class Diagnosis:
-    """`found` has the sockets."""
-
     def __init__(self):
         self.found = [tcp(), tcp(("10.1.0.3", 22), ("10.9.9.9", 1), token=None)]
 

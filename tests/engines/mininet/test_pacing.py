@@ -47,7 +47,6 @@ def sending(pids):
 
 
 def received_bps(receiver, seconds):
-    """Payload rate over the next seconds."""
     until, count = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         count += len(receiver.recv(1 << 16))

@@ -15,7 +15,6 @@ __all__ = ["emulation"]
 
 
 def needs_vm(test):
-    """Marks of a test that boots a VM, as a decorator."""
     for mark in needs_emulation:
         test = mark(test)
     return test

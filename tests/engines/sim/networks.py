@@ -31,7 +31,6 @@ def chain(count: int, **shape: int) -> Topology:
 
 
 def started(topology: Topology, flow: Flow = BULK) -> Network:
-    """A network whose flow has started."""
     network = Network(topology, Multipath(), [flow], seed=1)
     network.start(flow, flow.cc)
     return network
@@ -123,10 +122,8 @@ FEW_USERS = ("topology.users=10", "topology.multipath_percent=50")
 
 
 def mean(frames, ap, key):
-    """Mean of an access point's value over frames."""
     return sum(frame["ap"][ap][key] for frame in frames) / len(frames)
 
 
 def both_tiers(frames, ap):
-    """Mean rate of an access point in Mb/s."""
     return mean(frames, ap, "tier1_mbps") + mean(frames, ap, "tier2_mbps")
