@@ -57,7 +57,7 @@ def guest(monkeypatch, tmp_path):
 
 @pytest.fixture
 def mn(guest, monkeypatch, tmp_path):
-    """The module `mn_network.txt` as `mn` would load it, beside the file of the network."""
+    """Globals of mn_network.txt, run as `mn` would, beside the file of the network."""
     emulation.mn_up_s()
     (tmp_path / "topology.json").write_text(guest["topology.json"])
     monkeypatch.chdir(tmp_path)

@@ -137,7 +137,7 @@ def options(command: click.Command) -> set[str]:
 
 
 def component_options() -> set[str]:
-    """Parameters of the POX component's `launch`. It is parsed, as importing it needs POX."""
+    """Parameters of `launch`, from the source of the POX component."""
     tree = ast.parse((ROOT / "controller" / "pox_ext" / "__init__.py").read_text())
     launch = next(
         node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "launch"

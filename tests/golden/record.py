@@ -3,8 +3,8 @@
     python tests/golden/record.py record FILE [CASE...]     run every case, write the digests
     python tests/golden/record.py compare FILE [CASE...]    run them, list each field that differs
 
-Every scenario runs with several seeds, every congestion control and every packet scheduler, at
-`rate_scale` 1. README.md lists the fields that were altered on purpose since golden.json was recorded.
+golden.json has every scenario with several seeds, every congestion control and every packet
+scheduler, at `rate_scale` 1. README.md lists the fields altered on purpose since it was recorded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Emulations in a row inside one VM; in four of ten a program is killed.
+"""Emulations in a row inside one VM.
 
 It runs only if it is named, because it takes the whole machine: `--only emulation --runs N`. Each
 trial is one short run. In four of ten, one program of the run is killed at a random moment. After

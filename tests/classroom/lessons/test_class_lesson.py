@@ -16,7 +16,7 @@ from lab.cli.commands import cli
 
 
 def a_lesson(app, class_folder, count, think_s=0.0):
-    """Hold a lesson, and compare grades and the instructor's table with what is expected."""
+    """Run a lesson, and compare grades and the instructor's table with what is expected."""
     code = class_folder.settings.code
     with served(app) as address:
         people = room_of(address, code, count, think_s)

@@ -24,7 +24,7 @@ LONG = 15_140  # bytes; a few of these packets keep a bearer busy
 
 
 def set_error(network: Network, error: float) -> None:
-    """Block error rate of all stations' first hop."""
+    """Set the block error rate of all cells."""
     for h in network.tables.stations.values():
         network.w.row[network.hop(h, at.MEDIUM) + at.BLOCK_ERROR_PPM] = round(error * 1e6)
 
