@@ -1,4 +1,5 @@
-"""Four bridges in a square that record messages, a server and a user."""
+"""Four bridges in a square, a server at s1 and a user at ap. The bridges record the OpenFlow
+messages that they get."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ SERVER, USER = ("10.0.0.1", "02:00:00:00:00:01"), ("10.1.0.1", "02:00:00:00:00:0
 
 
 class Bridge:
-    """Record flow-mods as (command, priority) and packets as (data, port)."""
+    """Flow-mods are recorded in `entries` as (command, priority), packets in `packets` as (data,
+    port)."""
 
     def __init__(self, ports: list[str], answer: Callable[[int], None]) -> None:
         self.answer, self.slow, self.barriers = answer, False, []
@@ -35,7 +37,7 @@ class Bridge:
             for number, name in enumerate(ports, 1)
         }
         self.entries: list[tuple[int, int]] = []
-        self.xids: list[int] = []  # of all messages
+        self.xids: list[int] = []  # of all messages to the bridge
         self.packets: list[tuple[bytes, int]] = []
 
     def send(self, message: bytes) -> None:
@@ -58,8 +60,6 @@ class Bridge:
 
 
 class World:
-    """Four bridges in a square, a server and a user."""
-
     def __init__(self, **known: bool) -> None:
         self.bridges = {name: Bridge(ports, self.answered) for name, ports in PORTS.items()}
         hosts = {

@@ -1,4 +1,4 @@
-"""A network that the emulation has built on this machine: hosts and wires, without bridges."""
+"""Hosts and wires of two parallel paths, really built on this machine; bridges are only named."""
 
 import importlib.util
 import tempfile
@@ -23,19 +23,18 @@ needs_nodes = [
 ]
 
 
-# the names of the interfaces are the same in every process that runs tests
+# Interfaces have the same names in every test process, so one network at a time.
 LOCK = Path(tempfile.gettempdir()) / "multipath-lab-built-network.lock"
 
 
 @pytest.fixture
 def built(tmp_path, monkeypatch):
-    """Two paths with all their interfaces; bridges are only named."""
     with lock.hold("a network of the tests", wait=True, path=LOCK):
         yield from building(tmp_path, monkeypatch)
 
 
 def building(tmp_path, monkeypatch):
-    """Build the network, yield it, and remove it."""
+    """Build the network, yield it, and remove it. Its commands are in `network.commands`."""
     commands = []
 
     def without_bridges(words, doing):

@@ -1,4 +1,4 @@
-"""Start a browser for a test of a page."""
+"""Browsers for tests of pages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lab.errors import MachineLacks
 
 @contextmanager
 def chromium():
-    """Yield a browser, or skip the test loudly."""
     with chromiums(1) as (opened,):
         yield opened
 
 
 @contextmanager
 def chromiums(count):
-    """Yield browsers, or skip the test loudly.
+    """Skip the test with a visible line where there is no browser.
 
-    No test builds a network meanwhile: a browser drops its requests when an interface appears.
+    The lock keeps other tests from building networks: a browser drops its requests when an
+    interface appears.
     """
     with ExitStack() as stack:
         fcntl.flock(stack.enter_context(LOCK.open("a")), fcntl.LOCK_SH)

@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def lab():
-    """Call the command line with the fake engine in its table: words of a text, then more words."""
+    """`lab("run two_paths", folder)`: the first argument is split at blanks, the others are one
+    word each."""
 
     def call(command, *args):
         argv = [*command.split(), *map(str, args)]
@@ -35,12 +36,11 @@ def lab():
 
 @pytest.fixture
 def committed(monkeypatch):
-    """Nothing was changed since the last commit."""
+    """As in a checkout without uncommitted changes."""
     monkeypatch.setattr(manifest, "commit", lambda: "0123456789ab")
 
 
 def start(command, *args, **options):
-    """Start the command line with the fake engine in another process."""
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     words = [*command.split(), *map(str, args)]
     argv = [sys.executable, str(ROOT / "tests" / "fake_engine.py"), *words]

@@ -1,4 +1,5 @@
-"""What tests share: the scenario that comes with the lab, an engine without a network, and runs in a temporary folder."""
+"""Fixtures for all tests: a scenario that comes with the lab, recorders in temporary folders, and
+runs on the fake engine."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from lab.run.runner import run
 from lab.scenario import loading as scenario
 from lab.scenario.overrides import Overrides
 
-# No test is about time; and what is judged elsewhere is judged by the same examples each time, new ones are sought here.
+# No deadline: no test measures time. In CI, hypothesis always draws the same examples; elsewhere it
+# looks for new ones.
 settings.register_profile("lab", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("lab")
 
@@ -32,7 +34,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_simulator() -> None:
-    """No test begins interpreted and goes on compiled, but those about it; where nothing can be compiled all are interpreted."""
+    """Wait for the compiler, so that no test begins interpreted and goes on compiled. Where nothing
+    can be compiled, all tests run interpreted."""
     try:
         compiler.wait()
     except CalledProcessError as error:
@@ -47,7 +50,6 @@ def load() -> Callable[..., Any]:
 
 @pytest.fixture
 def record(tmp_path: Path) -> Iterator[Callable[..., Recorder]]:
-    """A recorder in a fresh folder."""
     made: list[Recorder] = []
 
     def make(of: Any, name: str = "run") -> Recorder:

@@ -1,4 +1,5 @@
-"""Tell failures of emulation tests that the machine has caused: a panic, or too little speed."""
+"""Emulation tests that fail because of the machine: a kernel panic in the VM, or too slow
+processors."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-# exit statuses: `./run_lab.sh test` then runs the failed tests once more
+# Exit statuses with which `./run_lab.sh test` runs the failed tests once more.
 VM_PANICKED = 75
-MACHINE_TOO_SLOW = 76  # with slower clocks in the VM
-BUSY = 0.2  # the idle share of the processors in a whole run; at or above, another cause overloads
+MACHINE_TOO_SLOW = 76  # the clocks in the VM are then slowed
+BUSY = 0.2  # mean idle share of the processors; from here on they are not why a run was overloaded
 
 
 def panicked_consoles(folder: Path) -> list[Path]:
-    """Return the files with kernel logs of virtual machines under `folder` that end in a panic.
+    """Console logs under `folder` that end in a kernel panic.
 
     Without KVM, QEMU emulates the processors. Its faults can stop the guest's kernel during a run.
     """
@@ -26,7 +27,7 @@ def panicked_consoles(folder: Path) -> list[Path]:
 
 
 def slow_runs(folder: Path) -> list[Path]:
-    """Return the results of runs under `folder` that were overloaded by processors busy all along.
+    """Results under `folder` of runs that were overloaded because the processors were busy.
 
     A run that a test overloads by stopping a process is not among them.
     """
@@ -43,10 +44,8 @@ def _was_busy(path: Path) -> bool:
 
 
 def note_failures(session: pytest.Session, exitstatus: int) -> None:
-    """Name kernel panics and busy runs if tests of the emulation failed.
-
-    Let the session end with `VM_PANICKED` or `MACHINE_TOO_SLOW`.
-    """
+    """Print what the machine has caused, and set the exit status to `VM_PANICKED` or
+    `MACHINE_TOO_SLOW`."""
     uses_machines = any(each.get_closest_marker("emulation") for each in session.items)
     if exitstatus != pytest.ExitCode.TESTS_FAILED or not uses_machines:
         return

@@ -1,4 +1,5 @@
-"""An engine that can be questioned: constant rates, no network, and it does what a test tells it to do wrong."""
+"""An engine without a network, at constant rates. Tests read what was asked of it, and make it
+fail."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ REPORT = Report(
 
 
 class FakeEngine(Engine):
-    """Give users what their demand says, 1 Mb/s without one."""
+    """Each user gets its demand, or 1 Mb/s without one."""
 
     on_advance: Callable[[float], None] = staticmethod(lambda until_s: None)
     step_s = 0.0
@@ -77,13 +78,12 @@ class FakeEngine(Engine):
 
 
 class Slow(FakeEngine):
-    """Takes its time, so that a signal finds it at work."""
+    """Slow enough to be interrupted by a signal."""
 
     step_s = 0.02
 
 
 def register() -> None:
-    """Make `--engine fake` and `--engine slow` known."""
     every = ("reno", "cubic", "lia", "olia", "balia", "wvegas")
     for name, cls in (("fake", "FakeEngine"), ("slow", "Slow")):
         ENGINES[name] = Entry(

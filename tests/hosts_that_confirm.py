@@ -19,7 +19,7 @@ PORTS = count(40_000)
 
 
 class Confirming:
-    """Connections open and close; a hash chooses paths until a strategy does."""
+    """Connections open and close at once; new subflows get a path by hash."""
 
     def __init__(self, topology: Topology, strategy: Strategy, rate_scale: float = 1.0) -> None:
         self.rate_scale = rate_scale
@@ -32,9 +32,9 @@ class Confirming:
     def open(
         self, *users: str, only: int | None = None, ports: int | None = None
     ) -> list[Decision]:
-        """Open connections of these users, or their first subflows, and make one step.
+        """Open connections (`only`: that many of their subflows), and make one step.
 
-        `ports` is the user's first port, for tests that need the same hashes twice.
+        `ports`: the first port of the users, for tests that need the same hashes twice.
         """
         numbers = PORTS if ports is None else count(ports)
         for user in users:
@@ -54,7 +54,6 @@ class Confirming:
         ]
 
     def close(self, user: str) -> list[Decision]:
-        """Close a user's connection, and make one step."""
         self.subflows = {key: each for key, each in self.subflows.items() if each.user != user}
         return self.step()
 
@@ -64,7 +63,7 @@ class Confirming:
         return self.step()
 
     def change(self, link: str, capacity_bps: int) -> list[Decision]:
-        """Change the capacity in both directions, and make one step."""
+        """Set the capacity of both directions, and make one step."""
         self.arcs = tuple(
             replace(arc, capacity_bps=capacity_bps) if arc.link == link else arc
             for arc in self.arcs
@@ -72,14 +71,13 @@ class Confirming:
         return self.step()
 
     def step(self) -> list[Decision]:
-        """Make one step: check the commands and carry them out."""
+        """Let the strategy decide, check its commands, and carry them out."""
         self.decided = self.strategy.decide(self.observation())
         for decision in self.decided:
             self._carry_out(decision)
         return self.decided
 
     def withdraw(self) -> None:
-        """Withdraw the strategy."""
         for decision in self.strategy.withdraw(self.observation()):
             self._carry_out(decision)
 
@@ -96,7 +94,7 @@ class Confirming:
         )
 
     def mbps(self, user: str) -> list[float]:
-        """Return the pacing rate of each subflow of a user."""
+        """Expected rate of each subflow in Mb/s; 0 for backup subflows."""
         return [0.0 if each.backup else (each.expected_bps or 0) / 1e6 for each in self.of(user)]
 
     def paths(self, user: str) -> list[tuple[str, ...]]:
@@ -106,7 +104,7 @@ class Confirming:
         return [each for each in self.subflows.values() if each.user == user]
 
     def overload(self) -> float:
-        """Return the highest load of any link direction, divided by its capacity."""
+        """Largest load of a link direction, divided by its capacity."""
         graph, carried = build_graph(self.arcs), dict[int, float]()
         for each in self.subflows.values():
             path = arc_path(graph, each.ends[0], each.path, each.ends[1])
@@ -139,12 +137,11 @@ class Confirming:
 
 
 def commands(decisions: Iterable[Decision], kind: type) -> list[object]:
-    """Return the commands of one kind."""
     return [each.command for each in decisions if isinstance(each.command, kind)]
 
 
 def used_twice(paths: Iterable[tuple[str, ...]], arcs: Iterable[Arc]) -> set[str]:
-    """Return links that more than one of these paths crosses in the same direction."""
+    """Links that more than one of these paths crosses in the same direction."""
     links = {(arc.tail, arc.head): arc.link for arc in arcs}
     crossed = [links[ends] for path in paths for ends in pairwise(path)]
     return {link for link in crossed if crossed.count(link) > 1}

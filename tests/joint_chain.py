@@ -1,8 +1,8 @@
-"""Compute two BALIA windows in one joint Markov chain, to test the chain per subflow.
+"""One joint Markov chain of two BALIA windows, to test the chains per subflow.
 
 States are pairs (w_1, w_2). A step is one segment, of subflow i with probability q_i proportional
-to w_i / mu_i (DTMC selection, eq (11), with the q_i that are missing there); its own round trip is
-random, the other's is its mean.
+to w_i / mu_i (DTMC selection, eq (11), which lacks the q_i). The RTT of that subflow is random,
+that of the other is its mean.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ State = tuple[int, int]
 
 
 def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
-    """Return E[w] of both in segments; there are (W - 1)^2 states, so W must be small."""
+    """E[w] of both in segments. There are (W - 1)^2 states, so W must be small."""
     states = list(product(*(range(int(SMALLEST_WINDOW), walk.largest + 1) for walk in walks)))
     place = {state: n for n, state in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
@@ -36,12 +36,12 @@ def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
 
 
 def rates(state: State, walks: Sequence[Walk]) -> list[float]:
-    """Return the segments per second of every subflow."""
+    """Segments per second of each subflow."""
     return [w / walk.mean_rtt_s for w, walk in zip(state, walks, strict=True)]
 
 
 def row(state: State, walks: Sequence[Walk]) -> dict[State, float]:
-    """Return the probabilities of the next states."""
+    """Probability of each next state."""
     found: dict[State, float] = {}
     sending = rates(state, walks)
     for n, walk in enumerate(walks):
@@ -53,7 +53,7 @@ def row(state: State, walks: Sequence[Walk]) -> dict[State, float]:
 
 
 def one_row(window: int, walk: Walk, others: Field) -> dict[int, float]:
-    """Return the probabilities of one subflow's next windows."""
+    """Probability of each next window of one subflow."""
     found = dict(fall(window, walk, others))
     up = climb(window, walk, others) if window < walk.largest else 0.0
     found[window + 1] = found.get(window + 1, 0.0) + up
@@ -62,7 +62,6 @@ def one_row(window: int, walk: Walk, others: Field) -> dict[int, float]:
 
 
 def stationary(matrix: np.ndarray) -> np.ndarray:
-    """Return the stationary distribution."""
     size = len(matrix)
     equations = np.vstack([matrix.T - np.eye(size), np.ones(size)])
     return np.linalg.lstsq(equations, np.append(np.zeros(size), 1), rcond=None)[0]

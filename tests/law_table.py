@@ -1,4 +1,4 @@
-"""Restore the simulator's table of congestion control laws after a test that registers its own."""
+"""Congestion control laws that a test registers in the simulator are removed afterwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.engines.sim.core import dispatch
 
 @contextmanager
 def laws_kept() -> Iterator[None]:
-    """Restore the simulator's laws as they were before, and the compiled code that belongs to them."""
+    """Restore the table of laws and the compiled code that belongs to it."""
     laws, cache = dict(dispatch.LAWS), compiled._cache
     yield
     if laws != dispatch.LAWS:

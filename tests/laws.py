@@ -1,4 +1,5 @@
-"""Compile the C code of the laws for this machine and call it."""
+"""The C code of the congestion control laws, compiled for this machine and called through
+ctypes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 
 from lab.engines.mininet.ebpf import LAWS, SOURCES
 
-SCALABLE = Path(__file__).parent / "emulation" / "scalable.c"  # a law of a user
+SCALABLE = Path(__file__).parent / "emulation" / "scalable.c"  # a user's law
 PACKET = 1 << 40
 MAX_PATHS = 16
 
@@ -48,26 +49,24 @@ Paths = Sequence[tuple[float, float, float]]
 
 
 class Law:
-    """Call a compiled law.
-
-    A path is (window [packets], round-trip time [s], bytes between losses).
-    """
+    """A path is (window [packets], RTT [s], bytes between losses); `own` is the index of the
+    path."""
 
     def __init__(self, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))
         self._library.increase.restype = ctypes.c_int64
 
     def increase(self, paths: Paths, own: int) -> Fraction:
-        """Return the change of a path's window per acknowledged packet [packets]."""
+        """Change of the window per acknowledged packet [packets]."""
         return Fraction(self._library.increase(_view(paths, own)), PACKET)
 
     def after_loss(self, paths: Paths, own: int) -> int:
-        """Return a path's window after a loss on it [packets]."""
+        """Window after a loss [packets]."""
         return self._library.after_loss(_view(paths, own))
 
     def on_round(self, paths: Paths, round_trip: Round) -> None:
-        """Let the law act at the end of a round trip of the first path. The third number of each
-        other path is the value in the path's memory that the law can read."""
+        """End an RTT of the first path: `round_trip` is changed. The third number of each other
+        path is the value in its memory that the law can read."""
         self._library.on_round(_view(paths, 0), ctypes.byref(round_trip))
 
 
@@ -79,7 +78,6 @@ def _view(paths: Paths, own: int) -> ctypes.Array:
 
 @pytest.fixture(scope="session")
 def laws(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Law]:
-    """The built-in laws and SCALABLE, by name."""
     compiler = shutil.which("clang") or shutil.which("gcc")
     if not compiler:
         pytest.skip("THE COUPLED LAWS ARE NOT TESTED: no C compiler. Type: sudo apt install clang")

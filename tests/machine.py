@@ -1,4 +1,4 @@
-"""What some tests need of the machine, and one loud line where it is missing."""
+"""What some tests need of the machine. Where it is missing, a visible line says so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ needs_root = pytest.mark.skipif(
 
 @cache
 def emulation_missing() -> str:
-    """Why the emulation cannot run in the VM here; empty if it can."""
+    """Why the emulation cannot run in the VM; empty if it can."""
     verdicts = doctor.verdicts(doctor.facts())
     in_vm = next(each for each in verdicts if each.mode == doctor.VM_MODE)
     if in_vm.possible:
@@ -28,7 +28,7 @@ def emulation_missing() -> str:
 
 
 def expect_emulation() -> None:
-    """Skip with a visible line where the emulation cannot run; fail with LAB_EXPECT_EMULATION=1."""
+    """Skip the test where the emulation cannot run; fail if LAB_EXPECT_EMULATION is 1."""
     missing = emulation_missing()
     if missing and os.environ.get("LAB_EXPECT_EMULATION") == "1":
         pytest.fail(missing)
@@ -38,7 +38,6 @@ def expect_emulation() -> None:
 
 @pytest.fixture(scope="session")
 def emulation() -> None:
-    """What a test that runs the emulation asks for."""
     expect_emulation()
 
 

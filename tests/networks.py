@@ -1,4 +1,4 @@
-"""Networks as strategies observe them, made from topologies and from lists of links."""
+"""Arcs as strategies observe them, made from topologies and from lists of links."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controller.topology import Topology as ControllerTopology
 from lab.topologies.topology import Topology, wire
 from lab.topologies.topology_file import describe
 
-Links = dict[tuple[str, str], float]  # ends, and what goes in that direction
+Links = dict[tuple[str, str], float]  # (tail, head): capacity [bit/s] in this direction
 
 
 def arcs_of(topology: Topology) -> tuple[Arc, ...]:
@@ -17,19 +17,16 @@ def arcs_of(topology: Topology) -> tuple[Arc, ...]:
 
 
 def one_way(links: Links) -> tuple[Arc, ...]:
-    """An arc for each of these."""
     return tuple(
         Arc(f"{tail}-{head}", tail, head, capacity) for (tail, head), capacity in links.items()
     )  # type: ignore[arg-type]
 
 
 def both_ways(links: Links) -> tuple[Arc, ...]:
-    """Two arcs for each of these."""
     return one_way(links) + one_way(
         {(head, tail): capacity for (tail, head), capacity in links.items()}
     )
 
 
 def without(arcs: Iterable[Arc], *links: str) -> tuple[Arc, ...]:
-    """Return the arcs without these links."""
     return tuple(arc for arc in arcs if arc.link not in links)

@@ -1,4 +1,4 @@
-"""Write a manifest that names the process of a run."""
+"""A manifest that names the process of a run."""
 
 import json
 import os

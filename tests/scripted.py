@@ -1,4 +1,4 @@
-"""A strategy of a user that decides what its parameter says."""
+"""A user's strategy that issues the commands in its parameter `script`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from controller.units import bps_from_mbps
 
 
 class ScriptedParams(StrategyParams):
-    """Hold a script by number of the subflow, as a JSON object.
+    """Example: {"routes": {"2": ["s1", "wifi1"]}, "expect": {"1": 2.5}, "backup": [2]}
 
-    {"routes": {"2": ["s1", "wifi1"]}, "expect": {"1": 2.5}, "backup": [2]}
+    Keys are the numbers of subflows; rates are in Mb/s.
     """
 
     script: str = param("{}", "JSON", "The commands")
 
 
 class Scripted(Strategy):
-    """Repeat each command until the observation confirms it."""
+    """Each command is repeated until the observation confirms it."""
 
     name = "scripted"
     wakes_on_subflows = True

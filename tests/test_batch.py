@@ -1,4 +1,5 @@
-"""Several runs by one command: finished runs are kept, missing ones run, Ctrl-C loses nothing."""
+"""Several runs by one command: finished runs are kept, missing ones are made, Ctrl-C loses
+nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ ARGUMENTS = [
 
 @pytest.fixture
 def several(lab, tmp_path):  # noqa: F811
-    """Two strategies, two seeds; more arguments are added."""
+    """Two strategies with two seeds each."""
     return lambda *more: lab(
         *ARGUMENTS,
         "--engine",

@@ -1,4 +1,4 @@
-"""Figures of speed: their names are fixed, and each can be measured alone."""
+"""Figures of the benchmark: their names are fixed, and each can be measured alone."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_live_page_of_many_lines_costs_less_than_a_fifth_of_a_processor():
 @pytest.mark.long
 @pytest.mark.browser
 def test_a_live_page_does_not_grow():
-    """Check an hour of samples within six minutes of the clock."""
+    """An hour of samples, within six minutes of real time."""
     for growth in page.hour(minutes=6, settled_min=1, speed=10):
         assert growth < 0.05
 

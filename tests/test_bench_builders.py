@@ -1,4 +1,4 @@
-"""How long networks take to build: what is run in the VM, and what is read from its output."""
+"""How long networks take to build: the command in the VM, and what is read from its output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lab.scenario import loading
 
 
 class Topo:
-    """Stand in for Mininet's class; it builds when it is made, and keeps what was added."""
+    """Replaces Mininet's class, and keeps what was added."""
 
     def __init__(self) -> None:
         self.switches: dict[str, dict[str, Any]] = {}
@@ -41,7 +41,7 @@ class Topo:
 
 @pytest.fixture
 def guest(monkeypatch, tmp_path):
-    """Replace the VM; return the folder that it shares, and the output that its command prints."""
+    """Replace the VM. The dictionary has the files that it gets, and the output of its command."""
     found: dict[str, Any] = {"output": "*** Adding controller\nthe network is up after 80.43 s\n"}
 
     def run_in_vm(command, *, wait):
@@ -57,7 +57,7 @@ def guest(monkeypatch, tmp_path):
 
 @pytest.fixture
 def mn(guest, monkeypatch, tmp_path):
-    """Return what `mn` would read from mn_network.txt, in a folder with the file of the network."""
+    """Globals of mn_network.txt, run as `mn` would, beside the file of the network."""
     emulation.mn_up_s()
     (tmp_path / "topology.json").write_text(guest["topology.json"])
     monkeypatch.chdir(tmp_path)

@@ -15,7 +15,7 @@ from papers.mptcp_la_benefit import benefit
         ((40, 10), 30, -0.25),
         ((20, 30), 50, 1),
         ((20, 30), 0, -1),
-        ((20, 30), 52, 1.1),  # noise of measurement is kept
+        ((20, 30), 52, 1.1),  # values above 1 are measurement noise and are kept
         ((40, 0), 40, 0),
         ((40, 0), 41, 1),
         ((40, 0), 30, -0.25),

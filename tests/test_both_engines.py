@@ -1,7 +1,7 @@
-"""Check that one rule holds in both engines: where `loss` of a link acts, what its delay is, and
-what its sample shows.
+"""The same rules hold in both engines: where `loss` of a link acts, what its delay is, and what its
+sample shows.
 
-The simulator runs. Of the emulation the code that shapes links runs, with fakes for `tc`.
+The simulator runs. Of the emulation only the code that shapes links runs, with a fake `tc`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lab.scenario.schema import Scenario
 from lab.scenario.targets import SetLinkDelay
 from lab.topologies.topology import wire
 
-LOSSES = {  # by scenario: a link, and the ends between which its data travels
+LOSSES = {  # scenario: link, and the ends from and to which its data travels
     "fat_tree": [("a1x1-e1x1", "e1x1", "a1x1"), ("a3x1-e3x1", "a3x1", "e3x1")],
     "two_paths": [("path1", "s1", "p1")],
 }
@@ -38,7 +38,7 @@ def loaded(name: str, *settings: str) -> Scenario:
 
 
 class Emulated:
-    """Shape the links of a scenario, and keep the lines of `tc`."""
+    """Shape the links of a scenario; `lines` are the lines for `tc`."""
 
     def __init__(self, scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lines: list[str] = []
@@ -53,10 +53,10 @@ class Emulated:
         self.lines += stdin.splitlines()
 
     def run(self, host: str, argv: list[str], doing: str, stdin: str) -> None:
-        """Leave out what is shaped inside a host."""
+        """What is shaped inside a host does not count here."""
 
     def record(self, kind: str, **what: str) -> None:
-        """Be the ledger, which keeps nothing here."""
+        """This object is also the ledger, which keeps nothing."""
 
     def apply(self, change: targets.Change) -> None:
         self.lines.clear()
@@ -78,8 +78,6 @@ class Emulated:
 
 
 class Simulated:
-    """Lay out the tables of a scenario."""
-
     def __init__(self, scenario: Scenario, _: pytest.MonkeyPatch) -> None:
         acts = traffic.schedule(
             loading.scaled_traffic(scenario), scenario.seed, scenario.duration_s
@@ -165,7 +163,8 @@ def test_a_sample_shows_the_busier_direction():
 
 @pytest.fixture(scope="module")
 def throughputs(tmp_path_factory) -> dict[float, tuple[float, Path]]:
-    """Run a fat tree with and without loss on each link between aggregation and servers."""
+    """Mb/s of a fat tree without loss, and with loss on each link between aggregation and
+    servers."""
     from lab.engines import registry
     from lab.run.engine import Options
 

@@ -1,6 +1,6 @@
-"""Check that a new congestion control reaches the same connections in both engines.
+"""A change of congestion control reaches the same connections in both engines.
 
-The simulator runs. Of the emulation the traffic programs of two hosts run, on the loopback
+The simulator runs. Of the emulation the traffic programs of two hosts run on the loopback
 interface, and the kernel says what their sockets use.
 """
 
@@ -50,7 +50,6 @@ class Simulated:
         self.engine.advance(3)
 
     def ccs(self) -> list[str]:
-        """Return the congestion control of each subflow."""
         laws = [
             int(self.engine.network.w.row[each.place + at.LAW])
             for connection in self.engine.connections.values()
@@ -68,7 +67,7 @@ class Emulated:
     def __init__(self, _record) -> None:
         if not Path("/proc/sys/net/mptcp/enabled").exists():
             pytest.skip("this kernel has no Multipath TCP")
-        here = SimpleNamespace(pid=lambda _host: 0)  # every host is in the test's namespace
+        here = SimpleNamespace(pid=lambda _host: 0)  # all hosts are in the test's namespace
         nothing = SimpleNamespace(record=lambda *_args, **_fields: None)
         self.programs = TrafficProcesses(here, nothing, ("ue1", "srv1"))
         loaded = scenario()
@@ -93,7 +92,7 @@ class Emulated:
         self._open([flow for flow in self.flows if flow.protocol == "tcp"][2])
 
     def ccs(self) -> list[str]:
-        """Return what the kernel says of the sending sockets: of the server, and of the upload."""
+        """Of the sending sockets: the server's, and the user's for the upload."""
         with closing(tcp_sockets.Diagnosis()) as diagnosis:
             sockets = {(each.source[1], each.destination[1]): each for each in diagnosis.sockets()}
         senders = [(5001, port) for port in self.ports]

@@ -1,6 +1,7 @@
-"""Check that both engines count the same: lost segments, packets on a path, expected subflows.
+"""Both engines count the same: lost segments, packets on a path, expected subflows.
 
-The simulator runs. Of the emulation the code that evaluates counters runs, with made-up counters.
+The simulator runs. Of the emulation only the code that evaluates counters runs, with made-up
+counters.
 """
 
 from __future__ import annotations
@@ -35,8 +36,6 @@ def loaded(name: str, *settings: str) -> Scenario:
 
 @pytest.fixture
 def simulate(record):
-    """Return the simulator after this many seconds of a scenario."""
-
     def run(scenario: Scenario, until_s: float):
         engine = registry.create("sim", Options(0.0))
         engine.open(scenario, record(scenario))
@@ -46,7 +45,7 @@ def simulate(record):
     return run
 
 
-# --- lost segments left the sender, did not arrive and are not in flight
+# Lost segments left the sender, did not arrive and are not in flight.
 
 
 def test_the_simulator_reports_segments_that_left_and_did_not_arrive(simulate):
@@ -70,7 +69,7 @@ def socket(source, destination, **counters: int) -> TcpSocket:
 
 
 def emulated_report(**counters: tuple[int, int]) -> SubflowReport:
-    """Return the report of a subflow whose sender and receiver have these counters."""
+    """Each counter is (at the sender, at the receiver)."""
     sampler = Sampler(wire(loaded("two_paths").network))
     sampler.open(OpenedFlow("ue1-1", "ue1", USER, "down", multipath=True))
     at_sender, at_receiver = ({name: pair[n] for name, pair in counters.items()} for n in (0, 1))
@@ -90,11 +89,11 @@ def test_an_acknowledgement_is_no_data_segment():
     assert (report.segments, report.lost_segments) == (100, 0)
 
 
-# --- a subflow's packets are those that reached the first switch of its path
+# A subflow's packets are those that reach the first switch of its path.
 
 
 def test_the_simulator_counts_packets_at_the_first_switch(simulate):
-    """The users' own links lose packets on their way up; POX sees only those that arrive."""
+    """The users' own links lose packets on their way up; POX counts only those that arrive."""
     scenario = loaded("collision_within", "traffic_direction=up")
     engine = simulate(scenario, 0.5)
     for link in ("access1", "access2"):
@@ -126,7 +125,7 @@ def test_pox_counts_packets_at_the_first_switch(monkeypatch):
     assert (count.sent, count.rate_bps) == (1000, 1000 * FRAME_BYTES * 8)
 
 
-# --- several subflows over one interface count by address
+# Subflows over one interface are counted by address.
 
 
 def test_both_engines_expect_a_subflow_for_each_address_of_an_interface(simulate):

@@ -1,7 +1,7 @@
-"""Check that both engines treat uploads alike: the queues of LTE bearers, and what a meter limits.
+"""Both engines treat uploads alike: the queues of LTE bearers, and what a meter limits.
 
-The simulator's tables are built. Of the emulation the code that shapes bearers and describes the
-network to the controller runs.
+Only the simulator's tables, and the emulation's code that shapes bearers and describes the network
+to the controller, are run.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Simulated:
         self.network = Network(scenario.network, scenario.multipath, flows, scenario.seed)
 
     def bearer(self, user: str, direction: str) -> tuple[int, int]:
-        """Return the rate and the length of the queue of a bearer at lte1."""
+        """Rate [bit/s] and queue length of a bearer at lte1."""
         row = (self.network.station("lte1", user, direction, each) for each in FIELDS)
         return tuple(row)
 
     def metered(self, user: str) -> set[str]:
-        """Return the directions in which a meter at lte1 limits a user."""
+        """Directions in which a meter at lte1 limits a user."""
         Wireless(self.network).set_meter("lte1", [user], 100_000)
         return {
             direction
@@ -68,7 +68,7 @@ class Emulated:
         self.network = read(text)
 
     def record(self, kind: str, **what: str) -> None:
-        """Be the ledger, which keeps nothing here."""
+        """This object is also the ledger, which keeps nothing."""
 
     def bearer(self, user: str, direction: str) -> tuple[int, int]:
         port = self.wiring.at(user, "lte1").port

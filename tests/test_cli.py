@@ -169,7 +169,7 @@ def test_no_error_shows_a_traceback(args):
 
 
 def test_the_command_line_imports_no_heavy_package_at_start():
-    """Inside the virtual machine every import is ten times slower."""
+    """Inside the VM every import takes ten times as long."""
     heavy = ("numpy", "scipy", "networkx", "flask", "plotly", "tinydb")
     program = f"import sys, lab.cli.commands; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run(

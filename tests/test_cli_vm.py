@@ -1,4 +1,4 @@
-"""Runs in the virtual machine, which is replaced by this process: what is kept and said when it fails."""
+"""Runs in the VM: what is kept and reported when they fail. The VM is replaced by this process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_failure_in_the_virtual_machine_is_reported_without_a_traceback(
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Replace the virtual machine: run the command in this process, on the fake engine."""
+    """Run the command of the VM in this process, on the fake engine."""
     from lab.engines.mininet import vm
     from lab.engines.mininet.vm import launch as real_vm
 

@@ -23,7 +23,7 @@ def verdict(base, other, direction=1):
 
 @pytest.fixture
 def runs(load, tmp_path):
-    """Write finished runs: strategy, and the total of each repeat."""
+    """Finished runs of a strategy, one for each total [Mb/s]; their seeds are 1, 2, ..."""
     from lab.frame import Frame, UserSample
     from lab.run import result as result_json
 
@@ -124,12 +124,12 @@ def test_for_some_metrics_less_is_better_and_for_some_neither():
 
 
 OPEN = "not enough runs to tell this from chance"
-SPREADS = {  # of a total in Mb/s over seeds
+SPREADS = {  # total in Mb/s, by seed
     "a few percent": lambda rng, n: rng.normal(14, 0.4, n),
     "long tail": lambda rng, n: 10 + rng.exponential(2, n),
     "three levels": lambda rng, n: rng.choice(
         [9.4, 14.1, 18.8], n, p=[0.25, 0.5, 0.25]
-    ),  # collisions or none
+    ),  # with or without collisions
 }
 
 

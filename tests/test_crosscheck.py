@@ -38,7 +38,7 @@ def result(mbps: float, seed: int = 1, **more):
 
 
 def sampled(*rates_mbps: float, completion_s: float | None = None):
-    """A result whose samples, one a second, say what the user got; it has one connection."""
+    """One sample per second with the rate of the user, and one connection."""
     frames = [
         {"t": float(t), "user": {"ue1": {"mbps": each}}} for t, each in enumerate(rates_mbps, 1)
     ]

@@ -20,12 +20,12 @@ from papers import crosscheck_command as crosschecking
 from papers.crosscheck_all import Case, CrossCheckAll, cases
 from papers.paired_runs import PairedRuns, Trial
 
-PAIR = ("fake", "slow")  # they stand for the emulation and the simulator
+PAIR = ("fake", "slow")  # in place of the emulation and the simulator
 
 
 @pytest.fixture
 def engines(lab, monkeypatch):  # noqa: F811
-    """Two engines that need no network: `fake` is the emulation, `slow` the simulator."""
+    """`fake` takes the place of the emulation, `slow` that of the simulator."""
     for name in PAIR:
         entry = replace(engine_table.ENGINES[name], schedulers=("linux",), real_time=name == "fake")
         monkeypatch.setitem(engine_table.ENGINES, name, entry)
@@ -34,7 +34,7 @@ def engines(lab, monkeypatch):  # noqa: F811
 
 @pytest.fixture
 def command(engines, tmp_path):
-    """Run the comparison of named scenarios; return False if the user interrupted."""
+    """Compare these scenarios; False if the user interrupted."""
 
     def write(*scenarios, repeat=1):
         runs = PairedRuns(repeat, tmp_path / "runs", Terminal(), 1.0, PAIR)
@@ -114,7 +114,7 @@ def test_a_run_that_lacked_a_subflow_is_not_used(command, tmp_path):
     result = json.loads((folder / "result.json").read_text())
     result["mptcp"] |= {"verified": False, "why": "ue1-1 has 1 of 2 subflows"}
     (folder / "result.json").write_text(json.dumps(result))
-    (tmp_path / "page.jsonl").unlink()  # its figures of the valid run would stay
+    (tmp_path / "page.jsonl").unlink()  # else the figures of the valid run would stay
     assert command("shared_pipe")
     text = (tmp_path / "page.md").read_text()
     assert "| 0 of 1; not Multipath TCP: ue1-1 has 1 of 2 subflows | 1 of 1 |" in text

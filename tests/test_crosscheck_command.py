@@ -22,7 +22,7 @@ from papers.studies import Case, Metric, Study
 
 @pytest.fixture
 def command(lab, monkeypatch, tmp_path):  # noqa: F811
-    """The command, with two small studies and two engines that need no network."""
+    """The command with two small studies, on two engines that need no network."""
     other = Study(
         "thirty_users",
         1,
@@ -94,7 +94,7 @@ def test_overloaded_runs_are_repeated_after_all_others(command, in_vm, monkeypat
 
 
 class OneVm:
-    """Stand in for the VM: run the command here, or be interrupted."""
+    """Replaces the VM: run the command here, or end with an exit code as if interrupted."""
 
     def __init__(self, run, code: int = 0) -> None:
         self.run, self.code, self.commands = run, code, []

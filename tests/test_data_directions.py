@@ -53,7 +53,7 @@ def test_every_link_of_a_shortest_path_has_the_direction_of_the_path(name):
                     here = b if here == a else a
     for link, directions in crossed.items():
         assert directions <= found[link]
-        if name != "wireless_set":  # there a handover brings further paths
+        if name != "wireless_set":  # its users get further paths by handovers
             assert found[link] == (directions or BOTH)
 
 
@@ -71,7 +71,7 @@ def test_downloads_cross_half_of_a_fat_trees_links_towards_their_first_end():
     found = data_directions(topology, everyone(topology, "down"))
     switches = {link.id: found[link.id] for link in topology.links if "-" in link.id}
     assert len(switches) == 32
-    # a link's first end is the upper one: data climbs in the pods of the servers, 1 and 2
+    # A link's first end is the upper one. Data climbs in the pods of the servers, 1 and 2.
     assert {link for link, each in switches.items() if each == BA} == {
         link for link in switches if any(f"a{pod}x" in link for pod in (1, 2))
     }
@@ -102,7 +102,7 @@ def test_pooling_and_parallel_paths_send_data_from_first_end_to_second():
 
 
 def test_a_detour_of_two_more_hops_does_not_count():
-    """From e1 data could also reach b1 by e1 a2 e2 a1 c1 b1, and would cross in22 backwards."""
+    """Over e1 a2 e2 a1 c1 b1 data could also reach b1, and would cross in22 backwards."""
     found = data_directions(NETWORKS["collision_between"], [("ue1", "down"), ("ue2", "down")])
     assert found["in22"] == AB
 

@@ -1,4 +1,4 @@
-"""Check docs/definitions.md against the code: it is complete, and what it names exists."""
+"""docs/definitions.md is complete, and the functions and tests that it names exist."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDING = {"_note", "_event", "_record_event", "record", "event"}
 
 
 def rows(section: str) -> dict[str, list[str]]:
-    """Return the cells of a section's table by each name of its first cell."""
+    """Other cells of each row by the names in its first cell."""
     text = PAGE.split(f"## {section}\n")[1].split("\n## ")[0]
     lines = [line for line in text.splitlines() if line.startswith("| `")]
     found: dict[str, list[str]] = {}
@@ -47,7 +47,7 @@ NAMED = [
 
 @cache
 def defined(path: Path) -> frozenset[str]:
-    """Return the functions and classes of a module, methods as `Class.method`."""
+    """Functions and classes of a module; methods as `Class.method`."""
     found: set[str] = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -71,7 +71,7 @@ def test_each_row_has_a_definition_a_function_and_a_test(name, cells):
 
 
 def pattern(target: str) -> str:
-    """Return a target with its identifiers replaced by what they stand for."""
+    """The target with placeholders, such as "link.ID.loss" for "link.up1.loss"."""
     match target.split("."):
         case ["strategy", _]:
             return "strategy.PARAMETER"
@@ -96,7 +96,7 @@ def test_every_target_of_every_scenario_is_defined():
 
 
 def kinds() -> Iterator[str]:
-    """Yield the kinds of events that the code writes."""
+    """Kinds of events that the code writes."""
     for place in WRITES_EVENTS:
         path = ROOT / place
         for module in [path] if path.is_file() else sorted(path.rglob("*.py")):

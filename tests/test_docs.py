@@ -1,7 +1,8 @@
-"""What the documentation says is true: its blocks run, its links lead somewhere, its commands, options and keys exist.
+"""The documentation is true: its blocks run, its links lead somewhere, and its commands, options
+and keys exist.
 
-A block that begins with ```sh run is run as it stands in a copy of the project, ```sh emulation likewise where there is one.
-Other blocks are text.
+Blocks that begin with ```sh run are run in a copy of the project, and ```sh emulation where the
+emulation works. Other blocks are text.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 
 def blocks(kind: str) -> list[object]:
-    """Every block that is marked so, with its page and number as its name."""
+    """Blocks of this kind; page and number are the test's ID."""
     found = []
     for page in PAGES:
         texts = [
@@ -67,7 +68,8 @@ def copy(tmp_path):
 
 
 def project_copy(folder: Path) -> Path:
-    """Copy the project as somebody has just got it into a new folder, with the packages of this one."""
+    """A copy of the project without version control, data and caches; it shares the installed
+    packages."""
     shutil.copytree(
         ROOT,
         folder,
@@ -80,7 +82,8 @@ def project_copy(folder: Path) -> Path:
 
 
 def shell(text: str, folder: Path, timeout_s: float) -> str:
-    """Run a block. The simulator stays interpreted: compiling it for a copy that is used once takes longer than the runs."""
+    """Run a block. The simulator stays interpreted, because compiling it for each copy takes longer
+    than the runs."""
     settings = {
         "input": text,
         "cwd": folder,
@@ -126,7 +129,7 @@ def test_files_that_are_named_exist(page):
 
 
 def options(command: click.Command) -> set[str]:
-    """Every option of a command and of what is below it, as --help shows them."""
+    """Options of a command and of all commands below it."""
     own = {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
     names = command.list_commands(CONTEXT) if isinstance(command, click.Group) else ()
     below = [command.get_command(CONTEXT, name) for name in names]
@@ -134,7 +137,7 @@ def options(command: click.Command) -> set[str]:
 
 
 def component_options() -> set[str]:
-    """What POX's component takes; importing it needs no POX, but reading it is enough."""
+    """Parameters of `launch`, from the source of the POX component."""
     tree = ast.parse((ROOT / "controller" / "pox_ext" / "__init__.py").read_text())
     launch = next(
         node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "launch"
@@ -189,7 +192,7 @@ def scenario_section() -> str:
 
 
 def rows() -> dict[str, str]:
-    """The table of keys: the rest of the row by each key it begins with."""
+    """Second cell of the table of keys, by key."""
     found = {}
     for line in scenario_section().splitlines():
         cells = line.split("|")
@@ -221,7 +224,7 @@ def test_every_key_of_a_flow_too():
 
 
 def test_the_errors_that_the_readme_explains_are_printed():
-    """Check each text of the first column, but for `ping`'s, against the texts of our programs."""
+    """Each text in the first column of the README's table is in the code, except that of `ping`."""
     section = (ROOT / "README.md").read_text().split("## If something goes wrong")[1]
     quoted = re.findall(r"^\| `([^`]+)`", section.split("\n## ")[0], re.MULTILINE)
     gaps = r"\.\.\.|\bN\b|\bRUN\b|(?<=TCP) "

@@ -1,4 +1,4 @@
-"""What a change has changed: the means of the 10 s before and after it."""
+"""Effects of a change: means of the 10 s before and after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVERYBODY = Watched("user", "*", "mbps")
 
 
 def frames(rate, until=40.0, step=0.5):
-    """Return frames in which ue1 gets `rate(t)` in the interval that ends at t."""
+    """Frames in which ue1 gets `rate(t)` in the interval that ends at t."""
     times = [step * n for n in range(1, round(until / step) + 1)]
     return [Frame(t, user={"ue1": UserSample(rate(t)), "ue2": UserSample(1.0)}) for t in times]
 
@@ -97,7 +97,7 @@ def test_rates_have_three_digits_and_small_ones_are_zero():
 
 
 def swinging(t):
-    """Return a rate that swings between 2 and 6 over 24 s."""
+    """Between 2 and 6 Mb/s, with a period of 24 s."""
     return 4 + 2 * math.sin(2 * math.pi * t / 24)
 
 

@@ -29,7 +29,7 @@ from papers.list import PAPERS
 from papers.paired_runs import PairedRuns
 from papers.relations import Constant, Relation, Value
 
-PAIR = ("fake", "slow")  # they stand for the emulation and the simulator
+PAIR = ("fake", "slow")  # in place of the emulation and the simulator
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -98,7 +98,7 @@ def total(case: str) -> Value:
 
 @pytest.fixture
 def tiny(lab, monkeypatch, tmp_path):  # noqa: F811
-    """A paper with two cases and three claims, and a function that checks its claims."""
+    """A function that checks claims of a paper with two cases and three claims."""
     cases = (
         Case("pipe", "shared_pipe", strategy="none", duration_s=1),
         Case("pool", "pooling", strategy="none", duration_s=1),
@@ -182,7 +182,7 @@ def test_a_case_with_overloaded_runs_only_makes_no_verdict(tiny, monkeypatch, tm
 
 
 def mark(outcome: Outcome, values) -> Outcome:
-    """Change values of a result.json that was just written."""
+    """Change values in a finished run's result.json."""
     result = outcome.result | values
     (outcome.folder / "result.json").write_text(json.dumps(result))
     return replace(outcome, result=result)

@@ -1,4 +1,4 @@
-"""Tests that a kernel panic or a slow machine has failed are told from the others."""
+"""Failures that a kernel panic or a slow machine has caused are told from the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare and --report say what the changes of a run did, in the words of its page."""
+"""`compare` and `--report` say what the changes of a run did, in the words of its page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ duration_s: 24
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Two seeds of a scenario with a change, and one run without."""
+    """Two seeds of a scenario with a change, and one run without it."""
     from click.testing import CliRunner
 
     from lab.cli.commands import cli

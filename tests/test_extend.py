@@ -1,4 +1,4 @@
-"""Run the blocks of docs/extend.md, as they stand and in their order, in a copy of the project."""
+"""The blocks of docs/extend.md run in their order in a copy of the project."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.whole
 
 __all__ = ["emulation"]
 PAGE = (ROOT / "docs" / "extend.md").read_text()
-GOODPUT = 1420 / 1514  # of a frame
+GOODPUT = 1420 / 1514  # payload in a frame
 
 
 def blocks(kind: str) -> list[str]:
@@ -21,7 +21,7 @@ def blocks(kind: str) -> list[str]:
 
 
 def written() -> list[object]:
-    """The text of each file of code that the page makes."""
+    """Each code file that the page writes."""
     return [
         pytest.param(match[2], id=match[1])
         for match in re.finditer(r"^cat >(\S+) <<'END'\n(.*?)^END$", PAGE, re.M | re.S)
@@ -31,11 +31,11 @@ def written() -> list[object]:
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the project after every block, and what they printed."""
+    """A copy of the project after all blocks, and their output."""
     folder = project_copy(tmp_path_factory.mktemp("extended") / "lab")
     before = texts(folder)
     printed = [shell(block, folder, 180) for block in blocks("sh extend")]
-    assert texts(folder) == before  # nothing of the lab was edited
+    assert texts(folder) == before  # the lab's own files were not edited
     return folder, "".join(printed)
 
 
@@ -113,7 +113,7 @@ def test_a_run_by_names_records_its_files(extended):
     folder, printed = extended
     assert re.search(r"^doorway +Two paths behind one shared link", printed, re.MULTILINE)
     rows = {each["name"]: each for each in manifest(folder, "by_name")["extensions"]}
-    assert sorted(rows) == ["doorway", "first_only", "scalable"]
+    assert sorted(rows) == ["doorway", "first_only", "scalable", "waiting"]
     assert rows["scalable"]["path"] == str(folder / "my" / "scalable.py")
     for name in rows:
         copy = folder / "data" / "by_name" / "extensions" / f"{name}.py"

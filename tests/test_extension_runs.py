@@ -1,4 +1,4 @@
-"""Runs with files of a user: what they keep, and how they fail."""
+"""Runs with a user's own files: what they keep, and how they fail."""
 
 from __future__ import annotations
 
@@ -28,9 +28,6 @@ from lab.scenario.overrides import Overrides
 from lab.topologies import families
 
 __all__ = ["_only_built_in", "my"]
-
-
-# --- runs
 
 
 def run_of(my: Path, out: Path, *argv: str | Path) -> Path:
@@ -113,7 +110,7 @@ def test_worker_processes_know_the_files(my):
 
 
 class Names:
-    """Run a job by naming the strategies that its process knows."""
+    """Its result names the kind of topology that the worker process knows."""
 
     def run(self, job: Job) -> Outcome:
         result = {
@@ -125,7 +122,7 @@ class Names:
         return Outcome(result, Path())
 
     def say(self, text: str) -> None:
-        """Show nothing."""
+        pass
 
 
 def test_jobs_with_a_users_network_reach_the_workers(my):
@@ -144,7 +141,7 @@ def test_the_virtual_machine_gets_the_same_paths(my, tmp_path):
     assert {Path(argv[n + 1]) for n, word in enumerate(argv) if word == "--with"} == paths
 
 
-# --- failures during a run
+# Failures during a run
 
 
 def test_a_strategy_that_fails_ends_the_run_with_file_and_line(my, tmp_path):

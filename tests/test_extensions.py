@@ -1,4 +1,4 @@
-"""Check that files of a user's own become known by name, and that what is wrong with one is refused."""
+"""A user's own files become known by name, and files with errors are refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lab.scenario.overrides import Overrides
 __all__ = ["_only_built_in", "my"]
 
 
-# --- by name
+# Files given by name
 
 
 def test_a_folder_adds_its_files_by_what_they_define(my):
@@ -84,7 +84,7 @@ def test_a_strategy_can_be_chosen_while_a_run_goes_on(my):
     assert "scalable" in by_name["cc"]["choices"]
 
 
-# --- what an engine lacks
+# What an engine lacks
 
 
 def test_the_missing_half_of_a_law_is_named(my):
@@ -105,7 +105,7 @@ def test_the_emulation_gets_the_c_half(my):
     assert ebpf.law_sources()["scalable"] == my / "scalable.c"
 
 
-# --- refused
+# Refused files
 
 
 def test_an_error_in_a_file_names_file_and_line(my, tmp_path):

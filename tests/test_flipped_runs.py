@@ -1,4 +1,5 @@
-"""A run that was changed by hand is another experiment: it is named by its flips, never pooled."""
+"""A run that was changed by hand is another experiment: its name lists its flips, and it is not
+pooled with other runs."""
 
 from __future__ import annotations
 
@@ -23,8 +24,6 @@ FLIP = {"t": 12.0, "target": "strategy.cth", "value": 0.3}
 
 @pytest.fixture
 def make(load, tmp_path):
-    """Write one finished run and return its folder."""
-
     def write(name, total, *flips, seed=1, strategy="meter_throttling"):
         scenario = load(f"strategy.name={strategy}", f"seed={seed}")
         folder = tmp_path / "runs" / name

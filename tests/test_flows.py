@@ -1,4 +1,4 @@
-"""The time line of the traffic."""
+"""The timeline of the traffic."""
 
 from lab.scenario.flows import PAUSED_BPS, schedule
 from lab.scenario.schema import Traffic

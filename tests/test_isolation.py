@@ -1,4 +1,5 @@
-"""Nothing of the caller's folder runs: a folder full of files that Python would import."""
+"""Python never runs code from the caller's folder, even if it has files with the names of
+modules."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ TRAP = "import os; open({witness!r}, 'a').write(__file__ + chr(10))\n"
 
 @pytest.fixture
 def traps(tmp_path):
-    """Return a folder with traps; a trap that runs writes its name into `sprung`, beside it."""
+    """A folder whose modules write their name into `sprung`, beside the folder, when they run."""
     folder = tmp_path / "traps of a student"
     folder.mkdir()
     trap = TRAP.format(witness=str(tmp_path / "sprung"))
@@ -43,7 +44,7 @@ def traps(tmp_path):
 
 
 def caught(folder: Path, *argv: str, **variables: str) -> tuple[subprocess.CompletedProcess, str]:
-    """Run a command in a folder; return what it did, and the traps that it ran."""
+    """The finished command, and which of the folder's modules it has run."""
     done = subprocess.run(
         argv, cwd=folder, env=os.environ | variables, capture_output=True, text=True, timeout=600
     )
@@ -73,9 +74,9 @@ def test_a_command_runs_nothing_from_the_folder_it_is_typed_in(traps, words):
 def test_the_module_runs_nothing_from_there_either(traps):
     shutil.rmtree(
         traps / "lab"
-    )  # Python itself takes a folder of this name, before any code of ours
+    )  # Python itself imports a folder of this name before any of our code
     for each in ("runpy", "sitecustomize", "usercustomize"):
-        (traps / f"{each}.py").unlink()  # these too
+        (traps / f"{each}.py").unlink()  # and these
     done, sprung = caught(
         traps,
         sys.executable,
@@ -93,7 +94,7 @@ def test_the_module_runs_nothing_from_there_either(traps):
 def test_a_folder_that_pythonpath_names_is_kept_out(traps, named):
     shutil.rmtree(
         traps / "lab"
-    )  # PYTHONPATH is the user's own here: its folder `lab` would be taken
+    )  # PYTHONPATH is set by the user on purpose here, so its folder `lab` would be taken
     for each in ("runpy", "sitecustomize", "usercustomize"):
         (traps / f"{each}.py").unlink()
     elsewhere = traps.parent / "elsewhere"
@@ -145,13 +146,13 @@ def test_the_page_and_the_runs_it_starts_run_nothing_from_there(traps):
 def test_the_emulation_runs_nothing_from_there(traps):
     expect_emulation()
     words = ["run", "two_paths", "--engine", "mininet", "--vm", "--duration", "4"]
-    words += ["--out", str(traps.parent / "run")]  # a VM takes no folder with a blank in its name
+    words += ["--out", str(traps.parent / "run")]  # the VM takes no folder with a blank in its name
     done, sprung = caught(traps, DOOR, *words, PYTHONPATH=str(traps))
     assert done.returncode == 0, done.stderr
     assert not sprung
 
 
-FROM_OUR_FOLDERS = {  # these start Python in a folder of the lab or of POX
+FROM_OUR_FOLDERS = {  # programs started in a folder of the lab or of POX
     "lab/batch/virtual_machine.py",
     "lab/engines/mininet/agents.py",
     "lab/engines/mininet/controller_client.py",

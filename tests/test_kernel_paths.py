@@ -1,4 +1,5 @@
-"""The paths a program makes for the machine's own kernel: rate, queue, delay and what is counted, and a look at the whole."""
+"""The paths that a program emulates for the machine's own kernel: rate, queue, delay and
+counters."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from papers.studies import TWO_PATHS, Measured
 
 @pytest.fixture
 def direction():
-    """1 Mb/s: a full frame of 1,514 bytes takes 12.112 ms; two may wait behind the one under direction; 20 ms of delay."""
+    """1 Mb/s: a full frame of 1514 bytes takes 12.112 ms. Two packets may wait behind the one that
+    is sent; the delay is 20 ms."""
     return Direction(0, 1, rate_bps=1e6, delay_s=0.02, queue_packets=2)
 
 
@@ -99,7 +101,7 @@ def test_the_page_judges_the_simulator_by_the_kernel():
     not Path("/proc/sys/net/mptcp/enabled").exists(), reason="this kernel has no Multipath TCP"
 )
 def test_the_kernel_sends_over_both_paths(tmp_path):
-    """Both subflows carry data in the same second; a busy machine may carry less than 10 Mb/s."""
+    """Both subflows carry data at the same time; a busy machine may carry less than 10 Mb/s."""
     environment = {
         "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -108,7 +110,7 @@ def test_the_kernel_sends_over_both_paths(tmp_path):
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     measured = json.loads((tmp_path / "measured.json").read_text())
     assert measured["status"] == "complete"
-    assert measured["connections"][0]["completion_s"] > 0.4  # of 8 Mb in 20 Mb/s
+    assert measured["connections"][0]["completion_s"] > 0.4  # 8 Mbit at 20 Mb/s
     assert any(
         all(subflow["mbps"] > 0.3 for subflow in frame["sf"].values())
         for frame in measured["frames"]

@@ -1,4 +1,5 @@
-"""Imports point one way: controller <- lab <- dashboard; papers and bench lie beside them."""
+"""Imports go one way: dashboard -> lab -> controller. papers and bench may import all three, and
+none of them imports these."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ MAY_IMPORT = {
     "controller": {"controller"},
     "lab": {"lab", "controller"},
     "dashboard": {"dashboard", "lab", "controller"},
-    "bench": {"bench", "dashboard", "lab", "controller"},  # beside the product, which imports
-    "papers": {"papers", "dashboard", "lab", "controller"},  # neither of the two
+    "bench": {"bench", "dashboard", "lab", "controller"},  # papers and bench import the product,
+    "papers": {"papers", "dashboard", "lab", "controller"},  # and the product imports neither
 }
-NEVER = {  # folder: modules it must not touch, wherever else they may be used
+NEVER = {  # folder: modules that it must not use
     "controller": {
         *("flask", "pox"),
-        *("time", "datetime", "random", "secrets"),  # clock in, commands out
+        *("time", "datetime", "random", "secrets"),  # strategies see time only in their input
         *(
             "os",
             "io",
@@ -38,7 +39,7 @@ NEVER = {  # folder: modules it must not touch, wherever else they may be used
     "lab/radio": {"os", "pathlib", "socket", "subprocess", "time", "random"},
     "lab": {"flask", "waitress"},
 }
-EXEMPT = {"controller": "pox_ext"}  # the brain's body in POX
+EXEMPT = {"controller": "pox_ext"}  # runs inside POX
 MININET = ROOT / "lab" / "engines" / "mininet"
 STARTS_PROCESSES = {
     "run",
@@ -52,7 +53,7 @@ STARTS_PROCESSES = {
 
 
 def imported(path: Path) -> set[str]:
-    """Every module a file imports, at the top or inside a function."""
+    """All modules that a file imports, also inside functions."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -136,7 +137,7 @@ def test_only_one_module_of_the_emulation_starts_processes():
 
 @pytest.mark.parametrize("program", ["ap_agent", "traffic", "host_agent"])
 def test_programs_of_the_emulation_start_without_packages(program):
-    """They start as `python -SE`: to look for packages takes the VM a while."""
+    """They start as `python -SE`: looking for packages takes long in the VM."""
     done = subprocess.run(
         [sys.executable, "-SE", "-c", f"import lab.engines.mininet.programs.{program}"],
         cwd=ROOT,
@@ -151,7 +152,7 @@ def is_os(owner: str | None, name: str) -> bool:
 
 
 def called(path: Path) -> set[tuple[str | None, str]]:
-    """Every `name(...)` as (None, name) and every `owner.name(...)` as (owner, name) in a file."""
+    """Calls in a file: `name(...)` as (None, name), `owner.name(...)` as (owner, name)."""
     found: set[tuple[str | None, str]] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

@@ -1,4 +1,5 @@
-"""What others put into the inbox, the folders or the machine never ends a run without its result."""
+"""Whatever others put into the inbox or the folders, and whatever the machine lacks, a run ends
+with a result."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ BAD = [
 
 
 def test_no_message_ends_a_run(go, monkeypatch):
-    """All messages wait when the run begins; each is refused with a reason, and the run goes on."""
+    """All messages are there when the run begins; each is refused with a reason."""
     receive, sent = inbox.receive, []
 
     def fill(folder: Path):

@@ -1,4 +1,4 @@
-"""The delay of a wired link, with that of an access point at its end."""
+"""The delay of a wired link includes that of an access point at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics and settings have names and units for people."""
+"""Labels and units of metrics and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of runs whose numbers can be checked by mental arithmetic."""
+"""Metrics of runs, with numbers that can be checked by mental arithmetic."""
 
 from __future__ import annotations
 
@@ -129,7 +129,8 @@ def test_jain_lies_between_one_nth_and_one(rates):
 
 
 def test_convergence_is_from_the_last_start_until_every_rate_stays():
-    """Three users that start and end one after the other, as on pooling; the last one needs 0.5 s."""
+    """Three users start and end one after the other, as in `pooling`; the last one settles after
+    0.5 s."""
 
     def at(t):
         rates = {"ue1": 10.0 if t <= 50 else 0.0, "ue2": 12.0 if 5 < t <= 55 else 0.0}

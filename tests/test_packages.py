@@ -1,4 +1,4 @@
-"""Every package that is installed is locked with hashes, and the bill of materials names it."""
+"""Every installed package is locked with hashes and listed in the bill of materials."""
 
 from __future__ import annotations
 

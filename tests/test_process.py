@@ -20,7 +20,7 @@ def test_this_process_is_alive_and_an_ended_one_is_not(tmp_path):
     assert process.alive(named, tmp_path)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert not process.alive(named, tmp_path)  # not even while it waits to be collected
+    assert not process.alive(named, tmp_path)  # also not while it is a zombie
     child.communicate()
     assert not process.alive(named, tmp_path)
 

@@ -17,7 +17,7 @@ from lab.scenario import loading
 from lab.scenario.overrides import Overrides
 
 SETTINGS = ("sample_interval_s=0.1",)
-MESSAGES = {  # by the time of the sample after which they are sent
+MESSAGES = {  # sent after the sample at this time [s]
     0.2: [{"target": "link.path1.rate_mbps", "value": 4}],
     0.4: [{"control": "pause"}, {"target": "cc", "value": "lia"}, {"control": "resume"}],
     0.5: [{"control": "speed", "value": 900}, {"target": "link.path1.loss", "value": 7}],
@@ -27,7 +27,7 @@ MESSAGES = {  # by the time of the sample after which they are sent
 
 @pytest.fixture
 def changed(tmp_path):
-    """Make a run that is changed by hand; `stop_s` ends it early."""
+    """Make a run that MESSAGES change; `stop_s` ends it early."""
 
     def make(name="a_run", stop_s=None, duration_s=1.0):
         of = loading.load("two_paths", Overrides(duration_s=duration_s, settings=SETTINGS))

@@ -98,7 +98,7 @@ def written(folder, name, rows):
 
 
 def test_total_sd_and_settling_time_of_several_connections(tmp_path):
-    """ue2 begins at 10 s; from 20 to 50 s they carry 6 and 12."""
+    """ue2 begins at 10 s; from 20 to 50 s the connections carry 6 and 12 Mb/s."""
 
     def users(t):
         return {"ue1": {"mbps": 6.0}} | ({"ue2": {"mbps": 12.0}} if t > 10 else {})
@@ -115,13 +115,13 @@ def test_total_sd_and_settling_time_of_several_connections(tmp_path):
 
 
 def subflow(mbps):
-    """Return a subflow of samples.jsonl."""
     rest = ("cwnd", "rtt_ms", "tier", "backup", "expected_mbps", "out_of_order")
     return {"mbps": mbps} | dict.fromkeys(rest)
 
 
 def test_paths_before_during_and_after_a_loss(tmp_path):
-    """WiFi carries 40, 3 in the first 0.5 s of the loss, then 0, and 20 after it; LTE 30."""
+    """WiFi carries 40 Mb/s, 3 in the first 0.5 s of the loss, then 0, and 20 after it; LTE carries
+    30."""
     wifi = [
         40.0 if t <= 60 else 3.0 if t == 61 else 0.0 if t <= 120 else 20.0 for t in range(1, 181)
     ]
@@ -190,7 +190,7 @@ def test_numbers_of_a_subflow_selection(tmp_path):
 
 
 def connections(*settled_at_s):
-    """Half-second samples of connections that carry 10 Mb/s, and 5 until then."""
+    """(t, Mb/s) of each connection every half second: 10 Mb/s from its time on, 5 before."""
     ends = [n / 2 for n in range(1, 121)]
     return [[(t, 10.0 if t > begins_s else 5.0) for t in ends] for begins_s in settled_at_s]
 
@@ -212,7 +212,7 @@ def test_half_of_a_rate_is_a_collision():
 
 
 def lossy(falling):
-    """Each path alone carries 10 Mb/s; both together 10 and a gain that depends on the loss."""
+    """Each path alone carries 10 Mb/s; both together 10 plus the gain of each loss."""
     found = defaultdict(lambda: [{"T": 10.0}])
     for side in ("wifi", "lte"):
         for loss, gained in zip(mptcp_la_runs.LOSSES, falling, strict=True):
@@ -248,14 +248,14 @@ def test_the_benefit_of_all_pairs():
     assert mptcp_la_benefit.ThresholdsApart().verdict(found) == "fails"  # both from 0.1 % on
     assert (
         mptcp_la_benefit.ThresholdsApart().verdict(lte_gains(found, 1e-3)) == "holds"
-    )  # LTE from 1 % on
+    )  # WiFi from 0.1 %, LTE from 1 % on
     assert (
         mptcp_la_benefit.ThresholdsApart().verdict(lte_gains(lossy((9, 9, 9, 9, 9, -5)), 1e-1))
         == "open"
-    )  # at no loss tried
+    )  # LTE at none of the losses
     assert (
         mptcp_la_benefit.ThresholdsApart().verdict(lossy((-1, -2, -3, -3, -3, -3))) == "open"
-    )  # nothing to lose
+    )  # no gain even without loss
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -1,4 +1,5 @@
-"""Pages of reproduced papers: every claim is judged, with both stacks, and by which runs."""
+"""Pages of reproduced papers: every claim is judged with both MPTCP stacks, and the page says by
+which runs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from papers.page import page as page_of
 from papers.relations import Relation, Value
 from papers.runs import PAGES, Folders, reproduce
 
-NUMBERS = {  # the numbers that each `measure` returns
+NUMBERS = {  # keys that each `measure` returns
     "mp_sdn": "T sp mp un un+ ac used t1_before t2_before t2_low t1_after T_wifi1 "
     "T_ue1 T_ue4 t2_wifi1 t2_wifi2 t2_wifi3",
     "s_mptcp": "total sd settles",
@@ -41,7 +42,7 @@ NUMBERS = {  # the numbers that each `measure` returns
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_page_judges_every_claim(name):
-    """With equal numbers everywhere, a page still has a row for every claim."""
+    """All numbers are equal, and still every claim has a row."""
     paper = PAPERS[name]
     claims = {
         each.__name__.rpartition(".")[2]: each.CLAIMS
@@ -97,7 +98,7 @@ def test_the_page_says_how_it_was_made(tmp_path):
         took = float(seconds.read_text())
         quick = reproduce("tiny", 1, Terminal(), folders)
         assert quick == tmp_path / "runs" / "tiny" / "tiny.md"
-        assert took <= float(seconds.read_text()) < took + 5  # no run was made once more
+        assert took <= float(seconds.read_text()) < took + 5  # no run was made again
     finally:
         del PAPERS["tiny"]
     text = (tmp_path / "pages" / "tiny.md").read_text()
@@ -127,7 +128,7 @@ def test_a_chart_has_a_bar_for_each_value_above_or_below_zero():
         0,
     ]
     tops = [float(each["y"]) for each in boxes]
-    assert tops[0] + high[0] == pytest.approx(tops[2], abs=0.1)  # both begin at zero
+    assert tops[0] + high[0] == pytest.approx(tops[2], abs=0.1)  # both bars begin at zero
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -178,4 +179,4 @@ def test_a_published_page_is_of_a_commit_that_others_can_have(lab, monkeypatch, 
         refused = lab("crosscheck", "all")
         assert "--allow-changed --page SOMEWHERE" in refused.stderr
         accepted = lab("reproduce", "unknown", "--allow-changed", *elsewhere)
-        assert "choose from dtmc" in accepted.stderr  # as with a committed tree
+        assert "choose from dtmc" in accepted.stderr  # as in a committed tree

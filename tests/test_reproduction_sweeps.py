@@ -1,4 +1,4 @@
-"""Series over settings that a paper does not state, and the causes of disagreements."""
+"""Sweeps over settings that a paper does not state, and causes of disagreement."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_claim_that_does_not_agree_has_a_cause():
 
 
 def test_runs_of_a_seed_are_compared_with_each_other():
-    """Seeds differ by a factor of nine, but in every seed `b` has a tenth more."""
+    """Seeds differ by a factor of nine, but with each seed `b` is a tenth larger."""
     found = {
         "a": [{"T": each} for each in (1.0, 2.0, 4.0, 6.0, 9.0)],
         "b": [{"T": 1.1 * each} for each in (1.0, 2.0, 4.0, 6.0, 9.0)],
@@ -196,7 +196,7 @@ def test_more_multipath_users_get_less_by_the_equations():
 
 
 def test_a_node_is_measured_to_its_last_connection_or_by_the_sum_or_from_its_start():
-    """Two connections of 1 MB; the second ends after 4 s: 4 Mb/s, three quarters by WiFi."""
+    """Two connections of 1 MB; the second ends after 4 s: 4 Mb/s, three quarters of it by WiFi."""
 
     def connection(done_s, wifi, lte):
         subflows = [

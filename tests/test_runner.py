@@ -18,7 +18,7 @@ from lab.scenario.targets import SetDemand, SetLinkUp, SetStrategyParameter
 
 
 def flips(outcome):
-    """Return what became of the flips; each must have been sent before."""
+    """Final event of each flip. A flip must have been recorded as sent exactly once before."""
     found = [event for event in read_events(outcome.folder) if event["kind"] == "flip"]
     sent, ended = [], []
     for each in found:
@@ -58,7 +58,7 @@ def test_scenario_events_happen_at_their_time_in_file_units(go):
     )
     outcome, engine = go(events, "rate_scale=0.25")
     rates = [frame["user"]["ue1"]["mbps"] for frame in read_samples(outcome.folder)]
-    assert rates == [4.0, 4.0, 8.0, 8.0]  # the fake gives 1 Mb/s on the wire without a demand
+    assert rates == [4.0, 4.0, 8.0, 8.0]  # without a demand the fake gives 1 Mb/s on the wire
     assert [
         (event["t"], event["target"], event["old"], event["value"]) for event in flips(outcome)
     ] == [
@@ -113,7 +113,7 @@ def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
     assert [flip["old"] for flip in outcome.result["flips"]] == old
     assert [event["old"] for event in flips(outcome) if event["ok"]] == old
     assert list((recorder.folder / "inbox").glob("*.json")) == []
-    assert outcome.result["strategy"] == "none"  # what it started with
+    assert outcome.result["strategy"] == "none"  # the one at the start
 
 
 def test_stop_from_the_inbox_keeps_the_samples(load, record):
@@ -241,7 +241,10 @@ def test_reports_of_the_engine_are_recorded_with_times_of_the_run(load, record):
 
 
 def asked(load, record, answers):
-    """Send cth = 0.3 at 0.5 s and cth = 0.5 at 1 s; `answers` are reported at 1.5 s."""
+    """Set cth to 0.3 at 0.5 s and to 0.5 at 1 s; the engine reports `answers` at 1.5 s.
+
+    Return the outcome, and (t, value, state, ok) of each flip event.
+    """
     scenario = load("duration_s=2", "strategy.name=meter_throttling")
     recorder, engine = record(scenario), FakeEngine()
     engine.asks, engine.started_at = True, 1000.0
@@ -335,7 +338,7 @@ def test_an_incomplete_engine_cannot_be_instantiated():
 
 
 def test_a_flip_is_always_in_the_inbox_or_in_the_record(load, record):
-    """A reader between the two would think that nobody had asked."""
+    """A reader that looked between the two would miss it."""
     recorder = record(load())
     seq = inbox.send(recorder.folder, {"target": "cc", "value": "cubic"})
     for taken, _message, _problem in inbox.receive(recorder.folder):

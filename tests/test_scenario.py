@@ -1,4 +1,5 @@
-"""A scenario with errors starts nothing; the error names file, key, value and correction."""
+"""A scenario with errors starts nothing; the error names file, key and value, and says what is
+valid."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ WRONG = {
     "duration_s=60 s": "duration_s: '60 s' is not a number in s: write 60",
     "duration_s=.inf": "duration_s: inf is not a number that can be measured",
     "seed=true": "seed: true is not a whole number",
-    "sample_interval_s=59": "",  # shorter than the 60 s of the run: allowed
+    "sample_interval_s=59": "",  # shorter than the run of 60 s, so allowed
     "name=A B": "name: 'A B' does not fit",
     "multipath.cc=olai": (
         "multipath.cc: 'olai' is unknown (did you mean 'olia'?): choose from reno, cubic"

@@ -1,4 +1,5 @@
-"""The state of the simulator: compiled or interpreted, in words; and the compiler behind the page."""
+"""The simulator's state, compiled or interpreted, in words; and the installation of the compiler in
+the background."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def state(monkeypatch, tmp_path):
-    """Return the state for a given version of numba and a given folder of compiled code."""
+    """The state for a version of numba and these files in the folder of compiled code."""
 
     def make(version, *files, pid="", off=False):
         folder = tmp_path / "code"
@@ -58,7 +59,7 @@ def test_a_compiler_that_is_switched_off_is_named(state):
 
 
 def test_the_page_starts_before_the_compiler_is_installed(tmp_path):
-    """A copy of the script, with a python that records what it is called with."""
+    """The script runs in a copy of the project, where `python` only records its arguments."""
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / "locks").mkdir()
     (tmp_path / "run_lab.sh").write_text((ROOT / "run_lab.sh").read_text())

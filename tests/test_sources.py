@@ -1,4 +1,4 @@
-"""Runs of the papers are kept as long as nothing that decides them was changed."""
+"""Runs of the papers are kept until a file that decides them changes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from lab.scenario.overrides import Overrides
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("name", ["pooling", "two_paths", "uneven_paths"])
 def test_a_stack_is_a_name_for_its_settings(stack, name):
-    """two_paths and uneven_paths name a scheduler themselves; --stack replaces it."""
+    """two_paths and uneven_paths name a scheduler themselves; `--stack` replaces it."""
     multipath = loading.load(name, Overrides(stack=stack)).multipath
     assert multipath.stack == stack
     assert asdict(STACKS[stack]).items() <= multipath.model_dump().items()

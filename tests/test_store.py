@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def put(runs, name, result=None, **manifest):
-    """A run folder; without `result` one that this process still writes."""
+    """A run folder; without `result` the run is still going on, in this process."""
     folder = runs / name
     folder.mkdir(parents=True)
     mine = {
@@ -171,7 +171,7 @@ def test_a_full_disk_keeps_the_index_that_was_there(store, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        assert statuses(store) == {"a": "complete", "b": "complete"}  # in memory
+        assert statuses(store) == {"a": "complete", "b": "complete"}  # the index is then in memory
         with pytest.raises(LabError, match="No space left on device"):
             store.reindex()
         assert [doc["id"] for doc in Store(store.runs_folder).all()] == ["a"]

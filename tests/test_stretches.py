@@ -1,4 +1,4 @@
-"""A run is divided into stretches by its changes."""
+"""The changes of a run divide it into stretches."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def test_a_stretch_names_the_changes_that_began_it():
 def test_the_mean_of_a_span_holds_nothing_of_its_neighbours():
     assert Span(0, 10).mean(FRAMES, rate) == 4
     assert Span(10, 30).mean(FRAMES, rate) == 8
-    assert Span(9.8, 12).mean(FRAMES, rate) == 8  # the interval that began before it is left out
+    assert Span(9.8, 12).mean(FRAMES, rate) == 8  # the interval that began before 9.8 is left out
     assert Span(40, 50).mean(FRAMES, rate) is None

@@ -1,6 +1,7 @@
-"""The structure: no import circle, imports point down, short functions, few dictionaries without a type.
+"""The structure of the code: no import circles, imports point down, short functions, few untyped
+dictionaries.
 
-Every import counts: at the top of a file, inside a function, and for type checking only.
+Every import counts: at the top of a file, inside a function, or for type checking only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import networkx as nx
 
 ROOT = Path(__file__).resolve().parents[1]
-LAYERS = (  # from low to high: a file imports from its own layer and from layers before it
+LAYERS = (  # lowest first; a file imports from its own layer and lower ones
     "controller",
     "controller/pox_ext",
     "lab/__init__.py",
@@ -56,7 +57,7 @@ LAYERS = (  # from low to high: a file imports from its own layer and from layer
     "papers",
     "bench",
 )
-EDGES = {  # where text and JSON come in and go out: dictionaries of anything are allowed there
+EDGES = {  # files that read and write text and JSON; untyped dictionaries are allowed there
     "dashboard/": "HTTP",
     "lab/cli/": "printed rows and JSON",
     "lab/scenario/checking.py": "YAML before it is checked",
@@ -101,7 +102,7 @@ P90_FUNCTION_LINES = 20
 
 @cache
 def modules() -> dict[str, Path]:
-    """Return every module of the project by its dotted name."""
+    """Files by dotted module name."""
     found = {}
     for top in ("controller", "lab", "dashboard", "papers", "bench"):
         for path in sorted((ROOT / top).rglob("*.py")):
@@ -116,7 +117,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield each module of the project that a file names in an import."""
+    """Modules of the project that a file imports."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules())
@@ -130,7 +131,7 @@ def imported(path: Path) -> Iterator[str]:
 
 @cache
 def imports() -> nx.DiGraph:
-    """Return the graph of imports: an edge leads from a file to one that it imports."""
+    """An edge leads from a module to one that it imports."""
     graph = nx.DiGraph()
     graph.add_nodes_from(modules())
     for name, path in modules().items():
@@ -139,7 +140,7 @@ def imports() -> nx.DiGraph:
 
 
 def layer(name: str) -> int:
-    """Return the number of the layer in which a module is."""
+    """Index in LAYERS; the longest prefix of the path counts."""
     path = modules()[name].relative_to(ROOT).as_posix()
     inside = [each for each in LAYERS if path == each or path.startswith(f"{each}/")]
     assert inside, f"{path} is in no layer"
@@ -147,7 +148,7 @@ def layer(name: str) -> int:
 
 
 def functions() -> Iterator[tuple[int, str]]:
-    """Yield length in lines and place of each function."""
+    """(lines, place) of each function."""
     for path in modules().values():
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

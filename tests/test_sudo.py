@@ -17,7 +17,7 @@ ADA = (1234, 99)
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """The home of the user ada, who called sudo; HOME is root's, as sudo sets it."""
+    """Home of the user ada, who called sudo; HOME is root's, as sudo sets it."""
     for name in ("MULTIPATH_LAB_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "/root")
@@ -31,7 +31,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def given(monkeypatch):
-    """The files that get another owner, instead of changing owners."""
+    """Replace `os.chown`; new owners by file."""
     changed: dict[Path, tuple[int, int]] = {}
 
     def chown(path, uid, gid, **_):
@@ -66,7 +66,6 @@ def test_a_user_who_sets_sudo_variables_is_not_root(home, monkeypatch):
 
 
 def of_root(path: Path, monkeypatch) -> None:
-    """Let `path` belong to root, and all other files to the caller."""
     real = Path.lstat
 
     def lstat(self):
@@ -101,7 +100,6 @@ def test_a_cache_outside_the_home_keeps_its_owner(home, given, tmp_path_factory,
 
 @pytest.fixture
 def run_command():
-    """A function that runs a command of the lab in this process."""
     from click.testing import CliRunner
 
     return lambda *argv: CliRunner().invoke(cli, argv)

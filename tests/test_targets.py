@@ -18,10 +18,10 @@ def test_targets_of_the_testbed_name_unit_bounds_and_start(load):
     assert (rows["cell.wifi1.ue3.rate_mbps"].value, rows["cell.lte1.ue2.rate_mbps"].value) == (
         19.1,
         32.9,
-    )  # unscaled
+    )  # as in the file, without the rate scale
     assert rows["user.ue1.demand_mbps"].nullable
     assert "link.wifi.up" in rows
-    assert "link.wifi.rate_mbps" not in rows  # it is not shaped
+    assert "link.wifi.rate_mbps" not in rows  # it has no shape
 
 
 @pytest.mark.parametrize(

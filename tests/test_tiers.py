@@ -1,4 +1,4 @@
-"""Each test is in one tier: `run_lab.sh test` runs two of them, `.ci/night` the third."""
+"""Each test has one tier: `run_lab.sh test` runs two of them, `.ci/night` the third."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ CAMPUS = campus.Params(
 
 
 def links_of_paths(topology: Topology, user: str) -> list[list[list[str]]]:
-    """Return for each interface of a user the links of each shortest path from its server."""
+    """For each interface of a user: the links of each shortest path from its server."""
     links = {frozenset((link.a, link.b)): link.id for link in topology.links}
     near: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
     for link in topology.links:
@@ -49,7 +49,7 @@ def test_pooling_has_the_paths_of_table_2(user):
     for interface, numbers in zip(links_of_paths(topology, user), TABLE_2[user], strict=True):
         assert [path[1:] for path in interface] == [
             [f"link{n}" for n in numbers.split()]
-        ]  # its only way
+        ]  # exactly one path
 
 
 def test_pooling_divides_the_delay_of_a_path_and_limits_its_middle():
@@ -143,7 +143,7 @@ def test_a_name_used_twice_on_the_campus_is_refused():
         campus.Params(users=CAMPUS.users, wired=("ue1",))
 
 
-# --- naming
+# Names of hosts and ports
 
 SMALL = Topology(
     "small",

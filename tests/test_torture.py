@@ -1,4 +1,4 @@
-"""The campaigns of `./run_lab.sh torture` find nothing in one trial each, and report what they find."""
+"""One trial of each campaign of `./run_lab.sh torture` finds nothing; and failures are reported."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def test_every_campaign_has_a_name_and_says_what_it_does():
 
 
 def test_the_table_of_emulations_agrees_with_the_record():
-    """docs/notebook/reliability.md counts what docs/notebook/reliability_emulations.jsonl has, one line per run."""
+    """docs/notebook/reliability.md counts the lines of reliability_emulations.jsonl, one per
+    run."""
     found = {}
     for line in (DOCS / "reliability_emulations.jsonl").read_text().splitlines():
         run = json.loads(line)

@@ -36,7 +36,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """Write a file of this name and text; the table is as before afterwards."""
+    """Write a file; afterwards the table of topologies is restored."""
     monkeypatch.setattr(families, "TOPOLOGIES", dict(families.TOPOLOGIES))
     before = set(sys.modules)
 
@@ -68,7 +68,7 @@ def test_a_users_file_adds_a_kind_of_network(file):
     topology = check(family.build(family.Params(door_mbps=8), 0.5))
     assert topology.links[0].rate_bps == 4_000_000
     assert not families.has_positions(family)
-    assert list(path.parent.iterdir()) == [path]  # no compiled copy beside it
+    assert list(path.parent.iterdir()) == [path]  # no bytecode file beside it
 
 
 def test_the_same_file_may_change_and_be_registered_once_more(file):

@@ -1,4 +1,4 @@
-"""What the terminal and the pages say about the verdict and the unit of rates."""
+"""What terminal and pages say about the verdict on Multipath TCP and the unit of rates."""
 
 from __future__ import annotations
 

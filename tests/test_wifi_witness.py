@@ -1,4 +1,4 @@
-"""The page section of the WiFi witness, from made-up scenes: no network, no VM."""
+"""The section of the cross-check page about WiFi, from made-up scenes: no network, no VM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOGETHER = {"strong": 1.3, "weak": 1.1}
 
 
 def scenes(*idle_shares: float):
-    """Return a turn for each idle share of the processors."""
+    """Three scenes per turn; each turn has one of these idle shares of the processors."""
     return [
         {"turn": turn, "who": who, "mbps": mbps, "idle_share": idle_share, "lost_before_the_air": 0}
         for turn, idle_share in enumerate(idle_shares, 1)
@@ -22,7 +22,7 @@ def scenes(*idle_shares: float):
 
 @pytest.fixture
 def page(tmp_path, monkeypatch):
-    """Return a function that writes the page of such scenes."""
+    """Write the page of such scenes, and return its text."""
     monkeypatch.setattr(wifi_witness, "where", lambda: "somewhere")
 
     def make(*idle_shares: float) -> str:

@@ -1,4 +1,4 @@
-"""Users at random places, and the networks they use there."""
+"""Users at random places, and the networks that they use there."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_unknown_standard_is_refused():
         Params(wifi="11b")  # type: ignore[arg-type]
 
 
-# --- RAT study
+# The setups of the RAT study
 
 
 def links_of(setup, **params):
@@ -104,7 +104,7 @@ def test_paths_of_the_setups_share_what_the_study_says():
     assert [each.link for each in wire(two).of("ue1")] == ["wifi2", "wifi3"]
     assert [cell.medium for cell in two.cells] == ["", "", "", ""]
     assert {cell.ap: cell.medium for cell in three.cells}["wifi3"] == "wifi2"
-    assert one.relays == ("n1", "n2", "n3", "n4", "n5") * 2  # stations of wifi1 and of lte1
+    assert one.relays == ("n1", "n2", "n3", "n4", "n5") * 2  # stations of wifi1, then of lte1
     for topology in (one, two, three):
         interfaces = wire(topology).interfaces
         assert (
@@ -119,7 +119,7 @@ def test_a_relay_has_a_radio_in_wifi_and_a_wire_to_the_base_station():
     radio, bearer = wiring.at("n3", "wifi1"), wiring.at("n3", "lte1")
     assert (radio.name, radio.port, radio.address) == ("n3-wlan0", "wifi1-wlan1", "10.0.0.3")
     assert (bearer.name, bearer.port) == ("n3-eth2", "lte1-eth3")
-    assert radio.mac == wiring.of("srv3")[0].mac  # a station sends with its own address only
+    assert radio.mac == wiring.of("srv3")[0].mac  # a station sends from its own MAC address only
     channels = {each.link for each in wiring.trunks if each.radio}
     assert channels == {f"n{n}wifi1" for n in range(1, 6)}
     assert wiring.hosts_behind("n3") == wiring.of("srv3")
@@ -137,7 +137,7 @@ def test_round_trips_of_lte(setup, round_trip_ms):
     assert 2 * legs * cells["lte1"].stations[0].delay_ns == round_trip_ms * 1_000_000
 
 
-# --- scenarios
+# Scenarios
 
 
 @pytest.mark.parametrize("name", NEW)

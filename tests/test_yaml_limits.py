@@ -1,4 +1,5 @@
-"""YAML in files and options is read within limits: one clear error, soon, and never a traceback."""
+"""YAML in files and options is read within limits; beyond them there is one clear error, and
+soon."""
 
 from __future__ import annotations
 

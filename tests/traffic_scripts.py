@@ -1,4 +1,5 @@
-"""Scripts that hosts run: a server that sends without end, a client that counts, an echo request."""
+"""Scripts for hosts: a server that sends without end, a client that counts bytes, an echo
+request."""
 
 SEND = """
 import socket, sys, threading, time

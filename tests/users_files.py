@@ -1,4 +1,4 @@
-"""Files that a user of the lab has written: a strategy, a topology, a congestion control and a scenario."""
+"""A user's own files: a strategy, a topology, a congestion control and a scenario."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ KNOWN = {"keep_all.py": STRATEGY, "doorway.py": TOPOLOGY, "scalable.py": LAW, "s
 
 @pytest.fixture(autouse=True)
 def _only_built_in(monkeypatch):
-    """Take out of all tables what a test has registered; compile nothing for it."""
+    """Remove from all tables what a test has registered; compile nothing for it."""
     monkeypatch.setattr(code_cache, "is_wanted", lambda: False)
     tables = (
         extensions._registered,
@@ -95,7 +95,7 @@ def _only_built_in(monkeypatch):
 
 @pytest.fixture
 def my(tmp_path: Path) -> Path:
-    """Write the folder of a user, with one file of each kind."""
+    """A folder with one file of each kind."""
     folder = tmp_path / "my"
     folder.mkdir()
     for name, text in {**KNOWN, "doorway.yaml": SCENARIO, "plot.py": "raise SystemExit\n"}.items():

@@ -1,7 +1,8 @@
-"""Switches without kernel modules: bridges of Open vSwitch in user space.
+"""Bridges of Open vSwitch in user space, without kernel modules.
 
-They have an Open vSwitch of its own, with database, sockets and daemons in one temporary folder, and
-removes everything at the end. One machine or network namespace can run one such network at a time.
+They have an Open vSwitch of their own, whose database, sockets and daemons are in one temporary
+folder. Everything is removed at the end. A machine or network namespace can run one such network at
+a time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ WITHIN_S = 60
 
 
 def eventually(what: Callable[[], Any], doing: str, within_s: float = WITHIN_S) -> Any:
-    """Return the first true result of `what`; the time limit is long enough for any machine."""
+    """First true result of `what`. The limit is long enough for slow machines."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         answer = what()
@@ -36,9 +37,9 @@ def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
 
 
 class Bridges:
-    """Bridges and the wires between them; at the end of `with`, all of them are removed.
+    """Bridges and the wires between them, until the end of `with`.
 
-    A subclass says which: `switches` has the datapath number of each, `trunks` the two ends.
+    A subclass sets `switches` (datapath ID of each) and `trunks` (the two ends of each link).
     """
 
     switches: dict[str, int]
@@ -73,14 +74,14 @@ class Bridges:
             self._add_trunk(a, b)
 
     def name(self, thing: str) -> str:
-        """A name on this machine."""
+        """Name of a device or namespace; it differs between processes."""
         return f"{self.prefix}{thing}"
 
     def ofctl(self, command: str, switch: str, *more: str) -> str:
         return self._command("ovs-ofctl", "-O", "OpenFlow13", command, self.name(switch), *more)
 
     def limit_table(self, switch: str, entries: int | None) -> None:
-        """Limit table 1 of a switch to `entries` entries, so that it refuses more; None lifts the limit."""
+        """Let table 1 refuse entries beyond this number; None lifts the limit."""
         bridge = self.name(switch)
         if entries is None:
             self._vsctl("clear", "bridge", bridge, "flow_tables")
@@ -91,15 +92,13 @@ class Bridges:
         )
 
     def meter_kbps(self, switch: str) -> int | None:
-        """The rate of the meter of a switch, None without one."""
+        """Rate of the only meter; None without a meter."""
         words = self.ofctl("dump-meters", switch).replace("=", " ").split()
         return int(words[words.index("rate") + 1]) if "rate" in words else None
 
     def outside(self, *argv: str) -> str:
-        """Run a command on this machine and return what it prints."""
+        """Output of a command that runs outside of all hosts."""
         return self._command(*argv)
-
-    # --- building
 
     def _start_daemons(self) -> None:
         database, sock = self.folder / "conf.db", self.folder / "db.sock"

@@ -1,4 +1,4 @@
-"""Hosts without kernel modules: namespaces with Multipath TCP, at switches in user space."""
+"""Hosts in network namespaces with Multipath TCP, at bridges in user space."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ SERVER = ("10.0.0.1", "02:00:0a:00:00:01", "s1")
 
 
 class Hosts(Bridges):
-    """A user with two interfaces, and a server. Programs in them are ended with `_ended`."""
+    """A user with two interfaces, and a server. `_ended` ends their programs, `_hosts` removes
+    them."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -39,22 +40,20 @@ class Hosts(Bridges):
     def start_inside(
         self, host: str, script: str, *argv: str, **options: Any
     ) -> subprocess.Popen[bytes]:
-        """A Python script inside a host, ended by `reset`."""
+        """Run a Python script until `reset`."""
         command = ["ip", "netns", "exec", self.name(host), sys.executable, "-c", script, *argv]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
         self._ended.callback(end, process)
         return process
 
     def spawn_inside(self, host: str, *argv: str, cwd: Path) -> subprocess.Popen[str]:
-        """A program inside a host that reads commands and writes answers, ended by `reset`."""
+        """Run a program that reads commands and writes answers, until `reset`."""
         command = ["ip", "netns", "exec", self.name(host), *argv]
         process = self._ended.enter_context(
             subprocess.Popen(command, cwd=cwd, stdin=-1, stdout=-1, text=True)
         )
         self._ended.callback(end, process)
         return process
-
-    # --- building
 
     def _make_hosts(self) -> None:
         for host in ("user", "server"):
@@ -76,7 +75,7 @@ class Hosts(Bridges):
         table: int,
         called: str = "",
     ) -> None:
-        """Attach an interface of a host, with a routing table of its own, to a port of a switch."""
+        """Connect a host to a switch by a veth pair; each interface has its own routing table."""
         port, namespace = self.name(called or f"p{interface}"), self.name(host)
         self._command(
             "ip",
@@ -108,7 +107,8 @@ class Hosts(Bridges):
                 f"net.ipv4.conf.all.{key}={value}",
                 f"net.ipv4.conf.{interface}.{key}={value}",
             )
-        # POX answers ARP requests. The addresses that a host knows stay valid while POX is stopped.
+        # POX answers ARP requests. Known addresses stay valid for an hour, also while POX is
+        # stopped.
         reachable = f"net.ipv4.neigh.{interface}.base_reachable_time_ms=3600000"
         self.inside(host, "sysctl", "-qw", reachable)
         self.inside(host, "ip", "link", "set", interface, "up", "gso_max_segs", "1")

@@ -1,4 +1,4 @@
-"""A small network without kernel modules: Open vSwitch in user space, namespaces, and real POX.
+"""Open vSwitch in user space, hosts in namespaces, and real POX; no kernel modules are needed.
 
 user (wifi, lte) --- wifi1, lte1 --- s1 --- server, and a longer path: s1 --- c1 --- wifi1
 """
@@ -39,7 +39,7 @@ MPTCP = 262
 
 
 def missing() -> str:
-    """Return why these tests cannot run here; empty if they can."""
+    """Why these tests cannot run here; empty if they can."""
     tools = [
         tool
         for tool in ("ovs-vswitchd", "ovsdb-server", "ip", "ethtool")
@@ -57,7 +57,7 @@ def missing() -> str:
 
 
 class Network(Hosts):
-    """A network with POX and host agents; `with Network(folder) as network:` removes all of it."""
+    """`with Network(folder) as network:` removes all of it at the end."""
 
     switches, trunks = SWITCHES, TRUNKS
 
@@ -76,7 +76,7 @@ class Network(Hosts):
         super().__exit__()
 
     def topology(self) -> dict[str, Any]:
-        """The topology file."""
+        """Contents of topology.json."""
 
         def at(interface: str, address: str, mac: str, switch: str) -> dict[str, str]:
             return {
@@ -119,10 +119,10 @@ class Network(Hosts):
             "multipath": ["ue1"],
         }
 
-    # --- POX
+    # POX
 
     def start_pox(self, strategy: str, **params: Any) -> None:
-        """Start POX; its log is `pox.log`. `strategy` is a name or the path of a Python file."""
+        """`strategy`: a name or the path of a Python file. The log is `pox.log`."""
         file = ROOT / "tests" / "scripted.py" if strategy == "scripted" else Path(strategy)
         own = [f"--strategy_file={file}"] if file.suffix == ".py" else []
         argv = [
@@ -156,10 +156,10 @@ class Network(Hosts):
                 self.pox.wait()
             self.pox = None
 
-    # --- host agents
+    # Host agents
 
     def start_agents(self) -> subprocess.Popen[bytes]:
-        """Start the host agents of both hosts, ended by `reset`; their log is `hosts.log`."""
+        """Start one process for the agents of both hosts, until `reset`. The log is `hosts.log`."""
         holders = {
             host: self.start_inside(host, "import time; time.sleep(1e6)")
             for host in ("user", "server")
@@ -191,30 +191,30 @@ class Network(Hosts):
         return agents
 
     def _bpf(self) -> Path:
-        """A bpf file system of our own."""
+        """Mount a bpf file system for this network only."""
         folder = self.folder / "bpf"
         folder.mkdir(exist_ok=True)
         self._command("mount", "-t", "bpf", "bpf", str(folder))
         self._ended.callback(self._quietly, "umount", str(folder))
         return folder
 
-    # --- messages
+    # Messages
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
-        """The lines of one kind in decisions.jsonl; the last one counts when it is whole."""
+        """Lines of this kind in decisions.jsonl; a last line without its end is left out."""
         path = self.run / "decisions.jsonl"
         whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
         read = [json.loads(line) for line in whole.splitlines()]
         return [line for line in read if line["kind"] == kind]
 
     def tell(self, seq: int, kind: str, value: Any) -> None:
-        """Put a message into the inbox."""
+        """Put a message into the inbox of POX."""
         aside = self.run / "message"
         aside.write_text(json.dumps({"seq": seq, "kind": kind, "value": value}))
         aside.rename(self.run / "inbox" / f"{seq:06d}.json")
 
     def report(self, ap: str, mac_occupancy: float) -> None:
-        """One report of an access point's agent."""
+        """Send one report, as the access point's agent does."""
         message = {
             "kind": "ap",
             "seq": 1,
@@ -226,9 +226,9 @@ class Network(Hosts):
             sender.sendto(seal(message, KEY), ("127.0.0.1", self.agents_port))
 
     def reset(self) -> None:
-        """Remove everything that a controller left.
+        """Stop POX and the programs, and clear all switches.
 
-        The hosts are new, because connections last a minute longer than their programs.
+        Hosts are made anew, because connections outlive their programs by a minute.
         """
         self.stop_pox()
         self._ended.close()

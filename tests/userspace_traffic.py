@@ -1,4 +1,4 @@
-"""Traffic on the small network of `userspace_network`, and how fast it is."""
+"""Traffic on the network of `userspace_network`, and its rate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def download(
     pace_bps: int = PACE_BPS,
     port: int = 5001,
 ) -> Path:
-    """Start a download without end; the returned file gets a line with the bytes so far."""
+    """Endless download. A line with time and total bytes is appended to the returned file."""
     progress = network.folder / f"progress-{time.monotonic_ns()}"
     network.start_inside("server", SEND, str(protocol), str(port), str(pace_bps))
     eventually(lambda: f":{port}" in network.inside("server", "ss", "-Hltn"), "listen")
@@ -44,7 +44,7 @@ def download(
 
 
 def upload(network: Network, source: str, port: int = 5003) -> Path:
-    """Start an upload without end from the address `source`, as `download`."""
+    """Endless upload from the address `source`; as `download`."""
     progress = network.folder / f"progress-{time.monotonic_ns()}"
     sending, counting = (script.replace("10.0.0.1", source) for script in (SEND, COUNT))
     network.start_inside("user", sending, str(TCP), str(port), str(PACE_BPS))
@@ -55,7 +55,7 @@ def upload(network: Network, source: str, port: int = 5003) -> Path:
 
 
 def traffic_program(network: Network, host: str) -> Callable[..., dict[str, Any]]:
-    """Start the emulation's traffic program on a host; return a function that commands it."""
+    """Start the emulation's traffic program; the returned function sends it one request."""
     program = network.spawn_inside(
         host, sys.executable, "-SE", "-m", processes.PROGRAM, cwd=processes.PROJECT
     )
@@ -70,7 +70,7 @@ def traffic_program(network: Network, host: str) -> Callable[..., dict[str, Any]
 
 
 def mbps(progress: Path, over_s: float) -> float:
-    """Return the received rate over the next seconds, by the clock of the receiver."""
+    """Received rate over the next seconds, by the clock of the receiver."""
 
     def last() -> tuple[float, int]:
         at, total = progress.read_text().splitlines()[-1].split()
@@ -85,7 +85,7 @@ def mbps(progress: Path, over_s: float) -> float:
 
 
 def held_to(measure: Callable[[], float], expected_mbps: float, within: float) -> None:
-    """Measure until the rate is as expected; a busy machine is slow for a while."""
+    """Measure until the rate is as expected: a busy machine is slow for a while."""
     seen: list[float] = []
     while not seen or abs(seen[-1] - expected_mbps) > within * expected_mbps:
         assert len(seen) < MOST_LOOKS, f"{seen} Mb/s, and not {expected_mbps:.3f}"

@@ -1,4 +1,4 @@
-"""A fat tree of twenty bridges in user space with some of its hosts; no link has a rate."""
+"""A fat tree of twenty bridges in user space, with some of its hosts. Links have no rate limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CORES = ("c1", "c2", "c3", "c4")
 
 
 class FatTree(Network):
-    """`users` and their servers are there; the topology file describes all."""
+    """Only `users` and their servers exist; topology.json has all hosts."""
 
     switches = WIRING.dpid
     trunks = {trunk.link: (trunk.a, trunk.b) for trunk in WIRING.trunks}
@@ -30,14 +30,14 @@ class FatTree(Network):
 
     @cached_property
     def pairs(self) -> dict[str, str]:
-        """Each user's server."""
+        """Server of each user."""
         return {user: TREE.server_of(user) for user in self.users}
 
     def address(self, host: str) -> str:
         return WIRING.of(host)[0].address
 
     def topology(self) -> dict[str, Any]:
-        """Return the contents of topology.json, with the port names of these bridges."""
+        """Contents of topology.json, with the port names of these bridges."""
         described = describe(TREE, WIRING)
         for trunk in described["trunks"]:
             trunk |= {
@@ -59,7 +59,7 @@ class FatTree(Network):
         return self._start_agents(hosts)
 
     def download(self, user: str) -> Path:
-        """A user's download that goes on, as `userspace_traffic.download`."""
+        """Endless download; as `userspace_traffic.download`."""
         server, progress = self.pairs[user], self.folder / f"progress-{user}"
         sending, counting = (
             script.replace("10.0.0.1", self.address(server)) for script in (SEND, COUNT)
@@ -71,7 +71,7 @@ class FatTree(Network):
         return progress
 
     def break_link(self, link: str, seq: int) -> None:
-        """Packets are lost there from now on, and POX is told, as the runner tells it."""
+        """Lose all packets on a link, and tell POX as the runner does."""
         a, b = self.trunks[link]
         for here, there in ((a, b), (b, a)):
             self.ofctl("mod-port", here, self.name(here + there), "down")

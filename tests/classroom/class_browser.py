@@ -1,4 +1,4 @@
-"""Browsers that visit a class which is served as it is in a lesson."""
+"""Browsers that visit a class on its real server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from dashboard.serve import listen, server
 
-NOT_YET = "409"  # a page asks for a run before it has begun; the browser logs it
+NOT_YET = "409"  # a page asks for a run that has not begun; the browser logs this
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 
 
@@ -28,7 +28,7 @@ def served(app):
 
 
 class Faults(list):
-    """Collect what pages log as errors, and requests to other machines."""
+    """Errors that pages log, and their requests to other machines."""
 
     def watch(self, page):
         page.on("pageerror", lambda error: self.append(str(error)))
@@ -47,7 +47,7 @@ class Faults(list):
 
 
 def new_page(browser, faults, width=1280, height=1000, cookies=()):
-    """Open a page in a browser of its own; it has the cookies of another one if they are given."""
+    """A page in a browser context of its own, with these cookies."""
     context = browser.new_context(viewport={"width": width, "height": height})
     context.add_cookies(list(cookies))
     context.set_default_timeout(120_000)
@@ -75,12 +75,10 @@ def join(page, address, code, *names):
 
 
 def open_sheet(page, address, name):
-    """Open a worksheet."""
     page.goto(f"{address}/seat/{name}")
     page.click("#open")
     page.wait_for_selector(".step")
 
 
 def state(page, step):
-    """Return the state that the card of a step shows."""
     return page.get_attribute(f"#{step}", "data-state")

@@ -1,4 +1,4 @@
-"""What a browser does in a class, by HTTP."""
+"""What a student's browser sends to a class, by HTTP."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def work_off(app):
 
 
 def a_run(app, client):
-    """Return the id of a run of this student that has ended."""
+    """ID of a new run of this student, which has ended."""
     assert do(client, "answers/guess", value=12).status_code == 200
     answer = do(client, "runs/both", chosen={"multipath.server_enabled": True})
     assert answer.status_code == 202, answer.json

@@ -1,7 +1,8 @@
-"""Offer a small worksheet, a clock, and runs that cost nothing.
+"""A small worksheet, a clock, and runs that cost nothing.
 
-As a program, stand in for `python -m lab run ... --out FOLDER`: copy a finished run into the folder.
-The environment variable FAKE_RUN is the finished run. FAKE_S, if set, is how long the run goes on.
+As a program, it replaces `python -m lab run ... --out FOLDER`: it copies a finished run, named by
+the environment variable FAKE_RUN, into the folder. FAKE_S is how many seconds this takes (default
+0).
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ wrong:
 
 
 class Clock:
-    """Return a time that only the test moves."""
+    """A clock that only the test moves."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -70,12 +71,12 @@ class Clock:
 
 
 def command() -> list[str]:
-    """Return the command that stands in for `python -m lab`."""
+    """Command in the place of `python -m lab`."""
     return [sys.executable, "-S", str(FAKE)]
 
 
 def template(folder: Path) -> Path:
-    """Make a finished run of two_paths with the engine of the tests, and return its folder."""
+    """Make a finished run of two_paths, which says that its engine is `sim`."""
     from fake_engine import FakeEngine
 
     from lab.run.recorder import Recorder

@@ -1,4 +1,4 @@
-"""The grades of a lesson: those that students must have, and those that a class's files hold."""
+"""Grades of a lesson: those that students must have, and those in a class's files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.classroom import grades
 
 
 def expected(people):
-    """Return the lines of the table: name and points of each person."""
+    """Sorted (name, points) of each person."""
     lines = []
     for student, manner in people:
         points = POINTS[manner] + (2 if manner in TEXTS else 0)
@@ -31,7 +31,7 @@ def grade_texts(app):
 
 
 def table(class_folder):
-    """Return name and total of each line of Moodle's table, made from the files alone."""
+    """Sorted (name, total) of Moodle's table, made from the files alone."""
     state = grades.read_state(class_folder)
     seats = {seat.id: seat.names for seat in state.seats.values()}
     handed_in = grades.submissions(class_folder, state)

@@ -1,6 +1,6 @@
 """Students who work on the small worksheet over HTTP, each in a manner of its own.
 
-A manner is a function of a `Student`. `POINTS` says how many points it must have in the end.
+A manner is a function of a `Student`. `POINTS` has the points that it must get.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PATIENCE_S = 240
 
 
 class Refused(Exception):
-    """Hold the status of an answer that is no success."""
+    """Raised for an HTTP status of 400 or more."""
 
     def __init__(self, status, text):
         super().__init__(f"{status}: {text}")
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 class Student:
-    """A browser: an address, cookies, and a connection for each request."""
+    """A student's browser: cookies, and a connection for each request."""
 
     def __init__(self, address, code, names, pin="", think_s=0.0, worksheet="small"):
         self.host, self.code = urlsplit(address).netloc, code
@@ -55,7 +55,7 @@ class Student:
         return found
 
     def refused(self, path, body=None):
-        """Return the status with which a request must be refused."""
+        """Status with which a request is refused; it must be refused."""
         try:
             self.ask(path, body)
         except Refused as refused:
@@ -87,7 +87,7 @@ class Student:
         return next(each for each in self.sheet()["steps"] if each.get("id") == name)
 
     def run(self, step="both", chosen=None):
-        """Make a run, wait for its end, and return its id."""
+        """Make a run, wait for its end, and return its ID."""
         made = self.do(f"runs/{step}", {"chosen": chosen or {}})["run"]["id"]
         return self.ended(made, step)
 
@@ -102,10 +102,10 @@ class Student:
         raise AssertionError(f"{self.names}: run {run} did not end")
 
     def measured(self, run):
-        """Read the rate from the page of the run."""
+        """Rate on the page of the run, in Mb/s."""
         return self.ask(f"/api/class/runs/{run}")["throughput_mbps"]
 
-    # --- parts of a lesson
+    # Parts of a lesson
 
     def begin(self):
         self.join()
@@ -138,7 +138,7 @@ def mended(student):
 
 
 def wrong(student):
-    """Guess until the wait begins, and give up that question."""
+    """Guess until the forced wait begins, and give up that question."""
     student.begin()
     run = student.run()
     for value in ("one", "three", "one"):
@@ -161,7 +161,7 @@ def leaves(student):
 
 
 def two_tabs(student):
-    """Send from two tabs at the same moment; what one saves, the other shows."""
+    """Answer in two tabs at the same moment; the student's page then shows one of the answers."""
     student.begin()
     run = student.run()
 
@@ -197,7 +197,7 @@ def phone(student):
 
 
 def never_predicts(student):
-    """Skip the prediction: no run, so nothing that is measured."""
+    """Skip the prediction: no run, so nothing can be measured."""
     student.join()
     student.do("open")
     assert student.refused("/api/class/worksheets/small/runs/both", {"chosen": {}}) == 409
@@ -207,7 +207,7 @@ def never_predicts(student):
 
 
 def greedy(student):
-    """Start as many runs as possible, and read what belongs to others."""
+    """Start as many runs as possible, and try to read what belongs to others."""
     student.begin()
     made, statuses = [], set()
     for _ in range(6):
@@ -225,7 +225,7 @@ def greedy(student):
 
 
 def stops_early(student):
-    """Predict, and go home."""
+    """Predict, and do nothing else."""
     student.begin()
 
 
@@ -244,8 +244,10 @@ TEXTS = (straight, mended, leaves, two_tabs, phone, greedy)  # these write the t
 
 
 def hold(address, code, people):
-    """Let all students work at the same time. `people` holds pairs (student, manner). Return what
-    went wrong, one line for each student that could not finish."""
+    """Let all students work at the same time.
+
+    `people` has pairs (student, manner). Return one line for each student that could not finish.
+    """
     faults = []
 
     def work(student, manner):
@@ -266,7 +268,8 @@ def hold(address, code, people):
 
 
 def room_of(address, code, count, think_s=0.0):
-    """Return `count` students, each with one of the manners; every sixth is a pair."""
+    """`count` pairs (student, manner), with all manners in turn. Every sixth student is a pair of
+    people."""
     manners = list(POINTS)
     return [
         (

@@ -1,4 +1,4 @@
-"""Fixtures: a class with one small worksheet, and runs that are copies of a finished one."""
+"""A class with one small worksheet, whose runs are copies of a finished one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sheet(tmp_path):
 
 @pytest.fixture(scope="session")
 def made_folder(tmp_path_factory):
-    """Make the folder of a class once for all tests, because this checks the worksheet."""
+    """The folder of a class, made once for all tests, because that checks the worksheet."""
     place = tmp_path_factory.mktemp("made")
     (place / "small.yaml").write_text(SHEET)
     return folder.make("test", [str(place / "small.yaml")], classes=place / "classes")
@@ -54,7 +54,7 @@ def class_folder(tmp_path, made_folder):
 
 @pytest.fixture
 def one_version(monkeypatch):
-    """All processes of the test are of one version, also if a file is edited meanwhile."""
+    """All processes of the test see one version of the lab, even if a file is edited meanwhile."""
     monkeypatch.setenv(manifest.COMMIT, "0123456789ab")
     manifest.commit.cache_clear()
     yield
@@ -83,7 +83,7 @@ def app(room, finished_run, monkeypatch):
 
 @pytest.fixture
 def seat(room):
-    """Return a seat that has opened the worksheet."""
+    """A seat that has opened the worksheet."""
     seat, _ = room.join("here", room.folder.settings.code, [Newcomer("Ada")])
     room.open(seat, "small")
     return seat
@@ -112,7 +112,6 @@ def instructor(app):
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
-    """Return a certificate and its key, made for these tests."""
     if not shutil.which("openssl"):
         pytest.skip("openssl is not installed")
     place = tmp_path_factory.mktemp("tls")

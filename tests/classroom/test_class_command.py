@@ -52,7 +52,7 @@ def test_a_class_is_wiped_after_asking(classes):
 
 @contextmanager
 def serving(place, sheet, *tls):
-    """Serve a class in a process; yield the process and what it has printed."""
+    """Serve a class in a process; yield the process and its output so far."""
     argv = [sys.executable, "-c", SERVE, str(place / "classes"), str(sheet), *map(str, tls)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         lines = []

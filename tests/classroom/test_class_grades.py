@@ -1,4 +1,4 @@
-"""Grades: from the files alone, the same again, and each difference with its reason."""
+"""Grades from the files alone: the same again, and each difference with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal of a class: what was said to be saved is there after any crash."""
+"""The journal of a class: after any crash, everything is there that was reported as saved."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_line_is_on_the_disk_before_append_returns(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("wait_bytes", [1, 100])
 def test_a_kill_loses_nothing_that_was_said_to_be_saved(tmp_path, wait_bytes):
-    """A child appends and says so; it is killed in the middle of it."""
+    """A child process writes a byte to a pipe after each saved event, until it is killed."""
     path, (read, write) = tmp_path / "journal", os.pipe()
     child = os.fork()
     if child == 0:

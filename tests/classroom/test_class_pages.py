@@ -90,8 +90,8 @@ def test_the_script_of_the_charts_is_there(app, ada):
 
 
 def documented():
-    """Return (method, address) of each address in docs/class_mode.md. A cell such as "GET
-    `/a/b`, `/c`" stands for GET /a/b and GET /a/c."""
+    """(method, address) of each address in docs/class_mode.md. A cell such as "GET `/a/b`, `/c`"
+    means GET /a/b and GET /a/c."""
     found = set()
     for method, cell in re.findall(
         r"(GET|POST) (`/api/[^|;]*?)(?: is |;| sends | \|)", PAGE.read_text()

@@ -1,4 +1,4 @@
-"""The fair queue of a class, and the load that it goes by."""
+"""The fair queue of a class, and the load of the machine that limits it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def queue_of(*seats):
 
 
 def started(queue, load=IDLE):
-    """Return the seats of the runs that start while none ends."""
+    """Seats of the runs that start while none ends."""
     found = []
     while entry := queue.next(load):
         found.append(entry.seat)

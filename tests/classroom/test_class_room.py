@@ -18,7 +18,7 @@ def at(step: str, seat: str = "s1") -> Place:
 
 
 def finish(room, run, finished_run, status="complete"):
-    """Let a run end with the files of a finished run."""
+    """End a run with the files of a finished run."""
     import shutil
 
     room.queue.remove(run.id)
@@ -255,4 +255,4 @@ def test_only_the_seats_that_change_are_told(room, seat):
     room.open(other, "small")
     room.answer(at("guess", other), 12)
     runs = [room.request_run(at("both", each), {}, NO_CHECK) for each in (seat, other)]
-    assert changed(lambda: room.withdraw(runs[0])) == [True, True, True]  # the other moves up
+    assert changed(lambda: room.withdraw(runs[0])) == [True, True, True]  # the other one moves up

@@ -1,4 +1,4 @@
-"""No answer to a student holds what the student is to find, or what is not to be known yet."""
+"""No answer to a student has what the student is to find, or is not to know yet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from class_fakes import SHEET
 from lab.worksheets import loading
 from lab.worksheets.schema import Run
 
-SECRETS = (  # of SHEET: what no student may ever read
+SECRETS = (  # parts of SHEET that no student may ever read
     *("the-hint-of-the-check", "the-hint-of-the-number", "the-words-of-the-solution"),
     *("the-name-of-a-mistake", "the-reason-of-the-check", "the-reason-of-the-number"),
     *("9000.125", "loss=0.0625", "4321.0625", "1234.5625"),
@@ -29,7 +29,7 @@ NOT_YET = ("the-hint-of-the-question", "the-reason-of-the-question")
 
 
 def paths_of(app, run):
-    """Return every address that can be read, apart from the instructor's, with values filled in."""
+    """Every address that can be read, except the instructor's, with values filled in."""
     values = {
         **{"id": run, "name": "small", "scenario": "two_paths"},
         "wanted": version("plotly"),
@@ -41,7 +41,7 @@ def paths_of(app, run):
 
 
 def everything(app, client, run):
-    """Return all that a student can read, as one text."""
+    """All that a student can read, as one text."""
     told = []
     for path in paths_of(app, run):
         if path in ENDLESS:
@@ -75,7 +75,6 @@ def test_no_answer_to_a_student_holds_what_is_to_be_found(app, ada):
 
 
 def strings(document):
-    """Return all texts in a JSON document."""
     if isinstance(document, dict):
         document = document.values()
     if isinstance(document, str):

@@ -112,7 +112,8 @@ def test_over_tls_pages_and_streams_arrive_and_addresses_are_known(app, certific
 
 
 def begun(room, finished_run, *files):
-    """Return a run of a new seat that was running when the server was killed."""
+    """ID of a run of a new seat that was not over when the server was killed; its folder has
+    `files`."""
     seat, _ = room.join("here", room.folder.settings.code, [Newcomer("Ada")])
     room.open(seat, "small")
     room.answer(Place(seat, "small", "guess"), 12)

@@ -37,8 +37,11 @@ FAILS = {each.name: set(each.fails) for each in SHEET.wrong}
 
 
 def manner(name):
-    """Return a function that lets a student work as in the attempt `name`. Exactly the steps that
-    the worksheet says are failed, and these show their hint after the second wrong try."""
+    """A manner for students who work as in the attempt `name`.
+
+    Exactly the steps that the worksheet lists must fail, and show their hint after the second wrong
+    try.
+    """
     attempt, fails = ATTEMPTS[name], FAILS.get(name, set())
 
     def work(student):
@@ -67,7 +70,6 @@ def manner(name):
 
 
 def points_of(name):
-    """Return the points of a student who works as in the attempt `name`."""
     tasks = [each for each in SHEET.tasks if not isinstance(each, Run)]
     return sum(each.points for each in tasks if each.id not in FAILS.get(name, ()))
 

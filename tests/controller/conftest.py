@@ -1,5 +1,4 @@
-"""A network of bridges in user space, built once per file and reset before each test; and a stand-in
-for POX."""
+"""Bridges in user space, built once per file and reset before each test; and a stand-in for POX."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def network(built: Network) -> Network:
 
 
 class Task:
-    """Stand in for a task of POX's loop."""
+    """In place of a task of POX's loop."""
 
     def start(self) -> None:
         pass
@@ -35,7 +34,7 @@ class Task:
 
 @pytest.fixture
 def pox(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace]:
-    """Put modules in the place of POX, and import the parts of the controller that need them."""
+    """Replace POX's modules, and import the parts of the controller that need them."""
     core = types.SimpleNamespace(running=True, getLogger=logging.getLogger)
     stands_in: dict[str, dict[str, Any]] = {
         "pox": {},

@@ -1,4 +1,4 @@
-"""POX answers every message of the runner with the number of the message."""
+"""POX answers every message of the runner with the message's number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ NETWORK = {
 
 @pytest.fixture
 def told(tmp_path, pox):
-    """Put messages into the inbox of a session without switches; return the answers to them."""
+    """Put (kind, value) messages into the inbox of a session without switches; return the
+    answers."""
     nexus = SimpleNamespace(addListeners=lambda _: None, getConnection=lambda _: None)
     folder = RunFolder(tmp_path)
     network = topology.read(json.dumps(NETWORK))
@@ -63,7 +64,7 @@ def test_a_change_is_answered_as_applied_or_as_refused_and_why(told):
     assert answers[0]["value"] == {"interval_s": 0.5}
     assert "greater than" in answers[1]["why"]
     assert "choose from disjoint" in answers[2]["why"]
-    assert answers[3]["value"] == {"link": "wire", "rate_mbps": 8.0}  # in units of the scenario
+    assert answers[3]["value"] == {"link": "wire", "rate_mbps": 8.0}  # in scenario units
     assert "choose from none" in answers[4]["why"]
     assert answers[5]["why"].startswith("inbox/000006.json: ")
 

@@ -1,4 +1,4 @@
-"""JSON from other processes is parsed within limits; nothing else than `JsonRefused` is raised."""
+"""JSON from other processes is parsed within limits; `JsonRefused` is the only error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Routes, backup flags and pacing rates with real POX, Open vSwitch in user space, kernel Multipath
-TCP and the host agents.
-"""
+"""Routes, backup flags and pacing rates with real POX, Open vSwitch in user space, the kernel's
+Multipath TCP and host agents."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
 ]
 DETOUR = ["s1", "c1", "wifi1"]
-EVEN = {"1": 2.0, "2": 2.0}  # Mb/s; without it the kernel uses one of two idle subflows only
+EVEN = {"1": 2.0, "2": 2.0}  # Mb/s; without them the kernel uses one of two idle subflows
 PAYLOAD = 1420 / 1514
 
 
@@ -33,12 +32,12 @@ def scripted(network: Network, **script: object) -> Network:
 
 
 def ask(network: Network, seq: int, **script: object) -> None:
-    """Replace the script."""
+    """Replace the commands of the scripted strategy."""
     network.tell(seq, "params", {"script": json.dumps(script)})
 
 
 def subflow(network: Network, number: int) -> dict[str, object]:
-    """The last line about a subflow."""
+    """Last line about a subflow."""
     return next(
         (line for line in reversed(network.lines("subflow")) if line["subflow"] == number), {}
     )
@@ -89,12 +88,12 @@ def test_a_restarted_controller_keeps_the_routes_of_a_strategy(network):
     known, said = len(network.lines("ready")), len(network.lines("subflow"))
     network.start_pox(
         "scripted", **FAST, script=json.dumps({"expect": EVEN})
-    )  # no strategy routes it
+    )  # no strategy sets its path
     eventually(lambda: len(network.lines("ready")) > known, "connect again")
     eventually(
         lambda: "tcp,nw_src" in network.ofctl("dump-flows", "c1", "table=1"), "put the way back"
     )
-    # TCP tries again after pauses that double, up to two minutes
+    # TCP retries after pauses that double, up to two minutes.
     eventually(lambda: interface_mbps(network, "wifi", 1) > 0.5, "go on when TCP tries again", 250)
     assert not [line for line in network.lines("subflow")[said:] if line["path"] == ["s1", "wifi1"]]
 
@@ -163,7 +162,7 @@ def test_a_subflow_that_has_ended_is_not_observed(network):
     scripted(network)
     download(network, MPTCP)
     eventually(lambda: len(network.lines("subflow")) >= 2, "see both subflows")
-    network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # the one of wifi
+    network.inside("user", "ip", "mptcp", "endpoint", "delete", "id", "1")  # of wifi
     eventually(
         lambda: [line["subflow"] for line in network.lines("subflow") if line.get("ended")] == [2],
         "see it end",

@@ -152,7 +152,7 @@ def test_tiers_last_for_the_categorisation_interval_unless_an_association_is_new
 
 
 def test_a_user_keeps_its_tier_at_a_handover_until_the_next_division():
-    """At wifi2 ue2 gets more than on LTE, but tiers are divided every 10 s only."""
+    """At wifi2 ue2 gets more than on LTE, but tiers are divided only every 10 s."""
     control = Control("meter_throttling", {"categorisation_interval_s": 10})
     control.step(at(0))
     elsewhere = (
@@ -247,8 +247,6 @@ def test_a_possible_command_to_a_subflow_is_accepted(command):
 
 
 class Asks(Strategy):
-    """Return the commands of a test."""
-
     name = "asks"
     wanted: tuple[SetBackup, ...] = ()
 

@@ -96,7 +96,7 @@ NUMBERS = {
 
 
 class World:
-    """Counters that are read once a second."""
+    """Counters on a clock that the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = 0
@@ -110,7 +110,7 @@ class World:
         self.arcs = Arcs(network, self.router, self.counters, self.stations)
 
     def entries(self, switch: str, **packets: int) -> None:
-        """Path entries: so many packets `down` and `up`."""
+        """Set the packets in the path entries of a switch: `down` and `up`."""
         flows = {"down": DOWN, "up": DOWN.back()}
         self.counters.take_flows(
             switch,
@@ -134,7 +134,7 @@ def test_a_count_continues_when_the_counters_are_reset():
 
 
 def counted(world: World, readings: list[tuple[int, int]], delay_s: float = 0.0):
-    """Add one reading a second of packets that entered at s1 and left at wifi1."""
+    """Add one reading a second: packets that entered at s1 and that left at wifi1, so far."""
     for second, (entered, came_out) in enumerate(readings):
         world.now_ns = second * SECOND_NS
         world.entries("s1", down=entered)

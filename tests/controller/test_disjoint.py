@@ -1,4 +1,4 @@
-"""The baseline that keeps the subflows of each connection apart."""
+"""The baseline that keeps the subflows of each connection on disjoint paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A fat tree of twenty switches: real POX, Open vSwitch in user space, kernel Multipath TCP."""
+"""A fat tree of twenty switches: real POX, Open vSwitch in user space, the kernel's Multipath
+TCP."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
             ),
             "decide",
         )
-        # Checked here and not in a test, because the other tests break a link and kill POX, in any order.
+        # Checked before all tests, which break a link and kill POX in any order.
         clean = "delete the entries of the paths before"
         eventually(lambda: through_cores(tree) == core_of(tree), clean)
         tree.first = subflows(tree)
@@ -50,7 +51,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
 
 
 def subflows(tree: Tree) -> dict[Way, dict[str, Any]]:
-    """The latest line about each subflow."""
+    """Latest line about each subflow."""
     return {(line["source"], line["destination"]): line for line in tree.lines("subflow")}
 
 
@@ -59,12 +60,12 @@ def decided(line: dict[str, Any]) -> bool:
 
 
 def core_of(tree: Tree) -> dict[Way, set[str]]:
-    """The core switch of each subflow, as POX has written it."""
+    """Core switch of each subflow, according to POX."""
     return {way: {line["path"][2]} for way, line in subflows(tree).items()}
 
 
 def through_cores(tree: Tree) -> dict[Way, set[str]]:
-    """The core switches that have an entry for a subflow."""
+    """Core switches that have an entry for each subflow."""
     found: dict[Way, set[str]] = {}
     for core in CORES:
         for a, b, source, destination in FLOW.findall(tree.ofctl("dump-flows", core, "table=1")):
@@ -74,7 +75,7 @@ def through_cores(tree: Tree) -> dict[Way, set[str]]:
 
 
 def core_link(tree: Tree, user: str, number: int) -> str:
-    """The link between core and aggregation by which a user's subflow comes down."""
+    """Link between core and aggregation on the way down to a user."""
     path = next(
         line["path"]
         for line in subflows(tree).values()

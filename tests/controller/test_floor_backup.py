@@ -107,7 +107,7 @@ def test_a_limit_stays_where_a_subflow_must_stay_in_use():
 
 def test_the_limit_grows_while_nothing_is_sent_and_the_subflow_comes_back_with_room():
     network = Network().steps(5, CONGESTED)
-    network.steps(1, 0.5)  # 0.135 Mb/s: less than four times the floor
+    network.steps(1, 0.5)  # 0.135 Mb/s, less than four times the floor
     assert network.limit_bps > FLOOR
     assert network.is_backup
     network.steps(1, IDLE)

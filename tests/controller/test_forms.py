@@ -1,4 +1,5 @@
-"""The improved form of a strategy: its name, its presets, and what a user's parameters do to them."""
+"""The improved form of a strategy: its name, its presets, and how a user's parameters override
+them."""
 
 import sys
 

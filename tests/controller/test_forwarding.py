@@ -67,13 +67,13 @@ def test_a_link_down_moves_its_flows_and_clears_its_ends():
 
 
 def pinned(world: World, *middle: str) -> int:
-    """Route the installed flow over this switch."""
+    """Move the installed flow to this switch."""
     flow = world.seen[0].flow
     return world.forwarding.pin(flow, ("ap", *middle, "s1"))
 
 
 def one_flow() -> tuple[World, str, str]:
-    """Return a world with one flow, the switch in its middle, and the other one."""
+    """(world, switch in the middle of its only flow, the other switch)."""
     world = World()
     world.comes("ap", "ap-host", tcp(SYN))
     old = next(name for name in ("up", "low") if name in world.entries)

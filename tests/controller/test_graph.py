@@ -1,4 +1,4 @@
-"""The graph: vertices, paths and the use of arcs, compared with networkx."""
+"""Vertices, paths and the use of arcs, compared with networkx."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Handovers that AP agents report: addresses, tiers, meters and flows move to the new place."""
+"""Handovers that AP agents report: addresses, tiers, meters and flows move to the new access
+point."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Meters:
 
 
 class World:
-    """Hold the controller's parts for six users that walk among three access points."""
+    """The controller's parts for six users that walk among three access points."""
 
     def __init__(self):
         topology = wireless_set.build(wireless_set.Params(users=6, multipath_percent=100))

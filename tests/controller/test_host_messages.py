@@ -1,4 +1,5 @@
-"""Commands to hosts and host reports are read as they were encoded; anything else is refused."""
+"""Commands to hosts and reports of hosts are read as they were encoded; anything else is
+refused."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ REPORT = HostReport(
 
 
 def changed(message, **changes):
-    """The datagram of a message with some of its fields replaced."""
+    """A message's datagram with some fields replaced."""
     key, text = host_messages.encode(message, KEY).split(b"\n")
     return key + b"\n" + json.dumps(json.loads(text) | changes).encode()
 

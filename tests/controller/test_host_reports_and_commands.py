@@ -105,7 +105,7 @@ def test_the_subflows_of_a_server_are_listed_with_their_tokens():
 
 
 class Hosts:
-    """Record the commands sent to hosts; the host `away` cannot be reached."""
+    """Records the commands sent to hosts; the host `away` cannot be reached."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, host_messages.HostCommand]] = []

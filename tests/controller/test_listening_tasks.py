@@ -50,7 +50,7 @@ def test_many_datagrams_leave_time_for_other_tasks(pox, monkeypatch):
 
 
 class Listener:
-    """Record the warnings of a channel; every reply of the bridge goes to all readers."""
+    """Records a channel's warnings, and tries every reader on each reply of the bridge."""
 
     port = 6653
 
@@ -68,7 +68,7 @@ class Listener:
 
 @pytest.fixture
 def connect(pox):
-    """Return a channel, the bridge's end of its connection, and the warnings."""
+    """(channel, the bridge's end of its connection, warnings)."""
     ends: list[socket.socket] = []
 
     def made() -> tuple[Any, socket.socket, list[str]]:

@@ -19,7 +19,7 @@ WIFI, LTE = AccessPoint("wifi1", "wifi", 50 * MBPS), AccessPoint("lte1", "lte", 
 
 
 class Paths:
-    """Subflows of one connection; a test sets their counters, and hosts confirm commands."""
+    """Subflows of one connection. A test sets their counters; hosts confirm commands."""
 
     def __init__(self, *aps: str, **params: object) -> None:
         self.strategy = LossAware(LossAware.Params(**params))
@@ -53,7 +53,7 @@ class Paths:
         self.subflows[n] = replace(self.subflows[n], device_loss=loss)
 
     def step(self) -> dict[int, bool]:
-        """Make one step of 0.5 s; return for each subflow with a command whether it is backup."""
+        """Make a step of 0.5 s. For each subflow that gets a command: whether it becomes backup."""
         return {
             each.command.subflow[1]: each.command.backup
             for each in self.decisions()
@@ -77,7 +77,7 @@ class Paths:
 
 
 def lossy(*aps: str, **params: object) -> Paths:
-    """Paths after a first step, so that a window is open."""
+    """Paths after a first step, so that loss is being counted."""
     paths = Paths(*(aps or ("wifi1", "lte1")), **params)
     assert paths.step() == {}
     return paths
@@ -86,7 +86,7 @@ def lossy(*aps: str, **params: object) -> Paths:
 @pytest.mark.parametrize(
     ("ap", "loss", "leaves"),
     [
-        ("wifi1", 0.0001, True),  # >= , not >
+        ("wifi1", 0.0001, True),  # >=, not >
         ("wifi1", 0.00009, False),
         ("lte1", 0.01, True),
         ("lte1", 0.0099, False),
@@ -149,7 +149,7 @@ def test_a_subflow_becomes_normal_when_its_interface_reports_less_than_the_thres
     paths.reports(1, 0.05)
     paths.send(1, 1000)
     assert paths.step() == {1: True}
-    for at_gamma in (0.0001, 1 - (1 - 0.0001)):  # < , not <=, and not by rounding either
+    for at_gamma in (0.0001, 1 - (1 - 0.0001)):  # <, not <=, and not by rounding either
         paths.reports(1, at_gamma)
         assert paths.step() == {}
     paths.reports(1, None)

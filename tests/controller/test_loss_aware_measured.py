@@ -1,4 +1,4 @@
-"""loss_aware with measured thresholds: a lossy path is left only if the others carry more then."""
+"""loss_aware with measured thresholds: a lossy path is left only if the others then carry more."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Connection:
 
 
 def harmful(used: set[int]) -> dict[int, float]:
-    """Path 1 carries little and blocks path 2."""
+    """Path 1 carries little and slows path 2."""
     return {1: 100, 2: 2900} if used == {1, 2} else dict.fromkeys(used, 4000)
 
 
 def useful(used: set[int]) -> dict[int, float]:
-    """Path 1 carries a fifth, and path 2 what it carries alone."""
+    """Path 1 carries a fifth, and path 2 as much as alone."""
     return {n: {1: 1000, 2: 4000}[n] for n in used}
 
 
@@ -144,7 +144,8 @@ def test_a_withdrawn_strategy_leaves_every_path_normal():
 
 
 def test_nothing_is_tried_while_the_user_has_two_connections():
-    """The kernel sets backup flags per address: a trial would change the other connection too."""
+    """The kernel sets backup flags per address, so a trial would change the other connection,
+    too."""
     connection = Connection(harmful)
     connection.loses(1, 0.05)
     assert connection.run(30).used == {2}

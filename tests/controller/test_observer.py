@@ -1,4 +1,4 @@
-"""What a strategy observes must not depend on the order in which connections of one time open."""
+"""A strategy's observation does not depend on the order in which connections of one moment open."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ class NoMeters:
 
 
 class World:
-    """Hold an observer of ten users, and the tracker of their subflows."""
-
     def __init__(self):
         topology = wireless_set.build(wireless_set.Params(users=10, multipath_percent=100))
         self.network = Topology.model_validate(describe(topology, wire(topology)))
@@ -84,5 +82,5 @@ def test_connections_that_open_later_follow_and_those_of_one_user_keep_their_ord
     for joined in [each for each in world.tracker.subflows() if each.connection == "b"]:
         world.tracker.remove(joined)
     assert [name for _, name, _ in world.observed()] == ["a", "c"]
-    world.open("ue1", "b")  # ended in between: a new connection
+    world.open("ue1", "b")  # the earlier one has ended, so this is a new connection
     assert [name for _, name, _ in world.observed()] == ["a", "c", "b"]

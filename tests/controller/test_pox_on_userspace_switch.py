@@ -1,4 +1,4 @@
-"""Test the whole controller: real POX, Open vSwitch in user space, the kernel's Multipath TCP."""
+"""The whole controller: real POX, Open vSwitch in user space, the kernel's Multipath TCP."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_meter_limits_traffic_and_its_counters_agree(network):
 
 
 def test_the_meter_limits_uploads_and_leaves_the_opposite_direction_alone(network):
-    """The topology file says that ue1's data goes up. A download is then the opposite direction."""
+    """The topology file says that ue1's data goes up, so a download is the opposite direction."""
     file = network.run / "topology.json"
     before = file.read_text()
     file.write_text(json.dumps(json.loads(before) | {"data": {"ue1": ["up"]}}))
@@ -133,7 +133,7 @@ def test_the_meter_limits_uploads_and_leaves_the_opposite_direction_alone(networ
 
 @pytest.mark.parametrize("direction", ["down", "up"])
 def test_udp_finds_its_path_and_passes_the_meter_of_tier_2_unlimited(network, direction):
-    """The traffic programs of the emulation run in the namespaces; 10.1.0.1 is Tier 2."""
+    """The emulation's traffic programs run in the namespaces; 10.1.0.1 is Tier 2."""
     start(network, "meter_throttling")
     eventually(lambda: network.meter_kbps("wifi1") == 100, "install the meter")
     request = {"id": "f", "server": "10.0.0.1", "bind": "10.1.0.1", "mptcp": False, "cc": "reno"}
@@ -167,7 +167,7 @@ def test_the_demand_of_tier_1_is_limited_by_a_meter_of_its_own(network):
     eventually(lambda: "meter:2" in network.ofctl("dump-flows", "lte1"), "limit Tier 1")
     mbps(lte, 2)  # the burst
     held_to(lambda: mbps(lte, 3), 0.3, within=0.5)
-    assert "meter:" not in network.ofctl("dump-flows", "wifi1")  # all there is Tier 2
+    assert "meter:" not in network.ofctl("dump-flows", "wifi1")  # everything there is Tier 2
     assert mbps(wifi, 2) > 1
     flips = {line["seq"]: line for line in network.lines("flip")}
     assert (flips[1]["state"], flips[1]["value"]) == ("applied", {"ap": "lte1", "mbps": 0.3})
@@ -179,7 +179,7 @@ def test_the_demand_of_tier_1_is_limited_by_a_meter_of_its_own(network):
 
 
 def test_held_steps_are_made_after_the_runner_lets_them_go_on(network):
-    """A flip that POX accepts while the steps are held shows that it goes on otherwise."""
+    """POX accepts a flip while the steps are held, so only the steps wait."""
     start(network, "meter_throttling")
     eventually(lambda: network.lines("observation"), "make control steps")
     network.tell(1, "steps", {"held": True})

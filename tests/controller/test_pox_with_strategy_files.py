@@ -1,4 +1,4 @@
-"""Strategies from files in real POX: those that fail, and those that cannot be used."""
+"""Strategies from files in real POX: those that fail, and those that cannot be loaded."""
 
 from __future__ import annotations
 

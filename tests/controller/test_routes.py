@@ -1,4 +1,4 @@
-"""Plans, places and paths."""
+"""Shortest paths, paths set by strategies, and where hosts are."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_chosen_path_is_used_while_its_links_are_up_and_it_joins_the_places():
     router.set_link(f"s1{other}", up=True)
     router.changed()
     assert other in router.path(flow())
-    router.pin(flow(), ("s1", "lte1"))  # leads elsewhere
+    router.pin(flow(), ("s1", "lte1"))  # this path ends at another switch
     router.changed()
     assert router.path(flow())[-1] == "wifi1"
     router.forget(flow())

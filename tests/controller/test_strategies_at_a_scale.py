@@ -1,4 +1,5 @@
-"""A strategy on a scaled network: commands scaled like the rates, reasons in scenario units."""
+"""Strategies on a scaled network: commands are scaled like the rates, reasons stay in scenario
+units."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ MBPS = 1_000_000
 
 
 def scaled(decision: Decision) -> Decision:
-    """Return the decision with its rate on the scaled wire, to 1 kb/s."""
+    """Rate as on the scaled wire, rounded to 1 kb/s."""
     command = decision.command
     if isinstance(command, Throttle | Expect) and command.rate_bps is not None:
         command = replace(command, rate_bps=round(command.rate_bps * SCALE, -3))
@@ -36,7 +37,7 @@ def rounded(decision: Decision) -> Decision:
     return replace(decision, command=command)
 
 
-# --- MP-SDN
+# MP-SDN
 
 APS = st.builds(
     AccessPoint,
@@ -47,11 +48,11 @@ APS = st.builds(
     st.one_of(st.none(), st.integers(0, 4000).map(lambda n: n * 10_000)),
     st.one_of(st.none(), st.integers(100, 4000).map(lambda n: n * 10_000)),
 )
-WIDE = {"min_rate_mbps": 1.0}  # 0.1 Mb/s on the scaled wire: above the floor of 0.05 Mb/s
+WIDE = {"min_rate_mbps": 1.0}  # 0.1 Mb/s on the scaled wire, above the floor of 0.05 Mb/s
 
 
 def at_access_point(ap: AccessPoint, scale: float) -> Observation:
-    """Return an observation of one user whose only association is Tier 2."""
+    """Observation of one user whose only association is Tier 2."""
     return Observation(
         0,
         (scaled_ap(ap, scale),),
@@ -80,7 +81,7 @@ def test_meter_throttling_gives_the_same_reasons_and_scaled_limits(ap, form):
     (whole,) = make("meter_throttling", params).decide(at_access_point(ap, 1))
     (part,) = make("meter_throttling", params, SCALE).decide(at_access_point(ap, SCALE))
     assert part.command.rate_bps == pytest.approx(whole.command.rate_bps * SCALE, abs=2)
-    # a limit is a whole number of bit/s, so that the third digit of a text may round the other way
+    # Limits are whole numbers of bit/s, so the third digit in a text may be rounded the other way.
     assume(abs(part.command.rate_bps - whole.command.rate_bps * SCALE) < 0.01)
     assert part.reason == whole.reason
 
@@ -94,7 +95,7 @@ def test_the_floor_on_the_wire_binds_on_a_scaled_network():
     assert "to 0.5 Mb/s (the floor)" in part.reason
 
 
-# --- strategies that steer subflows
+# Strategies that steer subflows
 
 NETWORKS = {
     "pooling": (pooling, {}),

@@ -1,4 +1,4 @@
-"""A strategy is loaded from a Python file of a user; an error in it names file and line."""
+"""A strategy from a user's Python file; errors in it name file and line."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def refusal(path):
 
 
 def body(decide, withdraw="return []"):
-    """A file in which `decide` is in line 4 and its body in line 5."""
+    """A file with `decide` in line 4 and its body in line 5."""
     return f"""\
         from controller.strategies.base import Strategy
 

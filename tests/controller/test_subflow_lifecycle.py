@@ -15,7 +15,7 @@ FLOW = Flow("10.0.0.1", "10.1.0.1", TCP, 5001, 40001)
 
 
 class OneSubflow:
-    """The lifecycle of one subflow of ue1; only `Observer.knows_tier` is no stub."""
+    """One subflow of ue1; all parts around it are stubs except `Observer.knows_tier`."""
 
     def __init__(self, ap: str) -> None:
         self.lines: list[dict] = []

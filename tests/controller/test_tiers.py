@@ -1,4 +1,4 @@
-"""The test vectors of MP-SDN, sections III and IV."""
+"""Test vectors for MP-SDN, sections III and IV."""
 
 from dataclasses import replace
 

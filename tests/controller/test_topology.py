@@ -1,4 +1,4 @@
-"""The network lists every direction of every link as an arc."""
+"""The topology has an arc for each direction of each link."""
 
 from __future__ import annotations
 

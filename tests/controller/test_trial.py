@@ -17,7 +17,8 @@ Rates = Callable[[frozenset[int]], float]  # packets per second of a set of subf
 
 
 class Connection:
-    """A connection that carries `rates(set)` with noise; hosts confirm a set after `late` steps."""
+    """A connection that carries `rates(set)` with noise; hosts confirm a set after `late`
+    seconds."""
 
     def __init__(self, rates: Rates, count: int = 3, noise: float = 0.1, late: int = 0) -> None:
         self.rates, self.noise, self.late, self.random = rates, noise, late, Random(1)
@@ -57,13 +58,13 @@ class Connection:
 
 
 def table(base: float, **others: float) -> Rates:
-    """The goodput of all subflows, and that of sets such as `_13`."""
+    """`base` for all subflows and unnamed sets; `_13` for the set of 1 and 3."""
     rates = {frozenset(map(int, name[1:])): rate for name, rate in others.items()}
     return lambda used: rates.get(used, base)
 
 
 def opened_with(rates: Rates, *numbers: int) -> Connection:
-    """Return a connection that begins with a set of subflows, before its first step."""
+    """Its first step will choose these subflows."""
     connection = Connection(rates)
     connection.opening = frozenset(numbers)
     return connection
@@ -119,7 +120,7 @@ def test_a_kept_set_that_gets_worse_is_given_up():
 def test_all_subflows_are_tried_now_and_then_and_used_when_they_are_as_good():
     rates = {"now": table(1000, _12=1400)}
     connection = Connection(lambda used: rates["now"](used)).run(40, {1, 2})
-    rates["now"] = table(2000, _12=1400)  # nothing that the smaller set could notice
+    rates["now"] = table(2000, _12=1400)  # the smaller set could not notice this
     assert connection.run(60).used[-1] == {1, 2, 3}
 
 

@@ -1,4 +1,4 @@
-"""Check a page for accessibility with axe-core."""
+"""Accessibility of a page, checked by axe-core."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SERIOUS = ("serious", "critical")
 
 
 def serious_faults(page, *rules):
-    """Return what axe finds serious on the page as text; empty if nothing. `rules`: only these."""
+    """Serious faults as text; empty if there are none. With `rules`, only these are checked."""
     options = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = {"type": "rule", "values": list(rules)}

@@ -1,4 +1,4 @@
-"""Fixtures: an app with two finished runs in a temporary folder."""
+"""An app with two finished runs in a temporary folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def engine(monkeypatch):
 
 @pytest.fixture(scope="session")
 def finished_runs(tmp_path_factory):
-    """Make two finished runs, once for all tests."""
     runs = tmp_path_factory.mktemp("finished_runs") / "runs"
     testbed.finished(runs / "plain", "duration_s=20")
     testbed.finished(runs / "metered", "duration_s=20", strategy="meter_throttling")
@@ -62,7 +61,7 @@ def client(app):
 
 @pytest.fixture
 def running_run(client):
-    """Start a run that runs until it is stopped; return its id."""
+    """ID of a run that goes on until it is stopped."""
     request = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 10, "duration_s": 600}
     answer = client.post("/api/runs", json=request)
     assert answer.status_code == 201, answer.json
@@ -71,7 +70,7 @@ def running_run(client):
 
 @pytest.fixture
 def address(app):
-    """Serve the app with its real server; yield the address."""
+    """Address of the app on its real server."""
     sock = listen(None)
     waitress = server(app, sock)
     thread = threading.Thread(target=waitress.run, daemon=True)
@@ -83,7 +82,6 @@ def address(app):
 
 
 def until(condition, seconds=60.0):
-    """Return the result of `condition` as soon as it is true; fail after `seconds`."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if found := condition():

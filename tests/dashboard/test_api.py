@@ -169,7 +169,7 @@ def test_flips_are_checked_before_they_are_sent(client, running_run, flip, statu
 
 def test_runs_in_real_time_can_only_be_stopped(client, running_run, runs):
     until(lambda: client.get(f"/api/runs/{running_run}/frames?since=0").json["messages"])
-    # from its first sample on, the run itself does not write the manifest any more
+    # After its first sample the run itself does not write the manifest any more.
     manifest = json.loads((runs / running_run / "manifest.json").read_text())
     (runs / running_run / "manifest.json").write_text(json.dumps(manifest | {"engine": "mininet"}))
     assert client.post(f"/api/runs/{running_run}/pause").status_code == 409

@@ -1,4 +1,5 @@
-"""Batches: strategies x values x seeds, started from the page, one row with progress."""
+"""Batches of strategies x values x seeds, started from the page; each has one row with its
+progress."""
 
 from __future__ import annotations
 

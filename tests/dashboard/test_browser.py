@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from chromium import chromium
 
-PATIENCE_MS = 120_000  # for each step, on a machine that does much else
+PATIENCE_MS = 120_000  # for each step, on a busy machine
 POINTS = "() => document.querySelector('#chart-tiers')?.card.traces[0]?.x.length ?? 0"
 MARKS = "() => (document.querySelector('#chart-tiers .plot').layout?.annotations ?? []).length"
 WIDTHS = """() => {
@@ -24,7 +24,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 @pytest.fixture
 def page(address):
-    """A browser page; the test fails if it sends a request to another machine or logs an error."""
+    """A browser page; the test fails if the page sends a request to another machine or logs an
+    error."""
     outside, broken = [], []
     with chromium() as opened:
         page = opened.new_page(viewport={"width": 1280, "height": 1400})

@@ -79,7 +79,7 @@ def trace(y, **more):
 
 
 def numbers(path):
-    """Return the corners of an SVG path of straight lines, and where lines begin, in whole px."""
+    """Points of an SVG path of straight lines."""
     x = y = 0.0
     found = []
     for command, text in re.findall(r"([MLHVZ])([^MLHVZ]*)", path):

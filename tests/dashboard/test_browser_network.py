@@ -1,4 +1,4 @@
-"""The page of a run in a real browser: the network drawn, the time of the page, many lines.
+"""The page of a run in a real browser: the drawn network, the time of the page, many lines.
 
 One browser page serves all steps of a test, because a browser is slow to start.
 """
@@ -48,7 +48,7 @@ def figures(text):
 
 
 def from_file(svg):
-    """Return what DRAWN returns, from the SVG file that the server draws."""
+    """What DRAWN returns, but from the SVG file that the server draws."""
     found = {}
     for item in ElementTree.fromstring(svg).iter():
         if item.get("data-id"):

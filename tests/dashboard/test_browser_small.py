@@ -1,4 +1,4 @@
-"""Small things of the pages in a real browser: narrow windows, units, charts of ended runs."""
+"""Details of the pages in a real browser: narrow windows, units, charts of ended runs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_run_can_be_read_in_narrow_windows(page, address):  # noqa: F811
 
 
 def test_lists_of_runs_fit_narrow_windows(page, address, runs):  # noqa: F811
-    """They show tiers only of networks that have access points."""
+    """Tiers are shown only for networks that have access points."""
     testbed.simulated(runs / "wired", "two_paths", "duration_s=2")
     page.goto(f"{address}/runs")
     row = "#runs tr:has(a[href='/runs/{}']) td".format
@@ -81,12 +81,12 @@ def test_lists_of_runs_fit_narrow_windows(page, address, runs):  # noqa: F811
 
 
 def test_drawings_of_walking_users_have_numbers_only(page, address, runs):  # noqa: F811
-    """The samples arrive one by one, as they do in a running run."""
+    """The samples arrive one by one, as in a running run."""
     walk = runs / "walk"
     testbed.simulated(walk, "moving_users", "duration_s=2", "topology.users=8")
     lines = (walk / "samples.jsonl").read_text().splitlines(keepends=True)
     (walk / "samples.jsonl").write_text("")
-    (walk / "result.json").rename(walk / "later.json")  # its process, this one, goes on
+    (walk / "result.json").rename(walk / "later.json")  # its process, this one, still runs
     page.set_viewport_size({"width": 1280, "height": 3600})
     page.goto(f"{address}/runs/walk")
     for line in lines:

@@ -86,8 +86,8 @@ def test_several_strategies_and_seeds_are_one_batch_and_two_compared_groups(page
 
 
 def latest_marks(client, run_id):
-    """Return the numbers of the latest marks of the first two suggestions; marks are numbered from
-    1 in the order of events."""
+    """Numbers of the latest marks of the first two suggestions. Marks are numbered from 1 in the
+    order of events."""
     events = client.get(f"/api/runs/{run_id}/charts").json["events"]
     titles = [each["title"] for each in events if each["mark"] == "line"]
     changes = ("strategy: none -> meter_throttling", "cell.wifi1.ue3.rate_mbps: 19.1 -> 6")
@@ -95,7 +95,7 @@ def latest_marks(client, run_id):
 
 
 def test_suggestions_are_clicked_in_all_orders(page, address, client):  # noqa: F811
-    """The third one is refused by this engine; numbers of suggestions and marks agree."""
+    """This engine refuses the third suggestion. Suggestions and marks have the same numbers."""
     start_run(page, address)
     run_id = page.url.rpartition("/")[2]
     undo = {"strategy": "none", "cell.wifi1.ue3.rate_mbps": 19.1}

@@ -1,4 +1,5 @@
-"""Over HTTP only names of strategies, topologies and congestion controls are accepted, no files."""
+"""Over HTTP, strategies, topologies and congestion controls can only be named; files are
+refused."""
 
 from __future__ import annotations
 

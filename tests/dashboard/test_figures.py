@@ -189,7 +189,7 @@ def test_events_are_described_in_words():
 
 
 def test_a_flip_has_one_mark_although_it_has_two_events():
-    """The log shows what became of it, by its `seq` and `state`."""
+    """The log shows the result of the flip, by `seq` and `state`."""
     flip = {
         "t": 3.04,
         "kind": "flip",

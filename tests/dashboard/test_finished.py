@@ -1,4 +1,4 @@
-"""The page of a finished run: verdict, means, repeats, baseline, and running it once more."""
+"""The page of a finished run: verdict, means, repeats, baseline, and running it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Compared groups: the mean over seeds with a band, unfinished runs named, scales never silent."""
+"""Compared groups: the mean over seeds with a band, unfinished runs named, different rate scales
+refused."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dashboard.group_charts import drawn
 
 @pytest.fixture
 def repeated(runs):
-    """Add three repeats of each of the two runs."""
+    """Names of eight runs: three more repeats of each of the two."""
     names = ["plain", "metered"]
     for seed in (2, 3, 4):
         for strategy in ("none", "meter_throttling"):
@@ -69,7 +70,7 @@ def test_a_run_without_result_is_left_out_and_named(client, repeated, runs):
 
 @pytest.fixture
 def scaled(runs):
-    """Give the run `plain` another rate scale than `metered`."""
+    """The run `plain` gets another rate scale than `metered`."""
     for name in ("result.json", "manifest.json"):
         path = runs / "plain" / name
         path.write_text(json.dumps(json.loads(path.read_text()) | {"rate_scale": 0.25}))

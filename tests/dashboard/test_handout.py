@@ -1,4 +1,4 @@
-"""A worksheet on paper: each step and figure, and nothing that is or leads to an answer."""
+"""A worksheet on paper has each step and figure, and nothing that is an answer or leads to it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def printed():
-    """The page of each worksheet as text without tags."""
     return {name: handout.page(loading.load(name)) for name in loading.names()}
 
 
 def plain(page):
-    """The text of a page: without style, tags and repeated spaces."""
+    """Text of a page: without style, tags and repeated spaces."""
     text = re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL)
     return " ".join(html.unescape(text).split())
 
@@ -70,7 +69,7 @@ def test_a_curve_is_drawn_on_empty_axes():
     data = worksheet.model_dump(mode="json", exclude_unset=True)
     data["steps"].insert(4, {"predict": curve})
     page = handout.page(type(worksheet).model_validate(data))
-    assert plain(page).count("0 8 16 24 32 40 0 10 20 30 40 time in s rate of ue1") == 1
+    assert plain(page).count("0 8 16 24 32 40 0 10 20 30 40 time in s throughput of ue1") == 1
 
 
 def test_what_may_be_chosen_is_said_in_words():

@@ -87,7 +87,7 @@ def test_a_change_by_the_scenario_file_has_the_sentence_of_its_suggestion(runs, 
 
 
 def recorded(folder, scenario):
-    """Return the suggestions of a run of this scenario, and a function that makes changes in it."""
+    """Two functions for a run of this scenario: which suggestions are already so, and a change."""
     folder.mkdir(parents=True, exist_ok=True)
     write_scenario(folder / "scenario.yaml", scenario)
     (folder / "events.jsonl").write_text("")
@@ -122,7 +122,7 @@ def test_a_change_is_not_measured_after_the_transfers_have_ended(tmp_path):
 
 @pytest.mark.parametrize("name", loading.names())
 def test_a_suggestion_changes_something_until_it_has_been_made(name, tmp_path):
-    """In all orders: what was made last of each target, and only that, is already so."""
+    """In all orders: the latest change of each target, and only that, is already so."""
     scenario = loading.load(name)
     suggested = scenario.to_try
     already, flip = recorded(tmp_path, scenario)
@@ -160,7 +160,7 @@ def test_a_run_without_scenario_has_no_changes(tmp_path):
     [
         ("user.ue1.demand_mbps", "ue1: throughput"),
         ("cell.wifi1.ue3.rate_mbps", "ue3: throughput"),
-        ("cell.wifi1.tier1_mbps", "wifi1: Tier 1"),
+        ("cell.wifi1.tier1_mbps", "wifi1: Tier 1 throughput"),
         ("strategy.cth", "all users: throughput"),
         ("cc", "all users: throughput"),
     ],

@@ -201,7 +201,7 @@ def test_too_many_open_files_are_answered_with_503_and_nothing_is_renamed(
     client, runs, monkeypatch
 ):
     client.get("/api/runs")
-    (runs / "plain" / "note.json").write_text("{}")  # the index has to read this folder anew
+    (runs / "plain" / "note.json").write_text("{}")  # the index has to read this folder again
     opened = os.open
 
     def none_left(path, *args, **more):

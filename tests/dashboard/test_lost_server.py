@@ -38,7 +38,7 @@ START = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 10, "dura
 
 @contextmanager
 def served(runs: Path) -> Iterator[str]:
-    """Start a server process and yield its address; kill it at the end."""
+    """Address of a server process, which is killed at the end."""
     argv = [sys.executable, "-c", SERVER, str(runs), str(HERE / "testbed.py")]
     paths = os.pathsep.join((str(ROOT), str(HERE)))
     with subprocess.Popen(

@@ -133,7 +133,7 @@ def test_a_subflow_without_a_report_takes_the_shortest_path_over_its_interface()
 
 
 def test_an_emulated_run_is_drawn_with_its_places_and_associations():
-    """The file holds the last sample of an emulated run, and what happened before it."""
+    """The file has the last sample of an emulated run, and the events before it."""
     recorded = json.loads(Path(__file__).with_name("emulated_moving_users.json").read_text())
     frame, topology = recorded["frame"], network("moving_users")
     drawn = drawing(topology)

@@ -1,4 +1,4 @@
-"""The page offers what is in the folders given by `--with`, by name."""
+"""The page offers the files in the folders given by `--with`, by name."""
 
 from __future__ import annotations
 

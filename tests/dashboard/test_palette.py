@@ -21,7 +21,7 @@ def luminance(colour):
 
 
 def themes():
-    """Return the palettes in the style sheet: light, dark, and dark by preference."""
+    """Palettes in the style sheet: light, dark, and dark by preference."""
     found = re.findall(r"--c(\d+): (#[0-9a-f]{6})", CSS.read_text())
     starts = [n for n, (index, _) in enumerate(found) if index == "0"]
     return [[colour for _, colour in found[a:b]] for a, b in pairwise([*starts, len(found)])]

@@ -1,4 +1,5 @@
-"""Rates on pages are in the units of the scenario: scaled runs and old runs say so."""
+"""Rates on pages are in the units of the scenario; scaled runs and runs of older versions say
+so."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def set_rates(folder, schema, scale):
 
 @pytest.fixture
 def scaled(runs):
-    """Two runs: `plain` in scenario units at scale 1, `metered` at scale 0.25."""
+    """`plain` at rate scale 1, `metered` at 0.25."""
     set_rates(runs / "plain", 2, 1)
     set_rates(runs / "metered", 2, 0.25)
     return runs

@@ -32,7 +32,6 @@ def link(mbps):
 
 
 def scene(name, frame, *events, settings=()):
-    """Return a run of 20 s with the sample `frame(t)` each half second."""
     frames = [frame(n / 2) for n in range(1, 41)]
     return Scene(loading.load(name, Overrides(settings=settings)), frames, events)
 

@@ -1,4 +1,4 @@
-"""Who moved a subflow and when, what a pacing rate does, and what a delay is not."""
+"""Who moved a subflow and when, what a pacing rate does, and what a delay does not explain."""
 
 from __future__ import annotations
 

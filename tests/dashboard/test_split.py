@@ -1,4 +1,4 @@
-"""A shift of the shares of a full link is compared with what the shares varied before."""
+"""A shift of the shares of a full link is compared with how much the shares varied before."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from dashboard.stream import EVENTS, Streams, Tail, read
 
 
 def chunks(text):
-    """[(id, event, data)] of server-sent events."""
+    """(id, event, data) of each server-sent event."""
     found = []
     for block in text.strip().split("\n\n"):
         fields = dict(
@@ -110,7 +110,6 @@ VIEWERS, FRAMES = 40, 10
 
 
 def first_frames(url):
-    """Return the first samples that a viewer receives."""
     with closing(urlopen(url, timeout=30)) as stream:
         lines = (line.decode() for line in stream)
         return [

@@ -1,4 +1,4 @@
-"""The page of a changed run gives means for each part between two changes, named by the changes."""
+"""The page of a changed run has means for each part between two changes, named by the changes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_head_names_strategy_and_congestion_control_over_time(changed, clien
     assert [each["name"] for each in doc["strategies"]] == ["none", "meter_throttling"]
     page = client.get("/runs/plain").text
     assert "none, from 8.0 s meter_throttling" in page
-    assert "cc: reno -&gt; lia" not in page  # the scenario file made it, so nobody did by hand
+    assert "cc: reno -&gt; lia" not in page  # it is in the scenario file, nobody did it by hand
 
 
 def test_a_setting_with_many_values_names_the_first_and_the_last():

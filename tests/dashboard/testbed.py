@@ -1,4 +1,4 @@
-"""Offer an engine for the tests of the dashboard: numbers like the testbed's, without a network.
+"""An engine for the tests of the dashboard: numbers like the testbed's, without a network.
 
 `python tests/dashboard/testbed.py run testbed_wifi_lte --engine testbed` is the command line with
 this engine.
@@ -40,7 +40,7 @@ PATHS = {"ue2": ("wifi1", "lte1"), "ue3": ("lte1", "wifi1"), "ue1": ("wifi1",), 
 
 
 class Testbed(Engine):
-    """Limit Tier 2 by a meter, which is halved while its access point is full."""
+    """A meter limits Tier 2, and is halved while its access point is full."""
 
     def open(self, scenario: Any, recorder: Any) -> None:
         self.topology, self.recorder, self.now = scenario.network, recorder, 0.0
@@ -176,7 +176,6 @@ class Testbed(Engine):
 
 
 def register() -> None:
-    """Add the engine `testbed` to the table."""
     ENGINES["testbed"] = Entry(
         f"{__name__}:Testbed",
         EVERY,
@@ -189,14 +188,15 @@ def register() -> None:
 def finished(
     folder: Path, *settings: str, strategy: str = "none", engine: str = "testbed"
 ) -> Outcome:
-    """Make a finished run of testbed_wifi_lte in `folder`, with the real runner."""
+    """A finished run of testbed_wifi_lte, made by the real runner; it says that its engine is
+    `engine`."""
     of = scenarios.load("testbed_wifi_lte", Overrides(strategy=strategy, settings=settings))
     folder.mkdir(parents=True)
     return run(of, Testbed(), Recorder(folder, of, engine))
 
 
 def simulated(folder: Path, name: str, *settings: str) -> Outcome:
-    """Make a finished run of the scenario `name` in `folder`, with the simulator."""
+    """A finished run of the scenario `name`, made by the simulator."""
     from lab.engines.sim.engine import SimEngine
 
     of = scenarios.load(name, Overrides(settings=settings))

@@ -1,7 +1,7 @@
 """Experiments with congestion control in the kernel, for test_ebpf.py.
 
 Run as root on a machine or VM with netem: `PYTHONPATH=.:tests python -m emulation.cc_experiments`.
-Prints one JSON object per line, {"experiment": NAME, ...}; test_ebpf.py checks them.
+It prints one JSON object per line, {"experiment": NAME, ...}, which test_ebpf.py checks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lab.engines.mininet.network import packet_programs
 
 PROJECT = Path(__file__).resolve().parents[2]
 UNEVEN = (NetworkPath(8, 15, 60), NetworkPath(4, 40, 60))
-# a packet takes 6 ms or more, so that delays of a busy machine count for few packets
+# A packet takes 6 ms or more, so that delays of a busy machine count for few packets.
 SLOW = (NetworkPath(2, 25, 60), NetworkPath(1, 50, 60))
 EXPECTED_BPS = (1_800_000, 900_000)  # 0.9 of what the slow paths carry
 SHARED = NetworkPath(10, 20, 40, addresses=5)
@@ -45,7 +45,8 @@ BLOCK = re.compile(r"^```sh guest\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def in_kernel() -> dict[str, Any]:
-    """Return the kernel's congestion controls, and how many programs, maps and links it holds."""
+    """The kernel's congestion controls, and how many eBPF programs, maps and links belong to
+    them."""
     listed = {
         kind: json.loads(subprocess.check_output(["bpftool", "-j", kind, "show"])) for kind in KINDS
     }
@@ -57,7 +58,8 @@ def in_kernel() -> dict[str, Any]:
 
 
 def killed() -> dict[str, Any]:
-    """Kill the process that has loaded the laws while a connection uses one; then end that."""
+    """Kill the process that has loaded the laws while a connection uses one; then end the
+    connection."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, *LAWS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -79,7 +81,8 @@ def killed() -> dict[str, Any]:
 
 
 def followed(law: str, end: str, paths: Sequence[NetworkPath] = UNEVEN) -> dict[str, Any]:
-    """Run a law on two uneven paths; then close the second, or make it backup, with `end`."""
+    """Run a law on two uneven paths; then the command `end` closes the second or makes it
+    backup."""
     with SmallNetwork(*paths) as network:
         network.start("f", kernel_name(law))
         samples = network.watch(11)
@@ -91,7 +94,7 @@ def followed(law: str, end: str, paths: Sequence[NetworkPath] = UNEVEN) -> dict[
 
 
 def limited(law: str) -> dict[str, Any]:
-    """Limit the windows of two subflows to expected rates; count what arrives on each path."""
+    """Limit the windows of two subflows to expected rates."""
     pin = PINS / "expected" / "rates"
     laws, rates = Laws(pin), ExpectedRates(pin)
     laws.load(law)
@@ -110,14 +113,13 @@ def limited(law: str) -> dict[str, Any]:
 
 
 def plain_tcp(law: str) -> dict[str, Any]:
-    """Run plain TCP under a law."""
     with SmallNetwork(UNEVEN[0]) as network:
         network.start("f", kernel_name(law), mptcp=False)
         return {"experiment": "plain TCP", "law": law, "samples": network.watch(8)}
 
 
 def shared(cc: str) -> dict[str, Any]:
-    """Measure the share of a connection with four subflows beside one plain TCP connection."""
+    """A connection with four subflows beside one plain TCP connection."""
     with SmallNetwork(SHARED) as network:
         network.run("user", "ip mptcp endpoint delete id 5")
         network.start("plain", "reno", mptcp=False, address=network.addresses[4])
@@ -153,7 +155,7 @@ def documented() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run all experiments; during the last one no other law is loaded."""
+    """Run all experiments; no other law is loaded during the last one."""
 
     def show(experiment: dict[str, Any]) -> None:
         print(json.dumps(experiment), flush=True)

@@ -1,4 +1,4 @@
-"""Give tests runs in VMs."""
+"""Fixtures for runs in VMs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["emulation"]
 def start(
     emulation: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., VmRun]]:
-    """Return a function that starts a run in a VM of its own; all runs are ended afterwards."""
+    """Start runs, each in a VM of its own."""
     base: Path = tmp_path_factory.mktemp("runs")
     runs: list[VmRun] = []
 
@@ -32,7 +32,6 @@ def start(
 
 @pytest.fixture(scope="module")
 def vm(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VmShell]:
-    """Return one VM for the runs of a module."""
     machine = VmShell(tmp_path_factory.mktemp("vm"))
     yield machine
     machine.close()
@@ -40,7 +39,7 @@ def vm(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vm
 
 @pytest.fixture(scope="module")
 def runs(vm: VmShell) -> Callable[..., Queued]:
-    """Return the run with these arguments; each is made once."""
+    """`runs(SCENARIO, ...)` makes a run only once per module."""
     made: dict[tuple[str, ...], Queued] = {}
 
     def run(*arguments: str) -> Queued:

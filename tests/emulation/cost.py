@@ -1,7 +1,7 @@
 """Measure the processor time of a coupled law: `PYTHONPATH=.:tests python -m emulation.cost`
 
 Needs root and a kernel with eBPF. One connection has two subflows, each limited to RATE by a token
-bucket. The kernel adds up the time a program takes and counts its calls (kernel.bpf_stats_enabled).
+bucket. The kernel adds up the time of each program and counts its calls (kernel.bpf_stats_enabled).
 For comparison: the time of all processors per packet under cubic.
 """
 
@@ -25,8 +25,6 @@ STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 
 class Fast(SmallNetwork):
-    """Two paths without delay."""
-
     def _shape(self, number: int, path: NetworkPath) -> None:
         self.run(
             "router", f"tc qdisc add dev r{number} root tbf rate {RATE} burst 32kb limit {QUEUE}"
@@ -34,7 +32,7 @@ class Fast(SmallNetwork):
 
 
 def busy_s() -> float:
-    """Return the busy time of all processors since boot (/proc/stat): all but idle and iowait."""
+    """Busy time of all processors since boot (/proc/stat): all but idle and iowait."""
     user, nice, system, _idle, _iowait, irq, softirq, *_ = map(
         int, Path("/proc/stat").read_text().split("\n")[0].split()[1:8]
     )
@@ -42,7 +40,7 @@ def busy_s() -> float:
 
 
 def programs() -> tuple[int, int]:
-    """Return run time [ns] and calls of all laws' programs; only those of the law in use change."""
+    """Run time [ns] and calls of all laws' programs; only those of the law in use change."""
     listed = json.loads(subprocess.check_output(["bpftool", "-j", "prog", "show"]))
     own = [each for each in listed if each["type"] == "struct_ops"]
     return sum(each.get("run_time_ns", 0) for each in own), sum(
@@ -51,7 +49,8 @@ def programs() -> tuple[int, int]:
 
 
 def measured(cc: str) -> dict[str, float]:
-    """Return packets/s, busy time per packet [us], and the law's time per packet and call [ns]."""
+    """Packets per second, busy time per packet [us], and time of the law per packet and per call
+    [ns]."""
     with Fast(NetworkPath(0, 0, 0), NetworkPath(0, 0, 0)) as network:
         network.start("f", cc)
         time.sleep(SLOW_START_S)
@@ -69,7 +68,7 @@ def measured(cc: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print the medians of several rounds; each round measures every law once."""
+    """Print medians over several rounds, each of which measures every law once."""
     laws = Laws()
     laws.load(*LAWS)
     before = STATISTICS.read_text()

@@ -2,7 +2,7 @@
 
     PYTHONPATH=.:tests python -m emulation.kernel_files COUNT BYTES RATE_1 RATE_2
 
-COUNT connections send BYTES each from their common start. The paths have RATE_1 and RATE_2 Mb/s,
+COUNT connections start together and send BYTES each. The paths have RATE_1 and RATE_2 Mb/s,
 delays of 5 and 20 ms, and queues of 200 and 600 packets. Both sides print when each file arrived,
 and how many packets the sender sent on each path. The kernel also prints its counters of
 Multipath TCP. `kernel_paths` says what the machine needs.
@@ -43,7 +43,7 @@ class Hosts(Hosted):
 
 
 def settings(count: int, size: int, rates_mbps: Sequence[float]) -> tuple[str, ...]:
-    """Return the settings of `two_paths` for these files."""
+    """Overrides of `two_paths` for these files."""
     first, second = rates_mbps
     paths = (
         f"{{rate_mbps: {first}, delay_ms: 5, queue_packets: 200}}",
@@ -64,7 +64,6 @@ def settings(count: int, size: int, rates_mbps: Sequence[float]) -> tuple[str, .
 
 
 def with_kernel(count: int, size: int, rates_mbps: Sequence[float]) -> None:
-    """Send the files with the kernel, and print what was measured."""
     net = Hosts(loading.load("two_paths", Overrides(settings=settings(count, size, rates_mbps))))
     request = {
         "server": SERVER,
@@ -97,7 +96,6 @@ def with_kernel(count: int, size: int, rates_mbps: Sequence[float]) -> None:
 
 
 def with_simulator(count: int, size: int, rates_mbps: Sequence[float]) -> None:
-    """Simulate the same files, and print what was measured."""
     with tempfile.TemporaryDirectory() as base:
         command = [sys.executable, "-m", "lab", "run", "two_paths", "--quiet", "--out", base]
         for each in settings(count, size, rates_mbps):
@@ -110,7 +108,7 @@ def with_simulator(count: int, size: int, rates_mbps: Sequence[float]) -> None:
 
 
 def show(side: str, times_s: Sequence[float | None], packets: Sequence[int]) -> None:
-    """Print the sorted completion times in s, and the packets on each path."""
+    """Print the sorted completion times, and the packets on each path."""
     times = " ".join(f"{each:.1f}" for each in sorted(each or -1 for each in times_s))
     print(f"{side}: completed after {times} s; packets {packets[0]} and {packets[1]}")
 

@@ -1,4 +1,4 @@
-"""Run kernel MPTCP over paths that a program emulates, for machines without netem. As root:
+"""Run the kernel's MPTCP over paths that a program emulates, for machines without netem. As root:
 
     PYTHONPATH=.:tests python -m emulation.kernel_paths CASE SEED FILE
 
@@ -6,11 +6,11 @@
            ==s2==                                        ==u2==
 
 The devices are tun devices in two namespaces; the kernel needs MPTCP and tun. One case of the study
-`two_paths` runs in real time; FILE gets what the page needs, with the keys of result.json. There is
-no switch and no POX: REACTION_S after a scenario raises the loss of a path, its endpoint becomes a
-backup, as `loss_aware` would decide, and REACTION_S after the loss ends an ordinary one. Run it
-with real-time priority (chrt): packets that are forwarded late are counted, and a run with too many
-of them is not used.
+`two_paths` runs in real time. FILE gets the results, with the keys of result.json. There is no
+switch and no POX: REACTION_S after a scenario raises the loss of a path, its endpoint becomes a
+backup, as `loss_aware` would decide, and REACTION_S after the loss ends, an ordinary one again. Run
+it with real-time priority (chrt): packets that are forwarded late are counted, and a run with too
+many of them is not used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from papers.studies import TWO_PATHS
 
 SERVER = "10.0.0.1"
 TUNSETIFF, IFF_TUN_NO_PI = 0x400454CA, 0x1001  # linux/if_tun.h
-ETHERNET_BYTES = 14  # rates count this header, which tun packets lack
+ETHERNET_BYTES = 14  # rates include this header, which tun packets lack
 LATE_S = 0.005
 MOST_LATE = 0.02  # a run with a larger share of late packets is not used
 REACTION_S = 1.5
@@ -52,7 +52,7 @@ RECEIVED = re.compile(r"10\.(\d)\.0\.1\S*\s+\S+:5001[^\n]*\n[^\n]*bytes_received
 
 @dataclass
 class Direction:
-    """Model one direction of a path: a finite queue that is served at a rate, then a delay."""
+    """One direction of a path: a finite queue that is served at a rate, then a delay."""
 
     source: int
     target: int
@@ -64,7 +64,7 @@ class Direction:
     leaves_s: list[float] = field(default_factory=list)
 
     def arrival_s(self, now_s: float, size_bytes: int, random_value: float) -> float | None:
-        """Return when a packet that arrives now leaves the path; None if it is dropped."""
+        """When a packet that arrives now leaves the path; None if it is dropped."""
         self.leaves_s = [each for each in self.leaves_s if each > now_s]
         if random_value < self.loss or len(self.leaves_s) > self.queue_packets:
             return None
@@ -74,7 +74,7 @@ class Direction:
 
 
 class Paths:
-    """Forward packets in a thread."""
+    """Forwards packets in a thread."""
 
     def __init__(self, directions: list[Direction], seed: int) -> None:
         self.directions = {each.source: each for each in directions}
@@ -103,7 +103,8 @@ class Paths:
 
 
 class Hosted:
-    """Hold a user with an address per path, and a server, as `TrafficProcesses` expects them."""
+    """A user with one address per path, and a server, with the methods that `TrafficProcesses`
+    needs."""
 
     hosts = ("user", "server")
 
@@ -170,7 +171,7 @@ class Hosted:
         return self.programs.send("user", do="status")["flows"]["f"]
 
     def received(self) -> dict[str, int]:
-        """Return the bytes that the user has received: in total, and by path."""
+        """Bytes that the user has received: "whole" and by path."""
         by_path = {
             f"ue1-1/{n}": int(count)
             for n, count in RECEIVED.findall(self.run("user", "ss -tinH state established"))
@@ -186,7 +187,7 @@ class Hosted:
 def frame(
     t: float, elapsed_s: float, before: dict[str, int], now: dict[str, int]
 ) -> dict[str, Any]:
-    """Return a sample computed from two readings of the counters."""
+    """A sample from two readings of the counters."""
     mbps = {
         name: (count - before.get(name, 0)) * 8 / elapsed_s / 1e6 for name, count in now.items()
     }
@@ -199,7 +200,8 @@ def frame(
 
 
 def changes(loaded: Scenario) -> list[tuple[float, int, float | None, str]]:
-    """Return (time, number of the path, new loss or None, new flag of its endpoint or "")."""
+    """(time, number of the path, new loss or None, new flag of its endpoint or ""), sorted by
+    time."""
     found: list[tuple[float, int, float | None, str]] = []
     for event in loaded.events:
         number = int(event.target.removeprefix("link.path").removesuffix(".loss"))

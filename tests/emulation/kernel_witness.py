@@ -3,8 +3,8 @@
     PYTHONPATH=.:tests python -m emulation.kernel_witness [SEEDS]
 
 Every case of `two_paths` runs in `kernel_paths.py`, a few at once, and in the simulator by
-`crosscheck two_paths`. Both make the section of docs/notebook/crosscheck.md. Finished runs are kept; runs
-for which the machine was too slow are left out.
+`crosscheck two_paths`. Together they make a section of docs/notebook/crosscheck.md. Finished runs
+are kept; runs for which the machine was too slow are left out.
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ def make(seeds: int, folder: Path) -> None:
 
 
 def found(seeds: int, kernel: Path, sim: Path) -> dict[tuple[str, str], Sequence[Measured]]:
-    """Read the runs of both engines."""
     results: dict[tuple[str, str], Sequence[Measured]] = {}
     for case in STUDY.cases:
         files = [kernel / f"{case.name}-{seed}.json" for seed in range(1, seeds + 1)]
@@ -96,7 +95,7 @@ def found(seeds: int, kernel: Path, sim: Path) -> dict[tuple[str, str], Sequence
 
 
 def _measured(document: dict[str, Any]) -> Measured:
-    """Split what `kernel_paths.py` wrote into result and samples."""
+    """Split the output of `kernel_paths.py` into result and samples."""
     return Measured(document, document["frames"])
 
 

@@ -1,7 +1,8 @@
-"""List everything that a run could leave on a machine, and compare two such lists.
+"""Everything that a run could leave on a machine, and the comparison of two such states.
 
 `python -m emulation.machine_state` leaves one thing of each kind, as root, and checks that the
-comparison names each of them, and nothing after they are removed. It prints a PASS line per kind.
+comparison finds each of them, and finds nothing after they are removed. It prints a PASS line per
+kind.
 """
 
 from __future__ import annotations
@@ -20,20 +21,19 @@ from lab.engines.mininet.machine import lock
 
 SETTINGS = r"^(fs[.]file-max|kernel[.]pty[.]max|net[.](mptcp|core|ipv4)[.])"
 OURS = (b"pox.py", b"hostapd", b"traffic.py", b"ap_agent", b"mininet:", b"lab\0run", b"wmediumd")
-RADIOS = Path("/sys/devices/virtual/mac80211_hwsim")  # those inside of namespaces, too
+RADIOS = Path("/sys/devices/virtual/mac80211_hwsim")  # also those inside namespaces
 PINNED, STATE = Path("/sys/fs/bpf"), Path("/run/multipath-lab")
-OF_THE_VM = ("/run/warm/requests", "/run/changes")  # of a restored virtual machine
+OF_THE_VM = ("/run/warm/requests", "/run/changes")  # of a restored VM
 SETTLE_S = 15  # the kernel removes some things in the background
 State = dict[str, set[str]]
 
 
 def output(*argv: str) -> list[str]:
-    """Return the lines a command prints."""
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def processes() -> Iterator[tuple[int, bytes]]:
-    """Yield number and command line of every process except this one and the kernel's threads."""
+    """PID and command line of all processes except this one and the kernel's threads."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
             try:
@@ -45,11 +45,11 @@ def processes() -> Iterator[tuple[int, bytes]]:
 
 
 def state(everything: bool = False) -> State:
-    """Return everything that a run could leave on a machine.
+    """Everything that a run could leave on a machine, by kind.
 
     With `everything`, these are all processes, all kinds of namespaces and all files in /run, /tmp
-    and /dev/shm, which is too much for a machine that others use too. In a virtual machine that was
-    booted, /tmp shows the files of the host; then only Mininet's files in it count.
+    and /dev/shm, which is too much for a machine that others use, too. In a VM that was booted,
+    /tmp shows the files of the host; then only Mininet's files in it count.
     """
     kinds = [] if everything else ["--type", "net"]
     own_tmp = ["/tmp"] if os.environ.get("MULTIPATH_LAB_VM") and of_type("tmpfs", "/tmp") else []
@@ -78,7 +78,6 @@ def state(everything: bool = False) -> State:
 
 
 def of_type(kind: str, path: str) -> bool:
-    """Return whether a folder is in a file system of this type."""
     return output("stat", "--file-system", "--format=%T", path) == [kind]
 
 
@@ -91,7 +90,7 @@ def ours(command: bytes) -> bool:
 
 
 def counted(commands: Iterable[bytes]) -> set[str]:
-    """Return a text for each process, which does not depend on its number."""
+    """A text for each process, without its PID."""
     return {
         f"{command[:80]!r} {number}"
         for command, count in Counter(commands).items()
@@ -100,16 +99,16 @@ def counted(commands: Iterable[bytes]) -> set[str]:
 
 
 def mininet_files(folder: str) -> Iterator[Path]:
-    """Yield files with a word that begins with mn; random names may contain these letters."""
+    """Files with a word that begins with mn; random names may have mn inside a word."""
     for file in Path(folder).iterdir():
         if re.search(r"(?<![A-Za-z0-9])mn", file.name):
             yield file
 
 
 def inside(folders: Iterable[Path]) -> Iterator[Path]:
-    """Yield all files and folders in `folders`, but not those of the virtual machine itself.
+    """Files and folders in `folders`, except those of the VM itself.
 
-    Mounted file systems inside of them are left out: they may be the files of the host.
+    File systems mounted inside them are left out, as they may have the host's files.
     """
     for folder in folders:
         for path, folders_in_it, files in os.walk(folder):
@@ -118,18 +117,18 @@ def inside(folders: Iterable[Path]) -> Iterator[Path]:
                 continue
             for each in (*folders_in_it, *files):
                 file = Path(path, each)
-                if file != lock.LOCK and not each.startswith("ovs-vswitchd."):  # with a number
+                if file != lock.LOCK and not each.startswith("ovs-vswitchd."):  # followed by a PID
                     yield file
 
 
 def bpf_objects(kind: str) -> Iterator[str]:
-    """Yield a text for each eBPF program ("prog") or map ("map") that the kernel holds."""
+    """A text for each eBPF program ("prog") or map ("map") in the kernel."""
     for each in json.loads("".join(output("bpftool", "--json", kind, "show")) or "[]"):
         yield f"{kind} {each['id']} {each.get('name', '')}"
 
 
 def steady(setting: str) -> bool:
-    """Return whether a setting is neither a counter nor of a single interface."""
+    """False for counters and for settings of a single interface."""
     of_all = not setting.startswith(("net.ipv4.conf.", "net.ipv4.neigh.")) or setting.split(".")[
         3
     ] in ("all", "default")
@@ -137,7 +136,6 @@ def steady(setting: str) -> bool:
 
 
 def difference(before: State, after: State) -> list[str]:
-    """List what was added and what was removed."""
     return [
         f"{what}: {sign}{each}"
         for what in before
@@ -147,7 +145,7 @@ def difference(before: State, after: State) -> list[str]:
 
 
 def leftovers(before: State, everything: bool = False, without: str = "") -> list[str]:
-    """Return how the machine differs from `before` after at most `SETTLE_S` seconds.
+    """Differences from `before` that are still there after `SETTLE_S` seconds.
 
     The kind `without` is not compared.
     """
@@ -161,7 +159,7 @@ def leftovers(before: State, everything: bool = False, without: str = "") -> lis
 
 
 def leave_one_of_each() -> dict[str, Callable[[], None]]:
-    """Leave one thing of each kind that is named; return the functions that remove them."""
+    """Leave one thing of each kind; return the functions that remove them."""
     sleeping = subprocess.Popen(["sleep", "600"])
     hidden = subprocess.Popen(["unshare", "--net", "sleep", "601"])
     folder, pin = Path("/run/left-behind"), PINNED / "left-behind"
@@ -195,7 +193,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> int:
-    """Leave one thing of each kind, compare, remove them, compare."""
     subprocess.run(["modprobe", "mac80211_hwsim", "radios=0"], check=True)
     before = state(everything=True)
     removing = leave_one_of_each()

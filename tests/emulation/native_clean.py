@@ -1,9 +1,9 @@
 """Check that runs leave nothing behind, as root on a machine that runs the emulation natively.
 
-`python native_clean.py` kills a run at several moments, cleans up, and compares the machine with its
-state before: interfaces, bridges, radios, qdiscs, namespaces, processes, mounts, settings, files. Then
-it makes REPEATS short runs in a row (default 2). It prints a PASS line per check and ends with 1 at
-the first FAIL.
+`python native_clean.py` kills a run at several moments, cleans up, and compares the machine with
+its earlier state: interfaces, bridges, radios, qdiscs, namespaces, processes, mounts, settings,
+files. Then it makes REPEATS short runs in a row (default 2). It prints a PASS line per check and
+ends with 1 at the first FAIL.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ def of_a_run(word: bytes) -> list[int]:
 
 
 class Run:
-    """A run in its own process."""
-
     def __init__(self, folder: Path, duration_s: float) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
@@ -42,7 +40,7 @@ class Run:
         )
 
     def until(self, file: str, lines: int) -> None:
-        """Wait until one of its files has this many lines."""
+        """Wait until a file of the run has this many lines."""
         deadline = time.monotonic() + START_S
         while (
             not (self.folder / file).exists()
@@ -56,7 +54,7 @@ class Run:
             time.sleep(0.2)
 
     def until_event(self, text: str, within_s: float = 60) -> None:
-        """Wait until one of its events contains `text`."""
+        """Wait until an event of the run contains `text`."""
         deadline = time.monotonic() + within_s
         while text not in (self.folder / "events.jsonl").read_text():
             if time.monotonic() > deadline:
@@ -80,13 +78,12 @@ def passed(check: str, holds: bool, why: str = "") -> None:
 
 
 def untouched(check: str, before: State) -> None:
-    """Check that the machine is as before."""
     left = leftovers(before)
     passed(check, not left, "; ".join(left[:20]))
 
 
 def clean() -> None:
-    """Clean up, and once more with nothing to do, which shows how long Python takes to start."""
+    """Clean up twice; the second time, with nothing to do, shows how long Python takes to start."""
     took_s = []
     for _ in range(2):
         began = time.monotonic()
@@ -148,7 +145,7 @@ def killed_while_building(before: State, runs: Path) -> None:
 
 
 def replayed(before: State, runs: Path) -> None:
-    """Run commands.sh of the round `parts` once more. The network stays, so this is the last."""
+    """Run commands.sh of the round `parts` again. Its network stays, so this is the last round."""
     script = (
         f"trap 'echo \"FAILED $BASH_COMMAND\"' ERR; . {runs}/parts/commands.sh; "
         "mnexec -a ${pid[ue1]} ip -brief address; mnexec -a ${pid[ue2]} ip mptcp endpoint; "
@@ -222,7 +219,7 @@ ROUNDS = {
 
 
 def main(wanted: list[str]) -> None:
-    """Run all rounds, or those named; `row` is the runs in a row."""
+    """Run all rounds, or those named; the name `row` means the runs in a row."""
     subprocess.run(["modprobe", "mac80211_hwsim", "radios=0"], check=True)
     before = state()
     passed(

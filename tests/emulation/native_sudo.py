@@ -1,9 +1,9 @@
 """Type the native commands of the README as a student would: `sudo ./run_lab.sh ...`.
 
 `python native_sudo.py` runs as root on a machine that runs the emulation natively, and that may be
-changed: it makes a user `student` who may use sudo, with a copy of this project and an own cache
-folder. sudo removes the lab's variables from the environment, so nothing tells the lab that it is
-inside a VM, where the cache is, or how slow the machine is.
+changed: it makes a user `student` who may use sudo, with a copy of this project and a cache folder.
+sudo removes the lab's variables from the environment, so nothing tells the lab that it is inside a
+VM, where the cache is, or how slow the machine is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OTHERS = ("hosts.log", "log.txt", "result.json", "pox/log.txt")
 
 
 def typed(command: str, within_s: float = 900) -> subprocess.CompletedProcess[str]:
-    """Type a command as the student, in the project's folder, with the environment of a login."""
+    """Run a command as the student, in the project's folder, in a login shell."""
     argv = ["su", "-", USER, "-c", f"cd {LAB} && {command}"]
     return subprocess.run(argv, capture_output=True, text=True, timeout=within_s, check=False)
 
@@ -57,7 +57,7 @@ def settle_in() -> None:
 
 
 def of_root() -> list[str]:
-    """List the files of root in the student's home, except the link to this machine's sources."""
+    """Files of root in the student's home, except the link to this machine's sources."""
     return [
         str(path)
         for path in HOME.rglob("*")
@@ -96,7 +96,7 @@ def doctor_and_clean() -> None:
 
 
 def main() -> None:
-    """Type all commands; print a PASS line per check and end with 1 at the first FAIL."""
+    """Run all commands; print a PASS line per check and end with 1 at the first FAIL."""
     if shutil.which("sudo") is None:
         fail("sudo is installed", "type: apt install sudo")
     subprocess.run(["modprobe", "mac80211_hwsim", "radios=0"], check=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def busy_s_by_program() -> dict[str, float]:
-    """Return the CPU time in s by program."""
+    """CPU time in s by name of the program."""
     found: dict[str, float] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -21,7 +21,7 @@ def busy_s_by_program() -> dict[str, float]:
 
 
 def idle_s() -> float:
-    """Return the idle time in s since the start, as a mean over the processors."""
+    """Idle time in s since boot, as a mean over the processors."""
     lines = [
         line.split()
         for line in Path("/proc/stat").read_text().splitlines()

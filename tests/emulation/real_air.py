@@ -1,4 +1,4 @@
-"""Measure two stations under a real 802.11 medium: hwsim and wmediumd instead of the lab's cell.
+"""Measure two stations under an 802.11 medium: hwsim and wmediumd instead of the lab's cell.
 
 As root on a machine or VM with hwsim: PYTHONPATH=.:tests python -m emulation.real_air TURNS FILE
 
@@ -31,9 +31,9 @@ from lab.engines.mininet.network import real_medium, wifi
 from lab.engines.mininet.traffic.processes import TrafficProcesses
 
 RADIOS = ("ap", "strong", "weak")
-# signal above the noise, in dB: places 119 and 238 m from the access point in the log-distance
+# Signal to noise ratios in dB at 119 and 238 m from the access point in the log-distance
 # model (exponent 3). In the error model, frames of 9 Mb/s reach only the strong station.
-# wmediumd could compute them from places, but its path loss reads a frequency that was never set.
+# wmediumd could compute them from places, but its path loss reads a frequency that is never set.
 SIGNALS = "(0, 1, 14), (0, 2, 5), (1, 2, 14)"
 STATIONS = ("strong", "weak")
 BUFFER_BYTES = 48_000
@@ -53,7 +53,7 @@ MEDIUM = "ifaces : {{ ids = [{ids}]; links = ({links}); enable_interference = tr
 
 
 class RealAir:
-    """Hold the network, as `TrafficProcesses` expects it."""
+    """The network, with the methods that `TrafficProcesses` needs."""
 
     hosts = (*STATIONS, "server")
 
@@ -153,7 +153,7 @@ class RealAir:
                 )
 
     def last_lines(self) -> str:
-        """Return the last lines that the daemons wrote."""
+        """End of each daemon's log."""
         return " / ".join(
             f"{path.name}: {path.read_text()[-300:]}" for path in sorted(self.folder.glob("*.txt"))
         )
@@ -223,11 +223,11 @@ class RealAir:
             holder.communicate(b"\n")
 
     def _lost(self) -> int:
-        """Return the number of frames of the access point that did not reach wmediumd."""
+        """Frames of the access point that did not reach wmediumd."""
         return int(re.search(r"d_tx_failed: (\d+)", self.run("ap", "ethtool -S ap-wlan1")).group(1))
 
     def _counters(self) -> dict[str, list[int]]:
-        """Return the access point's counters of frames, per station."""
+        """The access point's frame counters, one number per station."""
         dump = self.run("ap", "iw dev ap-wlan1 station dump")
         return {
             k: [int(n) for n in re.findall(rf"{k}:\s*(\d+)", dump)]
@@ -236,7 +236,7 @@ class RealAir:
 
 
 def main(turns: int, out: Path) -> None:
-    """Measure all scenes in each turn, into `out`; after a failure, print the logs."""
+    """Write all scenes of each turn to `out`; after a failure, print the logs."""
     with tempfile.TemporaryDirectory() as folder, out.open("w") as lines:
         air = RealAir(Path(folder))
         try:

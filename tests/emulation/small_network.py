@@ -29,7 +29,8 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class NetworkPath:
-    """One path to the user: Ethernet rate, one-way delay, queue, and the user's addresses on it."""
+    """One path to the user: Ethernet rate, one-way delay, queue, and number of the user's
+    addresses."""
 
     rate_mbps: float
     delay_ms: float
@@ -39,11 +40,11 @@ class NetworkPath:
 
 class NoLedger:
     def record(self, kind: str, **what: Any) -> None:
-        """Record nothing: everything made here ends with its processes."""
+        """Everything made here ends with its processes."""
 
 
 class SmallNetwork:
-    """The hosts `user` and `server`; a context manager."""
+    """The hosts `user` and `server`, as a context manager."""
 
     hosts = ("user", "server")
 
@@ -79,11 +80,10 @@ class SmallNetwork:
         return ["nsenter", "-t", str(self.pid(name)), "-n", *argv]
 
     def on_path(self, number: int) -> list[str]:
-        """Return the user's addresses on a path; paths are counted from 1."""
+        """The user's addresses on a path; paths are counted from 1."""
         return [f"10.{number}.{k}.1" for k in range(1, self.paths[number - 1].addresses + 1)]
 
     def run(self, name: str, command: str, stdin: str | None = None) -> None:
-        """Run a command inside a namespace."""
         subprocess.run(self.inside(name, command.split()), input=stdin, text=True, check=True)
 
     def _build(self) -> None:
@@ -132,7 +132,7 @@ class SmallNetwork:
         self.run("user", f"tc {shaping.link(f'u{number}', None, delay_ns)}")
 
     def start(self, id: str, cc: str, mptcp: bool = True, address: str = "") -> None:
-        """Start a bulk download under the kernel's congestion control `cc`."""
+        """Start an endless download under the kernel's congestion control `cc`."""
         bind = address or self.addresses[0]
         request = {
             "id": id,
@@ -149,14 +149,15 @@ class SmallNetwork:
         self.programs.send("user", do="go", id=id)
 
     def received(self) -> dict[str, int]:
-        """Return the bytes that the user's applications have read, by flow."""
+        """Bytes that the user's applications have read, by flow."""
         return {
             name: flow["bytes"]
             for name, flow in self.programs.send("user", do="status")["flows"].items()
         }
 
     def watch(self, duration_s: float, every_s: float = 0.05) -> list[dict[str, Any]]:
-        """Sample the sending sockets: `t`, and by the user's address the kernel's numbers."""
+        """Samples of the sending sockets: `t` [s], and in `sockets` the kernel's numbers by the
+        user's address."""
         samples, began = [], time.monotonic()
         while (now := time.monotonic() - began) < duration_s:
             sending = [each for each in self._diagnosis.sockets() if each.source[1] == PORT]

@@ -1,7 +1,7 @@
 """Run a script for stock Mininet-WiFi: `python stock.py SCRIPT ARGUMENT...`
 
-Mininet-WiFi is the unpatched upstream. Only matplotlib and other packages that take half a minute
-to import in a VM, and that the script does not use, are replaced by empty modules.
+Mininet-WiFi is the unpatched upstream. Only matplotlib and other packages that the script does not
+use, and that take half a minute to import in a VM, are replaced by empty modules.
 """
 
 import runpy

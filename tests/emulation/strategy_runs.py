@@ -1,4 +1,4 @@
-"""What the tests of strategies read from a run in the VM."""
+"""What tests of strategies read from a run in the VM."""
 
 from __future__ import annotations
 

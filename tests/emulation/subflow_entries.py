@@ -1,4 +1,4 @@
-"""Read what the controller wrote about subflows, and their entries in the switches."""
+"""What the controller wrote about subflows, and their entries in the switches."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from emulation.vm_run import Run
 
 FLOW = re.compile(r"tcp,nw_src=([\d.]+),nw_dst=([\d.]+),tp_src=(\d+),tp_dst=(\d+)")
-Ends = tuple[str, str]  # of a subflow: the end points of its server and its user
+Ends = tuple[str, str]  # address:port of a subflow's server and of its user
 
 
 def subflows(run: Run) -> dict[Ends, dict[str, Any]]:
-    """Return the latest line about every subflow."""
+    """Latest line about each subflow."""
     return {
         (line["source"], line["destination"]): line
         for line in run.decisions()
@@ -21,7 +21,7 @@ def subflows(run: Run) -> dict[Ends, dict[str, Any]]:
 
 
 def tables(run: Run, switches: list[str]) -> dict[str, set[Ends]]:
-    """Return the flows towards users that have an entry at each switch."""
+    """Flows towards users that have an entry at each switch."""
     shown = run.execute(
         "machine",
         f"for s in {' '.join(switches)}; do echo == $s; ovs-ofctl dump-flows $s table=1; done",

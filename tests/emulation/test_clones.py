@@ -18,7 +18,7 @@ pytestmark = needs_emulation
 
 
 def linked(source: str, target: str) -> None:
-    """Give a file a second name; copy it where that is not possible."""
+    """Hard-link a file; copy it where that is not possible."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:

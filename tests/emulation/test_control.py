@@ -1,6 +1,6 @@
 """Interfere with one run under meter throttling: POX decides, switches and hosts carry it out.
 
-Rates in samples and decisions are in scenario units; Open vSwitch shows the wire.
+Rates in samples and decisions are in scenario units; Open vSwitch shows those on the wire.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FLOWS = "ovs-appctl revalidator/wait; ovs-ofctl -O OpenFlow13 dump-flows wifi1 t
 
 
 def bytes_counted(run: VmRun) -> tuple[float, float]:
-    """Return the bytes into meter 1, and those of the flows through it at the same moment.
+    """Bytes into meter 1, and those of its flows at the same moment.
 
-    The meter is read before and after the flows.
+    The meter is read before and after the flows, and interpolated.
     """
     text = run.execute("machine", f"{METER}; {FLOWS}; {METER}")
     before, after = (int(number) for number in re.findall(r"byte_in_count:(\d+)", text))
@@ -42,7 +42,7 @@ def station_bytes(run: VmRun) -> int:
 
 @pytest.fixture(scope="module")
 def story(start: Callable[..., VmRun]) -> dict[str, Any]:
-    """Make one run of two minutes; return what was done to it and what was read."""
+    """Make the run; return what was done to it and what was read."""
     run = start(
         "control",
         "--strategy",

@@ -1,6 +1,7 @@
-"""Traffic in both directions on the kernel's stack: uplinks, meters, limited rates, UDP, a new law.
+"""Traffic in both directions on the kernel's stack: uplinks, meters, limited rates, UDP, a user's
+law.
 
-One slow run in the VM is checked by all tests; the simulator runs the same scenario.
+All tests check one slow run in the VM; the simulator runs the same scenario.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ LTE_MBPS = {"ue2": 1.5, "ue3": 1.5, "ue4": 2.0}  # of the bearers, when each is 
 def emulated(
     emulation: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[VmRun, dict[str, Any], str]]:
-    """Return a run, its result, and table 0 of the base station during the run.
+    """The run, its result, and table 0 of the base station during the run.
 
-    An overloaded run is no evidence, so it is repeated.
+    An overloaded run proves nothing, so it is repeated.
     """
     folder = tmp_path_factory.mktemp("directions")
     for number in range(TRIES):

@@ -23,14 +23,14 @@ pytestmark = needs_emulation
 __all__ = ["laws"]
 FIRST, SECOND = "10.1.1.1", "10.2.1.1"
 FRAME_BYTES, PAYLOAD_BYTES = 1514, 1420
-RECOVERY_S = 1.0  # after a loss, until its recovery is over
+RECOVERY_S = 1.0  # after a loss, until recovery is over
 SHARES = Path(__file__).with_name("shares.yaml")
 Sample = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def experiments(emulation: None) -> list[dict[str, Any]]:
-    """The output of cc_experiments.py in the VM. The laws are compiled outside."""
+    """Output of cc_experiments.py in the VM. The laws are compiled outside."""
     register(user_law(SCALABLE))
     vm_kernel.require(LAWS)
     vm_kernel.require(by_window=True)
@@ -55,10 +55,10 @@ def experiment(experiments: list[dict[str, Any]]) -> Callable[..., dict[str, Any
 def grown(
     law: Law, samples: list[Sample], addresses: tuple[str, ...], lost_before: bool = False
 ) -> list[dict[str, list[float]]]:
-    """Every period without losses after the first loss.
+    """Periods without losses, after the first loss.
 
-    By address: the windows at its start and end, and the growth that the law predicts. The bytes
-    between losses, which OLIA uses, come from the samples too.
+    By address: the window at the start and at the end, and the growth that the law predicts. The
+    bytes between losses, which OLIA uses, come from the samples, too.
     """
     at_loss = dict.fromkeys(addresses, (0, 0))
     lost_s = dict.fromkeys(addresses, -RECOVERY_S if lost_before else None)
@@ -104,7 +104,7 @@ def _path(
 
 
 def follows(periods: list[dict[str, list[float]]], address: str) -> None:
-    """Check that the window changed as predicted, within 1.5 packets and a tenth."""
+    """The window changed as predicted, within 1.5 packets plus a tenth."""
     print(address, [[round(number, 1) for number in each[address]] for each in periods])
     assert sum(abs(each[address][2]) for each in periods) > 3
     for start, end, expected in (each[address] for each in periods):
@@ -124,7 +124,7 @@ def test_windows_follow_the_law(laws, experiment, law):
 
 
 def queued_packets(sample: Sample, base_ms: dict[str, float]) -> float:
-    """Return how many packets of all subflows are in queues, by their round-trip times."""
+    """Packets of all subflows that are in queues, computed from their RTTs."""
     return sum(
         each["cwnd"] * (each["rtt_ms"] - base_ms[address]) / each["rtt_ms"]
         for address, each in sample["sockets"].items()
@@ -133,8 +133,8 @@ def queued_packets(sample: Sample, base_ms: dict[str, float]) -> float:
 
 @pytest.mark.long
 def test_wvegas_keeps_few_packets_in_queues(experiment):
-    """Ten packets together are its aim; the queues have room for sixty each, which BALIA fills.
-    Both subflows keep at least two packets, and nothing is lost."""
+    """Its aim is ten packets in all; each queue has room for sixty, which BALIA fills. Both
+    subflows keep at least two packets, and nothing is lost."""
     samples = experiment("two paths", law="wvegas")["samples"]
     base_ms = {
         address: min(
@@ -161,8 +161,8 @@ def test_wvegas_keeps_few_packets_in_queues(experiment):
 @pytest.mark.long
 @pytest.mark.parametrize("law", ["balia", "cubic"])
 def test_windows_are_limited_to_expected_rates(experiment, law):
-    """Both subflows are expected to take 0.9 of their path, which are windows of 8 packets without a
-    queue. Unlimited they would fill the queues of 60 packets."""
+    """Both subflows are expected to take 0.9 of their path, which are windows of 8 packets without
+    a queue. Unlimited they would fill the queues of 60 packets."""
     limited = experiment("limited", law=law)
     samples = limited["samples"]
     first, last = samples[0], samples[-1]
@@ -242,10 +242,10 @@ def test_the_lab_runs_all_laws_and_reads_them_back(tmp_path):
     }
     assert read_back == {law: {kernel_name(law)} for law in LAWS} | {"plain": {"reno"}}
     assert result["mptcp"]["verified"] is True
-    # wVegas leaves a queue that others fill to them, so it is no measure of coupling
+    # wVegas leaves the queue to others, so its rate does not show the coupling.
     rates = {
         user: row["throughput_mbps"] for user, row in result["users"].items() if user != "wvegas"
     }
     shares = {user: rate / sum(rates.values()) for user, rate in rates.items()}
     print({user: round(share, 3) for user, share in shares.items()})
-    assert shares["plain"] > 0.17  # uncoupled it would be one in seven
+    assert shares["plain"] > 0.17  # against uncoupled connections it would be one in seven

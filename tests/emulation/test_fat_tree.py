@@ -1,4 +1,5 @@
-"""Run a fat tree of twenty switches and sixteen hosts: paths, a link that fails, a killed POX."""
+"""A run on a fat tree of twenty switches and sixteen hosts: paths, a link that fails, a killed
+POX."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ from machine import emulation, needs_emulation
 
 __all__ = ["emulation"]
 pytestmark = [*needs_emulation, pytest.mark.long]
-IN_THE_TREE = ("ue1", "ue2", "ue5", "ue6")  # two in either pod: what software emulation carries
+IN_THE_TREE = (
+    "ue1",
+    "ue2",
+    "ue5",
+    "ue6",
+)  # two in either pod, as many as software emulation carries
 SOME_OF_THE_TREE = (
     "--seed",
     "1",
@@ -35,7 +41,7 @@ RESOLVE = (
 
 @pytest.fixture(scope="module")
 def tree(vm: VmShell) -> dict[str, Any]:
-    """Make one run on twenty switches; return what was done to it and what was read.
+    """Make the run; return what was done to it and what was read.
 
     Only tables of core switches are read, because reading them is slow.
     """
@@ -97,7 +103,7 @@ def readiness(run: Queued) -> int:
 
 
 def core_link(lines: dict[Ends, dict[str, Any]], user: str) -> str:
-    """Return the link between core and aggregation on the path of a user's second subflow."""
+    """Link between core and aggregation on the path of a user's second subflow."""
     path = next(
         line["path"] for line in lines.values() if line["user"] == user and line["subflow"] == 2
     )
@@ -117,12 +123,12 @@ def all_mbps(run: Queued, start: float, end: float) -> float:
 
 
 def core_of(lines: dict[Ends, dict[str, Any]]) -> dict[Ends, set[str]]:
-    """Return the core switch of every subflow, as POX wrote it."""
+    """Core switch of each subflow, according to POX."""
     return {ends: {line["path"][2]} for ends, line in lines.items()}
 
 
 def through(tables: dict[str, set[Ends]], subflows: Iterable[Ends]) -> dict[Ends, set[str]]:
-    """Return the core switches that have an entry for each subflow."""
+    """Core switches that have an entry for each subflow."""
     return {
         ends: {switch for switch, flows in tables.items() if ends in flows} for ends in subflows
     }

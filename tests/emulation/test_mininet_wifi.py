@@ -1,4 +1,4 @@
-"""Check what users of Mininet-WiFi know: the prompt, captures, stock scripts, their own networks.
+"""What users of Mininet-WiFi know: the prompt, captures, stock scripts, their own networks.
 
 One VM runs everything, one after the other. Rates are low: nothing here measures speed.
 """
@@ -24,16 +24,16 @@ from lab.scenario.overrides import Overrides
 
 pytestmark = needs_emulation
 DOCS = ROOT / "docs"
-# Mininet gives up if Open vSwitch does not answer within a second, as on a busy machine
+# Mininet gives up if Open vSwitch does not answer within a second, as on a busy machine.
 READY = "until ovs-vsctl -t 1 show >/dev/null 2>&1; do sleep 1; done"
-# below the rates of the links, so that queues stay empty and pings are answered soon
+# Below the rates of the links, so that queues stay empty and pings are answered soon.
 LIGHT = "[{user: ue2, kind: rate, rate_mbps: 5}, {user: ue3, kind: rate, rate_mbps: 5}]"
 STOCK = {"testbed_wifi_lte": 0.03, "fat_tree": 0.02, "campus": 0.02}
 STOCK_S, STOCK_WITHIN_S = 8, 1800
 
 
 def entered(run: Run, text: str) -> str:
-    """Enter lines at the prompt of a running emulation, and return its output."""
+    """Output of the prompt of a running emulation for these lines."""
     argv = [sys.executable, "-m", "lab", "cli", str(run.folder)]
     return subprocess.run(
         argv, cwd=ROOT, input=text, capture_output=True, text=True, timeout=900, check=True
@@ -41,16 +41,17 @@ def entered(run: Run, text: str) -> str:
 
 
 def block(page: str, info: str) -> str:
-    """Return the block of a page whose first line is ```INFO."""
+    """The block of a page whose first line is ```INFO."""
     text = (DOCS / page).read_text()
     return re.search(rf"^```{re.escape(info)}\n(.*?)^```$", text, re.M | re.S).group(1)
 
 
 @pytest.fixture(scope="module")
 def ran(vm: VmShell) -> tuple[Run, dict[str, str]]:
-    """Run the testbed with captures and enter the page's commands; return the output of each.
+    """Run the testbed with captures and enter the page's commands; return the run, and each
+    command's output.
 
-    `pingall` and a further command are entered by a second prompt.
+    `pingall` and a further command are entered at a second prompt.
     """
     settings = ("--set", "rate_scale=0.1", "--set", f"traffic={LIGHT}")
     run = vm.run(SCENARIO, "--pcap", "--duration", "900", *settings)
@@ -59,7 +60,7 @@ def ran(vm: VmShell) -> tuple[Run, dict[str, str]]:
     output += entered(run, "pingall\npy [ap.name for ap in net.aps]\n")
     output += entered(run, "link s1 lte1 down\nlink s1 lte1 up\nsh bpftool net show\n")
     (run.folder / "early.pcap").write_bytes((run.folder / "pcap" / "ue2.pcap").read_bytes())
-    run.until(run.now() + 2)  # the captures are written at every sample
+    run.until(run.now() + 2)  # captures are written at every sample
     run.kill()
     parts = re.split(r"^mininet-wifi> (.*)$", output, flags=re.M)[1:]
     return run, dict(zip(parts[::2], parts[1::2], strict=True))
@@ -143,7 +144,7 @@ def test_captures_are_events(ran):
 
 @pytest.fixture(scope="module")
 def stock(vm: VmShell) -> dict[str, str]:
-    """Run the exported scripts on stock Mininet-WiFi; return their output."""
+    """Output of the exported scripts on stock Mininet-WiFi."""
     shown = {}
     for name, scale in STOCK.items():
         file = vm.folder / f"{name}.py"

@@ -40,7 +40,7 @@ def messages(client: Any, run: str, kind: str) -> list[dict[str, Any]]:
 
 
 def until(client: Any, run: str, what: str, holds: Any) -> Any:
-    """Wait until `holds` returns something true; fail when the run is over or time has passed."""
+    """First true result of `holds`; fail when the run is over or it takes too long."""
     ends = time.monotonic() + WITHIN_S
     while not (found := holds()):
         status = client.get(f"/api/runs/{run}").json["status"]

@@ -21,7 +21,6 @@ SECOND = {1: "lte1", 2: "wifi3", 3: "wifi3"}  # the cell of a receiver's second 
 
 @pytest.fixture(scope="module")
 def measured(vm: VmShell) -> Any:
-    """Return a function that returns the finished run of a setup, with its result."""
     done: dict[int, tuple[Queued, dict[str, Any]]] = {}
 
     def of(setup: int) -> tuple[Queued, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Runs in a VM that is restored from its snapshot: seeds, the lab's sources, and a killed POX."""
+"""Runs in a VM restored from its snapshot: seeds, the lab's sources, and a killed POX."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def snapshots(emulation: None) -> None:
 
 @pytest.fixture(scope="module")
 def changed_source(snapshots: None) -> Iterator[None]:
-    """Change the time of one of the lab's sources after the snapshot, and set it back."""
+    """Touch one of the lab's sources after the snapshot; its time is restored at the end."""
     times = SOURCE.stat()
     os.utime(SOURCE)
     yield
@@ -44,7 +44,7 @@ def changed_source(snapshots: None) -> Iterator[None]:
 
 
 def in_vm(script: str) -> list[str]:
-    """Return the lines that a script prints in a new VM."""
+    """Words that a script prints in a new VM."""
     argv = [sys.executable, "-m", "lab", "vm", "--", "sh", "-c", script]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S)
     assert done.returncode == 0, done.stderr
@@ -61,7 +61,8 @@ def test_what_must_differ_between_two_vms_of_one_snapshot_does() -> None:
 
 @pytest.fixture(scope="module")
 def run(changed_source: None, start: Callable[..., VmRun]) -> dict[str, Any]:
-    """Make one run whose sources differ from the snapshot's; kill POX, and wait until it decides.
+    """Make one run whose sources differ from the snapshot's; kill POX, and wait until the new one
+    decides.
 
     Return the run, the outputs of commands in it, and how long POX was missing.
     """

@@ -1,7 +1,7 @@
 """Subflow selection in POX: the chosen subflows, the forecast, a stopped POX, and fifteen paths.
 
-All runs are in one VM. Rates on the wire are low, because the VM's processor may be emulated: the
-tests compare ratios, paths and confirmations. Figures are in scenario units.
+All runs are in one VM. Rates on the wire are low, because the VM's processor may be emulated: tests
+compare ratios, paths and confirmations. Figures are in scenario units.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUARTER = ("--seed", "1", "--set", "rate_scale=0.25")
 def three(vm: VmShell) -> dict[str, Any]:
     """Make a run in which path 3 alone is best until its delay equals that of the others.
 
-    POX learns of the new delay only after it continues.
+    POX is stopped meanwhile and learns of the new delay only when it continues.
     """
     uneven = ("--set", "topology.paths.3.delay_ms=20", "--set", "strategy.params.rl_max_kb=12")
     run = vm.run("three_paths", *QUARTER, "--duration", "120", *uneven)
@@ -55,7 +55,7 @@ def three_mbps(frame: dict[str, Any]) -> float:
 
 
 def others_mbps(frame: dict[str, Any]) -> float:
-    """Return what arrived over paths 1 and 2."""
+    """Rate that arrived over paths 1 and 2."""
     return float(sum(row["mbps"] for row in frame["sf"].values() if row["ap"] != "access3"))
 
 
@@ -107,7 +107,7 @@ def test_a_stopped_pox_freezes_the_active_set_and_not_the_traffic(three):
 
 @pytest.mark.long
 def test_a_few_of_fifteen_paths_carry_more_than_all_and_lose_less(runs):
-    """Reordering is not less: without the strategy the kernel uses mostly the three short paths and
+    """Reordering is not less: without the strategy the kernel mostly uses the three short paths and
     stalls instead (docs/strategies.md)."""
     results = {}
     for name in ("none", "subflow_selection"):
@@ -133,7 +133,7 @@ def test_a_few_of_fifteen_paths_carry_more_than_all_and_lose_less(runs):
 
 
 def retransmitted(connection: dict[str, Any]) -> float:
-    """Return the fraction of a connection's segments that were retransmissions."""
+    """Fraction of a connection's segments that were retransmissions."""
     repeated, sent = (
         sum(each[key] for each in connection["subflows"])
         for key in ("retransmitted_segments", "segments")

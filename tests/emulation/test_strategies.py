@@ -1,8 +1,8 @@
-"""Strategies that pace subflows or set them aside decide in POX; switches, hosts and the kernel
+"""Strategies that pace subflows or make them backup decide in POX; switches, hosts and the kernel
 carry it out. Subflow selection is in test_selection.py.
 
 Each has a small scenario, all in one VM. Rates on the wire are low, because the VM's processor may
-be emulated: the tests compare ratios, paths and confirmations. Figures are in scenario units.
+be emulated: tests compare ratios, paths and confirmations. Figures are in scenario units.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ LOSSY = (
     "--set",
     LOSS,
 )
-EIGHTH = ("--seed", "1", "--set", "rate_scale=0.125")  # where packets pass five switches
+EIGHTH = ("--seed", "1", "--set", "rate_scale=0.125")  # for paths over five switches
 AT_ONCE = "traffic=[{user: ue1, kind: bulk}, {user: ue2, kind: bulk}, {user: ue3, kind: bulk}]"
 
 
 def evidence_of(run: Queued) -> str:
-    """Return the tables of all switches and the sockets of the hosts."""
+    """Tables of all switches, and sockets of the hosts."""
     switches = json.loads((run.folder / "pox" / "topology.json").read_text())["switches"]
     dump = "; ".join(
         f"echo == {each}; ovs-ofctl dump-flows {each} table=1 | grep tcp,nw" for each in switches
@@ -58,7 +58,7 @@ def evidence_of(run: Queued) -> str:
 
 
 def paced_shares(run: Queued, start: float, end: float = 1e9) -> dict[str, float]:
-    """Return for each subflow its rate in its best five seconds as a part of its pacing rate.
+    """For each subflow: its rate in its best five seconds, divided by its pacing rate.
 
     A VM on a busy machine carries less for a while, and never more, so the best moments show the
     pacing rate.
@@ -87,7 +87,7 @@ def test_a_subflow_that_loses_goes_to_backup_and_comes_back(runs):
         False,
         True,
         False,
-    ]  # as the server's host was notified by MP_PRIO
+    ]  # as MP_PRIO told the server's host
     assert backup["at"] < lines[1]["at"] < normal["at"] < lines[2]["at"]
     commands = (run.folder / "commands.sh").read_text()
     assert "ip mptcp endpoint change 10.16.0.1 backup" in commands
@@ -114,7 +114,7 @@ def test_leaving_the_path_that_loses_is_worth_it(runs):
     assert aware > 1.05 * plain
 
 
-# --- expected_throughput
+# expected_throughput
 
 
 @pytest.mark.long
@@ -166,11 +166,11 @@ def test_three_connections_on_a_chain_become_equal(runs):
     assert all(share == pytest.approx(1, abs=0.05) for share in shares.values())
 
 
-# --- a stopped POX and a stopped runner
+# A stopped POX and a stopped runner
 
 
 def expected(run: Queued) -> dict[str, float]:
-    """Return the pacing rate of each subflow, as its kernel reports it."""
+    """Pacing rate of each subflow, as its kernel reports it."""
     return {name: row["expected_mbps"] for name, row in run.samples()[-1]["sf"].items()}
 
 

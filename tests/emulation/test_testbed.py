@@ -1,7 +1,7 @@
 """MP-SDN on the kernel's stack: meter throttling gives back what single-path users lose.
 
-MP-SDN, Figs 3, 9 and 12. Rates are in scenario units. Runs take minutes, so all are made once, in
-one VM, and checked by many tests.
+MP-SDN, Figs 3, 9 and 12. Rates are in scenario units. Runs take minutes, so each is made once, all
+in one VM, and many tests check it.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ IDLE_AIR = 1 - 2 * 12 / 42  # of the WiFi cell, when ue1 and ue2 take 12 of 42 M
 
 @pytest.fixture(scope="module")
 def measured(vm: VmShell) -> Callable[..., tuple[Queued, dict[str, Any]]]:
-    """Return the finished run of a case.
+    """The finished run of a case.
 
     All runs have one `rate_scale`, the highest at which none overloads this machine. An overloaded
-    run is no evidence; each is tried twice before all are repeated at a lower scale.
+    run proves nothing; each is tried twice before all are repeated at a lower scale.
     """
     done = at_one_scale(vm, SCENARIO, (THROTTLED, PLAIN, BASELINE), RATE_SCALES)
     return lambda *case: done[case]
 
 
 def user_mbps(run: Run, user: str, ap: str) -> float:
-    """Return the mean rate of a user over an access point after the first seconds."""
+    """Mean rate of a user over an access point after the first seconds."""
 
     def over(frame: dict[str, Any]) -> float:
         return sum(
@@ -62,7 +62,7 @@ def user_mbps(run: Run, user: str, ap: str) -> float:
 def test_a_single_path_user_loses_under_plain_mptcp_and_regains_under_meters(
     measured, user, other, ap
 ):
-    """Compare the user with the mean of two users that share the access point when there are no
+    """The user is compared with the mean of two users that share the access point when there are no
     multipath users. Both have equal links, but each has more or less than half from run to run; in
     one run with meters UE1 had 0.87 of this mean."""
     alone = mean_of(user_mbps(measured(*BASELINE)[0], each, ap) for each in (user, other))
@@ -81,7 +81,7 @@ def test_the_wifi_cell_loses_and_regains(measured):
 
 
 def floor(result: dict[str, Any]) -> float:
-    """Return the effective floor of the limit in scenario units."""
+    """Effective floor of the limit in scenario units."""
     return max(0.1, 0.05 / result["rate_scale"])
 
 
@@ -178,7 +178,7 @@ def test_idle_air_is_used_and_a_lower_threshold_gives_it_back(vm):
         "60",
     )
     run.until(30)
-    # ue3 alone gets 19.1 Mb/s of frames; 1420 of 1514 bytes are payload
+    # ue3 alone gets 19.1 Mb/s of frames; 1420 of 1514 bytes are payload.
     wanted = 0.8 * IDLE_AIR * 19.1 * 1420 / 1514
     steps = [
         line

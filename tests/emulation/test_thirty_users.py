@@ -1,8 +1,9 @@
-"""Thirty users on three WiFi access points and LTE: second paths cost the network, meters save it.
+"""Thirty users on three WiFi access points and LTE: second paths reduce the total, and meters
+restore it.
 
-MP-SDN, Figures 4, 5, 10 and 11. Rates are in scenario units. The simulator at the same rate scale
-shows by how much: single-path users get 2.06 Mb/s each without second paths, 1.53 with 40 %
-multipath users, and 1.94 if POX regulates them.
+MP-SDN, Figures 4, 5, 10 and 11. Rates are in scenario units. In the simulator at the same rate
+scale, single-path users get 2.06 Mb/s each without second paths, 1.53 with 40 % multipath users,
+and 1.94 if POX regulates them.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ WITH_TIER_2 = ("wifi1", "wifi2")  # two saturated cells that have users of both 
 
 @pytest.fixture(scope="module")
 def measured(vm: VmShell) -> Callable[..., tuple[Queued, dict[str, Any]]]:
-    """Return a function that gives the finished run of a case. All cases run at the same rate scale,
-    the highest at which no run is overloaded."""
+    """The finished run of a case. All cases run at the same rate scale, the highest at which no run
+    is overloaded."""
     done = at_one_scale(vm, "thirty_users", (THROTTLED, PLAIN, BASELINE), RATE_SCALES)
     return lambda *case: done[case]
 
 
 def single_mbps(run: Run) -> float:
-    """Return the mean rate in Mb/s of the users that have only one path in all three runs."""
+    """Mean rate of the users that have only one path in all three runs."""
     frames = [frame for frame in run.samples() if frame["t"] > SETTLED_S]
     return mean(mean(frame["user"][user]["mbps"] for user in SINGLE) for frame in frames)
 
@@ -98,7 +99,7 @@ def test_nothing_is_decided_while_pox_is_stopped(vm: VmShell):
     run.until(begins)
     limits = {ap: run.meter_kbps(ap) for ap in WITH_TIER_2}
     run.until(begins + 7)
-    assert {ap: run.meter_kbps(ap) for ap in WITH_TIER_2} == limits  # they go on limiting
+    assert {ap: run.meter_kbps(ap) for ap in WITH_TIER_2} == limits  # the meters still limit
     decided = [event["t"] for event in run.events("decision")]
     assert [t for t in decided if t <= begins]
     assert not [t for t in decided if begins < t < begins + 7]

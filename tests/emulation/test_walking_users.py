@@ -1,6 +1,6 @@
 """Users that walk among three access points: handovers, paths, traffic and positions.
 
-One run is made, and checked by many tests.
+Many tests check one run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WIFI = ("wifi1", "wifi2", "wifi3")
 
 
 def planned() -> list[tuple[str, str, str]]:
-    """Return the handovers of this scenario before its end: user, old and new access point."""
+    """Handovers of this scenario before its end: user, old and new access point."""
     scenario = load("moving_users", Overrides(settings=SETTINGS))
     ignored = SimpleNamespace(set_station=lambda *_: None, remove_station=lambda *_: None)
     found: list[tuple[str, str, str]] = []

@@ -29,7 +29,7 @@ def start(vm: VmShell, strategy: str, duration_s: int) -> Queued:
 
 @pytest.mark.parametrize("strategy", ["none", pytest.param("loss_aware", marks=pytest.mark.long)])
 def test_stations_share_the_medium_of_wmediumd(vm: VmShell, strategy: str) -> None:
-    for _ in range(TRIES):  # an overloaded run is no evidence
+    for _ in range(TRIES):  # an overloaded run proves nothing
         run = start(vm, strategy, 10)
         run.until(3)
         dump = run.execute("machine", "iw dev wifi1-wlan1 station dump")
@@ -43,7 +43,7 @@ def test_stations_share_the_medium_of_wmediumd(vm: VmShell, strategy: str) -> No
     assert not result["overloaded"]
     wifi, users = result["aps"]["wifi1"], result["users"]
     assert wifi["mac_occupancy_mean"] is None
-    # two stations at 12 Mb/s and one at 6: equal numbers of frames would carry 8.5 Mb/s
+    # Two stations at 12 Mb/s and one at 6: equal numbers of frames would carry 8.5 Mb/s.
     assert 5 < wifi["throughput_mbps"] * RATE_SCALE < 10
     assert all(each["throughput_mbps"] > 5 for each in users.values())
     assert vm.command(LEFT).strip() == "none"

@@ -1,4 +1,4 @@
-"""Start a run in the VM on the command line, and follow it through its folder."""
+"""Start a run in the VM by the command line, and follow it through its folder."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from lab.run.reading import read_events, read_samples
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = "testbed_wifi_lte"
-WITHIN_S = 900  # every machine is faster; `bench` measures speed
+WITHIN_S = 900  # s; long enough for any machine, as `bench` measures speed
 POX, RUNNER = "python[^ ]* pox.py", "python[^ ]* -m lab run"
 
 
 class Run:
-    """Hold the folder of a run; `console` is the file of its output."""
+    """A run that is followed through its folder; `console` is the file of its output."""
 
     def __init__(self, folder: Path, console: Path) -> None:
         self.folder, self.console, self.started = folder, console, time.monotonic()
 
     def over(self) -> bool:
-        """Return whether it has ended, well or not."""
+        """True if it has ended, well or not."""
         raise NotImplementedError
 
     def wait_for(self, what: str, holds: Callable[[], Any]) -> Any:
-        """Wait until `holds` returns a true value, and return it."""
+        """First true result of `holds`; fails if the run ends before."""
         deadline = time.monotonic() + WITHIN_S
         while not (value := holds()):
             assert not self.over(), (
@@ -45,7 +45,6 @@ class Run:
         return value
 
     def end_of_output(self) -> str:
-        """Return the end of its output."""
         return self.console.read_text()[-3000:] if self.console.exists() else ""
 
     def finish(self) -> dict[str, Any]:
@@ -58,7 +57,7 @@ class Run:
         return json.loads((self.folder / "result.json").read_text())
 
     def overloads(self) -> bool:
-        """Wait until the run reports an overload or ends; return whether it was overloaded."""
+        """Wait until the run reports an overload or ends; true if it was overloaded."""
         deadline = time.monotonic() + WITHIN_S
         while not self.over():
             if (self.folder / "events.jsonl").exists() and any(
@@ -76,22 +75,20 @@ class Run:
         return [event for event in read_events(self.folder) if event["kind"] == kind]
 
     def now(self) -> float:
-        """Return the time of the latest sample."""
+        """Time of the latest sample."""
         return self.samples()[-1]["t"]
 
     def until(self, t: float) -> None:
-        """Wait until the run has reached `t`."""
+        """Wait for a sample of time `t` or later."""
         self.wait_for(f"sample at {t} s", lambda: self.samples() and self.now() >= t)
 
     def flip(self, target: str, value: Any) -> None:
         inbox.send(self.folder, {"target": target, "value": value})
 
     def stop(self) -> None:
-        """End it now."""
         inbox.send(self.folder, {"control": "stop"})
 
     def execute(self, host: str, command: str) -> str:
-        """Run a shell command inside a host of the running emulation."""
         argv = [
             sys.executable,
             "-m",
@@ -109,14 +106,14 @@ class Run:
         ).stdout
 
     def meter_kbps(self, ap: str) -> int | None:
-        """Return the rate of meter 1 on the wire, as Open vSwitch shows it."""
+        """Rate of meter 1 on the wire, as Open vSwitch shows it."""
         shown = re.search(
             r"rate=(\d+)", self.execute("machine", f"ovs-ofctl -O OpenFlow13 dump-meters {ap}")
         )
         return int(shown.group(1)) if shown else None
 
     def decisions(self) -> list[dict[str, Any]]:
-        """Return the lines that POX wrote."""
+        """All complete lines of POX's decisions.jsonl."""
         text = (self.folder / "pox" / "decisions.jsonl").read_text()
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
@@ -130,13 +127,12 @@ class Run:
 
 
 def run_argv(scenario: str, folder: Path, *arguments: str) -> list[str]:
-    """Return the command line that runs a scenario in the emulation."""
     options = ["--engine", "mininet", "--out", str(folder), *arguments]
     return [sys.executable, "-m", "lab", "run", scenario, *options]
 
 
 class VmRun(Run):
-    """Run `run SCENARIO --engine mininet --vm` with more arguments in `folder`."""
+    """`run SCENARIO --engine mininet --vm`, in a VM of its own."""
 
     def __init__(self, folder: Path, *arguments: str, scenario: str = SCENARIO) -> None:
         argv = run_argv(scenario, folder, "--vm", "--wait", *arguments)
@@ -154,12 +150,12 @@ class VmRun(Run):
 
 
 def signalled(pattern: str, name: str) -> str:
-    """Return a shell command that sends a process a signal."""
+    """Shell command that sends a signal to the first process that matches."""
     return f"kill -{name} $(pgrep -f '^[^ ]*{pattern}' | head -1)"
 
 
 def stopped(pattern: str, seconds: int, after: int = 0) -> str:
-    """Return a shell command that stops a process for some seconds, `after` seconds from now.
+    """Shell command that stops a process for some seconds, `after` seconds from now.
 
     It works even for the process that would run the next command.
     """
@@ -173,7 +169,7 @@ def mean(
     start: float = 0,
     end: float = 1e9,
 ) -> float:
-    """Return the mean over time of a figure between `start` and `end`, without missing samples.
+    """Mean of a figure over the time between `start` and `end`; None is left out.
 
     A sample stands for the time since the sample before it.
     """

@@ -1,4 +1,4 @@
-"""Boot one VM for many runs, which it takes from a queue one after the other."""
+"""One VM for many runs, which it takes from a queue one after the other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ launch.run_in_vm(launch.GuestCommand({argv!r}, Path({folder!r})), wait=True)
 
 
 class Queued(Run):
-    """Hold a run in a VM that has been booted before."""
+    """A run in a VM that was booted before."""
 
     def __init__(self, folder: Path, vm: VmShell, number: int) -> None:
         self._vm, self._done = vm, vm.folder / f"{number}.done"
@@ -51,8 +51,6 @@ class Queued(Run):
 
 
 class VmShell:
-    """Hold a VM and its queue."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self._count = folder, 0
         self._latest: Queued | None = None
@@ -66,7 +64,7 @@ class VmShell:
             )
 
     def run(self, scenario: str, *arguments: str) -> Queued:
-        """Run `run SCENARIO --engine mininet` with more arguments.
+        """Start `run SCENARIO --engine mininet` with more arguments.
 
         A run that a failed test left is ended first.
         """
@@ -84,7 +82,7 @@ class VmShell:
         return self._latest
 
     def command(self, text: str, within_s: float = WITHIN_S) -> str:
-        """Run shell commands in the project's folder, and return their output.
+        """Output of shell commands in the project's folder.
 
         A run that a test left is ended first.
         """
@@ -100,13 +98,11 @@ class VmShell:
         return done.with_suffix(".txt").read_text()
 
     def _put(self, text: str) -> None:
-        """Put a shell script into the queue."""
         draft = self.folder / "draft"
         draft.write_text(f"cd {shlex.quote(str(ROOT))}\n{text}\n")
         draft.rename(self.folder / f"{self._count}.sh")
 
     def close(self, within_s: float = 60) -> None:
-        """Switch the VM off."""
         (self.folder / "over").touch()
         deadline = time.monotonic() + within_s
         while self.process.poll() is None and time.monotonic() < deadline:
@@ -125,7 +121,7 @@ def at_one_scale(
 ) -> dict[Case, Finished]:
     """Run all cases at the first of `rate_scales` at which none overloads this machine.
 
-    An overloaded run is no evidence. Each is tried twice before all are repeated at the next scale.
+    An overloaded run proves nothing. Each is tried twice before all are repeated at the next scale.
     """
     for rate_scale in rate_scales:
         done: dict[Case, Finished] = {}

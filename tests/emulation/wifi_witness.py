@@ -7,7 +7,7 @@
    wmediumd; then run both together
 3) write the section of docs/notebook/crosscheck.md
 The throughput of a station alone is an input of the simulator and proves nothing. The throughput
-of both together is shared by neither side and is compared.
+of both together is an input of neither side, and is compared.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ STUDY = Study(
 
 
 def as_result(scene: dict[str, Any]) -> Measured:
-    """Return a scene under wmediumd with the keys of result.json that the page needs."""
+    """A scene under wmediumd as a result, with the keys of result.json that the page needs."""
     users = {name: {"throughput_mbps": mbps} for name, mbps in scene["mbps"].items()}
     overloaded = scene["idle_share"] < BUSY or scene["lost_before_the_air"] > 0
     total = sum(scene["mbps"].values())
@@ -89,12 +89,12 @@ def as_result(scene: dict[str, Any]) -> Measured:
 
 
 def by_case(scenes: Sequence[dict[str, Any]]) -> dict[str, list[Measured]]:
-    """Return the results of each case, in the order of the turns."""
+    """Results of each case, in the order of the turns."""
     return {name: [as_result(each) for each in scenes if each.get("who") == name] for name in ALONE}
 
 
 def rate_mbps(tried_mbps: float, carried_mbps: float, wanted_mbps: float) -> float:
-    """Return the rate at which a station alone carries `wanted_mbps`: throughput grows with it."""
+    """Rate at which a station alone carries `wanted_mbps`; throughput is proportional to it."""
     return tried_mbps * wanted_mbps / carried_mbps
 
 
@@ -122,7 +122,7 @@ def beside(turn: int, measured: dict[str, float], runs: Path) -> dict[str, Measu
 
 
 def measure(turns: int, folder: Path) -> list[dict[str, Any]]:
-    """Return the scenes of these turns in the VM; those of an earlier call are kept."""
+    """Scenes of these turns from the VM; those of an earlier call are kept."""
     scenes = folder / "scenes.jsonl"
     if not scenes.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def measure(turns: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def where() -> str:
-    """Return the versions that made the numbers."""
+    """The versions that made the numbers."""
     medium = upstreams.commit(upstreams.folder("wmediumd")) or "of an unknown commit"
     linux = kernel.require().name.removeprefix("vmlinuz-")
     return f"commit {commit()}; wmediumd {medium[:12]} on Linux {linux} in a VM"

@@ -1,11 +1,10 @@
-"""Record the golden set: a digest of each field of simulated runs, to show what a change alters.
+"""The golden set: a digest of each field of simulated runs, which shows what a change alters.
 
     python tests/golden/record.py record FILE [CASE...]     run every case, write the digests
     python tests/golden/record.py compare FILE [CASE...]    run them, list each field that differs
 
-Every scenario runs with several seeds, every congestion control and every packet scheduler, at
-`rate_scale` 1. golden.json was recorded before the change that it judges; README.md lists the
-fields that were altered on purpose.
+golden.json has every scenario with several seeds, every congestion control and every packet
+scheduler, at `rate_scale` 1. README.md lists the fields altered on purpose since it was recorded.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 LAWS = ("reno", "cubic", "lia", "olia", "balia", "wvegas")
 SCHEDULERS = ("lowest_rtt", "linux", "round_robin", "redundant")
-STRATEGIES = {  # strategies other than the scenario's own that act on it
+STRATEGIES = {  # other strategies than the scenario's own that act on it
     "campus": (
         "meter_throttling",
         "expected_throughput",
@@ -72,7 +71,7 @@ EXTRA = {
     ),
     "files": ("rat_setup_1", "--set", "traffic_parallel=3", "--set", "traffic_volume_mb=2"),
 }
-INTENDED = (  # fields that a later change altered on purpose; README.md has the reasons
+INTENDED = (  # fields altered on purpose since the recording; README.md has the reasons
     "result.schema",
     "result.convergence_s",
     "samples.link.*.mbps",
@@ -88,11 +87,11 @@ PER_ID = (
     "users",
     "tiers",
     "by_ap",
-)  # keys whose values are keyed by an ID
+)  # their values are objects with an ID as key
 
 
 def cases() -> dict[str, list[str]]:
-    """Return the command-line arguments of each case by its name."""
+    """Command-line arguments of each case."""
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "scenarios").glob("*.yaml")):
         name = path.stem
@@ -110,7 +109,7 @@ def cases() -> dict[str, list[str]]:
 
 
 def run(argv: list[str]) -> Path | str:
-    """The folder of the finished run, or what the command line said when it refused."""
+    """Folder of the finished run, or "exit N" if the command failed."""
     folder = Path(tempfile.mkdtemp(prefix="golden-")) / "run"
     command = [
         sys.executable,
@@ -130,7 +129,7 @@ def run(argv: list[str]) -> Path | str:
 
 
 def fields(folder: Path) -> dict[str, str]:
-    """A digest of each field of samples.jsonl and each number of result.json, by the field's name."""
+    """Digest of each field of samples.jsonl and of each number in result.json."""
     found: dict[str, Any] = {}
     for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines():
         for name, where, value in leaves(json.loads(line), "samples"):
@@ -146,7 +145,7 @@ def fields(folder: Path) -> dict[str, str]:
 def leaves(
     value: Any, name: str, where: str = "", per_id: bool = False
 ) -> Iterator[tuple[str, str, Any]]:
-    """Each leaf of a JSON document: name of its field, without IDs and indices; its place; its value."""
+    """(field without IDs and indices, full path, value) of each leaf of a JSON document."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from leaves(
@@ -163,7 +162,7 @@ def leaves(
 
 
 def digests(names: list[str]) -> dict[str, Any]:
-    """The digests of the fields of each case, two cases at a time."""
+    """Digests of each case's fields; two cases run at a time."""
 
     def one(name: str) -> Any:
         folder = run(cases()[name])
@@ -178,7 +177,7 @@ def digests(names: list[str]) -> dict[str, Any]:
 
 
 def packed(found: dict[str, Any]) -> str:
-    """The digests as text: the fields' names once, then a line of digests for each case."""
+    """Digests as text: the names of the fields once, then a line of digests for each case."""
     columns = sorted({field for each in found.values() if isinstance(each, dict) for field in each})
     rows = {
         name: (
@@ -190,7 +189,7 @@ def packed(found: dict[str, Any]) -> str:
 
 
 def unpacked(text: str) -> dict[str, Any]:
-    """The digests of each case, from the text that `packed` made."""
+    """Inverse of `packed`."""
     read = json.loads(text)
 
     def row(line: str) -> Any:
@@ -206,7 +205,7 @@ def unpacked(text: str) -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Case and field of each recorded value that is no longer the same; fields that were added are none."""
+    """(case, field) of each recorded value that has changed; new fields do not count."""
     for name, then in before.items():
         now = after[name]
         if isinstance(then, str) or isinstance(now, str):
@@ -217,7 +216,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple
 
 
 def main(verb: str, file: str, *names: str) -> int:
-    """Run the command line's verb; return 1 if `compare` found an unintended difference."""
+    """Exit code: 1 if `compare` found an unintended difference."""
     path = Path(file)
     if verb == "record":
         kept = unpacked(path.read_text(encoding="utf-8")) if names else {}

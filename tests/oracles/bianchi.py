@@ -1,4 +1,4 @@
-"""Compute the throughput of a saturated 802.11a cell with Bianchi's model (JSAC 18(3), 2000).
+"""Throughput of a saturated 802.11a cell in Bianchi's model (JSAC 18(3), 2000).
 
 This is the whole model: an idle slot, a success and a collision have lengths of their own, and
 frames that collide use the air at the same time. It shares no code with the lab's cell.
@@ -13,7 +13,7 @@ SLOT_US, SIFS_US, DIFS_US, PREAMBLE_US = 9.0, 16.0, 34.0, 20.0
 
 
 def attempt_probability(nodes: int) -> float:
-    """Return the probability that a node sends in a slot, by bisection."""
+    """Probability that a node sends in a slot, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(60):
         tau = (low + high) / 2
@@ -28,19 +28,19 @@ def _symbols_us(bits: float, mbps: float) -> float:
 
 
 def data_us(mbps: float, ip_bytes: int) -> float:
-    """Return the length of a frame with an IP packet, in us."""
+    """Length of a frame with an IP packet of this size."""
     return _symbols_us(8 * (24 + 8 + ip_bytes + 4), mbps)
 
 
 def ack_us(mbps: float) -> float:
-    """Return the length of the acknowledgement of a frame that is sent at this rate, in us."""
+    """Length of the acknowledgement of a frame sent at this rate."""
     return _symbols_us(8 * 14, max(each for each in (6, 12, 24) if each <= mbps))
 
 
 def frames_per_s(nodes: list[list[float]], ip_bytes: int) -> float:
-    """Return how many frames per second each node of a saturated cell delivers.
+    """Frames per second that each node of a saturated cell delivers.
 
-    A node is a list of rates in Mb/s: those at which it sends its frames, one after the other.
+    Each node is a list of rates in Mb/s, at which it sends its frames in turn.
     """
     tau = attempt_probability(len(nodes))
     success = tau * (1 - tau) ** (len(nodes) - 1)

@@ -1,4 +1,4 @@
-"""Collect what the checks found, and print it as a table."""
+"""The findings of all checks, printed as a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture
 def truth():
-    """Return a function that adds a row: a check, how many cases, how many failed, the worst."""
+    """Add a row to the table: check, number of cases, number of failures, worst value, goal."""
 
     def add(check: str, cases: int, failures: int, worst: str, goal: str) -> None:
         ROWS.append((check, str(cases), str(failures), worst, goal))

@@ -1,7 +1,7 @@
-"""Draw the random cases of the table of ns-3, and compute how fast their applications must send.
+"""The random cases of the ns-3 table, and how fast their applications must send.
 
-This file imports only Python's own modules: it is imported by the Python that has ns-3, and by the
-one that has the lab.
+This file imports only Python's standard library, because both the Python that has ns-3 and the one
+that has the lab import it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RATES_MBPS = {
 }
 MOST_STATIONS = 15
 FULL_IP_BYTES = 1500
-GROUPS = {  # the number of cases
+GROUPS = {  # number of cases in each group
     "one station": 40,
     "downloads": 40,
     "uploads": 30,
@@ -30,7 +30,7 @@ SATURATING = 1.5  # times the throughput of a cell without backoff and collision
 
 @dataclass(frozen=True)
 class Case:
-    """Describe one cell: each station has a fixed PHY rate and one flow.
+    """One cell: each station has a fixed PHY rate and one flow.
 
     `number` is the seed of the case. `is_upload` and `rates_mbps` have one entry per station.
     `ip_bytes` is the size of all IP packets that carry data.
@@ -44,17 +44,17 @@ class Case:
 
     @property
     def standard(self) -> str:
-        """Return the standard of the cell: a key of `RATES_MBPS`."""
+        """A key of `RATES_MBPS`."""
         return "11n5" if self.group.startswith("802.11n") else "11a"
 
     @property
     def is_tcp(self) -> bool:
-        """Return True if the flows use TCP, False if they send datagrams at a constant rate."""
+        """If False, flows send datagrams at a constant rate."""
         return self.group.startswith("TCP")
 
 
 def cases() -> list[Case]:
-    """Return all cases; their numbers count from 1."""
+    """All cases; their numbers count from 1."""
     groups = [group for group, count in GROUPS.items() for _ in range(count)]
     return [_case(number, group) for number, group in enumerate(groups, 1)]
 
@@ -74,7 +74,7 @@ def _case(number: int, group: str) -> Case:
 
 
 def saturating_frames_per_s(case: Case) -> list[float]:
-    """Return how many datagrams per second each flow must send, so that its sender always has one.
+    """Datagrams per second that each flow must send so that its sender always has one.
 
     Each uploading station gets as many turns as the access point, which divides its turns among the
     downloads. The time of a frame is a lower bound here: without backoff, and with aggregation.

@@ -1,4 +1,4 @@
-"""Measure random WiFi cells with ns-3, and write the table that `test_wifi_cell.py` compares with:
+"""Measure random WiFi cells with ns-3, and write the table for `test_wifi_cell.py`:
 
     python -m venv ns3 && ns3/bin/pip install ns3==3.44.post0
     ns3/bin/python tests/oracles/ns3_wifi_table.py tests/oracles/ns3_wifi.jsonl
@@ -9,7 +9,7 @@
 3) flows of datagrams saturate their sender; flows of TCP (NewReno) have no limit
 4) a case warms up, then the frames that each receiver gets are counted
 The first line of the table says how it was made; each further line has one case. If the file exists,
-the cases that it lacks are added.
+only the cases that it lacks are added.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PerStation : public ns3::ConstantRateWifiManager {
 
 
 def load_ns3() -> Any:
-    """Return ns-3's namespace, with the rate control and the defaults of this table."""
+    """ns-3's namespace, with this file's rate control and defaults."""
     import cppyy
     from ns import ns
 
@@ -78,18 +78,16 @@ def load_ns3() -> Any:
 
 
 def mode(case: Case, rate_mbps: float) -> str:
-    """Return ns-3's name of a PHY rate."""
+    """ns-3's name of a PHY rate."""
     if case.standard == "11a":
         return f"OfdmRate{rate_mbps:g}Mbps"
     return f"HtMcs{(6.5, 13.0, 19.5, 26.0, 39.0, 52.0, 58.5, 65.0).index(rate_mbps)}"
 
 
 class Cell:
-    """Hold the nodes and radios of one case."""
-
     def __init__(self, ns: Any, case: Case) -> None:
         self.ns, self.case = ns, case
-        # datagrams that wait are never dropped, so that every flow has its share of a queue
+        # Waiting datagrams are never dropped, so that every flow has its share of a queue.
         packets = QUEUE_PACKETS if case.is_tcp else 10_000_000
         size = ns.QueueSizeValue(ns.QueueSize(f"{packets}p"))
         ns.Config.SetDefault("ns3::WifiMacQueue::MaxSize", size)
@@ -102,7 +100,7 @@ class Cell:
         self._set_rates_of_the_access_point()
 
     def _radios(self) -> list[Any]:
-        """Return the network devices: that of the access point, then those of the stations."""
+        """Network devices: the access point's first, then those of the stations."""
         ns, case = self.ns, self.case
         channel = ns.YansWifiChannelHelper()
         channel.SetPropagationDelay("ns3::ConstantSpeedPropagationDelayModel")
@@ -139,11 +137,12 @@ class Cell:
             modes[address] = mode(self.case, rate)
 
     def ends(self, n: int) -> tuple[int, int]:
-        """Return the nodes that send and receive the flow of station `n`, which counts from 1."""
+        """Numbers of the nodes that send and receive the flow of station `n`, which counts from
+        1."""
         return (n, 0) if self.case.is_upload[n - 1] else (0, n)
 
     def start_datagrams(self) -> list[Any]:
-        """Start the flows of datagrams. Return their receivers."""
+        """Start the flows of datagrams, and return their receivers."""
         ns, receivers = self.ns, []
         ns.PacketSocketHelper().Install(self.nodes)
         for n, frames_per_s in enumerate(saturating_frames_per_s(self.case), 1):
@@ -162,7 +161,7 @@ class Cell:
         return receivers
 
     def start_tcp(self) -> list[Any]:
-        """Start the TCP connections. Return their receivers."""
+        """Start the TCP connections, and return their receivers."""
         ns, receivers = self.ns, []
         ns.InternetStackHelper().Install(self.nodes)
         addresses = ns.Ipv4AddressHelper()
@@ -185,7 +184,7 @@ class Cell:
 
 
 def measure(case: Case) -> list[float]:
-    """Return how many full payloads per second the receiver of each flow gets."""
+    """Full payloads per second that the receiver of each flow gets."""
     ns = load_ns3()
     ns.RngSeedManager.SetSeed(1)
     ns.RngSeedManager.SetRun(case.number)
@@ -211,7 +210,6 @@ def measure(case: Case) -> list[float]:
 
 
 def row(case: Case) -> dict[str, Any]:
-    """Return the line of a case."""
     return {
         "case": case.number,
         "group": case.group,
@@ -223,7 +221,7 @@ def row(case: Case) -> dict[str, Any]:
 
 
 def main(path: Path) -> None:
-    """Measure all cases in two processes, and write the table. Rows that it has are kept."""
+    """Measure all missing cases in two processes, and write the table."""
     head = {
         "made_by": "tests/oracles/ns3_wifi_table.py",
         "ns3": VERSION,

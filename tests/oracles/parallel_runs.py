@@ -22,7 +22,7 @@ Paths = list[dict[str, float]]
 
 
 def random_paths(name: str, count: int = 5) -> Paths:
-    """Paths of 1 to 50 Mb/s, RTTs of 10 to 200 ms, 0 to 2 % loss, queues of one BDP, at least 20."""
+    """1 to 50 Mb/s, RTTs of 10 to 200 ms, 0 to 2 % loss; queues of one BDP, at least 20 packets."""
     random, paths = Random(name), []
     for _ in range(count):
         mbps, rtt_ms, loss = random.uniform(1, 50), random.uniform(10, 200), random.uniform(0, 0.02)
@@ -46,7 +46,8 @@ def goodput_mbps(
     params: dict[str, Any] | None = None,
     multipath: dict[str, Any] | None = None,
 ) -> float:
-    """The goodput of a bulk download, at full speed, in a folder that is removed afterwards."""
+    """Goodput of an endless download, simulated at full speed in a folder that is removed
+    afterwards."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         scenario = {

@@ -1,4 +1,4 @@
-"""Linear programmes that say what rates are possible. They share no code with the strategies."""
+"""Linear programmes for the rates that are possible. They share no code with the strategies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UNIT = 1e6  # bit/s
 
 
 class Rates:
-    """Rates of connections on fixed routes; `routes` lists the links of each path."""
+    """Rates of connections on fixed routes; `routes` has the links of each path."""
 
     def __init__(self, capacity, routes):
         self.names = list(routes)
@@ -20,7 +20,7 @@ class Rates:
         self.sums = np.array([[own == name for own, _ in self.paths] for name in self.names], float)
 
     def largest(self, goal, at_least):
-        """Return the largest `goal` x if each connection has `at_least` its rate."""
+        """Largest `goal` x, in Mb/s, if each connection has `at_least` its rate."""
         done = linprog(
             -np.asarray(goal),
             A_ub=np.vstack([self.load, -self.sums]),
@@ -31,7 +31,8 @@ class Rates:
         return -done.fun
 
     def most_equal(self, raised, level):
-        """Return the largest t such that all in `raised` have t, and the others their level."""
+        """Largest rate, in Mb/s, that all in `raised` can have while the others keep their
+        level."""
         column = np.vstack([np.zeros((len(self.load), 1)), np.array(raised, float)[:, None]])
         done = linprog(
             [*[0] * len(self.paths), -1],
@@ -43,10 +44,10 @@ class Rates:
         return -done.fun
 
     def max_min(self):
-        """Return the max-min fair rate of each connection in bit/s.
+        """Max-min fair rate of each connection in bit/s.
 
-        After each level, every connection is tested on its own: can it get more than the level,
-        while the others keep theirs? If not, the level is final.
+        After each level, every connection is tested alone: can it get more while the others keep
+        the level? If not, its level is final.
         """
         level, raised = np.zeros(len(self.names)), np.ones(len(self.names), bool)
         while raised.any():
@@ -58,7 +59,7 @@ class Rates:
 
 
 def free_gain(capacity, carried, routes, own):
-    """Return how much more a connection could get from free capacity, in bit/s.
+    """How much more a connection could get from free capacity, in bit/s.
 
     `carried` is the load of each link, `own` the rate of the connection on each of its routes.
     """

@@ -1,4 +1,5 @@
-"""Random wired networks, and what their links carry, computed without the code of the strategies."""
+"""Random wired networks, and the loads of their links, computed without the code of the
+strategies."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Wire = tuple[str, str]  # a link, and the switch at which data enters it, or "ho
 
 
 def topology(rng: random.Random) -> Topology:
-    """Return 3 to 8 switches, 1 or 2 servers and 2 to 6 users with 1 to 3 interfaces each."""
+    """3 to 8 switches, 1 or 2 servers, and 2 to 6 users with 1 to 3 interfaces each."""
 
     def rate() -> int:
         return rng.randint(1, 50) * MBPS
@@ -39,9 +40,9 @@ def topology(rng: random.Random) -> Topology:
 
 
 class Watched(Confirming):
-    """Measure the load of each link after each command, relative to what it may carry.
+    """Each link's load after each command, relative to what it may carry.
 
-    `worst` is the largest load in any step. A link may carry its capacity, or what it carried
+    `worst` is the largest such load so far. A link may carry its capacity, or what it carried
     before the step if that was more.
     """
 
@@ -64,7 +65,7 @@ class Watched(Confirming):
                 self.worst = max(self.worst, rate / self._allowed.get(wire, 1e-9))
 
     def wires(self, subflow) -> list[Wire] | None:
-        """Return what a subflow crosses, or None if its path is broken."""
+        """What a subflow crosses; None if its path is broken."""
         at = {(arc.tail, arc.head): arc.link for arc in self.arcs}
         (source, destination), path = subflow.ends, subflow.path
         stops = [source, *path, destination]
@@ -81,7 +82,7 @@ class Watched(Confirming):
         }
 
     def carried(self) -> dict[Wire, float]:
-        """Return the load of each link in bit/s.
+        """Load of each link in bit/s.
 
         A subflow at the lowest pacing rate does not count: a strategy cannot request less for it.
         """
@@ -93,7 +94,7 @@ class Watched(Confirming):
         return found
 
     def routes(self) -> dict[str, list[list[Wire]]]:
-        """Map each connection to the links of its subflows that have a path."""
+        """Links of each connection's subflows that have a path."""
         found: dict[str, list[list[Wire]]] = {}
         for each in self.subflows.values():
             wires = self.wires(each)
@@ -102,7 +103,7 @@ class Watched(Confirming):
         return found
 
     def rates(self) -> dict[str, float]:
-        """Map each connection to its rate in bit/s."""
+        """Rate of each connection in bit/s."""
         found: dict[str, float] = {}
         for each in self.subflows.values():
             rate = 0.0 if each.backup or self.wires(each) is None else float(each.expected_bps or 0)
@@ -111,7 +112,7 @@ class Watched(Confirming):
 
 
 def events(network: Watched, rng: random.Random, count: int):
-    """Open all connections in a random order, then change `count` things. Yield after each."""
+    """Open all connections in a random order, then change `count` things; yield after each."""
     users = list(network.topology.users)
     rng.shuffle(users)
     for user in users:

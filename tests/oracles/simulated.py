@@ -15,7 +15,7 @@ class Notes:
 
 
 def frames(name: str, end_s: float, strategy: str, *settings: str) -> list[dict[str, Any]]:
-    """Return the samples of a scenario with these `--set` values, one each 0.5 s, until `end_s`."""
+    """One frame every 0.5 s until `end_s`, with these `--set` values."""
     engine = SimEngine()
     engine.open(loading.load(name, Overrides(strategy=strategy, settings=settings)), Notes())
     found = []
@@ -26,7 +26,7 @@ def frames(name: str, end_s: float, strategy: str, *settings: str) -> list[dict[
 
 
 def one_path(path: dict[str, Any], cc: str, end_s: float, seed: int) -> float:
-    """Return the goodput in Mb/s of one connection over one path.
+    """Goodput in Mb/s of one connection over one path.
 
     The first sixth of the run does not count.
     """

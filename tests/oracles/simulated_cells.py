@@ -1,4 +1,4 @@
-"""Simulate one WiFi cell whose stations have given PHY rates."""
+"""One simulated WiFi cell whose stations have given PHY rates."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ UDP_PAYLOAD_BYTES, TCP_PAYLOAD_BYTES = 1472, 1448
 
 @dataclass(frozen=True)
 class Simulated:
-    """Hold the frames per second of each flow, and the mean number of contenders at the end."""
+    """Frames per second of each flow, and the mean number of contenders at the end."""
 
     frames_per_s: list[float]
     contenders: float
 
 
 def member(case: Case, n: int) -> Station:
-    """Return station `n` of a case, at a distance at which the signal allows its PHY rate."""
+    """Station `n` of a case, at a distance at which the signal allows its PHY rate."""
     standard = STANDARDS[case.standard]
     radio = Radio(case.standard, standard.carrier_mhz, 16.0, 3.0)
     needed_dbm = dict(standard.rates)[case.rates_mbps[n]] + 0.5
@@ -39,7 +39,7 @@ def member(case: Case, n: int) -> Station:
 
 
 def topology(case: Case, queue_packets: int) -> Topology:
-    """Return a network with the cell of a case, and a server at its access point."""
+    """A case's cell, with a server at its access point."""
     radio = Radio(case.standard, STANDARDS[case.standard].carrier_mhz, 16.0, 3.0)
     members = tuple(member(case, n) for n in range(len(case.rates_mbps)))
     nodes = (
@@ -52,10 +52,10 @@ def topology(case: Case, queue_packets: int) -> Topology:
 
 
 def simulate(case: Case) -> Simulated:
-    """Return what the simulator measures for a case, with the number of the case as its seed.
+    """What the simulator measures for a case; the case's number is the seed.
 
-    With datagrams in one direction no queue is full, as in the table of ns-3: constant rates and
-    full queues would give some flows more than others.
+    With datagrams in one direction no queue is full, as in the ns-3 table: constant rates and full
+    queues would give some flows more than others.
     """
     one_way = len(set(case.is_upload)) == 1 and not case.is_tcp
     rng = random.Random(f"simulated cell {case.number}")

@@ -1,4 +1,4 @@
-"""Rates of expected_throughput against linear programmes, on random networks."""
+"""Rates of expected_throughput on random networks, compared with linear programmes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAIR, GAIN, FULL = 0.97, 0.01, 1 + 1e-6
 
 
 def outcomes(form):
-    """Yield each network after its events: some open all connections only, others change more."""
+    """Each network after its events; `seed % 4` of them follow the opening of all connections."""
     for seed in CASES:
         rng = random.Random(seed)
         network = Watched(topology(rng), allocation=form)
@@ -27,13 +27,13 @@ def outcomes(form):
 
 
 def shares(network):
-    """Return each connection's rate as a part of its max-min fair rate on the same routes."""
+    """Each connection's rate, divided by its max-min fair rate on the same routes."""
     fair, rates = Rates(network.capacity(), network.routes()).max_min(), network.rates()
     return [rates[name] / level for name, level in fair.items() if level > 0]
 
 
 def gains(network):
-    """Return the free gain of each connection as a part of its rate."""
+    """Free gain of each connection, divided by its rate."""
     capacity, carried, routes = network.capacity(), network.carried(), network.routes()
     for name, total in network.rates().items():
         if name in routes and total:

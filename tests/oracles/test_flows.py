@@ -1,4 +1,4 @@
-"""The largest flow, and the rate of a connection that is alone, against linear programmes."""
+"""The largest flow, and the rate of a connection that is alone, compared with linear programmes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CASES = range(300)
 
 
 def largest_flow(arcs, source, destination):
-    """Return the largest flow in bit/s: a linear programme with the flow on each arc."""
+    """Largest flow in bit/s: a linear programme over the flow on each arc."""
     ends = sorted({name for arc in arcs for name in (arc.tail, arc.head)})
     balance = np.zeros((len(ends), len(arcs)))
     for n, arc in enumerate(arcs):

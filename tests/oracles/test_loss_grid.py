@@ -1,7 +1,8 @@
-"""MPTCP-LA's grid of two paths, one of which loses packets: `loss_aware/improved` against plain Multipath TCP.
+"""MPTCP-LA's grid of two paths, one of which loses packets: `loss_aware/improved` against plain
+Multipath TCP.
 
-250 cells; each is the mean of five seeds, as plain Multipath TCP varies by 6 % in some. Two minutes on two processors.
-pytest -m oracle -s tests/oracles/test_loss_grid.py
+250 cells; each is the mean of five seeds, as plain Multipath TCP varies by 6 % in some. It takes
+two minutes on two processors: pytest -m oracle -s tests/oracles/test_loss_grid.py
 """
 
 from __future__ import annotations
@@ -25,14 +26,13 @@ from papers.mptcp_la_runs import (
 )
 
 pytestmark = pytest.mark.oracle
-MULTIPATH = {"cc": "balia", "receive_buffer_kb": 1000}  # of static_loss
+MULTIPATH = {"cc": "balia", "receive_buffer_kb": 1000}  # as in static_loss
 SEEDS = range(1, 6)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Hold the path that loses packets, the fraction that it loses, and the rates of both paths in
-    Mb/s."""
+    """Which path loses packets, the fraction that it loses, and the rates of both paths in Mb/s."""
 
     side: str
     loss: float

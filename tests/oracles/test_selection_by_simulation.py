@@ -1,8 +1,9 @@
 """The closed loop of subflow_selection against plain Multipath TCP and the best set of paths.
 
-60 random networks, five seeds, 60 s, trials included. The best set is sought by simulation: all 31
-sets with one seed, then the best three and all paths with five. Each congestion control takes about
-20 minutes of one processor: pytest -m oracle -s tests/oracles/test_selection_by_simulation.py
+60 random networks, five seeds, 60 s, trials included. Simulation finds the best set: all 31 sets
+with one seed, then the best three and all paths with five. Each congestion control takes about 20
+minutes of one processor: pytest -m oracle -s tests/oracles/test_selection_by_simulation.py
+
 Other networks: SELECTION_NETWORKS=name, fewer: SELECTION_COUNT=10.
 """
 

@@ -15,7 +15,7 @@ SHORT, LONG = range(200), range(10)
 
 
 def by_user(subflows, field):
-    """Return the sum of a field over the subflows of each user."""
+    """Sum of a field over the subflows of each user."""
     found = {}
     for name, each in subflows.items():
         user = name.split("-")[0]

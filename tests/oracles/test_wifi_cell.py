@@ -1,8 +1,8 @@
 """The lab's WiFi cell against ns-3: every case of `ns3_wifi.jsonl`.
 
-Throughputs are compared as airtime: the sum over the flows of frames per second times the time that
-such a frame takes when its sender is alone. Which stations TCP happens to prefer does not matter
-then.
+Throughputs are compared as airtime: the sum over the flows of frames per second times the airtime
+of such a frame when its sender is alone. So it does not matter which stations TCP happens to
+prefer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TABLE = Path(__file__).with_name("ns3_wifi.jsonl")
 ACK_BYTES = 66  # an Ethernet frame with a TCP acknowledgement; one for two segments
 FRAME = 0.02  # the cell does not round a frame up to whole symbols of 4 us
 NEAR = (0.97, 1.03)
-# What is accepted instead where the goal is known to be missed; docs/notebook/truth.md says why.
+# Accepted ranges where the goal is known to be missed; docs/notebook/truth.md says why.
 KNOWN = {
     "uploads": (0.75, 1.03),
     "both directions": (0.66, 1.05),
@@ -40,7 +40,7 @@ KNOWN_SHARE = 0.36
 
 @cache
 def table() -> dict[int, list[float]]:
-    """Return the frames per second of each flow, by the number of the case."""
+    """Frames per second of each flow, by the number of the case."""
     _, *lines = TABLE.read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     return {each["case"]: each["frames_per_s"] for each in rows}
@@ -56,7 +56,7 @@ def group(name: str) -> list[Case]:
 
 
 def airtime(case: Case, frames_per_s: list[float]) -> float:
-    """Return the share of the time that these frames would take one after the other."""
+    """Share of the time that these frames would take one after the other."""
     standard, used_us = STANDARDS[case.standard], 0.0
     for mbps, each in zip(case.rates_mbps, frames_per_s, strict=True):
         ack_us = standard.frame_us(mbps, ACK_BYTES) / 2 if case.is_tcp else 0.0
@@ -65,7 +65,7 @@ def airtime(case: Case, frames_per_s: list[float]) -> float:
 
 
 def of_ns3(case: Case) -> float:
-    """Return the airtime of the simulated frames relative to that of ns-3's."""
+    """Airtime of the simulated frames, divided by that of ns-3's."""
     return airtime(case, simulated(case).frames_per_s) / airtime(case, table()[case.number])
 
 

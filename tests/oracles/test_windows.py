@@ -1,4 +1,5 @@
-"""Congestion windows: the chain of the forecast by Monte Carlo, Reno in the simulator by a closed form."""
+"""Congestion windows: the chain of the forecast by Monte Carlo, Reno in the simulator by a closed
+form."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ pytestmark = pytest.mark.oracle
 
 CASES = range(200)
 STEPS, FORGOTTEN = 300_000, 20_000
-LOSSES = 300  # that a run lasts
+LOSSES = 300  # in a run
 SEGMENT_BITS = 1420 * 8
 
 
 def random_walks(losses, largest, steps, forgotten):
-    """Return the mean window over time of one walk for each loss.
+    """Mean window over time of one random walk for each loss.
 
     A step is a segment. A delivered one adds 1 to the window with probability 1/w, a lost one
-    halves it; half a segment is rounded up or down with equal probability. A round trip has w
-    steps, so the mean over time weights each step with 1/w.
+    halves it; half a segment is rounded up or down with equal probability. An RTT has w steps, so
+    the mean over time weights each step with 1/w.
     """
     rng = np.random.default_rng(1)
     w = np.minimum(8.0, largest)

@@ -1,4 +1,4 @@
-"""Collisions: the tables of the model of MP-SDN (its notes, sections 2.1 and 8.3)."""
+"""Collisions, compared with the tables of MP-SDN's model (its notes, sections 2.1 and 8.3)."""
 
 import pytest
 
@@ -27,7 +27,7 @@ LTE_SERIES = (
     37.56,
     36.82,
     36.11,
-)  # 5 strong of 40 Mb/s, weight 4; m weak of 5, weight 0.5
+)  # 5 strong bearers of 40 Mb/s, weight 4; m weak ones of 5, weight 0.5
 
 
 @pytest.mark.parametrize("contenders", BIANCHI)
@@ -37,7 +37,7 @@ def test_bianchi(contenders):
     delivered = 1 - abandoned(contenders)
     assert transmissions(contenders) / delivered == pytest.approx(
         k, abs=5e-5
-    )  # per frame that gets through
+    )  # attempts per frame that gets through
 
 
 def test_a_frame_is_abandoned_after_the_last_attempt():

@@ -10,8 +10,8 @@ MBPS = 1_000_000
 
 
 def test_the_papers_example():
-    """With the weights 2 and 1, users whose rates alone are 30 and 12 Mb/s get 20 and 4 Mb/s (MP-SDN,
-    section III)."""
+    """MP-SDN, section III: with weights 2 and 1, users whose rates alone are 30 and 12 Mb/s get 20
+    and 4 Mb/s."""
     got = shares_bps({"a": Bearer(30 * MBPS, 2, True, 0), "b": Bearer(12 * MBPS, 1, True, 0)})
     assert got == {"a": pytest.approx(20 * MBPS), "b": pytest.approx(4 * MBPS)}
 
@@ -39,7 +39,7 @@ def test_every_user_of_an_idle_cell_can_start():
     ("waiting_packets", "used", "backlogged"),
     [
         (1, 10, True),  # it used its whole rate
-        (0, 10, False),  # and its queue is empty now
+        (0, 10, False),  # but its queue is empty now
         (1, 7.5, False),
         (1, 8.9, True),  # a tenth of the rate, less one frame, is tolerated
         (82, 0, False),  # 82 full frames have 0.99 Mbit, sent in 0.1 s
@@ -51,7 +51,7 @@ def test_a_user_with_a_backlog_uses_its_whole_rate(waiting_packets, used, backlo
 
 
 def test_a_slow_user_with_a_packet_is_backlogged():
-    """At 100 kb/s less than a frame is sent between two computations of the shares. So a user that
+    """At 100 kb/s less than a frame is sent between two computations of the shares, so a user that
     sent nothing may still need its rate."""
     assert is_backlogged(1, 0, 100_000, 0.1)
 
@@ -87,8 +87,8 @@ def test_backlogged_users_share_by_weight(cell):
 
 @pytest.mark.parametrize(("snr_db", "quality"), [(-20, 1), (0, 2), (22, 13), (30, 15), (60, 15)])
 def test_channel_quality(snr_db, quality):
-    """At 22 dB a symbol carries log2(1 + 158.5 / 5.53) = 4.89 bit: enough for CQI 13 (4.52), not for
-    14 (5.12)."""
+    """At 22 dB a symbol carries log2(1 + 158.5 / 5.53) = 4.89 bit: enough for CQI 13 (4.52), not
+    for 14 (5.12)."""
     assert cqi(snr_db) == quality
 
 

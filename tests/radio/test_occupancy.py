@@ -20,7 +20,7 @@ def test_the_longer_of_downloads_and_uploads_counts_for_wifi():
 def test_waiting_uploads_are_the_wait_in_frames():
     ms_per_frame = 1514 * 8 / 10_000  # at 10 Mb/s
     assert waiting_uploads(round(7 * ms_per_frame * 1e6), [10_000_000]) == 7
-    # one frame at 10 and one at 30 Mb/s take two thirds of that on average
+    # One frame at 10 and one at 30 Mb/s take two thirds of that on average.
     assert waiting_uploads(round(8 * ms_per_frame * 1e6), [10_000_000, 30_000_000]) == 12
     assert waiting_uploads(10**9, []) == 0
 

@@ -10,8 +10,8 @@ from lab.radio.wifi import STANDARDS, byte_price_ps, fixed_ns
 
 
 def test_a_full_frame_of_802_11a_at_54_mbps():
-    """34 DIFS + 67.5 backoff + 20 preamble + 214 / 54 overhead + 12112 / 54 frame + 16 SIFS
-    + 28 ACK = 393.8 us."""
+    """34 DIFS + 67.5 backoff + 20 preamble + 214 / 54 overhead + 12112 / 54 frame + 16 SIFS + 28
+    ACK = 393.8 us."""
     assert STANDARDS["11a"].frame_us(54.0) == pytest.approx(
         34 + 67.5 + 20 + 214 / 54 + 12112 / 54 + 16 + 28
     )
@@ -31,8 +31,8 @@ def test_acknowledgements_are_sent_at_basic_rates(mbps, us):
 
 
 def test_aggregation_shares_what_does_not_depend_on_length():
-    """(28 DIFS + 67.5 backoff + 36 preamble + 6 + 10 SIFS + 34 ACK) / 16 + 214 / 65 + 12112 / 65
-    = 201 us: 60 of 65 Mb/s."""
+    """(28 DIFS + 67.5 backoff + 36 preamble + 6 + 10 SIFS + 34 ACK) / 16 + 214 / 65 + 12112 / 65 =
+    201 us: 60 of 65 Mb/s."""
     assert STANDARDS["11n24"].frame_us(65.0) == pytest.approx(
         (28 + 67.5 + 36 + 6 + 10 + 34) / 16 + 12326 / 65
     )
@@ -55,7 +55,7 @@ def test_log_distance():
 
 
 def test_noise_of_ten_megahertz():
-    """-174 dBm/Hz, 69.5 dB for 9 MHz, 9 dB of receiver."""
+    """-174 dBm/Hz, 69.5 dB for 9 MHz, 9 dB of receiver noise."""
     assert snr_db(-73.5, 9e6, 9.0) == pytest.approx(22.0, abs=0.1)
 
 

@@ -1,4 +1,4 @@
-"""Stations get places at which wmediumd gives them the rate of 802.11g next to the wanted one."""
+"""Stations get places at which wmediumd gives them the 802.11g rate next to the wanted one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from lab.radio import wmediumd
 
-# per.c of wmediumd: modulation and code of each rate; free distances and coefficients of the codes
+# From wmediumd's per.c: modulation and code of each rate; free distances and coefficients of codes.
 MODULATION = {
     2: (2, "1/2"),
     6: (2, "1/2"),
@@ -26,7 +26,7 @@ CODES = {
 
 
 def choose(n, k):
-    """n over k as per.c has it: 0 for k = 0."""
+    """Binomial coefficient as in per.c: 0 for k = 0."""
     value = 1.0
     for i in range(1, min(k, n - k) + 1):
         value *= (n - (min(k, n - k) - i)) / i
@@ -34,7 +34,7 @@ def choose(n, k):
 
 
 def frame_loss(phy_mbps, snr_db, size_bytes=1534):
-    """The loss of a frame in wmediumd's model."""
+    """Loss of a frame in wmediumd's model."""
     m, code = MODULATION[phy_mbps]
     snr = 10 ** (snr_db / 10)
     if m == 2:
@@ -58,7 +58,7 @@ def test_the_place_gives_the_planned_signal(phy_mbps, planned_db):
 
 
 def test_ten_times_the_distance_costs_30_db_and_nothing_is_nearer_than_1_m():
-    # free space to 1 m at 2,412 MHz: 40.1 dB
+    # Path loss in free space at 1 m and 2412 MHz: 40.1 dB
     assert wmediumd.snr_db(1) == wmediumd.snr_db(0) == 15 - 40 + 91
     assert wmediumd.snr_db(10) == wmediumd.snr_db(1) - 30
 

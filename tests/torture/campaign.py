@@ -1,7 +1,7 @@
-"""What a campaign is: many trials, each made from a seed and a number, so that it can be repeated.
+"""A campaign: many trials, each made from a seed and a number, so that it can be repeated.
 
-A trial raises `Failed` if the lab did something that it must never do. Any other exception, and a
-trial of more than `HANGS_AFTER_S`, is a failure, too.
+A trial raises `Failed` if the lab did something that it must never do. Any other exception is a
+failure, too, and so is a trial that takes longer than `hangs_after_s`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ MOST_FAILURES = 10  # then the campaign ends
 
 
 class Failed(Exception):
-    """The lab did something that it must never do."""
+    """Raised when the lab did something that it must never do."""
 
 
 class Impossible(Exception):
-    """This machine lacks something that the campaign needs."""
+    """Raised when this machine lacks something that the campaign needs."""
 
 
 class Hang(BaseException):
-    """A trial took too long. It is no `Exception`, so that the code under test does not catch it."""
+    """Raised when a trial takes too long. It is no `Exception`, so that the code under test does
+    not catch it."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many inputs a trial gave to the lab, and how many processes it killed."""
+    """Inputs that a trial gave to the lab, and processes that it killed."""
 
     inputs: int = 0
     kills: int = 0
@@ -44,7 +45,7 @@ class Counts:
 
 @dataclass
 class Outcome:
-    """What a campaign found. A failure is the number of its trial and a description."""
+    """Result of a campaign. A failure is (number of the trial, description)."""
 
     name: str
     counts: Counts = Counts()
@@ -55,12 +56,12 @@ class Outcome:
 
 
 class Campaign:
-    """Make trials of one kind. A subclass has a `name`, says what it does, and makes a trial."""
+    """Trials of one kind. A subclass sets `name` and `what`, and defines `trial`."""
 
     name = ""
     what = ""
     hangs_after_s = 5.0
-    in_turn = True  # False: only if it is named with --only
+    in_turn = True  # False: it runs only if it is named with --only
 
     def __init__(self, folder: Path) -> None:
         """`folder` is empty and belongs to this campaign."""
@@ -68,10 +69,9 @@ class Campaign:
         self.seed, self.number = 0, 0  # of the present trial
 
     def prepare(self) -> None:
-        """Do once what all trials need. Raise `Impossible` if this machine lacks something."""
+        """Do once what all trials need; `Impossible` if this machine lacks something."""
 
     def trial(self, rng: random.Random) -> Counts:
-        """Make one trial and return its counts."""
         raise NotImplementedError
 
     def finish(self) -> None:
@@ -79,7 +79,7 @@ class Campaign:
 
 
 def run(campaign: Campaign, seed: int, minutes: float, numbers: Iterable[int]) -> Outcome:
-    """Make the trials with these numbers, at least one, and no more after `minutes`."""
+    """Make the trials with these numbers: at least one, and no new one after `minutes`."""
     outcome, began = Outcome(campaign.name), time.monotonic()
     try:
         campaign.prepare()
@@ -137,7 +137,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def table(outcomes: list[Outcome], seed: int) -> str:
-    """Return one row per campaign, and below them one line per failure with how to repeat it."""
+    """One row per campaign, then for each failure its text and the command that repeats it."""
     rows = [("campaign", "trials", "inputs", "kills", "seconds", "failures")]
     for each in outcomes:
         failures = f"skipped: {each.skipped}" if each.skipped else str(len(each.failures))

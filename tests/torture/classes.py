@@ -1,4 +1,4 @@
-"""The campaign that kills the server of a class: no answer that was shown as saved may be lost.
+"""The server of a class is killed: no answer that was shown as saved may be lost.
 
 The server is a copy of this process that listens on a port; students are threads that speak HTTP.
 Runs are copies of a finished run.
@@ -34,9 +34,11 @@ SETTLES_WITHIN_S = 60.0
 
 @dataclass
 class Student:
-    """Answer and make runs until the server is gone. `saved` are the answers that the server has
-    said to be saved, `runs` the runs that it has taken. `sent` counts requests, and `problem` is an
-    answer that the server must never give."""
+    """Answers and makes runs until the server is gone.
+
+    `saved` has the answers that the server has reported as saved, `runs` the runs that it has
+    accepted. `sent` counts requests, and `problem` is an answer that the server must never give.
+    """
 
     name: str
     code: str
@@ -63,7 +65,7 @@ class Student:
             status, found, cookie = self._post(connection, "join", body)
             if status == 201:
                 self.seat, self.cookie = found["seat"], cookie
-            elif status == 409:  # it was saved, and the answer was lost: take another name
+            elif status == 409:  # it was saved but the answer was lost, so take another name
                 self.name += "x"
             return
         step, value = rng.choice(
@@ -171,7 +173,7 @@ class Classes(Campaign):
                 raise Failed(f"{student.name} has lost the runs {lost}")
 
     def _settle(self) -> None:
-        """Start the server once more, and wait until it has ended all runs."""
+        """Start the server again, and wait until it has ended all runs."""
         app = self._app()
         room, conductor = app.extensions["room"], app.extensions["conductor"]
         ends = time.monotonic() + SETTLES_WITHIN_S
@@ -185,7 +187,7 @@ class Classes(Campaign):
 
 
 def is_within(part: list[Any], whole: list[Any]) -> bool:
-    """Return whether `part` is in `whole`, in the same order; others may be between."""
+    """True if `whole` has all of `part` in the same order, perhaps with others between."""
     rest = iter(whole)
     return all(each in rest for each in part)
 

@@ -1,9 +1,9 @@
-"""A campaign of emulations in a row inside one virtual machine, more than a quarter of them killed.
+"""Emulations in a row inside one VM.
 
 It runs only if it is named, because it takes the whole machine: `--only emulation --runs N`. Each
 trial is one short run. In four of ten, one program of the run is killed at a random moment. After
-each run, the virtual machine must be as before. `--record FILE` appends one line of JSON per
-trial, and a later sitting with the same seed and FILE goes on after the last one.
+each run, the VM must be as before. `--record FILE` appends one line of JSON per trial, and a later
+campaign with the same seed and FILE goes on after the last one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torture.in_the_vm import RUNNER, WORDS, Job
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "data" / "torture"  # folders of runs in which something was wrong
-KILLED = 0.4  # some have ended by themselves before
+KILLED = 0.4  # share of the runs with a victim; some victims end before they are killed
 DURATION_S = 3
 SMALL = (  # one user at one WiFi access point and one LTE base station
     "testbed_wifi_lte",
@@ -61,7 +61,6 @@ SPECIAL = shutil.ignore_patterns("temporary", "*.sock", "ram")
 
 
 def draw(rng: random.Random, number: int) -> Job:
-    """Return a random job."""
     victim = rng.choice([*WORDS, RUNNER]) if rng.random() < KILLED else ""
     wired = victim not in NEED_CELLS and rng.random() < WIRED_SHARE
     scenario = rng.choice(WIRED if wired else WITH_CELLS)
@@ -81,7 +80,7 @@ class Emulation(Campaign):
     machines = 0  # started so far
 
     def prepare(self) -> None:
-        """Start the virtual machine, and wait until it waits for the first run."""
+        """Start the VM, and wait until it waits for the first run."""
         self.machines += 1
         self.job, self.shared = 0, self.folder / f"vm-{self.machines}"
         self.shared.mkdir()
@@ -101,7 +100,7 @@ class Emulation(Campaign):
             raise Impossible(str(problem)) from problem
 
     def wait_for(self, name: str) -> Path:
-        """Wait until the virtual machine has written a file, and return the path of the file."""
+        """Wait until the VM has written a file, and return its path."""
         file = self.shared / name
         while not file.exists():
             if self.vm.poll() is not None:
@@ -115,7 +114,7 @@ class Emulation(Campaign):
         return file
 
     def trial(self, rng: random.Random) -> Counts:
-        """Make one run. If the virtual machine has ended in the trial before, start another."""
+        """Make one run. If the VM has ended in the trial before, start another."""
         if self.vm.poll() is not None:
             self.prepare()
         self.job += 1
@@ -143,20 +142,19 @@ class Emulation(Campaign):
                 file.write(json.dumps(line) + "\n")
 
     def keep(self, folder: Path) -> None:
-        """Keep a folder that shows what was wrong."""
+        """Copy a folder that shows what was wrong to KEPT."""
         if folder.exists():
             name = f"{time.strftime('%H%M%S')}-{self.seed}-{self.number}"
             shutil.copytree(folder, KEPT / name, dirs_exist_ok=True, ignore=SPECIAL)
 
     def recorded(self, seed: int) -> int:
-        """Return how many trials of a seed are in the record."""
+        """Number of the next trial of a seed, according to the record."""
         if not self.record or not self.record.exists():
             return 0
         lines = map(json.loads, self.record.read_text().splitlines())
         return max((line["number"] + 1 for line in lines if line["seed"] == seed), default=0)
 
     def finish(self) -> None:
-        """Switch the virtual machine off."""
         (self.shared / "over").touch()
         try:
             self.vm.wait(60)

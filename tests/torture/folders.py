@@ -1,4 +1,4 @@
-"""A campaign that damages run folders and the index, and then asks for everything."""
+"""Run folders and the index are damaged; then every page and address is requested."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Folders(Campaign):
         for address in ADDRESSES:
             began = time.monotonic()
             answer = self.client.get(address, headers=headers, buffered=False)
-            if address.endswith("/stream"):  # of a run that has no end it has no end either
+            if address.endswith("/stream"):  # the stream of a run without an end has no end either
                 next(iter(answer.response))
                 answer.close()
             else:

@@ -29,7 +29,7 @@ QUERIES = ("", "limit", "q", "tag", "since", "points", "runs", "format", "token"
 
 
 def finished_run(folder: Path, *settings: str) -> None:
-    """Make a run folder with two samples."""
+    """A run folder with two samples."""
     folder.mkdir(parents=True)
     scenario = loading.load("testbed_wifi_lte", Overrides(settings=("duration_s=1", *settings)))
     run(scenario, FakeEngine(), Recorder(folder, scenario, "fake"))
@@ -43,7 +43,7 @@ def app_with_runs(folder: Path) -> Any:
 
 
 def judge(status: int, began: float, request: str) -> None:
-    """Raise `Failed` if an answer is wrong: 5xx except 503, or later than 5 s."""
+    """Raise `Failed` if an answer is wrong (5xx except 503) or takes longer than 5 s."""
     if status >= 500 and status != 503:
         raise Failed(f"{request}: {status}")
     if time.monotonic() - began > SLOW_S:
@@ -51,7 +51,7 @@ def judge(status: int, began: float, request: str) -> None:
 
 
 class Http(Campaign):
-    """Both with and without the key. `feedback` between requests is not needed: ids are given."""
+    """Requests do not depend on each other, because IDs are given."""
 
     name = "http"
     what = "requests made from /openapi.json, with and without the key"
@@ -73,7 +73,7 @@ class Http(Campaign):
         operation = rng.choice(self.operations)
         mode = rng.choice((GenerationMode.POSITIVE, GenerationMode.NEGATIVE))
         strategy = operation.as_strategy(generation_mode=mode)
-        cases = inputs.examples(strategy, rng, 20)  # none if nothing can be wrong
+        cases = inputs.examples(strategy, rng, 20)  # empty if this request cannot be wrong
         cases = cases or inputs.examples(operation.as_strategy(), rng, 20)
         client, count = self.app.test_client(), 0
         for case in cases:
@@ -172,7 +172,7 @@ class Connections(Campaign):
         return 300
 
     def starts(self, rng: random.Random) -> int:
-        """Ask for 50 starts at once, of a program that ends immediately."""
+        """Request 50 starts at once, of a program that ends immediately."""
         answers: list[int] = []
 
         def start() -> None:

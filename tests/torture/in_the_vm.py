@@ -1,4 +1,4 @@
-"""Make the runs of the campaign `emulation` inside the virtual machine, as root.
+"""Make the runs of the campaign `emulation` inside the VM, as root.
 
 `python -m torture.in_the_vm FOLDER` reads jobs from FOLDER, which the host shares: N.json is the
 next one, and N.answer.json is its answer. A file `over` ends it. The folder of a run in which
@@ -35,7 +35,7 @@ WORDS = {  # a word in the command line of the process to kill
     "host agent": b"programs.host_agent",
 }
 RUNNER = "runner"
-NOTICED = {  # words of the event that reports the end of a program
+NOTICED = {  # words in the event that reports the end of a program
     "hostapd": "has ended (hostapd)",
     "ovs-vswitchd": "Open vSwitch has ended",
     "POX": "POX had ended",
@@ -45,12 +45,12 @@ NOTICED = {  # words of the event that reports the end of a program
 UNVERIFIED = ("hostapd", "ovs-vswitchd")  # without them, a run has not measured what it says
 STARTS_WITHIN_S, ENDS_WITHIN_S = 200, 200
 LINGERS_S = 180.0
-NOTICED_AFTER_S = 2.0  # a program that ends in the last seconds of a run may go unnoticed
+NOTICED_AFTER_S = 2.0  # the end of a program in the last seconds of a run may go unnoticed
 
 
 @dataclass(frozen=True)
 class Job:
-    """Describe a run: its command line, which program is killed, and how long after its start."""
+    """A run: its command line, which program is killed, and how long after the program's start."""
 
     number: int
     argv: list[str]
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass
 class Answer:
-    """Say what happened in a run. Nothing is wrong if `problem` is empty and `left`, too."""
+    """What happened in a run. Nothing was wrong if both `problem` and `left` are empty."""
 
     number: int
     killed: bool = False
@@ -75,7 +75,7 @@ class Answer:
     mbps: float | None = None  # throughput of all users together
     reasons: list[str] = field(default_factory=list)  # of overload
     figures: dict[str, float] = field(default_factory=dict)
-    path_error: float | None = None  # the worst of all paths before the traffic, of rate or RTT
+    path_error: float | None = None  # largest of all rates and RTTs, before the traffic
 
 
 def serve(folder: Path) -> None:
@@ -98,7 +98,7 @@ def serve(folder: Path) -> None:
 
 
 class Programs:
-    """Find eBPF programs and maps that stay.
+    """Finds eBPF programs and maps that stay.
 
     The kernel keeps a congestion control until the last connection with it is gone. The connections
     of a network that has been removed end by a timeout.
@@ -109,7 +109,7 @@ class Programs:
         self._since: dict[str, float] = {}
 
     def left(self) -> list[str]:
-        """Return what is there since `LINGERS_S` or longer."""
+        """Those that have been there for more than `LINGERS_S`."""
         new = {each for kind, known in self._first.items() for each in {*bpf_objects(kind)} - known}
         now = time.monotonic()
         self._since = {each: self._since.get(each, now) for each in new}
@@ -161,7 +161,7 @@ def make(job: Job, out: Path, answer: Answer) -> float | None:
 
 
 def until(holds: Callable[[], Any], process: warm.Process, within_s: float) -> Any:
-    """Wait until `holds` returns a true value and return it; None if the process ends before."""
+    """First true result of `holds`; None if the process ends before or `within_s` is over."""
     deadline = time.monotonic() + within_s
     while not (value := holds()):
         if process.poll() is not None or time.monotonic() > deadline:
@@ -171,14 +171,14 @@ def until(holds: Callable[[], Any], process: warm.Process, within_s: float) -> A
 
 
 def find(victim: str, runner: int) -> int:
-    """Return the number of the process to kill; 0 if there is none."""
+    """PID of the process to kill; 0 if there is none."""
     if victim == RUNNER:
         return runner
     return next((pid for pid, argv in processes() if WORDS[victim] in argv), 0)
 
 
 def judge(job: Job, out: Path, answer: Answer, killed_at: float | None) -> None:
-    """Compare the run folder `out` with what must be in it."""
+    """Compare the run folder `out` with what must be in it; what is wrong goes to `answer`."""
     file = out / "result.json"
     result = json.loads(file.read_text()) if file.exists() else {}
     answer.status, answer.error = result.get("status", ""), result.get("error") or ""
@@ -211,7 +211,7 @@ def judge(job: Job, out: Path, answer: Answer, killed_at: float | None) -> None:
 
 
 def path_error(paths: Iterable[dict[str, dict[str, float | None]]]) -> float | None:
-    """Return the largest relative error of a measured rate or round-trip time."""
+    """Largest relative error of a measured rate or RTT."""
     errors = [
         abs(got / wanted - 1)
         for path in paths
@@ -222,20 +222,20 @@ def path_error(paths: Iterable[dict[str, dict[str, float | None]]]) -> float | N
 
 
 def sampled_until(out: Path) -> float:
-    """Return the time of the last sample [s of the run]; 0 if there is none."""
+    """Time of the last sample [s of the run]; 0 if there is none."""
     last = readable_samples(out)[-1:] if (out / "samples.jsonl").exists() else []
     return float(last[0]["t"]) if last else 0.0
 
 
 def restart(switches: bytes) -> None:
-    """Start Open vSwitch once more, as an administrator would, if it has ended."""
+    """If Open vSwitch has ended, start it again, as an administrator would."""
     argv = [os.fsdecode(word) for word in switches.split(b"\0") if word]
     if argv and not any(WORDS["ovs-vswitchd"] in each for _, each in processes()):
         subprocess.run(argv, check=True, capture_output=True)
 
 
 def clean(answer: Answer) -> None:
-    """Remove what a killed run has left."""
+    """Run `lab clean` after a killed run."""
     with tempfile.NamedTemporaryFile() as log:
         argv, path = [*LAB, "clean"], Path(log.name)
         done = warm.start(argv, "clean up", cwd=ROOT, env=os.environ, log=path)

@@ -1,4 +1,4 @@
-"""Make hostile inputs from a random stream: changed bytes, and values of every kind and size."""
+"""Hostile inputs from a random stream: changed bytes, and values of every kind and size."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ VALUES = st.recursive(
 
 
 def changed(rng: random.Random, data: bytes, corpus: Sequence[bytes] = ()) -> bytes:
-    """Return `data` after one to six changes: bytes flipped, cut, doubled, moved or replaced."""
+    """`data` after one to six changes: bytes flipped, cut, doubled, moved or replaced."""
     made = bytearray(data)
     for _ in range(rng.randrange(1, 7)):
         at = rng.randrange(len(made) + 1)
@@ -88,7 +88,7 @@ def changed(rng: random.Random, data: bytes, corpus: Sequence[bytes] = ()) -> by
 
 
 def examples(strategy: st.SearchStrategy[Any], rng: random.Random, count: int) -> list[Any]:
-    """Return `count` examples of a hypothesis strategy; the same for the same random stream."""
+    """`count` examples of a hypothesis strategy, which depend only on the random stream."""
     found: list[Any] = []
 
     @hypothesis.seed(rng.getrandbits(64))

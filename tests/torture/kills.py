@@ -1,7 +1,7 @@
-"""Campaigns that kill processes at random moments: nothing that was finished may be lost.
+"""Processes are killed at random moments: nothing that was finished may be lost.
 
-The killed processes are copies of this one, so that a kill costs milliseconds and not a start of
-Python. `programs` kills the real programs.
+Most of the killed processes are forks of this one, so that a kill costs milliseconds and not a
+start of Python. `programs` kills the real programs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def copy_of_this_process(work: Callable[[], None]) -> int:
-    """Start a copy of this process that does `work`; return its number."""
+    """Fork a process that does `work`; return its PID."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # idle threads do not matter here
         child = os.fork()

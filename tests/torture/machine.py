@@ -28,7 +28,7 @@ FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
 
 def in_a_copy(work: Callable[[], str]) -> str:
-    """Do `work` in a copy of this process; return its text, or what went wrong."""
+    """Do `work` in a fork of this process; return its text, or what went wrong."""
     reading, writing = os.pipe()
 
     def report() -> None:
@@ -122,7 +122,7 @@ class Resources(Campaign):
         def work() -> str:
             client = app_with_runs(self.folder).test_client()
             headers = {"Authorization": f"Bearer {KEY}"}
-            for address in GETS:  # templates are loaded
+            for address in GETS:  # so that templates are loaded
                 client.get(address, headers=headers)
             if few:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))

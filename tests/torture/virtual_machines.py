@@ -1,4 +1,4 @@
-"""A campaign that kills virtual machines at random moments: nothing may be left on this machine.
+"""VMs are killed at random moments: nothing may be left on this machine.
 
 It runs only if it is named (`--only vm`), because it takes the whole machine. In each trial QEMU,
 or the command that has started it, is killed while it boots, runs an emulation or ends.
@@ -24,7 +24,7 @@ from torture.campaign import Campaign, Counts, Failed
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = [sys.executable, "-m", "lab"]
-LATEST_S = 30.0  # of a kill, from the moment when the command holds the lock
+LATEST_S = 30.0  # latest moment of the kill after the command holds the lock
 ENDS_WITHIN_S, CLEANED_WITHIN_S = 60.0, 900.0
 POLL_S = 0.2
 
@@ -32,11 +32,10 @@ POLL_S = 0.2
 class VirtualMachines(Campaign):
     name = "vm"
     what = "kill -9 of QEMU, or of the command that has started it, at random moments"
-    hangs_after_s = 3600.0  # others use virtual machines, too
+    hangs_after_s = 3600.0  # others use VMs, too
     in_turn = False
 
     def trial(self, rng: random.Random) -> Counts:
-        """Start an emulation in a virtual machine, and kill it."""
         out = self.folder / f"run-{rng.getrandbits(32)}"
         qemu_first, after_s = rng.random() < 0.5, rng.uniform(0, LATEST_S)
         log = out.with_suffix(".txt")
@@ -59,7 +58,6 @@ class VirtualMachines(Campaign):
     def judge(
         self, command: subprocess.Popen[bytes], out: Path, log: Path, killed: list[int]
     ) -> None:
-        """Check how the command ends."""
         try:
             status = command.wait(ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
@@ -74,7 +72,7 @@ class VirtualMachines(Campaign):
             raise Failed(f"exit code {status}, but result.json says {result['status']}")
 
     def cleaned(self, machines: list[int], out: Path) -> None:
-        """Clean up, and check that nothing is left. The next virtual machine cleans up, too."""
+        """Clean up, and check that nothing is left. The start of the next VM cleans up, too."""
         deadline = time.monotonic() + CLEANED_WITHIN_S
         while True:
             done = subprocess.run(
@@ -98,7 +96,7 @@ def holds_lock(pid: int) -> bool:
 
 
 def qemu_of(parent: int) -> list[int]:
-    """Return the numbers of the QEMU processes that a process has started, itself or by others."""
+    """PIDs of the QEMU processes among the descendants of a process."""
     family = {parent}
     for _ in range(3):
         family |= {pid for pid, _ in processes() if parent_of(pid) in family}

@@ -36,7 +36,7 @@ RUNS = {"": PLAIN, "other": RunFiles({"throughput_mbps": 8.0}, [], [])}
     [
         "result(throughput_mbps) > result(throughput_mbps) of other",
         "result(connections.2.completion_s) < 4",
-        # each sample counts for its interval: 1 s, 1 s and 2 s
+        # Each sample counts for its interval: 1 s, 1 s and 2 s.
         "abs(mean(user.ue1.mbps, 0..5) - 5.5) < 0.001",
         "mean(user.ue1.mbps, 1..2) <= 3",
         "max(user.ue1.mbps, 0..5) >= 9 and min(user.ue1.mbps, 0..5) <= 1",

@@ -1,4 +1,5 @@
-"""The worksheets that come with the lab are proved by their own attempts, for more than one seat."""
+"""The attempts in the worksheets that come with the lab end as their authors say, for more than one
+seat."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def sheet(name):
 
 
 def given(name, seat):
-    """Return all values that a seat has in a worksheet, with its variants."""
+    """All values that a seat has in a worksheet, with its variants."""
     of = Seat(TRIAL_SECRET, seat, name)
     return [
         value for run in sheet(name).runs.values() for value in planning.given(run, of).values()
@@ -32,7 +33,7 @@ def given(name, seat):
 
 
 def unlike(name):
-    """Return the first seat, and if the worksheet has variants, one that differs in most of them."""
+    """The first seat; and if the worksheet has variants, one that differs in most of them."""
     first = given(name, SEATS[0])
 
     def differences(seat):
@@ -43,15 +44,17 @@ def unlike(name):
 
 
 def with_all_variants(name):
-    """Return 16 seats, and one for each further combination of variants. If the variants include
-    the seed, these have all runs that any seat can have."""
+    """16 seats, and one for each further combination of variants.
+
+    If the variants include the seed, these seats have all runs that any seat can have.
+    """
     names = (*SEATS, *(f"seat{n}" for n in range(len(SEATS) + 1, 2000)))
     found = {str(given(name, seat)): seat for seat in reversed(names)}
     return sorted({*SEATS, *found.values()})
 
 
 def tried(name, seats, tmp_path):
-    """Try a worksheet. The run of the instructor in real_kernel is simulated here, too."""
+    """Try a worksheet. The instructor's run in real_kernel is simulated here, too."""
     options = [word for seat in seats for word in ("--seat", seat)]
     argv = ["worksheet", "try", name, "--engine", "sim", "--runs", str(tmp_path), *options]
     done = CliRunner().invoke(cli, argv)

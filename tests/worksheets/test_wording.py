@@ -75,7 +75,7 @@ RAW = re.compile(r"\b\w+[_.]\w+")  # such as tier2_mbps or user.mbps
 
 
 def raw(text):
-    """Return the keys in a text. The names of strategies are no keys: students choose them."""
+    """Keys in a text. The names of strategies are no keys: students choose them."""
     return set(RAW.findall(text)) - set(strategy_table.strategies())
 
 

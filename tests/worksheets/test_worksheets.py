@@ -60,7 +60,7 @@ wrong:
 
 @pytest.fixture
 def written(tmp_path):
-    """Write a worksheet with changes, and return its path. A change is (path of keys, value)."""
+    """Write a worksheet with changes (path of keys, value), and return the file's path."""
 
     def write(*changes: tuple[str, Any]) -> str:
         data = yaml.safe_load(SHORT)

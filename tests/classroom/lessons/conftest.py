@@ -1,4 +1,4 @@
-"""Fixtures: a class that goes on in real time, with a worksheet of the test's own."""
+"""A class that goes on in real time, with a worksheet that each test may change."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The list of worksheets, a run's page and the instructor's page: axe finds nothing serious, on a
-telephone and on a desk, in both themes; and nothing is wider than the window."""
+"""The list of worksheets, a run's page and the instructor's page, on a phone and on a desktop, in
+both themes: axe finds nothing serious, and nothing is wider than the window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN = {
 
 
 def ended_run(page, room):
-    """Return the id of a run of the only seat, which has ended."""
+    """ID of a run of the only seat, which has ended."""
     (seat,) = room.state.seats
     room.open(seat, "small")
     room.answer(Place(seat, "small", "guess"), 12)

@@ -124,7 +124,7 @@ def test_a_student_does_a_worksheet_and_comes_back(app, room, faults, monkeypatc
         other.wait_for_selector(".step")
         until(other, lambda: other.evaluate(TOO_WIDE) <= 0)
         assert other.input_value("#words textarea") == "kept <i>here</i>"
-        other.check("#cause input[value=two]")  # the third try; the first tab shows it too
+        other.check("#cause input[value=two]")  # the third try; the first tab shows it, too
         other.click("#cause button.primary")
         until(page, lambda: state(page, "cause") == "passed")
         assert page.is_checked("#cause input[value=two]")

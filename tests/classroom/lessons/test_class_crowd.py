@@ -28,7 +28,7 @@ WORKED = 5  # points of a student in a browser, without the text
 
 
 def student(page, address, code, name, measured):
-    """Do the worksheet in a browser; yield between two steps, so that many browsers take turns."""
+    """Do the worksheet in a browser; yield between steps, so that many browsers take turns."""
     join(page, address, code, name)
     yield
     open_sheet(page, address, "small")
@@ -59,7 +59,7 @@ def student(page, address, code, name, measured):
 
 
 def in_turns(students):
-    """Let all students go on, one step each in turn, until all have finished."""
+    """Let each student in turn do one step, until all have finished."""
     going = list(students)
     while going:
         for each in list(going):

@@ -1,5 +1,5 @@
-"""A lesson held by a script: students of all manners work at the same time, and the table of grades
-is what was expected."""
+"""A lesson held by a script: students of all manners work at the same time, and their grades are as
+expected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lab.cli.commands import cli
 
 
 def a_lesson(app, class_folder, count, think_s=0.0):
-    """Hold a lesson and compare everything that can be seen afterwards with what is expected."""
+    """Run a lesson, and compare grades and the instructor's table with what is expected."""
     code = class_folder.settings.code
     with served(app) as address:
         people = room_of(address, code, count, think_s)

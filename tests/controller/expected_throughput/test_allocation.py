@@ -17,7 +17,7 @@ from controller.strategies.expected_throughput.allocation import (
     room_left,
 )
 
-# The rates that one connection could get (Algorithm 2)
+# Rates that one connection could get (Algorithm 2)
 
 
 uses = st.dictionaries(st.integers(0, 5), st.sampled_from([1.0, 1.0, 2.5]), min_size=1, max_size=4)
@@ -73,7 +73,7 @@ TABLE_2 = {
     "C3": ((12, 10, 13), (14, 15, 16)),
 }
 PATHS = {name: [dict.fromkeys(path, 1.0) for path in own] for name, own in TABLE_2.items()}
-STEPS = {  # after C1, C2 and C3 have come
+STEPS = {  # middle links: shares after the arrival of C1, C2 and C3
     (9, 9, 9, 9): [
         {"C1": (9, 9)},
         {"C1": (9, 4.5), "C2": (4.5, 9)},
@@ -100,7 +100,7 @@ def capacities(middle):
 
 
 def arrivals(capacity, paths, fairness=0.9):
-    """Return the shares after the arrival of each connection, in the order of the paths."""
+    """Shares after the arrival of each connection, in the order of `paths`."""
     shares, present, after = {}, {}, []
     for name, own in paths.items():
         present[name] = own
@@ -144,7 +144,7 @@ def test_the_poorest_neighbour_takes_the_capacity_of_a_closed_connection():
     left = {name: own for name, own in PATHS.items() if name != "C1"}
     after = reallocate(capacities((9, 9, 9, 9)), left, {name: shares[name] for name in left}, "C2")
     assert after["C2"] == pytest.approx((9, 6))
-    assert after["C3"] == (3, 9)  # 12 is nine tenths of 13.5 and more is not to be had without C2
+    assert after["C3"] == (3, 9)  # 12 is nine tenths of the mean; more would come from C2
 
 
 def test_connections_that_share_no_arc_keep_their_rates():
@@ -163,7 +163,7 @@ def test_connections_that_share_no_arc_keep_their_rates():
 
 
 def test_connections_with_only_a_narrow_arc_share_it_equally():
-    """By the paper's last rule the newcomer would take all of arc 0."""
+    """The paper's last rule would give all of arc 0 to the newcomer."""
     paths = {"rich": [{1: 1.0}, {2: 1.0}], "old": [{0: 1.0, 2: 1.0}], "new": [{0: 1.0}]}
     shares = arrivals([1.0, 10.0, 10.0], paths)[-1]
     assert shares["old"] == pytest.approx((0.5,))
@@ -183,7 +183,6 @@ def test_a_slow_station_gets_as_much_as_a_fast_one_and_takes_more_of_the_air():
 
 @st.composite
 def networks(draw):
-    """Draw capacities, and the paths of a few connections."""
     capacity = draw(st.lists(st.integers(1, 10).map(float), min_size=3, max_size=7))
     path = st.dictionaries(st.integers(0, len(capacity) - 1), st.just(1.0), min_size=1, max_size=3)
     own = st.lists(path, min_size=1, max_size=3)
@@ -213,7 +212,7 @@ def test_a_smaller_capacity_is_respected_after_every_connection_had_a_turn(netwo
 
 
 def best(capacity, paths):
-    """Return the rates with the largest sum of logarithms, by convex optimisation (eq (4))."""
+    """Rates with the largest sum of logarithms (eq (4)), by convex optimisation."""
     owners, every = zip(
         *((n, path) for n, own in enumerate(paths.values()) for path in own), strict=True
     )
@@ -235,7 +234,7 @@ def best(capacity, paths):
 
 
 def ratio(capacity, paths):
-    """Return the geometric mean of the connections' rates, relative to the optimum."""
+    """Geometric mean of the connections' rates, divided by that of the optimal rates."""
     got = numpy.array([sum(rates) for rates in arrivals(capacity, paths)[-1].values()])
     return math.exp(numpy.log(numpy.maximum(got, 1e-3) / best(numpy.array(capacity), paths)).mean())
 
@@ -246,7 +245,8 @@ def test_the_worked_example_is_optimal():
 
 
 def test_random_networks_are_close_to_optimal():
-    """One turn per connection gives 0.9 of the optimum on average, 0.75 in nine cases of ten."""
+    """One turn per connection gives 0.9 of the optimum on average, and 0.75 in nine of ten
+    cases."""
     found = []
     for seed in range(200):
         chance = numpy.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""New connections are allocated when all their subflows are open, or after one second."""
+"""A new connection gets rates when all its subflows are open, or after one second."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def made(topology, **params):
 
 
 def arrive(network, user, offset_s):
-    """Open a user's first subflow, look several times, then open all others."""
+    """Open a user's first subflow, make steps that decide nothing, then open the other subflows."""
     network.open(user, only=1)
     for _ in range(3):
         assert network.step() == []

@@ -1,4 +1,4 @@
-"""The order of commands, and the subflows that slow down while paths change."""
+"""The order of commands, and which subflows get a lower rate first while paths change."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_backup_that_takes_over_on_the_same_full_arc_needs_half():
 
 
 def loads(network):
-    """Return the largest load of an arc relative to its capacity, after each command."""
+    """Largest load of an arc, relative to its capacity, after each command."""
     found = []
     carry_out = network._carry_out
 
@@ -100,7 +100,7 @@ def test_a_backup_takes_over_before_the_last_normal_subflow_becomes_backup():
 @pytest.mark.parametrize("allocation", ["paper", "max_min"])
 @pytest.mark.parametrize("seed", [1018, 1060, 1071, 1072])
 def test_no_command_overloads_a_link_of_a_random_network(seed, allocation):
-    """Cases of tests/oracles, among them subflows that get a new path and become backup."""
+    """Cases from tests/oracles, among them subflows that get a new path and become backup."""
     rng = random.Random(seed)
     network = Watched(topology(rng), allocation=allocation)
     for _ in events(network, rng, 6):

@@ -22,7 +22,7 @@ FIG_1, WITHIN, BETWEEN, TREE = (
 
 
 def asked(topology, graph, user):
-    """Return the path requests of a user's subflows."""
+    """One path request per subflow of a user."""
     wiring = wire(topology)
     source = graph.vertex[wiring.of(topology.server_of(user))[0].address]
     return [
@@ -33,7 +33,7 @@ def asked(topology, graph, user):
 
 
 def come(topology, users):
-    """Return paths and rates in Mb/s after users arrived in this order."""
+    """Paths, and rates in Mb/s, after users arrived in this order."""
     graph = build_graph(arcs_of(topology))
     paths, uses, shares = {}, {}, {}
     for user in users:
@@ -71,7 +71,7 @@ def test_a_fat_tree_is_used_to_the_full_in_any_order(order):
     assert sum(map(sum, rates.values())) == pytest.approx(80)
     assert all(
         len({path[2] for path in own}) == 2 for own in paths.values()
-    )  # of each connection over two core switches
+    )  # each connection over two core switches
 
 
 def test_a_subflow_keeps_its_path_when_that_is_as_good():
@@ -87,7 +87,7 @@ def test_a_subflow_keeps_its_path_when_that_is_as_good():
 
 
 def test_a_path_is_added_from_the_richest_when_nothing_is_free():
-    """Both paths of 10 are full; the user of a has another path, the user of b has none."""
+    """Both paths of 10 Mb/s are full. The user of a has another path, the user of b has none."""
     links = {("s", "a"): 10, ("s", "b"): 10, ("a", "t"): 10, ("b", "t"): 10}
     graph = build_graph(both_ways(links | {("s", "z"): 10}))
     source, goal = graph.vertex["s"], graph.vertex["t"]

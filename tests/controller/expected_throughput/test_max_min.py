@@ -15,7 +15,7 @@ TREE = fat_tree.build(fat_tree.Params())
 
 
 def fair(capacity, paths, present=None):
-    """Return the rate of each connection; a path is a list of arcs."""
+    """Rate of each connection; a path is a list of arcs."""
     uses = {name: [dict.fromkeys(path, 1.0) for path in own] for name, own in paths.items()}
     present = present or {name: (0.0,) * len(own) for name, own in paths.items()}
     rates = max_min_rates(capacity, uses, present)
@@ -32,12 +32,12 @@ def fair(capacity, paths, present=None):
     ("capacity", "paths", "expected"),
     [
         ((9, 9), {"a": [[0]], "b": [[0]], "c": [[1]]}, (4.5, 4.5, 9)),
-        # three levels: 1, then 2, then 7
+        # Three levels: 1, then 2, then 7
         ((2, 3, 9), {"a": [[0]], "b": [[0, 1]], "c": [[1, 2]], "d": [[2]]}, (1, 1, 2, 7)),
-        # a connection with a path of its own leaves the shared arc to the other
+        # A connection with a path of its own leaves the shared arc to the other.
         ((10, 10), {"a": [[0], [1]], "b": [[1]]}, (10, 10)),
         ((4, 10), {"a": [[0], [1]], "b": [[1]]}, (7, 7)),
-        # both paths of a connection cross one arc
+        # Both paths of a connection cross one arc.
         ((6, 8, 8), {"a": [[0, 1], [0, 2]], "b": [[1]]}, (6, 8)),
         ((0, 5), {"a": [[0]], "b": [[1]]}, (0, 5)),
     ],
@@ -48,7 +48,7 @@ def test_rates_of_small_networks(capacity, paths, expected):
 
 
 def test_rates_that_are_fair_already_are_kept():
-    """Both connections may divide 9 Mb/s each over two equal arcs in any way."""
+    """Each connection may divide its 9 Mb/s over the two equal arcs in any way."""
     paths = {"a": [{0: 1.0}, {1: 1.0}], "b": [{0: 1.0}, {1: 1.0}]}
     present = {"a": (2e6, 7e6), "b": (7e6, 2e6)}
     assert max_min_rates([9e6, 9e6], paths, present) == present

@@ -71,7 +71,8 @@ def test_connections_that_open_together_share_a_fat_tree():
 
 @pytest.mark.parametrize("order", list(permutations(TREE.users))[::2017])
 def test_every_order_of_arrival_gives_fair_shares_of_a_fat_tree(order):
-    """In the paper a newcomer with enough ends the filling, and another keeps only two thirds."""
+    """In the paper a newcomer that has enough ends the filling, and another connection keeps only
+    two thirds of the mean."""
     network = made(TREE)
     for user in order:
         network.open(user)

@@ -1,4 +1,4 @@
-"""The window law, its inverses and the probability of the largest rate, on vectors."""
+"""BALIA's window law, its inverses, and the probability of having the largest rate, on vectors."""
 
 import pytest
 from hypothesis import assume, example, given

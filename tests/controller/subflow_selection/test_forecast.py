@@ -22,7 +22,7 @@ from controller.strategies.subflow_selection.forecast import (
     window_cap,
 )
 
-# The chain of one subflow, compared with matrices and with a joint chain of two subflows.
+# The chain of one subflow, compared with matrices and with a joint chain of two subflows
 
 
 BESIDE = Field(others=150.0, best=100.0)
@@ -103,7 +103,7 @@ def test_round_trips_keep_mean_and_spread_and_none_is_negative():
     assert round_trips(0.1, 0) == ((0.1, 1.0),)
 
 
-# The forecast for the TCP of today, against closed forms and simulated goodput.
+# The forecast for today's TCP, compared with closed forms and simulated goodput
 
 
 MBPS = 1_000_000
@@ -135,7 +135,7 @@ def test_without_coupling_rates_are_added_and_no_subflow_waits_for_the_slowest()
 
 
 def test_two_equal_lossy_paths_share_what_one_carries_if_they_are_coupled():
-    """The aim of a coupled congestion control: not more than TCP on the best path."""
+    """The aim of coupled congestion control: no more than TCP on the best path."""
     one, two = path(50, 40, 0.004), path(50, 40, 0.004)
     both = forecast_mbps(one, two, coupled=True)
     assert both == pytest.approx(forecast_mbps(one, coupled=True), rel=0.02)
@@ -146,7 +146,7 @@ def test_a_small_receive_buffer_limits_the_longest_round_trip():
     clean, lossy = path(20, 20, 0.0), path(20, 200, 0.001)
     assert forecast_mbps(clean, buffer=50_000) == pytest.approx(20)
     both = forecast_mbps(clean, lossy, buffer=50_000)
-    assert both == pytest.approx(8 * 50_000 / 0.4 / MBPS)  # two round trips of 200 ms
+    assert both == pytest.approx(8 * 50_000 / 0.4 / MBPS)  # two RTTs of 200 ms
 
 
 def test_the_congestion_control_is_recognised_by_what_it_carries():
@@ -165,11 +165,11 @@ def test_the_search_finds_the_paths_that_a_small_buffer_can_use(count):
 
 def test_of_equal_forecasts_the_larger_set_comes_first():
     paths = (path(10, 50, 0.0), path(10, 50, 0.0))
-    found = searched(paths, 10_000, False)  # the buffer limits each of the three sets alike
+    found = searched(paths, 10_000, False)  # the buffer limits all three sets alike
     assert [each for _, each in found] == [(0, 1), (0,), (1,)]
 
 
-# goodput in Mb/s that the simulator measured (60 s, seed 1, 4 MB): paths, Reno, BALIA
+# Goodput in Mb/s in the simulator (60 s, seed 1, buffer of 4 MB): paths, Reno, BALIA
 SIMULATED = (
     ([(18.14, 151, 0.01176), (36.2, 12, 0.01589), (7.35, 171, 0.00344), (47.82, 163, 0.01052),
       (10.06, 30, 0.00617)], 16.09, 7.74),
@@ -186,12 +186,12 @@ def test_the_forecast_is_within_a_fifth_of_the_simulator(paths, reno, balia):
     assert payload * forecast_mbps(*qualities, coupled=True) == pytest.approx(balia, rel=0.2)
 
 
-UNCAPPED = 1e9  # queues that never fill
+UNCAPPED = 1e9  # in BDP: queues never fill
 MODEL = Model()
 
 
 def parallel(first_loss: int = 0, rtt_per_delay: int = 2) -> list[PathQuality]:
-    """Path i: i Mb/s, 10 i ms one way, i - 1 (or i) % loss (section V-C)."""
+    """Path i has i Mb/s, 10 i ms one way, and i - 1 (or i) % loss (section V-C)."""
     rtts_s = [rtt_per_delay * i * 0.01 for i in range(1, 16)]
     return [
         PathQuality(i * 1e6, (i - 1 + first_loss) / 100, rtt_s, 0.1 * rtt_s)
@@ -212,7 +212,7 @@ def mbps(paths, model=MODEL):
     ],
 )
 def test_the_first_n_of_fifteen_paths(paths, expected):
-    """Full mesh over n paths, windows capped at two BDP (section V-C, Figure 5)."""
+    """Full mesh over n paths; windows are capped at two BDP (section V-C, Figure 5)."""
     assert [mbps(paths[:n]) for n in (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)] == pytest.approx(
         expected, abs=0.0055
     )

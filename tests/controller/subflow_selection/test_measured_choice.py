@@ -11,7 +11,7 @@ from controller.observation import Arc, Observation, Subflow
 from controller.strategies.subflow_selection.strategy import SubflowSelection
 
 SECOND, MBPS, FRAME_BITS = 1_000_000_000, 1_000_000, 1514 * 8
-PATHS = {1: (10, 0.005, 0.0), 2: (10, 0.01, 0.0), 3: (10, 0.2, 0.02)}  # Mb/s, delay, loss
+PATHS = {1: (10, 0.005, 0.0), 2: (10, 0.01, 0.0), 3: (10, 0.2, 0.02)}  # Mb/s, delay [s], loss
 ARCS = (
     Arc("server", "10.0.0.1", "s1", 1000 * MBPS),
     *(Arc(f"path{n}", "s1", f"p{n}", mbps * MBPS, delay_s=delay_s, loss=loss)
@@ -21,7 +21,7 @@ ARCS = (
 
 
 class Network:
-    """Subflows that carry `mbps(numbers in use)` and confirm each command."""
+    """Subflows that carry `mbps(numbers in use)` in total, and confirm each command."""
 
     def __init__(self, mbps, buffer_bytes: int, **params: object) -> None:
         self.mbps, self.buffer_bytes, self.t_s = mbps, buffer_bytes, 0
@@ -75,7 +75,7 @@ TRIED = "trial of subflows 1, 2:"  # the set without the long path
     ("buffer_bytes", "said"), [(50_000, "subflows 1, 2 are measured"), (1_500_000, TRIED)]
 )
 def test_a_small_buffer_makes_the_loop_try_the_set_without_the_long_path(buffer_bytes, said):
-    """The loop begins with a set of which twice as much is forecast as of all paths."""
+    """The loop begins with the set whose forecast is twice that of all paths."""
     network = Network(lambda used: 6 if 3 in used else 15, buffer_bytes, **IMPROVED).run(30)
     assert network.used == {1, 2}
     assert any(said in text for text in network.texts)

@@ -1,4 +1,4 @@
-"""Algorithm 1 in its three readings, and the exhaustive search."""
+"""The three readings of Algorithm 1, and exhaustive search."""
 
 from itertools import combinations
 

@@ -1,6 +1,7 @@
-"""Give tests a pair of interfaces, hosts, and a ledger.
+"""A pair of interfaces, two hosts, and a ledger that is apart from the machine's.
 
-The real numpy is imported first: where it is missing, Mininet-WiFi uses an empty one.
+The real numpy is imported first: where it is missing, Mininet-WiFi puts an empty module in its
+place.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from lab.engines.mininet.machine import lock
 
 @pytest.fixture
 def veth() -> Iterator[str]:
-    """One end of a new veth pair, up."""
     name = f"mlt{os.getpid() % 10000}a"
     subprocess.run(
         ["ip", "link", "add", name, "type", "veth", "peer", "name", name[:-1] + "b"], check=True
@@ -30,7 +30,7 @@ def veth() -> Iterator[str]:
 
 @pytest.fixture
 def two_hosts() -> Iterator[list[int]]:
-    """The process numbers of two hosts that are joined."""
+    """PIDs of two network namespaces that a veth pair connects: 10.9.0.1 and 10.9.0.2."""
     hosts = [
         subprocess.Popen(
             ["unshare", "--net", "sh", "-c", "echo; read _"],
@@ -71,7 +71,7 @@ def two_hosts() -> Iterator[list[int]]:
 
 @pytest.fixture
 def pins(tmp_path):
-    """A folder in a bpf file system, which does not exist yet."""
+    """A folder in a bpf file system; it does not exist yet."""
     folder = tmp_path / "bpf"
     folder.mkdir()
     done = subprocess.run(
@@ -85,7 +85,7 @@ def pins(tmp_path):
 
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
-    """The ledger of a machine of its own: with another lock and another cache."""
+    """The lock and the cache are apart from the machine's, too."""
     monkeypatch.setattr(ledgers, "MACHINE", tmp_path / "run" / "ledger.jsonl")
     monkeypatch.setattr(lock, "LOCK", tmp_path / "lock")
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path / "cache"))

@@ -24,7 +24,8 @@ from lab.radio import contention
 
 
 def lte(uploads=(), rate_bps=8_000_000):
-    """Users ue3 and ue4, with the devices p3 and p4 for the downlink, p13 and p14 for the uplink."""
+    """Users ue3 and ue4, with the devices p3 and p4 for the downlink, p13 and p14 for the
+    uplink."""
     stations = {
         f"ue{n}": Station(rate_bps, 1.0, f"p{n}", f"ue{n}" in uploads, uplink_device=f"p1{n}")
         for n in (3, 4)
@@ -36,7 +37,7 @@ IDLE_UPLINKS = {(13, PFIFO): Queue(0, 0, 0, 0), (14, PFIFO): Queue(0, 0, 0, 0)}
 
 
 class Members:
-    """Hold the stations of a cell that send until these times; record the collisions set."""
+    """Stations of a cell that send until these times; records the collisions that are set."""
 
     def __init__(self, *busy_until_ns):
         self.busy_until_ns, self.set = busy_until_ns, []
@@ -58,7 +59,7 @@ def test_stations_that_send_at_the_same_time_collide():
     assert members.set[-1] == pytest.approx(expected)
     count = len(members.set)
     collisions.update(downlinks=1)
-    assert len(members.set) == count  # an effect that has not changed is not set once more
+    assert len(members.set) == count  # the effect is the same, so it is not set again
 
 
 def test_a_cell_where_one_node_sends_has_no_collisions():
@@ -69,7 +70,7 @@ def test_a_cell_where_one_node_sends_has_no_collisions():
 
 
 class Scheduler:
-    """Number the devices p1, p2, ... 1, 2, ...; record the rates that are set."""
+    """The number of the device p3 is 3. Records the rates that are set."""
 
     def __init__(self):
         self.rates = {}
@@ -85,7 +86,7 @@ def queue(waiting, sent_bytes=0):
     return Queue(waiting, 0, sent_bytes, 0)
 
 
-FULL = 100_000  # bytes that a user of `lte()` which is alone sends from one poll to the next
+FULL = 100_000  # bytes that a user of `lte()` which is alone sends between two polls
 
 
 def wifi_cell(uploads=False, wait_ns=0):
@@ -133,7 +134,7 @@ def test_backlogged_users_of_an_lte_cell_get_half_of_it_each():
 
 
 def test_slow_users_together_get_no_more_than_the_cell_has():
-    """At a rate scale of 0.03, each of 19 users of a cell has 59 kb/s."""
+    """As with 19 users of a cell at a rate scale of 0.03, who have 59 kb/s each."""
     scheduler = Scheduler()
     LteCell(lte(rate_bps=100_000), scheduler).poll(downlink(queue(20), queue(20)), 0.1)
     assert (scheduler.rates[3], scheduler.rates[4]) == (50_000, 50_000)
@@ -150,7 +151,7 @@ def test_what_one_user_leaves_unused_goes_to_the_others():
 
 
 def test_a_packet_that_waits_does_not_make_a_user_backlogged():
-    """The user of p4 sends 3 Mb/s: often a packet waits, but the user needs no higher rate."""
+    """ue4 sends 3 Mb/s: often a packet waits, but ue4 needs no higher rate."""
     scheduler = Scheduler()
     cell = LteCell(lte(), scheduler)
     cell.poll(downlink(queue(20, FULL), queue(0, 37_500)), 0.1)
@@ -224,6 +225,6 @@ def test_changes_are_taken_one_by_one_even_if_they_come_together():
         assert ap_agent.take_change(aps, lines, 1) == "wifi2"
         assert aps["wifi1"].stations == {}
         assert aps["wifi2"].stations == {"ue1": Station(9, 1.0, "", rssi_dbm=-60)}
-        assert ap_agent.take_change(aps, lines, 0.01) == ""  # an unfinished line waits
+        assert ap_agent.take_change(aps, lines, 0.01) == ""  # a line without its end waits
         write.shutdown(socket.SHUT_WR)
         assert ap_agent.take_change(aps, lines, 1) is None

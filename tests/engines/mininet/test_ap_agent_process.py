@@ -34,7 +34,7 @@ for line in sys.stdin:  # each change of a rate is answered by two reports
 
 @pytest.fixture
 def start(load, tmp_path, monkeypatch):
-    """Start the AP agent of testbed_wifi_lte with this Python text in its place."""
+    """Start this Python text instead of the AP agent of testbed_wifi_lte."""
     spawn, made = shell.spawn, []
 
     def go(program):
@@ -61,7 +61,7 @@ def start(load, tmp_path, monkeypatch):
 
 
 def reported(agent, tiers):
-    """Return the occupancies in the reports that follow a change of rate."""
+    """Change a rate, and return the occupancies in the reports that follow."""
     agent.occupancy(tiers)
     agent.set_station("wifi1", radio_cell.Station("ue1", 7))
     agent._reports.settimeout(5)
@@ -92,7 +92,7 @@ def test_in_an_lte_cell_only_tier_1_counts(start):
     agent = start(AGENT)
     tiers = {"ue2": {"lte1": 2}}
     assert reported(agent, tiers)["lte1"] == 1.0
-    assert agent.occupancy(tiers)["lte1"] == 1.0  # without a new report the last one holds
+    assert agent.occupancy(tiers)["lte1"] == 1.0  # without a new report the last one still counts
 
 
 def test_the_configuration_names_devices_and_uploads(start, tmp_path):
@@ -141,7 +141,7 @@ def test_a_killed_agent_is_restarted_with_the_present_stations(start, tmp_path):
     agent.set_station("wifi1", radio_cell.Station("ue1", 7, rssi_dbm=-60.0))
     agent._process.kill()
     agent._process.wait()
-    for _ in range(3):  # nobody reads these
+    for _ in range(3):  # nobody reads these reports
         agent.set_station("lte1", radio_cell.Station("ue3", 8))
     assert agent.restart_if_ended()
     stations = json.loads((tmp_path / "agents.json").read_text())["aps"]

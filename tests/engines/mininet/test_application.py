@@ -1,4 +1,4 @@
-"""An application with a limited rate: what is due in each turn, and what it skips."""
+"""An application with a limited rate: how many bytes are due in each turn, and what it skips."""
 
 import pytest
 
@@ -14,7 +14,7 @@ RATE_BPS = 1_000_003
 
 
 def test_late_turns_do_not_lower_the_rate():
-    """Every turn begins 7 ms late, and one in ten half a second late."""
+    """Turns begin 7 ms late, and one in ten half a second late."""
     turns, now, sent = Application(100.0), 100.0, 0
     for number in range(1000):
         sent += turns.due_bytes(RATE_BPS, now)
@@ -26,7 +26,7 @@ def test_turns_are_at_fixed_times():
     turns, now = Application(0.0), 0.0
     for _ in range(50):
         turns.due_bytes(RATE_BPS, now)
-        now += turns.wait_s(now + 0.003) + 0.003 + 0.001  # it works 3 ms and wakes 1 ms late
+        now += turns.wait_s(now + 0.003) + 0.003 + 0.001  # it works for 3 ms and wakes 1 ms late
     assert now == pytest.approx(50 * WRITING_TURN_S + 0.001, abs=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Check the captures of a built network: one file for each host."""
+"""Captures of a built network: one file for each host."""
 
 import shutil
 import time

@@ -1,4 +1,4 @@
-"""Test the WiFi cell: airtime per byte, length of the queue, layout of the program's map."""
+"""The WiFi cell: airtime per byte, length of the queue, layout of the program's map."""
 
 import pytest
 
@@ -29,12 +29,12 @@ def test_the_queue_counts_full_frames_at_the_best_rate():
 
 
 def test_a_cell_without_stations_has_no_queue():
-    """In rat_setup_1 no station joins a WiFi cell if `topology.interfaces` is lte."""
+    """As in rat_setup_1 if `topology.interfaces` is lte."""
     assert limit_ns(Cell("wifi1", "wifi", ())) == 0
 
 
 def test_the_layout_matches_the_program():
-    assert LAYOUT.size == 64  # a lock, a pad and seven counters
+    assert LAYOUT.size == 64  # a lock, padding and seven counters
 
 
 def test_the_pins_are_unmounted_before_their_folder_is_removed(tmp_path, monkeypatch):

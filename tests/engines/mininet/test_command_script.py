@@ -1,4 +1,4 @@
-"""commands.sh names hosts instead of process numbers, and can be run once more."""
+"""commands.sh has the names of hosts instead of PIDs, and can be run again."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Start POX as a child process, send it changes, restart and stop it."""
+"""POX as a child process: its start, changes sent to it, its restart and its end."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def made(tmp_path):
 
 
 def start(made, monkeypatch, program, description=None):
-    """Start this Python text in the place of POX."""
+    """Start this Python text instead of POX."""
     spawn = shell.spawn
 
     def in_place(argv, doing, **options):
@@ -176,7 +176,6 @@ def test_a_strategy_named_ready_does_not_make_pox_ready(made, monkeypatch):
 
 @pytest.fixture
 def own_strategy(tmp_path):
-    """Register a strategy in a file of the user."""
     file = tmp_path / "first_only.py"
     file.write_text(
         "from controller.strategies.base import Strategy\n\n\n"
@@ -252,7 +251,7 @@ def test_a_pox_that_does_not_end_is_killed(made, monkeypatch):
 
 def test_traffic_waits_until_no_subflow_changes(made, monkeypatch):
     steps = [
-        [{"kind": "observation"}],  # before the wait began
+        [{"kind": "observation"}],  # from before the wait
         [],
         [{"kind": "subflow"}, {"kind": "observation"}],
         [{"kind": "observation"}, {"kind": "decision", "action": "expect"}],
@@ -283,7 +282,7 @@ def test_steps_are_held_once_pox_has_confirmed_it_and_go_on_afterwards(made, mon
     said = made.folder / "decisions.jsonl"
     said.write_text(
         json.dumps({"at": 1, "kind": "steps", "seq": 1, "held": True}) + "\n"
-    )  # of before
+    )  # from an earlier hold
     waits = []
 
     def confirm(_seconds):

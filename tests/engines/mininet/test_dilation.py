@@ -14,7 +14,6 @@ from lab.user_file import IN_VM
 
 @pytest.fixture
 def library(tmp_path, monkeypatch) -> Path:
-    """A machine with libfaketime."""
     path = tmp_path / "some-linux" / "faketime" / "libfaketimeMT.so.1"
     path.parent.mkdir(parents=True)
     path.touch()

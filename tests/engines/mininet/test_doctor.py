@@ -1,4 +1,4 @@
-"""The table and the verdicts of `doctor` for machines of several kinds."""
+"""The table and the verdicts of `doctor` for several kinds of machines."""
 
 import json
 
@@ -10,7 +10,7 @@ from lab.errors import MachineLacks
 
 
 def machine(**answers):
-    """A machine that has everything, except for these answers."""
+    """A machine that has everything but what `answers` change."""
     return Probe(
         **{
             "root": lambda: True,

@@ -1,4 +1,4 @@
-"""Compiling laws for a kernel's types: requirements, the cache, and errors."""
+"""Compiling laws for the types of a kernel: requirements, the cache, and errors."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 @pytest.fixture
 def types(tmp_path):
-    """The types of a kernel that can run laws."""
+    """Names of all kernel types that laws need."""
     file = tmp_path / "types"
     file.write_bytes(b"\0" + b"\0".join(name.encode() for name in build.NEEDED) + b"\0")
     return file
@@ -25,7 +25,7 @@ def types(tmp_path):
 
 @pytest.fixture
 def compiler(tmp_path, monkeypatch):
-    """Replace bpftool and clang, and record their commands."""
+    """Replace bpftool and clang; the list has the programs that were called."""
     ran = []
 
     def run(argv, doing, **_):

@@ -1,4 +1,4 @@
-"""The limit of windows to expected rates in C, compared with the simulator's."""
+"""The C code that limits windows to expected rates, compared with the simulator's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class State(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def limit(tmp_path_factory):
-    """The functions of expected.h."""
+    """The functions of expected.h, compiled for this machine."""
     compiler = shutil.which("clang") or shutil.which("gcc")
     if not compiler:
         pytest.skip("EXPECTED RATES IN C ARE NOT TESTED: no C compiler. Try: apt install clang")
@@ -55,7 +55,7 @@ def limit(tmp_path_factory):
 
 
 def ended(limit, state, bps, **fields):
-    """Return a round trip of 30 ms base after its end; `state` is changed too."""
+    """End an RTT of a path whose base RTT is 30 ms; `state` is changed, too."""
     plain = {"rtt_us": 36_000, "base_rtt_us": 30_000, "samples": 10, "window": 40, "ssthresh": 1}
     its_round = Round(**plain | fields)
     limit.round_of(ctypes.byref(its_round), ctypes.byref(state), ctypes.c_uint64(bps))
@@ -63,7 +63,7 @@ def ended(limit, state, bps, **fields):
 
 
 def test_a_window_above_the_expected_rate_is_cut_while_its_queue_grows(limit):
-    """Nine Mb/s in a base round trip of 30 ms: 0.9 of them are 20.06 packets."""
+    """Of 9 Mb/s over a base RTT of 30 ms, 0.9 are 20.06 packets."""
     state = State()
     cut = ended(limit, state, 9 * MBPS)
     assert cut.window + cut.fraction / PACKET == pytest.approx(20.06, abs=0.01)
@@ -81,19 +81,19 @@ def test_a_window_below_the_expected_rate_is_left_alone(limit):
 
 
 def test_the_largest_numbers_do_not_overflow(limit):
-    """A window of 2^18 packets and a round trip of 4.2 s at 137 Gb/s."""
+    """A window of 2^18 packets and an RTT of 4.2 s at 137 Gb/s."""
     widest, longest, most = (1 << 18) - 1, (1 << 22) - 1, 1 << 37
     assert limit.compared(widest, longest, ctypes.c_uint64(most)) < 0
     assert limit.compared(widest, 1, ctypes.c_uint64(most)) > 0
     cut = ended(limit, State(), 10**9, rtt_us=longest, base_rtt_us=longest - 10**6, window=widest)
-    assert cut.window == widest  # 700 Mb/s are less than expected
+    assert cut.window == widest  # 700 Mb/s, less than expected
     base_us = 2_000_000
     cut = ended(limit, State(), 10**9, rtt_us=2_100_000, base_rtt_us=base_us, window=widest)
     assert cut.window == int(0.9 * 10**9 * base_us / 1e6 / (8 * 1514))
 
 
 def simulated(connection, bps, its_round, state):
-    """Let the simulator end the same round trip; return window, threshold, divisor and queue."""
+    """[window, threshold, divisor, queue] after the same RTT in the simulator."""
     w, (f,) = connection.w, connection.rows
     connection.set(f, its_round.window + its_round.fraction / PACKET, float(its_round.ssthresh))
     w.row[f + at.BASE_RTT_NS], w.row[f + at.EXPECTED_BPS] = its_round.base_rtt_us * 1000, bps

@@ -1,7 +1,7 @@
-"""The laws' C code, compiled for this machine, compared with the multipath-tcp.org kernel
-and with exact fractions.
+"""The laws' C code, compiled for this machine, compared with the multipath-tcp.org kernel and with
+exact fractions.
 
-The bound that docs/ebpf.md states: an increase is at most 1/500 of itself, or 2^-36 packets, off.
+docs/ebpf.md states the bound: an increase is off by at most 1/500 of itself, or by 2^-36 packets.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def test_the_vectors(laws, law, paths, increases, after_loss):
     [("lia", B, 0, 32), ("balia", B, 1, 63), ("olia", C, 0, 11), ("olia", C, 1, 160)],
 )
 def test_acknowledged_packets_per_step(laws, law, paths, own, acks):
-    """As in the multipath-tcp.org kernel, but its OLIA rounds to 1/1024: 171 in the last case."""
+    """As in the multipath-tcp.org kernel. Only its OLIA rounds to 1/1024 and gives 171 in the last
+    case."""
     assert ceil(abs(1 / laws[law].increase(paths, own))) == acks
 
 
@@ -87,7 +88,7 @@ EXACT = {"lia": exact_lia, "olia": exact_olia, "balia": exact_balia}
 
 
 def random_paths(rng):
-    """Return random paths with any windows and 100 us to 4 s, sometimes with ties."""
+    """Windows up to 200,000 packets, RTTs of 100 us to 4 s, some of them equal."""
     paths = []
     for _ in range(rng.randint(1, MAX_PATHS)):
         window = rng.choice([rng.randint(1, 20), rng.randint(1, 200_000), 10])
@@ -110,7 +111,7 @@ def test_the_error_bound(laws, law):
         wanted, got = EXACT[law](paths, 0), laws[law].increase(paths, 0)
         linked = (
             exact_olia([(w, rtt, 0) for w, rtt, _ in paths], 0) if law == "olia" else 0
-        )  # what alpha may cancel
+        )  # alpha may cancel this part
         assert abs(got - wanted) <= RELATIVE * max(abs(wanted), linked) + ABSOLUTE, [
             tuple(map(float, path)) for path in paths
         ]

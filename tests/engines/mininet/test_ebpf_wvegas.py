@@ -13,9 +13,9 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.laws import wvegas
 
 __all__ = ["laws"]
-RATE, ALPHA, MIN_QUEUE_US = range(3)  # places in the memory of the law
+RATE, ALPHA, MIN_QUEUE_US = range(3)  # indices in the memory of the law
 RATE_UNIT = 1 << 20
-MANY = 10  # samples in a round trip
+MANY = 10  # samples in an RTT
 INFINITE = 0x7FFFFFFF
 
 
@@ -24,7 +24,7 @@ def rate(window, rtt_ms):
 
 
 def after(laws, others=(), **fields):
-    """Return the state of a path after a round trip. `others` are the rates of its siblings."""
+    """A path's state after an RTT; `others` are the rates of its siblings."""
     memory = (0, fields.pop("alpha", 0), fields.pop("min_queue_us", 0))
     plain = {"rtt_us": 36_000, "base_rtt_us": 30_000, "samples": MANY, "window": 24, "ssthresh": 1}
     its_round = Round(**plain | fields, memory=memory)
@@ -41,7 +41,7 @@ def test_slow_start_ends_when_more_than_one_packet_is_in_queues(laws):
 
 @pytest.mark.parametrize(("weight", "alpha", "window"), [(0.601, 6, 25), (0.301, 3, 23)])
 def test_the_window_approaches_the_share_of_ten_packets(laws, weight, alpha, window):
-    """At 36 ms 4 of 24 packets are in queues."""
+    """At an RTT of 36 ms, 4 of 24 packets are in queues."""
     own = rate(24, 36)
     done = after(laws, [int(own / weight) - own], ssthresh=24, min_queue_us=5000)
     assert (done.window, done.memory[ALPHA], done.memory[RATE]) == (window, alpha, own)
@@ -74,7 +74,7 @@ def test_a_loss_halves_the_window(laws):
 
 
 def simulated(connection, others, its_round):
-    """Let the simulator's wVegas act on the same round trip; return the subflow's state."""
+    """[window, threshold, alpha, smallest queue in us] after the same RTT in the simulator."""
     window, (f, *siblings) = connection.w.window, connection.rows
     connection.set(f, its_round.window, float(its_round.ssthresh))
     connection.w.row[f + at.BASE_RTT_NS] = its_round.base_rtt_us * MS // 1000
@@ -89,7 +89,7 @@ def simulated(connection, others, its_round):
 
 
 def random_round(rng):
-    """Return the rates of three siblings, and a round trip in any state."""
+    """Rates of three siblings, and the fields of a round trip in any state."""
     base_us = rng.randint(1000, 200_000)
     queue_us = rng.choice([0, rng.randint(0, 3000), rng.randint(0, base_us)])
     window = rng.choice([rng.randint(2, 40), rng.randint(2, 2000)])

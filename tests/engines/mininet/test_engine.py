@@ -1,4 +1,4 @@
-"""What the emulation's engine tells the runner about changes that POX makes."""
+"""What the engine tells the runner about changes that POX makes."""
 
 from __future__ import annotations
 

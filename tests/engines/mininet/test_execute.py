@@ -20,7 +20,7 @@ def started():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, started):
-    """A run folder whose hosts are all this machine."""
+    """A run folder; commands for its hosts run on this machine."""
     monkeypatch.setattr(execute, "SERVE_S", 0.02)
     monkeypatch.setattr(exec_caller, "POLL_S", 0.02)
     run = tmp_path / "runs" / "r1"

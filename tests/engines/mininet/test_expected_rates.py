@@ -1,4 +1,4 @@
-"""Expected rates in the map that the congestion control reads."""
+"""Expected rates in the eBPF map that the congestion control reads."""
 
 from types import SimpleNamespace
 

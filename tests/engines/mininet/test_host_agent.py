@@ -46,8 +46,6 @@ def tcp(source=LOCAL, destination=REMOTE, token=0x9AD01F22, **fields):
 
 
 class Diagnosis:
-    """Return the sockets that a test has set."""
-
     def __init__(self):
         self.found = [tcp(), tcp(("10.1.0.3", 22), ("10.9.9.9", 1), token=None)]
 
@@ -56,8 +54,6 @@ class Diagnosis:
 
 
 class Manager:
-    """Record the requests."""
-
     def __init__(self):
         self.requests = []
 
@@ -129,7 +125,7 @@ def test_a_command_may_name_a_subflow_in_either_direction(host):
     host.obey(command(1, backup=True))
     host.obey(command(2, expected_mbps=4.0))
     host._diagnosis.found[0] = tcp(pacing_limit=payload_rate(4_000_000))
-    host.obey(command(3, expected_mbps=4.0))  # it is so already
+    host.obey(command(3, expected_mbps=4.0))  # it has this value already
     host.obey(command(4, expected_mbps=0))
     assert host._manager.requests == [("10.1.0.3", True)]
     assert host._limits.held == [(LOCAL, REMOTE, 4_000_000), (LOCAL, REMOTE, None)]

@@ -19,7 +19,7 @@ KEY = "secret"
 CONTROLLER = ("127.0.0.1", 6698)
 
 
-# --- its settings
+# Settings
 
 
 def settings(topology, interval_s=2, uploaders=()):
@@ -110,7 +110,7 @@ SETTINGS = Settings(CONTROLLER, KEY, 0.5, Path("/none"), {"ue3": HostSettings(7,
 
 @pytest.fixture
 def started(tmp_path, monkeypatch):
-    """Start this program in the place of the host agent."""
+    """Start this script instead of the host agent."""
 
     def start(script=SCRIPT):
         spawn = shell.spawn

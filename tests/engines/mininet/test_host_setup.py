@@ -22,7 +22,7 @@ def wiring(load):
 
 @pytest.fixture
 def host():
-    """A process in its own network namespace, with an interface `one`."""
+    """PID of a process in a network namespace of its own, which has an interface `one`."""
     process = subprocess.Popen(
         [
             "unshare",
@@ -41,7 +41,7 @@ def host():
 
 @pytest.fixture
 def commands():
-    """The commands passed to the journals."""
+    """Commands that the journal of the shell receives."""
     found = []
 
     def journal(_at, argv, _stdin):
@@ -60,7 +60,7 @@ def test_every_interface_has_its_own_routing_table(wiring):
     assert "addr add 10.2.0.3/32 dev ue3-lte0" in lines
     assert "rule add from 10.2.0.3 table 1" in lines
     assert "route replace 10.0.0.0/8 dev ue3-wlan0 table 2" in lines
-    assert lines[-1] == "route replace 10.0.0.0/8 dev ue3-lte0 src 10.2.0.3"  # its home
+    assert lines[-1] == "route replace 10.0.0.0/8 dev ue3-lte0 src 10.2.0.3"  # the primary one
 
 
 def test_further_addresses_share_the_interface_and_its_table():
@@ -85,7 +85,7 @@ def test_a_radio_gets_its_mac_address_while_it_is_down(wiring):
 def test_a_host_answers_arp_only_for_its_own_addresses_and_enables_mptcp():
     settings = host_setup.settings(["ue3-lte0", "ue3-wlan0"])
     assert settings["net.mptcp.enabled"] == "1"
-    assert settings.get("net.mptcp.close_timeout", "5") == "5"  # not before Linux 6.8
+    assert settings.get("net.mptcp.close_timeout", "5") == "5"  # the setting exists since Linux 6.8
     assert settings["net.ipv4.conf.ue3-wlan0.rp_filter"] == "0"
     assert settings["net.ipv4.conf.all.arp_ignore"] == "1"
     assert settings["net.ipv4.tcp_rmem"].split()[2] == "16777216"
@@ -163,7 +163,7 @@ def test_a_sysctl_for_all_hosts_is_set_and_the_clean_up_sets_it_back(tmp_path, m
 
 @needs_root
 def test_a_host_has_a_table_of_sockets_of_its_own(tmp_path):
-    """In the shared table, a list of the sockets of one host takes the time of a whole machine."""
+    """Else each listing of a host's sockets would walk through those of the whole machine."""
     entries = "/proc/sys/net/ipv4/tcp_ehash_entries"
     if not (host_setup.SYSCTL / "net/ipv4/tcp_child_ehash_entries").exists():
         pytest.skip("not before Linux 6.1")

@@ -1,4 +1,4 @@
-"""Listed resources are removed and no others."""
+"""Resources in the ledger are removed, and no others."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import time
 import pytest
 
 from lab.engines.mininet.machine import ledger, shell
-from lab.engines.mininet.machine import ledger as module
+from lab.engines.mininet.machine import ledger as removing
 from lab.engines.mininet.machine.processes import start_time
 from lab.engines.mininet.network import host_setup
 from lab.errors import LabError
@@ -41,7 +41,7 @@ def test_a_reused_process_number_is_left_alone(ledger, sleeper):
 def test_a_zombie_counts_as_ended(sleeper):
     sleeper.kill()
     time.sleep(0.1)
-    assert start_time(sleeper.pid) is None  # not yet waited for
+    assert start_time(sleeper.pid) is None  # a zombie
 
 
 def test_newest_first_and_radios_last(ledger, monkeypatch):
@@ -57,7 +57,7 @@ def test_newest_first_and_radios_last(ledger, monkeypatch):
 
 @pytest.fixture
 def radios(tmp_path, monkeypatch):
-    """A machine whose radios are folders; removing a radio removes its folder."""
+    """Radios are folders here; removing a radio removes its folder."""
     folder = tmp_path / "ieee80211"
     folder.mkdir()
     monkeypatch.setattr(removing, "RADIOS", folder)
@@ -187,14 +187,14 @@ def test_a_busy_resource_is_retried(ledger, monkeypatch):
 
     def busy(path):
         tried.append(path)
-        if len(tried) < module.TRIES:
+        if len(tried) < removing.TRIES:
             raise LabError("busy")
 
     monkeypatch.setitem(removing.UNDO, "mount", busy)
     monkeypatch.setattr(module, "PAUSE_S", 0)
     ledger.record("mount", path="/mnt")
     assert ledger.undo_all() == []
-    assert len(tried) == module.TRIES
+    assert len(tried) == removing.TRIES
     assert not ledger.path.exists()
 
 

@@ -1,4 +1,4 @@
-"""From a topology to the lines that shape it, without a machine."""
+"""From a topology to the lines that shape it, without a network."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from lab.topologies.topology import Link, Node, Topology, wire
 
 
 class Air:
-    """Record the rates of a cell."""
+    """A cell that records its rates."""
 
     def __init__(self, cell, _ledger):
         self.cell, self.pins, self.prices = cell, f"/pins/{cell.ap}", {}
@@ -49,7 +49,7 @@ class Ledger:
 
 @pytest.fixture
 def shaped(monkeypatch):
-    """Shape this topology; `lines` collects what the machine would have run."""
+    """Shape a topology. `lines` has what the machine would have run, `later` what changes run."""
     lines = []
     monkeypatch.setattr(packet_programs, "RunningCell", Air)
     monkeypatch.setattr(
@@ -168,7 +168,7 @@ def test_a_wire_without_a_shape_is_left_alone(shaped):
 
 
 def test_the_wire_of_a_relay_has_netem_even_without_a_shape(shaped):
-    """It has no delay and a rate of 1 Gb/s, so it does not change the traffic."""
+    """It has no delay and a rate of 1 Gb/s, so the traffic is the same."""
     links = shaped(rat_setup.build(rat_setup.Params(setup=1)))
     own = " ".join(str(ran) for node, ran in links.network.ran if node == "srv1")
     assert "delay 0us rate 1000000000bit" in own
@@ -226,7 +226,7 @@ def test_a_host_link_is_shaped_at_both_ends(shaped):
 def test_a_station_that_moves_is_priced_anew(shaped, load):
     links = shaped(load().network)
     links.set_station("wifi1", "10.1.0.3", Station("ue3", 2_000_000))
-    links.set_station("lte1", "10.2.0.3", Station("ue3", 2_000_000))  # the agent's business
+    links.set_station("lte1", "10.2.0.3", Station("ue3", 2_000_000))  # the AP agent sets this rate
     assert links.cells["wifi1"].prices["10.1.0.3"] == 2_000_000
 
 

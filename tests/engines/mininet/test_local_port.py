@@ -60,7 +60,7 @@ def started(seed):
 def test_the_seed_determines_the_ports_and_each_connection_of_a_user_has_its_own(monkeypatch):
     assert started(1) == started(1)
     assert [each.port for each in started(1)] != [each.port for each in started(2)]
-    monkeypatch.setattr(flows, "PORTS", 20)  # so few that draws meet
+    monkeypatch.setattr(flows, "PORTS", 20)  # so few that random draws collide
     for seed in range(20):
         ports = sorted((each.user, each.port) for each in started(seed))
         assert all(a != b for a, b in pairwise(ports))

@@ -1,4 +1,4 @@
-"""One emulation at a time, however each one ends."""
+"""One emulation at a time, however each of them ends."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Netlink compared with tc and ip."""
+"""What our netlink code sets and reads is what tc and ip show."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def test_a_refused_rate_is_an_error_and_the_other_rates_are_set(veth, scheduler)
     for rates in ([nowhere, here], [here, nowhere]):
         with pytest.raises(LabError, match="No such device"):
             scheduler.set_rates(dict.fromkeys(rates, (2_000_000, 6000)))
-        assert scheduler.index(veth) == here  # no answer is left in the socket
+        assert scheduler.index(veth) == here  # the socket has no unread answer
     scheduler.set_rates({})
     shown = subprocess.run(["tc", "class", "show", "dev", veth], capture_output=True, check=True)
     assert b"rate 2Mbit" in shown.stdout

@@ -21,7 +21,7 @@ class Node:
 
 
 class Net(dict):
-    """Replace Mininet's network: nodes by name."""
+    """In place of Mininet's network: nodes by name."""
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_the_wired_ports(network):
     ports = list(network.ports())
     assert ports[:4] == ["s1-eth2", "wifi1-eth1", "s1-eth3", "lte1-eth1"]
     assert not any("wlan" in port for port in ports)
-    assert len(ports) == 4 + 1 + 3  # the server's, and three LTE users'
+    assert len(ports) == 4 + 1 + 3  # trunks, the server's, and those of three LTE users
 
 
 def test_what_will_be_made_is_recorded_bridges_last(network):
@@ -54,7 +54,7 @@ def test_what_will_be_made_is_recorded_bridges_last(network):
     sockets = Path("/var/run/hostapd")
     assert entries[1] == {"kind": "folder", "path": str(sockets), "only_if_empty": True}
     assert entries[2] == {"kind": "file", "path": str(sockets / "wifi1-wlan1")}
-    daemon = entries[3]  # it is killed before its files are removed
+    daemon = entries[3]  # the daemon is killed before its files are removed
     assert (daemon["kind"], daemon["program"]) == ("daemon", "hostapd")
     assert entries[0]["prefix"].rstrip("p").lstrip("mn0") == daemon["word"].rstrip("_").lstrip(
         "mn0"
@@ -73,7 +73,7 @@ def test_without_wifi_nothing_of_hostapd_is_recorded(tmp_path, monkeypatch):
 
 
 def ran(monkeypatch):
-    """Collect the commands instead of running them, with their input."""
+    """(command, input) of each command, which is not run."""
     found = []
     monkeypatch.setattr(
         shell, "run", lambda argv, doing, stdin="": found.append((" ".join(argv), stdin)) or ""

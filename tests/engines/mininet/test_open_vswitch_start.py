@@ -1,4 +1,4 @@
-"""Check when Open vSwitch starts in the VM, with the programs that it needs replaced by functions."""
+"""When Open vSwitch starts in the VM; shell functions replace the programs."""
 
 import subprocess
 
@@ -17,7 +17,8 @@ start_switches switches.db
 
 
 def test_open_vswitch_waits_until_it_can_count_the_processors():
-    """The kernel's clock shows 8.31, 9.99 and 10.01 s; Open vSwitch counts none before 10 s."""
+    """The kernel's clock shows 8.31, 9.99 and 10.01 s. Before 10 s Open vSwitch counts no
+    processors."""
     argv = ["bash", "-c", SCRIPT, "bash", str(guest.HERE / "open_vswitch.sh")]
     ran = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True).stdout
     assert ran.split("\n")[:3] == ["sleep", "sleep", "modprobe"]

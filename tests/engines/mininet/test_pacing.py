@@ -26,7 +26,7 @@ def test_rates_of_frames_and_payload_are_converted_both_ways():
 
 
 def sending(pids):
-    """Both ends of a connection from the first host to the second that sends without end."""
+    """Sockets at both ends of a connection on which the first host sends without end."""
     listener = netlink.inside(pids[1], lambda: socket.create_server(("10.9.0.2", 5001)))
     sender = netlink.inside(
         pids[0],
@@ -47,7 +47,6 @@ def sending(pids):
 
 
 def received_bps(receiver, seconds):
-    """Return the payload rate received [bit/s]."""
     until, count = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         count += len(receiver.recv(1 << 16))
@@ -59,7 +58,7 @@ def received_bps(receiver, seconds):
 def test_a_socket_is_paced_until_its_limit_is_removed(pins, two_hosts):
     sender, receiver = sending(two_hosts)
     commands = []
-    subflow_rates.pacing_program()  # compiled, so that the journal has only the commands below
+    subflow_rates.pacing_program()  # compiled now, so that the journal has only the commands below
     pacer = subflow_rates.Pacing(pins)
     diagnosis = netlink.inside(two_hosts[0], tcp_sockets.Diagnosis)
     try:

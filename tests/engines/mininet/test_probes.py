@@ -1,4 +1,4 @@
-"""Compare what a path achieves with what it should achieve, and read counters."""
+"""What a path achieves, compared with what it should achieve; and its counters."""
 
 from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.traffic.probes import MISLEADING, Comparison, PathFigures
@@ -90,7 +90,7 @@ def test_only_paths_with_complaints_are_measured_once_more():
 
 
 def thirty_users(rate_scale):
-    """Return the network at this scale, the users' interfaces, and the lists of `rounds`."""
+    """The network, the users' interfaces, and the lists of interfaces that are probed together."""
     topology = load_scenario(
         "thirty_users", Overrides(settings=(f"rate_scale={rate_scale}",))
     ).network
@@ -190,7 +190,7 @@ def test_a_path_over_relays_has_the_rate_of_its_slowest_cell_and_all_delays():
     assert by_wifi.rate_mbps > bearer
     assert by_lte.rate_mbps == bearer
     assert 8 < by_wifi.rtt_ms < 8.1
-    assert 44 < by_lte.rtt_ms < 44.1  # 40 ms of the bearer, and a quarter of 8 ms twice for wifi3
+    assert 44 < by_lte.rtt_ms < 44.1  # the bearer's 40 ms, and twice a quarter of 8 ms for wifi3
 
 
 def test_paths_are_measured_together_only_over_different_channels():

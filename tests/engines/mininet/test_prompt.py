@@ -27,7 +27,7 @@ WITHIN_S = 20
 
 @pytest.fixture
 def run(built, tmp_path, monkeypatch):
-    """Return the folder of a run whose network is built; ue1 is at (3, 4)."""
+    """The folder of a run whose network is built; ue1 is at (3, 4)."""
     from lab.engines.mininet.commands import prompt
 
     monkeypatch.setattr(execute, "SERVE_S", 0.02)
@@ -49,7 +49,7 @@ def run(built, tmp_path, monkeypatch):
 
 
 def entered(run: Path, *lines: str) -> str:
-    """Enter these lines at the prompt without a terminal, and return its output."""
+    """Output of the prompt for these lines, without a terminal."""
     argv = [sys.executable, "-m", "lab", "cli", str(run)]
     text = "".join(f"{line}\n" for line in lines)
     done = subprocess.run(
@@ -103,7 +103,7 @@ def test_positions_and_associations_follow_the_run(tmp_path):
 
 
 class Inbox(threading.Thread):
-    """Answer the messages to a run as its runner does; refuse changes of the link path2."""
+    """Answers messages to a run as its runner does, and refuses changes of the link path2."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(daemon=True)
@@ -171,7 +171,7 @@ def test_a_window_opens_where_the_prompt_was_started(run, tmp_path, monkeypatch)
 
 
 class Terminal:
-    """Hold a command that runs in a terminal."""
+    """A `lab` command in a pseudo-terminal."""
 
     def __init__(self, *arguments: str) -> None:
         pid, self.fd = pty.fork()
@@ -184,7 +184,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def until(self, pattern: str) -> None:
-        """Read output until it contains a pattern, and forget it up to there."""
+        """Read until the output matches, and forget the output up to there."""
         deadline = time.monotonic() + WITHIN_S
         while not (found := re.search(pattern, self.shown)):
             assert time.monotonic() < deadline, self.shown

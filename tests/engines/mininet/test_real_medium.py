@@ -1,4 +1,5 @@
-"""wmediumd as the medium: who may use it, its configuration, its start, and what is not measured."""
+"""wmediumd as the medium: who may use it, its configuration, its start, and what is not
+measured."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def scenario(*settings, strategy=None):
 
 @pytest.fixture
 def medium(tmp_path, monkeypatch):
-    """Return the medium of the scenario, with a list as its ledger."""
+    """The ledger of this medium is a list of (kind, fields)."""
 
     class Ledger(list):
         def record(self, kind, **fields):
@@ -56,7 +57,7 @@ def medium(tmp_path, monkeypatch):
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """Return a function that puts a Python script in the place of wmediumd."""
+    """Put a Python script in the place of wmediumd."""
 
     def put(text):
         path = tmp_path / "wmediumd"

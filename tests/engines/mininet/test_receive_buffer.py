@@ -1,10 +1,10 @@
-"""What waits in the buffer of a receiver, from the counters of its subflows."""
+"""Data that waits in a receive buffer, computed from the counters of its subflows."""
 
 from lab.engines.mininet.programs.flow import ReceiveBuffer
 
 
 def readings(*counters):
-    """Return the most data held back, from segments of two subflows and delivered bytes."""
+    """Most bytes held back. Each reading: segments of two subflows, and bytes delivered."""
     buffer = ReceiveBuffer(None, is_mptcp=True)
     for first, second, delivered in counters:
         buffer.take([(first, 1000), (second, 1000)], delivered)

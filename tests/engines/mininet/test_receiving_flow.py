@@ -17,9 +17,9 @@ REQUEST = FlowRequest("f", "127.0.0.1", "127.0.0.2", mptcp=True, direction="down
 
 @pytest.fixture
 def received(request):
-    """Return a receiving flow, the socket that sends to it, and a count of its reads.
+    """A receiving flow, the socket that sends to it, and the receiving socket, which counts reads.
 
-    The parameter of the test, if any, is the volume of the flow in bytes.
+    The fixture's parameter, if any, is the volume of the flow in bytes.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = socket.create_connection(listener.getsockname())
@@ -49,8 +49,8 @@ def waiting_bytes(connection):
 
 
 def test_the_kernel_copies_data_at_once_for_a_program_that_seldom_wakes(received):
-    """A program that read every 50 ms would mostly leave data in the socket; one that woke for
-    each packet would wake 200 times."""
+    """A program that read every 50 ms would mostly leave data in the socket. One that woke for each
+    packet would wake 200 times."""
     _flow, sender, connection = received
     left, began = 0, time.monotonic()
     for _ in range(100):
@@ -85,7 +85,7 @@ def test_a_file_that_was_cut_short_is_not_complete(received):
 
 
 def test_a_slow_flow_is_counted_seldom_but_its_status_is_exact(received):
-    """Counts of thirty slow flows cost an emulated machine more than their packets."""
+    """To count thirty slow flows often would cost an emulated machine more than their packets."""
     receiving, sender, connection = received
     for sent in range(100, 1600, 100):
         sender.sendall(bytes(100))

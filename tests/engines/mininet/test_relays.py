@@ -1,4 +1,4 @@
-"""Relays of a topology, and hosts with two radios, without a machine."""
+"""Relays of a topology, and hosts with two radios, without a network."""
 
 from dataclasses import replace
 

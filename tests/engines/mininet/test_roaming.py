@@ -9,7 +9,7 @@ from lab.errors import LabError
 
 
 class Radio:
-    """Record what it is told; answer as the test says."""
+    """Records what it is told. The next `busy` attempts fail; `answers` are returned in turn."""
 
     def __init__(self):
         self.did, self.answers, self.busy = [], [], 0
@@ -31,7 +31,7 @@ class Radio:
 
 
 class World:
-    """Hold one user whose clock the test sets."""
+    """One user; the test sets the clock."""
 
     def __init__(self, monkeypatch):
         self.now_s, self.radio = 100.0, Radio()

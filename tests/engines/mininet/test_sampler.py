@@ -1,4 +1,4 @@
-"""Compute samples of subflows, users and tiers from sockets."""
+"""Samples of subflows, users and tiers, computed from sockets."""
 
 import pytest
 
@@ -207,11 +207,11 @@ def test_the_pacing_rate_of_the_sender_is_the_expected_rate():
     assert made.sample(1.0, {}, {}).subflows["ue1-1/1"].expected_mbps is None
 
 
-# --- UDP
+# UDP
 
 
 def udp(sent, arrived, following, late=0):
-    """Return the status of a UDP flow: `following` is one more than the largest number arrived."""
+    """Status of a UDP flow; `following` is one more than the largest number that has arrived."""
     return {"ue1-2": {"bytes": 1472 * arrived, "done_s": None, "sent": sent, "datagrams": arrived,
                       "next": following, "out_of_order": late, "receive_buffer_max_bytes": 0}}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Traffic-control lines, and the kernel that accepts them."""
+"""Lines for tc, and the kernel that accepts them."""
 
 import subprocess
 
@@ -16,7 +16,7 @@ def test_a_link_has_a_rate_so_that_netem_keeps_the_order():
 
 def test_a_links_limit_is_its_queue_and_the_packets_in_flight():
     line = shaping.link("s1-eth1", 20_000_000, 10_000_000, queue_packets=100)
-    assert "limit 116 " in line  # 100 and 20 Mb/s x 10 ms / 1514 bytes
+    assert "limit 116 " in line  # 100, and 20 Mb/s x 10 ms / 1514 bytes
 
 
 def test_loss_in_ppm_becomes_percent():

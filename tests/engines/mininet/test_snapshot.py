@@ -1,4 +1,4 @@
-"""The VM's snapshot: when it is valid, what it is made of, and what follows a failure."""
+"""The VM's snapshot: when it is valid, what is in it, and what follows a failure."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ def ledger(tmp_path):
 
 
 def made(files, *copied):
-    """Make a snapshot without its contents, which lists these files."""
+    """A snapshot that has only a manifest, which lists these files."""
     files.folder.mkdir(parents=True)
     manifest = {
         "packages": snapshot_image.packages(),
@@ -214,7 +214,7 @@ def test_two_restored_vms_differ_in_clock_and_seeds(cache, tmp_path):
 
 @pytest.mark.parametrize("works", [True, False])
 def test_setup_keeps_only_a_snapshot_that_can_be_restored(cache, kernel, monkeypatch, works):
-    """With KVM too: there, only set-up makes a snapshot."""
+    """With KVM too: there only the set-up makes a snapshot."""
     monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: True)
     files = qemu.Files(snapshot.home() / snapshot._name(kernel, True))
 

@@ -1,4 +1,4 @@
-"""Stations of cells in the emulation: their changes reach the cell and the AP agent."""
+"""Changes of stations reach the cell and the AP agent."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ from lab.topologies.topology import wire
 
 
 class Sent:
-    """Record the changes that reach the links and the AP agent."""
+    """Records the changes that reach the links and the AP agent."""
 
     def __init__(self, topology):
         self.log = []

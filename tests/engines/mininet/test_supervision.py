@@ -19,7 +19,7 @@ class Program:
 
 @pytest.fixture
 def daemon(tmp_path, monkeypatch):
-    """Return a process, and have it written into the files of wifi1's hostapd and Open vSwitch."""
+    """A process whose PID is in the files of wifi1's hostapd and of Open vSwitch."""
     process = subprocess.Popen(["sleep", "60"])
     for name in (f"mn{os.getpid()}_wifi1-wlan1.pid", "ovs-vswitchd.pid"):
         (tmp_path / name).write_text(f"{process.pid}\n")

@@ -1,4 +1,4 @@
-"""Put a frame together from fakes."""
+"""A frame is put together from the readings of several sources, which are fakes here."""
 
 import json
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from lab.topologies.topology import wire
 
 
 class Scheduler:
-    """Number the devices in the order of the requests."""
+    """Devices are numbered in the order in which they are first asked for."""
 
     numbers, read = {}, {}
 
@@ -32,8 +32,6 @@ class Scheduler:
 
 
 class Sockets:
-    """Return no sockets."""
-
     closed = False
 
     def close(self):
@@ -152,7 +150,7 @@ def test_a_link_shows_what_left_it_and_what_it_lost(made):
     unknown = dict.fromkeys(("mbps", "mbps_ab", "mbps_ba", "backlog", "loss"))
     down, up = made._device["s1-eth2"], made._device["wifi1-eth1"]
     Scheduler.read = {(port, NETEM): Queue(0, 0, 0, 0) for port in (down, up)}
-    assert frame(made, 0.5)[0]["link"]["wifi"] == unknown  # nothing to compare with
+    assert frame(made, 0.5)[0]["link"]["wifi"] == unknown  # there is no earlier reading
     Scheduler.read = {
         (down, NETEM): Queue(7, 10, 250_000, 90),
         (up, NETEM): Queue(1, 0, 12_500, 90),

@@ -1,4 +1,4 @@
-"""Run the traffic program on the loopback interface."""
+"""The traffic program, run on the loopback interface."""
 
 import json
 import os
@@ -43,7 +43,6 @@ class Host:
 
 @pytest.fixture
 def pair():
-    """A server and a user."""
     if not Path("/proc/sys/net/mptcp/enabled").exists():
         pytest.skip("this kernel has no Multipath TCP")
     server, user = Host(), Host()
@@ -110,7 +109,7 @@ def test_a_rate_limits_the_application_and_can_be_changed(pair):
 @pytest.mark.whole
 @pytest.mark.parametrize("mptcp", [True, False])
 def test_an_unloaded_path_carries_the_requested_rate(pair, mptcp):
-    """A program that waited 20 ms after each turn would send less, the busier the machine."""
+    """A program that waited 20 ms after each turn would send less on a busy machine."""
     _server, user = pair
     start(user, mptcp=mptcp, rate_bps=3_000_000)
     time.sleep(0.3)

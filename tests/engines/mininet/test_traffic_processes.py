@@ -1,4 +1,4 @@
-"""Start traffic programs and send them commands; this machine takes the place of the hosts."""
+"""Traffic programs are started and get commands. All hosts are this machine."""
 
 import os
 import select
@@ -32,7 +32,7 @@ SILENT = "sys.stdin.read()"
 
 
 class Network:
-    """Put every host into the namespace of the test."""
+    """Every host is in the namespace of the test."""
 
     def pid(self, host):
         return 0
@@ -121,7 +121,7 @@ def test_a_run_that_fails_before_the_answers_are_read_ends_the_process_quietly(t
     with open(os.devnull) as nothing:
         for _ in range(2):
             socket.send_fds(control, [b"0"], [nothing.fileno(), nothing.fileno()])
-    select.select([control], [], [])  # an answer is there
+    select.select([control], [], [])  # wait until an answer is there
     control.close()
     assert process.communicate(timeout=60) == (None, b"")
     assert process.returncode == 0

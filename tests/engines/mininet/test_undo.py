@@ -1,4 +1,4 @@
-"""What belongs to other programs too is removed with care; Open vSwitch may end at any time."""
+"""What other programs use too is removed with care; and Open vSwitch may end at any time."""
 
 import os
 import time
@@ -32,7 +32,7 @@ def test_a_folder_of_others_is_removed_only_if_it_is_empty(ledger, tmp_path):
 def test_bridges_stay_listed_while_the_daemon_of_the_switches_has_ended(
     ledger, monkeypatch, tmp_path
 ):
-    """Only the daemon removes the switches from the kernel."""
+    """Only the daemon can remove the switches from the kernel."""
     monkeypatch.setattr(open_vswitch, "PID_FILE", tmp_path / "ovs-vswitchd.pid")
     monkeypatch.setattr(open_vswitch, "database_runs", lambda: True)
     monkeypatch.setattr(module, "PAUSE_S", 0)
@@ -63,7 +63,7 @@ def test_bridges_that_are_gone_need_no_daemon(ledger, monkeypatch, tmp_path):
 
 @pytest.fixture
 def vsctl(tmp_path, monkeypatch):
-    """Replace ovs-vsctl by a shell script with this text."""
+    """Replace ovs-vsctl by a shell script."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(open_vswitch, "PID_FILE", tmp_path / "ovs-vswitchd.pid")
     monkeypatch.setattr(open_vswitch, "POLL_S", 0.05)

@@ -1,4 +1,5 @@
-"""The cache: found at its place, copied anywhere, complete without the network."""
+"""The cache of upstream sources: where it is, that it can be copied, and that it is complete
+without a network."""
 
 import lzma
 import os
@@ -28,7 +29,7 @@ exec {program} "$@"
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A complete cache, as if copied: sources with their commits, a program, a kernel."""
+    """A complete cache: sources with their commits, a program, a kernel."""
     home = tmp_path / "copied"
     for each in upstreams.UPSTREAMS:
         (home / "upstreams" / each.name).mkdir(parents=True)
@@ -52,7 +53,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_network(tmp_path, monkeypatch):
-    """Programs that could use the network fail, and record how they were called."""
+    """Network commands of git and apt fail; the fixture returns how the programs were called."""
     calls = tmp_path / "calls"
     calls.touch()
     (tmp_path / "bin").mkdir()
@@ -156,7 +157,7 @@ def git(folder, *words):
 
 @pytest.fixture
 def origin(tmp_path):
-    """A repository of two commits; the pinned one is the older."""
+    """A repository of two commits; the older one is pinned."""
     folder = tmp_path / "origin"
     folder.mkdir()
     git(folder, "init", "-q")

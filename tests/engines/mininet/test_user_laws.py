@@ -1,4 +1,4 @@
-"""A congestion control in a C file of the user: its name, its compilation, its registration."""
+"""A congestion control in a user's C file: its name, its compilation, its registration."""
 
 import shutil
 from pathlib import Path
@@ -32,7 +32,6 @@ needs_ebpf = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def own_registry(tmp_path, monkeypatch):
-    """An empty table of registered laws, and an empty cache."""
     monkeypatch.setattr(ebpf, "_registered", {})
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path / "cache"))
 

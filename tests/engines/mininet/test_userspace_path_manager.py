@@ -1,4 +1,4 @@
-"""Open subflows from user space: for which hosts, when, and with which requests to the kernel."""
+"""Subflows opened from user space: for which hosts, when, and with which requests to the kernel."""
 
 import socket
 import struct
@@ -48,7 +48,7 @@ def test_only_established_connections_are_reported():
 
 
 class Kernel:
-    """Record the requests of a path manager; its messages come from `waiting`."""
+    """`waiting` has the messages of the kernel, `made` the requests for subflows."""
 
     def __init__(self):
         self.waiting, self.made, self.refuses = [], [], ()
@@ -79,7 +79,7 @@ def test_every_further_address_gets_one_subflow_even_if_another_is_refused():
 
 @pytest.fixture
 def requests(monkeypatch):
-    """Return the requests of a path manager to the kernel."""
+    """(command, attributes) of each netlink request."""
 
     class Family:
         def __init__(self, _name):

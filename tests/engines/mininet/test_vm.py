@@ -1,4 +1,4 @@
-"""The VM: what it is started with, and when it is switched off."""
+"""The VM: with what it is started, and when it is switched off."""
 
 import contextlib
 import subprocess
@@ -191,7 +191,7 @@ def test_the_guest_sees_the_real_folder_of_a_linked_venv(tmp_path, monkeypatch):
     assert guest.hidden_folders() == [str(copy), str(clone / ".venv")]
     monkeypatch.setattr(guest, "PROJECT", clone)
     monkeypatch.setattr(sys, "prefix", str(clone / ".venv"))
-    assert guest.hidden_folders() == [str(clone)]  # what lies in it is seen with it
+    assert guest.hidden_folders() == [str(clone)]  # folders inside it are hidden with it
 
 
 def test_files_of_the_user_are_copied_for_the_guest(tmp_path, folder):

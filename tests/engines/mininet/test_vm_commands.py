@@ -1,4 +1,4 @@
-"""Commands in a real VM: outputs, files, an interrupt, and nothing is left behind."""
+"""Commands in a real VM: output, files, an interrupt; and nothing is left behind."""
 
 import os
 import signal
@@ -15,7 +15,6 @@ __all__ = ["emulation"]
 
 
 def needs_vm(test):
-    """Mark a test that boots a VM."""
     for mark in needs_emulation:
         test = mark(test)
     return test
@@ -32,7 +31,7 @@ def machines() -> list[str]:
 
 
 def remains() -> list[str]:
-    """Return zombie processes of QEMU."""
+    """QEMU's zombies, as lines of ps."""
     return [
         line
         for line in subprocess.run(
@@ -132,7 +131,7 @@ def test_the_vm_ends_with_the_process_that_started_it(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(guest.PROJECT)}
     ) as caller:
-        # The temporary folder is made after the snapshot, whose VM is not the one to look at.
+        # The first VM makes the snapshot. The folder is made after it, by the one to look at.
         while not (tmp_path / "vm/temporary").exists() or machines() == before:
             assert caller.poll() is None
             time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Programs in forks of a Python that has imported much, as in a restored VM."""
+"""Programs run in forks of a Python that has its imports done, as in a restored VM."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ warm.run(warm.serve(Path("/")))
 
 @pytest.fixture
 def forks(tmp_path, monkeypatch):
-    """Start the serving process; programs of this test run in forks of it."""
+    """Start the serving process; programs of the test then run in forks of it."""
     folder = tmp_path / "warm"
     (folder / "requests").mkdir(parents=True)
     code = SERVER.format(project=str(warm_python.PROJECT), folder=str(folder))

@@ -33,7 +33,8 @@ def test_a_condition_that_lasts_is_overload(name):
 
 
 def test_half_of_little_is_not_overload():
-    """Most runs of small networks lose a third of what they want, and their paths are right."""
+    """Most runs of small networks lose a third of the processor time that they want, and their
+    paths are right."""
     dog = Watchdog()
     nearly_idle = MachineSample(0.01, 0.8, 2.0, 0.55)
     assert [reason for n in range(20) for reason in dog.judge(0.5 * n, nearly_idle)] == []
@@ -66,7 +67,7 @@ def test_steal_and_what_the_host_takes_are_lost(tmp_path):
     stat = tmp_path / "stat"
     stat.write_text("cpu 0 0 0 0 0 0 0 0\n")
     dog.sample(0.5, 0.0, 0.0, tmp_path)
-    stat.write_text("cpu 30 0 0 50 0 0 0 20\n")  # others got 20 of 50 wanted
+    stat.write_text("cpu 30 0 0 50 0 0 0 20\n")  # others got 20 of the 50 that were wanted
     dog.sample(1.0, 0.0, 0.0, tmp_path)
     assert dog.samples[-1].lost_share == pytest.approx(0.4)
     host.write_text("0.5\n")

@@ -1,4 +1,4 @@
-"""Act on the time line of a scenario's flows; the traffic programs only record commands."""
+"""The timeline of a scenario's flows; the traffic programs are fakes that record commands."""
 
 import pytest
 
@@ -10,10 +10,10 @@ from lab.topologies.topology import wire
 
 
 class Clock:
-    """Advance time only by sleeping."""
+    """Time passes only by sleeping and by commands."""
 
     now = 100.0
-    command_s = 0.0  # that a command takes
+    command_s = 0.0  # how long a command takes
 
     def monotonic(self):
         return self.now
@@ -59,7 +59,7 @@ class Sampler:
 
 @pytest.fixture
 def work(load, monkeypatch):
-    """The traffic of testbed_wifi_lte, with these flows instead of its own."""
+    """The workload of testbed_wifi_lte with these flows."""
 
     def make(*flows, **settings):
         clock = Clock()

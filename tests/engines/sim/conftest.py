@@ -1,4 +1,4 @@
-"""Run simulations without a run folder."""
+"""Fixtures that simulate scenarios step by step, without a run folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lab.scenario.targets import change, check_flip
 
 @dataclass
 class Notes:
-    """Record the events of a run, in the place of a recorder."""
+    """In place of a recorder: keeps events, drops texts."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -24,11 +24,11 @@ class Notes:
         self.events.append({"t": t, "kind": kind, **fields})
 
     def log(self, text: str) -> None:
-        """Ignore the text."""
+        pass
 
 
 class Simulation:
-    """Open an engine and run it step by step."""
+    """An open engine that runs for as long as it is told; `t` is the time [s]."""
 
     def __init__(self, loaded: scenario.Scenario) -> None:
         self.scenario, self.notes, self.engine = loaded, Notes(), SimEngine()
@@ -36,7 +36,7 @@ class Simulation:
         self.network, self.t = self.engine.network, 0.0
 
     def run(self, seconds: float, step_s: float = 0.5) -> list[dict[str, Any]]:
-        """Return the frames of the next seconds, with rates on the wire."""
+        """Frames of the next seconds; rates are as on the wire."""
         frames, end = [], self.t + seconds
         while self.t < end - 1e-9:
             self.t = round(min(self.t + step_s, end), 9)
@@ -47,7 +47,7 @@ class Simulation:
         self.engine.apply(change(self.scenario, target, check_flip(self.scenario, target, value)))
 
     def mbps(self, frames: list[dict[str, Any]], user: str = "ue1") -> float:
-        """Return a user's mean goodput in Mb/s over frames of equal length."""
+        """Mean goodput over frames of equal length."""
         return sum(frame["user"].get(user, {"mbps": 0.0})["mbps"] for frame in frames) / len(frames)
 
     def report(self) -> dict[str, Any]:
@@ -59,7 +59,6 @@ class Simulation:
 
 @pytest.fixture
 def simulation_of() -> Callable[[scenario.Scenario], Simulation]:
-    """Simulate a scenario."""
     return Simulation
 
 

@@ -1,4 +1,5 @@
-"""Print the decisions of every strategy on some scenarios, with their reasons, as JSON lines."""
+"""As a program: print the decisions of every strategy on some scenarios, with reasons, as JSON
+lines."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def main(*scenarios: str) -> None:
             try:
                 loaded = loading.load(name, Overrides(strategy))
             except RequestError:
-                continue  # the strategy could never act there
+                continue  # the strategy can never act there
             run = Simulation(loaded)
             run.run(SCENARIOS[name])
             for event in run.notes.events:

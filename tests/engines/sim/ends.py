@@ -1,5 +1,5 @@
-"""Drive the sender and the receiver of one subflow by hand: without links, and with a time that the
-test sets."""
+"""The sender and the receiver of one subflow, driven by hand: there are no links, and the test sets
+the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .rows import places
 
 
 class Ends:
-    """Hold a sender with a window of ten segments in congestion avoidance, and its receiver."""
+    """The sender starts in congestion avoidance with a window of ten segments."""
 
     def __init__(self):
         network = started(chain(2, delay_ns=10 * MS))
@@ -46,7 +46,7 @@ class Ends:
             )
 
     def arrive_as(self, seq, transmission):
-        """Let this transmission of a segment arrive; return whether it is acknowledged at once."""
+        """Let this transmission of a segment arrive; true if it is acknowledged at once."""
         p = links.new_packet(self.w.row, self.f, at.SEGMENT, 0, 1514)
         self.w.row[p + at.SEQ], self.w.row[p + at.TRANSMISSION] = seq, transmission
         return receiver.receive_segment(self.w.row, self.f, p, self.now_ns)
@@ -62,11 +62,11 @@ class Ends:
         acknowledgements.receive_ack(w, self.f, p, self.now_ns)
 
     def arrive_and_acknowledge(self, *seqs):
-        """Let each segment arrive and its acknowledgement reach the sender."""
+        """Let each segment arrive, and its acknowledgement reach the sender."""
         for seq in seqs:
             self.arrive(seq)
             self.acknowledge()
 
     def state(self):
-        """Return the segments in flight, the lost ones and the mode."""
+        """(segments in flight, lost segments, mode)."""
         return tuple(int(self.w.row[self.f + each]) for each in (at.PIPE, at.LOST, at.MODE))

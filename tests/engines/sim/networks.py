@@ -1,4 +1,4 @@
-"""Build networks and connections for tests of the packet core."""
+"""Networks and connections for tests of the packet core."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAST, SLOW = {"rate_mbps": 20, "delay_ms": 10}, {"rate_mbps": 12, "delay_ms": 37
 
 
 def chain(count: int, **shape: int) -> Topology:
-    """Return ue1 - s1 - s2 ... - srv1 over `count` links of one shape."""
+    """ue1 - s1 - s2 ... - srv1 over `count` equal links."""
     names = ["ue1", *(f"s{n}" for n in range(1, count)), "srv1"]
     nodes = [
         Node("ue1", "user", "l1"),
@@ -31,14 +31,16 @@ def chain(count: int, **shape: int) -> Topology:
 
 
 def started(topology: Topology, flow: Flow = BULK) -> Network:
-    """Return a network whose flow has started."""
     network = Network(topology, Multipath(), [flow], seed=1)
     network.start(flow, flow.cc)
     return network
 
 
 class Connection:
-    """Hold the established subflows of a connection in congestion avoidance."""
+    """Established subflows of one connection in congestion avoidance, one per window [segments].
+
+    `between` has the segments between losses, which OLIA uses.
+    """
 
     def __init__(self, law, windows, rtts_s, between=None, **multipath):
         nodes = (
@@ -74,7 +76,7 @@ class Connection:
         return [float(self.w.window[f + at.CWND]) for f in self.rows]
 
     def increases(self):
-        """Return what one acknowledged segment adds to each window while the others stay."""
+        """What one acknowledged segment adds to each window while the others stay."""
         found = []
         for f in self.rows:
             before = float(self.w.window[f + at.CWND])
@@ -84,7 +86,7 @@ class Connection:
         return found
 
     def after_loss(self):
-        """Return each window after a loss while the others stay."""
+        """Each window after a loss while the others stay."""
         found = []
         for f in self.rows:
             before = float(self.w.window[f + at.CWND])
@@ -95,7 +97,7 @@ class Connection:
 
 
 def two_subflows(windows=(10, 2), rtts_s=(0.1, 0.03), **multipath):
-    """Return a connection of two subflows and 1000 segments, none of which is assigned."""
+    """A connection of two subflows; none of its 1000 segments is assigned."""
     connection = Connection("reno", windows, rtts_s, **multipath)
     connection.w.row[connection.place + at.TOTAL_SEGMENTS] = 1000
     linux_scheduler.grow_buffers(connection.w, connection.place)
@@ -111,7 +113,7 @@ def assign(connection, number, segments, first_dsn=0):
 
 
 def queued(connection):
-    """Return how many unacknowledged segments each subflow has."""
+    """Unacknowledged segments of each subflow."""
     row = connection.w.row
     return [int(linux_scheduler.unacknowledged(row, f)) for f in connection.rows]
 
@@ -120,10 +122,8 @@ FEW_USERS = ("topology.users=10", "topology.multipath_percent=50")
 
 
 def mean(frames, ap, key):
-    """Return the mean of an access point's value over frames."""
     return sum(frame["ap"][ap][key] for frame in frames) / len(frames)
 
 
 def both_tiers(frames, ap):
-    """Return the mean rate of an access point."""
     return mean(frames, ap, "tier1_mbps") + mean(frames, ap, "tier2_mbps")

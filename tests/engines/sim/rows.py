@@ -1,4 +1,4 @@
-"""Look up rows of a network's table for tests."""
+"""Rows of a network's table, for tests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from lab.engines.sim.network import Network
 
 
 def places(network: Network, flow: str = "ue1-1") -> tuple[int, int]:
-    """Return where the row of a connection begins, and that of its first subflow."""
+    """Where the rows of a connection and of its first subflow begin."""
     return network.tables.connections[flow], network.tables.subflows[flow][0].place
 
 
 def free(network: Network) -> list[int]:
-    """Return the free packets, in the order in which they will be taken."""
+    """Free packets, in the order in which they will be taken."""
     row, found = network.w.row, []
     p = int(row[at.FREE_PACKET])
     while p:
@@ -23,8 +23,7 @@ def free(network: Network) -> list[int]:
 
 
 def on_links(network: Network) -> list[int]:
-    """Return the packets whose arrival is scheduled; in a wired network these are all packets in
-    flight."""
+    """Packets whose arrival is scheduled; in a wired network these are all packets in flight."""
     row = network.w.row
     scheduled = [
         int(row[row[at.HEAP] + n * events.FIELDS + events.EVENT]) for n in range(row[at.HEAP_COUNT])

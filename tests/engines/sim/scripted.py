@@ -1,4 +1,4 @@
-"""Run a strategy that issues the commands of a test."""
+"""A strategy that issues the commands of a test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIRE = 1420 / 1514  # payload in a frame
 
 
 class Scripted(Strategy):
-    """Issue the commands of a test, and record the observations."""
+    """Issues each command in `todo` once its subflow is there; `observations` has what it saw."""
 
     name = "scripted"
     wakes_on_subflows = True
@@ -46,7 +46,7 @@ def known(monkeypatch):
 
 
 def request(simulation, *commands):
-    """Let the strategy issue these commands at its next step; return the strategy."""
+    """Let the strategy issue these commands at its next step."""
     strategy = simulation.engine.controller.control.strategy
     strategy.todo += commands
     return strategy
@@ -54,7 +54,7 @@ def request(simulation, *commands):
 
 @pytest.fixture
 def two(paths):
-    """Make two paths of 20 and 12 Mb/s with a scripted strategy that decides twice a second."""
+    """Two paths of 20 and 12 Mb/s; the scripted strategy decides twice a second."""
     return lambda **keys: paths(
         *TWO, strategy={"name": "scripted", "params": {"interval_s": 0.5}}, **keys
     )
@@ -62,7 +62,7 @@ def two(paths):
 
 @pytest.fixture
 def colliding():
-    """Make two subflows whose hashes choose the same path."""
+    """Two subflows whose hashes choose the same path."""
 
     def make(*settings, strategy="scripted"):
         settings = ("strategy.params.interval_s=0.5", *settings)

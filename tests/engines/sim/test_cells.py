@@ -1,4 +1,4 @@
-"""Check WiFi cells, LTE bearers, and the meter of an access point."""
+"""WiFi cells, LTE bearers, and the meter of an access point."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_a_slow_station_lowers_the_throughput_of_a_fast_one(testbed):
 
 
 def test_bearers_get_proportional_fair_shares(testbed):
-    """Stations of 30 and 12 Mb/s with weights 2 and 1 get 20 and 4 Mb/s (eq (3), the paper's
-    example)."""
+    """Stations of 30 and 12 Mb/s with weights 2 and 1 get 20 and 4 Mb/s (MP-SDN, eq (3), the
+    paper's example)."""
     simulation = testbed(
         "topology.multipath=[]",
         "rate_scale=0.5",
@@ -78,7 +78,7 @@ def test_bearers_get_proportional_fair_shares(testbed):
 
 def test_a_single_bearer_gets_the_whole_cell(testbed):
     simulation = testbed("topology.multipath=[]", "traffic.3.start_s=50")
-    simulation.run(10)  # slow start has ended, and what it lost is retransmitted
+    simulation.run(10)  # slow start is over, and its losses are retransmitted
     assert simulation.mbps(simulation.run(3), "ue4") == pytest.approx(46 * 1448 / 1514, rel=0.03)
 
 

@@ -1,4 +1,4 @@
-"""Check what the commands of a strategy do to the traffic."""
+"""Effects of a strategy's commands on the traffic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .scripted import FIRST, SECOND, WIRE, colliding, goodput, known, request, t
 __all__ = ["colliding", "known", "two"]
 
 
-# --- backup
+# Backup
 
 
 def test_a_backup_sends_nothing_while_another_subflow_works_and_can_be_restored(two):
@@ -67,12 +67,10 @@ def test_segments_in_flight_are_reinjected_when_a_lossy_path_becomes_backup(two)
     request(simulation, SetBackup(FIRST, True))
     rates = [frame["user"]["ue1"]["mbps"] for frame in simulation.run(3)]
     assert simulation.network.w.row[places(simulation.network)[0] + at.REINJECTED] > 0
-    assert (
-        min(rates[1:]) > 0.9 * 12 * WIRE
-    )  # within a second, before the timer of the lossy path expires
+    assert min(rates[1:]) > 0.9 * 12 * WIRE  # within a second, before the RTO of the lossy path
 
 
-# --- expected throughput
+# Expected throughput
 
 
 @pytest.mark.parametrize("mbps", [1, 8])
@@ -91,7 +89,7 @@ def test_a_subflow_is_paced_to_its_expected_rate(two, mbps):
     assert frames[-1]["sf"]["ue1-1/1"]["expected_mbps"] is None
 
 
-# --- routes
+# Routes
 
 
 def test_a_route_separates_colliding_subflows_without_loss(colliding):

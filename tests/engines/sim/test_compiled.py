@@ -1,4 +1,4 @@
-"""A run is interpreted or compiled, with the same bytes."""
+"""Interpreted and compiled runs have the same bytes; and how compiled code is made and found."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_digest_changes_with_sources_compiler_place_and_user_laws(tmp_path):
 
 
 def test_only_one_of_several_processes_compiles(tmp_path):
-    """The others wait until it has finished, and find the code complete."""
+    """The others wait until it has finished, and then find complete code."""
     now, most, done = 0, 0, []
 
     def compile_once(number):
@@ -69,7 +69,7 @@ def test_a_failed_compilation_is_recorded_and_not_repeated(tmp_path):
 
 @pytest.fixture
 def started(tmp_path, monkeypatch):
-    """The commands of background processes, with numba and without compiled code."""
+    """Commands of background processes, which do not run; numba is there, compiled code is not."""
     commands = []
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path))
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
@@ -84,7 +84,7 @@ def test_a_run_does_not_wait_and_starts_the_compiler_once(started):
     with code_cache.compiling(compiled.folder()):
         assert compiler.is_to_come()
     assert len(started) == 1  # another process was compiling
-    assert not compiler.is_to_come()  # it is complete
+    assert not compiler.is_to_come()  # compiled code is complete
 
 
 def test_a_compiler_that_failed_is_not_started_again(started):
@@ -108,7 +108,7 @@ def test_numba_disable_jit_keeps_the_simulator_interpreted(started, monkeypatch)
 
 
 def python(script, *arguments, cwd=ROOT, **environment):
-    """What a script prints, with these variables."""
+    """Output of a script in a new process."""
     argv = [sys.executable, "-c", script, *map(str, arguments)]
     environment = {"NUMBA_DISABLE_JIT": "0"} | environment
     return subprocess.run(
@@ -187,7 +187,7 @@ print(w.window[f + at.CWND], len(stats.cache_hits), len(stats.cache_misses))
 
 @pytest.mark.whole
 def test_an_edited_law_is_compiled_anew_and_an_unchanged_one_is_not(tmp_path):
-    """Run in a copy of the sources."""
+    """In a copy of the sources."""
     pytest.importorskip("numba")
     for part in ("controller", "lab"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))

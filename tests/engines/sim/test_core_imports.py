@@ -1,5 +1,4 @@
-"""Check that the packet core depends on nothing outside its folder, and that its modules form no
-import circle."""
+"""The packet core imports nothing outside its folder, and its modules form no import circle."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ MODULES = {
 
 
 def imported(module: str) -> set[str]:
-    """Return the modules that a module imports, wherever in its source."""
+    """Imports anywhere in the module's source."""
     found = set()
     for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

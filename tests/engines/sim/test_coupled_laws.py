@@ -1,6 +1,6 @@
-"""Check the coupled laws by the vectors of their papers, without packets.
+"""The coupled laws on vectors of their papers, without packets.
 
-Windows are in segments, round trips in seconds, l in bytes.
+Windows are in segments, RTTs in seconds, l (sent between losses) in bytes.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def test_a_backup_and_a_closed_subflow_count_in_no_sum(law):
 
 @pytest.mark.parametrize("law", ["lia", "olia", "balia"])
 def test_two_subflows_together_take_as_much_as_one_reno_flow(law):
-    """At equal loss and round trip, mean increase equals mean decrease at w = sqrt(1/(2p)) each."""
+    """At equal loss and RTT, mean increase equals mean decrease where each window is
+    sqrt(1/(2p))."""
     p = 0.01
     window = (1 / (2 * p)) ** 0.5
     pair = Connection(law, (window, window), (0.1, 0.1), (1e5, 1e5))
@@ -109,11 +110,11 @@ def test_olia_keeps_one_segment_on_a_bad_path_and_does_not_enter_slow_start():
     assert pair.w.window[f + at.SSTHRESH] <= pair.w.window[f + at.CWND]
 
 
-# --- wVegas
+# wVegas
 
 
 def vegas(window=24, ssthresh=1.0, subflows=1):
-    """Return a wVegas connection with a base round trip of 30 ms."""
+    """A wVegas connection whose base RTT is 30 ms."""
     connection = Connection("wvegas", (window,) * subflows, (0.03,) * subflows)
     for f in connection.rows:
         connection.w.row[f + at.BASE_RTT_NS] = 30 * MS
@@ -131,8 +132,8 @@ def after_round(connection, rtt_ms, f=0):
     [(24 / 0.036 / 0.6 * 0.4, 25, 100), (24 / 0.036 / 0.3 * 0.7, 23, 22)],
 )
 def test_wvegas_approaches_its_share_of_ten_segments_in_queues(others, window, ssthresh):
-    """At 36 ms 4 of 24 segments are in queues: fewer than alpha = 6 at weight 0.6, more than 3 at
-    0.3."""
+    """At 36 ms 4 of 24 segments are in queues: fewer than alpha = 6 at weight 0.6, more than alpha
+    = 3 at 0.3."""
     connection = vegas(subflows=2)
     f, other = connection.rows
     connection.w.window[f + at.SSTHRESH] = 24.0
@@ -145,12 +146,12 @@ def test_wvegas_approaches_its_share_of_ten_segments_in_queues(others, window, s
 def test_wvegas_drains_a_queue_that_has_doubled():
     connection = vegas()
     connection.w.window[connection.rows[0] + wvegas.MIN_QUEUE_NS] = 2.0 * MS
-    assert after_round(connection, 36) == 10  # of 25, the share of the whole being 10 segments
+    assert after_round(connection, 36) == 10  # of 25; alone it has the whole share of 10 segments
     assert connection.w.window[connection.rows[0] + wvegas.MIN_QUEUE_NS] == 0
 
 
 def test_wvegas_refills_a_drained_window_by_slow_start():
-    """ssthresh follows the window upwards: three quarters of it, as in the kernel."""
+    """As in the kernel, ssthresh follows a growing window at three quarters of it."""
     connection = vegas(window=39)
     f = connection.rows[0]
     assert after_round(connection, 30) == 40

@@ -1,5 +1,4 @@
-"""Check that events are handled in the order of their times, equal times in the order of
-scheduling."""
+"""Events are handled in the order of their times; equal times in the order of scheduling."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,9 +25,9 @@ def test_events_are_popped_in_the_order_of_time_then_of_scheduling(times):
 
 
 def test_a_postponed_timer_expires_once_at_its_last_time():
-    """A timer that is postponed keeps its first event; one that is stopped does not expire."""
+    """A postponed timer keeps its first event in the heap; a stopped one does not expire."""
     row = network.build(Tables(EMPTY, Multipath(), 1)).row
-    timer = len(row) - 2  # places that belong to no row
+    timer = len(row) - 2  # indices that belong to no row
     events.start_timer(row, timer, 10, at.RTO_DUE, 0)
     events.start_timer(row, timer, 30, at.RTO_DUE, 0)
     assert (int(events.next_ns(row)), int(events.pop(row))) == (10, at.RTO_DUE)

@@ -1,5 +1,5 @@
-"""Check that every strategy runs on every scenario or is refused at the start, and that the table
-in scenarios/README.md says so."""
+"""Every strategy runs on every scenario or is refused at the start, as the table in
+scenarios/README.md says."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ pytestmark = pytest.mark.whole
 
 README = FOLDER / "README.md"
 BEGIN, END = "<!-- begin: every strategy on every scenario -->\n", "<!-- end -->\n"
-AFTER_END = "lie after its end"  # of events, in a run that is cut short
+AFTER_END = "lie after its end"  # events of a run that is cut short
 
 
 def refusal(name: str, strategy: str) -> str | None:
-    """Return why a scenario refuses a strategy, without the file and the choices."""
+    """Why a scenario refuses a strategy, without the file's name and the choices; None if it
+    accepts."""
     try:
         scenario.load(name, Overrides(strategy=strategy))
     except RequestError as error:
@@ -39,7 +40,7 @@ PAIRS = {
 
 
 def table() -> str:
-    """Return the table; a cell is `yes` or the number of a reason below the table."""
+    """Cells are `yes`, or `no` and the number of a reason below the table."""
     reasons = list(dict.fromkeys(why for why in PAIRS.values() if why))
     lines = [f"| scenario | {' | '.join(PLAIN)} |", "|---" * (len(PLAIN) + 1) + "|"]
     for name in scenario.names():
@@ -52,7 +53,7 @@ def table() -> str:
 
 
 def test_the_table_in_the_readme_is_up_to_date():
-    """If the table is stale, this test writes it anew; check it and commit it."""
+    """If the table is stale, this test rewrites it; check and commit it."""
     before = README.read_text()
     head, _, rest = before.partition(BEGIN)
     tail = rest.partition(END)[2]

@@ -1,4 +1,4 @@
-"""Check S-MPTCP's flow control on the host by the numbers of its description, and over a link."""
+"""S-MPTCP's flow control on the host, on the numbers of its description and over a link."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["known"]
 
 
 def expecting(mbps, cwnd, ssthresh=1.0, law="reno", rtt_ms=30, base_ms=30):
-    """Return a world with a subflow that has this expected rate, and the place of its row."""
+    """A world with one subflow that has this expected rate, and where its row begins."""
     connection = Connection(law, (cwnd,), (rtt_ms / 1000,), expected_by="window")
     w, f = connection.w, connection.rows[0]
     connection.set(f, cwnd, ssthresh)
@@ -29,7 +29,7 @@ def expecting(mbps, cwnd, ssthresh=1.0, law="reno", rtt_ms=30, base_ms=30):
 
 
 def test_9_mbps_over_30_ms_reduce_the_window_to_20_segments_when_the_queue_has_grown():
-    """9 Mb/s are 743.06 frames of 1514 bytes; 0.9 of them in 30 ms are 20.06."""
+    """9 Mb/s are 743.06 frames of 1514 bytes per second; 0.9 of that in 30 ms are 20.06."""
     w, f = expecting(9, 40.0)
     congestion.on_round(w, f, 36 * MS, 10)  # 1111 segments/s; 40 x 6/36 = 6.67 in queues
     assert w.window[f + at.CWND] == w.window[f + at.SSTHRESH] == pytest.approx(20.06, abs=0.005)
@@ -94,8 +94,8 @@ def test_the_window_grows_normally_without_an_expected_rate_or_with_pacing():
 
 @pytest.mark.parametrize("cc", ["reno", "balia"])
 def test_windows_keep_subflows_at_their_expected_rates(paths, cc):
-    """Growth above the expected rate is only slower, so a subflow alone on its link uses what is
-    left."""
+    """Above the expected rate growth is only slower, so a subflow alone on its link still fills
+    it."""
     multipath = {"cc": cc, "expected_by": "window"}
     simulation = paths(
         *TWO, strategy={"name": "scripted", "params": {"interval_s": 0.5}}, multipath=multipath
@@ -108,7 +108,7 @@ def test_windows_keep_subflows_at_their_expected_rates(paths, cc):
         rtts.append(w.row[subflow.place + at.SRTT_NS] / w.row[subflow.place + at.BASE_RTT_NS])
     assert goodput(frames, FIRST) == pytest.approx(20 * WIRE, rel=0.1)
     assert goodput(frames, SECOND) == pytest.approx(12 * WIRE, rel=0.1)
-    assert max(rtts) < 1.6  # a hundred packets would make 4 of the first
+    assert max(rtts) < 1.6  # a hundred queued packets would make the first RTT 4 times as long
 
 
 def test_a_law_that_reacts_to_delay_is_refused():

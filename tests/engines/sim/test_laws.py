@@ -1,4 +1,4 @@
-"""Check Reno, Cubic and what all laws share by vectors, without packets."""
+"""Reno, Cubic and what all laws share, on vectors, without packets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .rows import places
 
 @pytest.fixture
 def subflow():
-    """Make a world with one subflow; return it and the place of the subflow's row."""
+    """A world with one subflow, and where its row begins."""
 
     def make(law, cwnd, ssthresh=1.0):
         network = started(chain(2))
@@ -34,7 +34,7 @@ def subflow():
 
 @pytest.mark.parametrize(
     "law", [law for law in dispatch.LAWS if law != "wvegas"]
-)  # which acts once per round trip
+)  # which acts once per RTT
 def test_slow_start_grows_by_what_was_acknowledged_up_to_the_threshold(subflow, law):
     w, f = subflow(law, 10.0, 14.0)
     congestion.on_ack(w, f, 2, SECOND)
@@ -97,7 +97,7 @@ def test_cubic_fast_convergence(subflow):
 
 
 def test_cubic_ends_slow_start_before_a_deep_queue_overflows():
-    """Reno fills it; HyStart detects that the round trip grows, or a long train of
+    """Reno fills the queue. HyStart detects that the RTT grows, or a long train of
     acknowledgements."""
     network, dropped = None, {}
     for law in ("reno", "cubic"):

@@ -1,4 +1,4 @@
-"""Check links and the packet table by results that can be computed by hand."""
+"""Links and the packet table, on results that can be computed by hand."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_every_segment_is_received_dropped_or_in_flight(
 
 
 def test_growing_the_table_does_not_change_results(monkeypatch):
-    """Without spare places the table is copied for every new route."""
+    """Without spare rows the table is copied for every new route."""
     results = []
     for spare in (world.SPARE, 0):
         monkeypatch.setattr(world, "SPARE", spare)

@@ -1,4 +1,4 @@
-"""Check Linux's scheduler by hand and over links."""
+"""Linux's MPTCP scheduler, by hand and over links."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lab.engines.sim.core import linux_scheduler, mptcp, reinjection, rings
 
 from .networks import FAST, MS, SECOND, SLOW, assign, queued, two_subflows
 
-SEGMENT = 1420 + 896  # bytes of a socket's memory
+SEGMENT = 1420 + 896  # socket memory of a segment [bytes]
 
 
 def test_a_burst_goes_to_the_subflow_with_the_shortest_queue_time():
-    """23 x 2316 B over 170.4 kB/s is 0.31 s; 30 x 2316 B over 113.6 kB/s 0.61 s."""
+    """23 x 2316 B over 170.4 kB/s is 0.31 s; 30 x 2316 B over 113.6 kB/s is 0.61 s."""
     connection = two_subflows(scheduler="linux")
     w, (first, second) = connection.w, connection.rows
     assert linux_scheduler.pacing_rate(w, first) == 170_400  # 1.2 x 10 x 1420 B in 100 ms
@@ -26,7 +26,7 @@ def test_a_burst_goes_to_the_subflow_with_the_shortest_queue_time():
 
 def test_no_subflow_gets_data_while_the_memory_of_the_best_is_full():
     connection = two_subflows(scheduler="linux")
-    assign(connection, 0, 38)  # 38 x 2316 B: more than 87380
+    assign(connection, 0, 38)  # 38 x 2316 B, more than 87380
     assign(connection, 1, 30, 38)
     assert not linux_scheduler.has_free_memory(connection.w.row, connection.rows[0])
     assert linux_scheduler.has_free_memory(connection.w.row, connection.rows[1])
@@ -87,7 +87,6 @@ def test_a_backup_is_chosen_while_no_other_is_active():
 
 
 def expire_timer(connection):
-    """Let the connection's timer expire now."""
     connection.w.row[connection.place + at.REINJECT_TIMER_NS] = connection.w.row[
         connection.place + at.REINJECT_EVENT_NS
     ] = SECOND
@@ -96,7 +95,7 @@ def expire_timer(connection):
 
 
 def test_the_oldest_fragment_is_reinjected_over_an_idle_subflow_when_the_timer_expires():
-    """Of data 5 to 29 the rest of the first 32 kB: 5 to 22."""
+    """Data 5 to 22 are the rest of the first 32 kB of 5 to 29."""
     connection = two_subflows(scheduler="linux")
     (
         connection.w.row[connection.place + at.DATA_SND_UNA],
@@ -128,12 +127,12 @@ def test_a_subflow_without_acknowledgements_at_five_timers_is_stale_and_all_is_r
     assert queued(connection) == [
         30,
         23 + 23,
-    ]  # a fragment by the timer, and one of everything that is reinjected: memory is full
+    ]  # one fragment by the timer and one by everything else that reinjects; memory is full
     assert w.row[connection.place + at.REINJECT_COUNT] == 7
 
 
 def test_every_second_timer_counts_for_a_subflow_with_acknowledgements():
-    """mptcp_pm_subflow_chk_stale looks at acknowledgements only from the second timer on."""
+    """mptcp_pm_subflow_chk_stale looks at acknowledgements from the second timer on."""
     connection = two_subflows(scheduler="linux")
     assign(connection, 0, 30)
     w, (first, _) = connection.w, connection.rows
@@ -146,8 +145,8 @@ def test_every_second_timer_counts_for_a_subflow_with_acknowledgements():
 
 
 def test_a_subflow_sends_its_burst_when_the_next_subflow_is_chosen():
-    """Only the first subflow has sent when the interval of the reinjection timer is set last, after
-    the last fragment. So the interval ends with the timer of the first subflow."""
+    """The timer's interval is set after the last fragment, when only the first subflow has sent. So
+    it ends with that subflow's timer."""
     connection = two_subflows(scheduler="linux")
     w, c = connection.w, connection.place
     w.row[c + at.CONN_STATE], w.row[c + at.TOTAL_SEGMENTS] = at.RUNNING, 60
@@ -171,8 +170,8 @@ def test_the_interval_is_200_ms_when_one_subflow_gets_all_data():
 
 @pytest.mark.parametrize("stale", [0, 1])
 def test_subflows_are_considered_in_the_order_in_which_they_were_opened(stale):
-    """If the first subflow becomes stale, its data is reinjected over the second, so the second is
-    not idle any more."""
+    """If the first subflow becomes stale, its data is reinjected over the second, which then is not
+    idle any more."""
     connection = two_subflows(scheduler="linux")
     assign(connection, stale, 30)
     w, c, rows = connection.w, connection.place, connection.rows
@@ -227,11 +226,11 @@ def test_linux_reaches_the_sum_of_two_paths(paths):
 
 @pytest.mark.whole
 def test_linux_stalls_behind_a_path_that_is_much_slower_than_its_window_says(testbed):
-    """A policed path keeps a short round trip, so its pacing rate is high: seconds of data wait in
-    its socket, and the other path waits for them. The emulation showed 75,532 bytes not yet sent on
-    a throttled subflow."""
+    """A policed path keeps a short RTT, so its pacing rate is high. Seconds of data wait in its
+    socket, and the other path waits for them. The emulation showed 75,532 unsent bytes on a
+    throttled subflow."""
     rates = dict.fromkeys(("lowest_rtt", "linux"), 0.0)
-    for seed in (1, 2, 3):  # the stalls are seconds long, and few
+    for seed in (1, 2, 3):  # stalls last seconds, and are few
         for scheduler in rates:
             simulation = testbed(
                 f"multipath.scheduler={scheduler}", f"seed={seed}", strategy="meter_throttling"

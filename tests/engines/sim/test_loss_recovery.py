@@ -1,4 +1,4 @@
-"""Check loss detection, recovery and the RTO case by case (RFC 2018, 5681, 6298, 6675 and 8985)."""
+"""Loss detection, recovery and the RTO case by case (RFC 2018, 5681, 6298, 6675 and 8985)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def ends():
 
 
 def test_three_later_arrivals_are_a_loss_and_lost_segments_go_before_new_ones(ends):
-    """RFC 6675: IsLost after three, pipe = sent - arrived - lost, NextSeg (1) and then (2), one cut
-    of the window."""
+    """RFC 6675: IsLost after three; pipe = sent - arrived - lost; NextSeg (1), then (2); one cut of
+    the window."""
     ends.write(14)
     assert ends.state() == (10, 0, at.OPEN)
     ends.arrive_and_acknowledge(0, 1)
-    ends.send()  # 10 and 11
+    ends.send()  # segments 10 and 11
     ends.arrive_and_acknowledge(3, 4)
-    ends.send()  # 12 and 13
+    ends.send()  # segments 12 and 13
     assert ends.state() == (10, 0, at.OPEN)
     ends.arrive_and_acknowledge(5)
     assert ends.w.window[ends.f + at.CWND] == pytest.approx(5, abs=0.3)
@@ -45,7 +45,7 @@ def test_recovery_ends_at_recover_and_reduces_the_window_once(ends):
     ends.write(10)
     ends.arrive_and_acknowledge(1, 2, 3)
     cwnd = ends.w.window[ends.f + at.CWND]
-    ends.arrive_and_acknowledge(5, 6)  # 4 is lost too
+    ends.arrive_and_acknowledge(5, 6)  # segment 4 is lost too
     assert ends.state()[1:] == (2, at.RECOVERY)
     assert ends.w.window[ends.f + at.CWND] == cwnd
     ends.arrive_and_acknowledge(7, 8, 9)
@@ -57,14 +57,13 @@ def test_recovery_ends_at_recover_and_reduces_the_window_once(ends):
 
 
 def test_a_lost_acknowledgement_is_made_up_for_by_the_next_one(ends):
-    """RFC 2018: 3 and 4 have arrived, the acknowledgements of both are lost; only 2 is
-    retransmitted."""
+    """RFC 2018: the acknowledgements of 3 and 4 are lost, but only segment 2 is retransmitted."""
     ends.write(10)
     ends.arrive_and_acknowledge(0, 1)
     ends.arrive(3, 4)
     ends.arrive_and_acknowledge(5, 6, 7)
     assert ends.w.row[ends.f + at.SEGMENTS_LOST] == 1
-    assert ends.state() == (2, 1, at.RECOVERY)  # 8 and 9
+    assert ends.state() == (2, 1, at.RECOVERY)  # segments 8 and 9
     assert ends.send() == [2]
 
 
@@ -84,7 +83,7 @@ def test_an_acknowledgement_does_not_cover_what_arrived_after_it_was_sent(ends):
 
 
 def test_a_lost_retransmission_is_detected_without_the_timer(ends):
-    """RFC 8985, section 1; with RFC 6675 alone it would wait for the timer."""
+    """RFC 8985, section 1; with RFC 6675 alone it would wait for the RTO."""
     ends.write(12)
     ends.arrive_and_acknowledge(1, 2, 3, 4, 5, 6)
     assert ends.send() == [0, 10]
@@ -96,7 +95,7 @@ def test_a_lost_retransmission_is_detected_without_the_timer(ends):
 
 
 def test_reordering_causes_one_retransmission_and_nothing_is_counted_twice(ends):
-    """2 is overtaken by three others: it is retransmitted, and both copies arrive."""
+    """Three others overtake segment 2: it is retransmitted, and both copies arrive."""
     ends.write(10)
     ends.arrive_and_acknowledge(0, 1, 3, 4, 5, 6, 7)
     assert ends.send() == [2]
@@ -106,7 +105,7 @@ def test_reordering_causes_one_retransmission_and_nothing_is_counted_twice(ends)
         2,
         0,
         at.RECOVERY,
-    )  # 8 and 9; the copy of 2 is no longer in flight
+    )  # segments 8 and 9; the copy of 2 is no longer in flight
     assert ends.w.row[ends.f + at.RCV_NXT] == 8
     ends.arrive_and_acknowledge(8, 9)
     ends.arrive_as(2, 10)
@@ -147,7 +146,7 @@ def test_a_timeout_is_undone_when_the_segments_were_only_late(ends):
     assert ends.w.window[ends.f + at.SSTHRESH] == 5
     assert [ends.w.row[ends.f + each] for each in (at.BACKOFF, at.SEGMENTS_LOST)] == [0, 1]
     ends.arrive_and_acknowledge(2, 3, 4, 5)
-    assert ends.state()[1:] == (1, at.RECOVERY)  # 1 is lost
+    assert ends.state()[1:] == (1, at.RECOVERY)  # segment 1 is lost
     assert ends.send() == [1]
 
 
@@ -168,7 +167,7 @@ def test_a_timeout_in_recovery_reduces_ssthresh_no_further_and_is_not_undone(end
     ends.arrive_and_acknowledge(1, 2, 3)
     assert ends.w.window[ends.f + at.SSTHRESH] == pytest.approx(5, abs=0.3)
     before = ends.w.window[ends.f + at.SSTHRESH]
-    ends.w.row[ends.f + at.SENT_BEFORE_TIMEOUT] = 100  # of an earlier timeout
+    ends.w.row[ends.f + at.SENT_BEFORE_TIMEOUT] = 100  # from an earlier timeout
     acknowledgements.on_timeout(ends.w, ends.f, ends.now_ns)
     assert ends.w.window[ends.f + at.SSTHRESH] == before
     ends.arrive_and_acknowledge(4)
@@ -176,7 +175,7 @@ def test_a_timeout_in_recovery_reduces_ssthresh_no_further_and_is_not_undone(end
 
 
 def test_lost_acknowledgements_cause_no_retransmissions():
-    """A tenth of them are lost: only what the queue drops is retransmitted."""
+    """A tenth of the acknowledgements are lost; only what the queue drops is retransmitted."""
     network = started(
         chain(2, rate_bps=10_000_000, delay_ns=10 * MS, queue_packets=60, loss_back_ppm=100_000),
         BULK,

@@ -1,4 +1,4 @@
-"""Check LTE cells: which bearer a TTI serves, what block errors delay, and what TCP sees of it."""
+"""LTE cells: which bearer a TTI serves, how block errors delay packets, and what TCP sees of it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from lab.topologies.topology import Link, Node, Topology
 from .networks import MS, SECOND
 from .rows import places
 
-LONG = 15_140  # a packet so long that a few of them keep a bearer busy
+LONG = 15_140  # bytes; a few of these packets keep a bearer busy
 
 
 def set_error(network: Network, error: float) -> None:
-    """Set the block error rate of a cell."""
+    """Set the block error rate of all cells."""
     for h in network.tables.stations.values():
         network.w.row[network.hop(h, at.MEDIUM) + at.BLOCK_ERROR_PPM] = round(error * 1e6)
 
 
 class Air:
-    """Hold one LTE cell and put packets into it; stations are (Mb/s alone, weight)."""
+    """One LTE cell without TCP, into which tests put packets; stations are (Mb/s alone, weight)."""
 
     def __init__(
         self, *stations: tuple[float, float], error: float = BLOCK_ERROR, queue_packets: int = 2000
@@ -53,7 +53,7 @@ class Air:
         self.network = Network(
             topology, Multipath(), [Flow("ue1-1", "ue1", "down", "reno", None, None)], seed=1
         )
-        self.arrivals: list[tuple[int, int]] = []  # time, number
+        self.arrivals: list[tuple[int, int]] = []  # (time [ns], number)
         self.put_in = 0
         set_error(self.network, error)
 
@@ -74,7 +74,7 @@ class Air:
             event_loop.enter_hop(w.row, h, p, now_ns)
 
     def run(self, until_ns: int) -> None:
-        """Let TTIs pass and note what arrives; nothing is acknowledged."""
+        """Let TTIs pass and record what arrives; nothing is acknowledged."""
         w = self.network.w
         while events.next_ns(w.row) < until_ns:
             now_ns = int(events.next_ns(w.row))
@@ -87,7 +87,7 @@ class Air:
                 links.free_packet(w.row, p)
 
     def mbps(self, seconds: float) -> list[float]:
-        """Return the rate of each user while packets wait for all of them."""
+        """Rate of each user while packets wait for all of them."""
         users = [user for ap, user, direction in self.network.tables.stations if direction == DOWN][
             ::-1
         ]
@@ -113,7 +113,7 @@ LTE_SERIES = {
     3: 37.56,
     5: 36.11,
     10: 33.0,
-}  # MP-SDN's numeric model, Figure 6
+}  # MP-SDN's numerical model, Figure 6
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ LTE_SERIES = {
     [[(30, 2), (12, 1)], [(10, 1), (10, 1), (10, 1)], [(8, 0.25), (20, 3), (37.5, 1), (11.5, 1)]],
 )
 def test_waiting_users_get_their_weighted_shares(stations):
-    """MP-SDN, eq (3): w_i r_i / sum_j w_j, in the paper's own example 20 and 4."""
+    """MP-SDN, eq (3): w_i r_i / sum_j w_j; in the paper's own example 20 and 4."""
     expected = [mbps * weight / sum(each for _, each in stations) for mbps, weight in stations]
     assert Air(*stations).mbps(4) == pytest.approx(expected, rel=0.03)
 
@@ -134,15 +134,15 @@ def test_weak_users_cost_the_cell_little(weak):
 
 
 def test_a_user_alone_gets_its_rate_in_spite_of_retransmissions():
-    """One TTI of ten is a retransmission: 1.111 attempts per block, which the rate on the air makes
-    up for. It is 1 if no attempt fails, and 4 if all do."""
+    """One TTI in ten is a retransmission: 1.111 attempts per block, so the rate in the air is
+    higher by this factor. It is 1 if no attempt fails, and 4 if all do."""
     attempts = {0: 1, BLOCK_ERROR: 1.111, 1: ATTEMPTS}
     for error, mean in attempts.items():
         assert Air((20, 1), error=error).mbps(4) == pytest.approx([20 * 1.111 / mean], rel=0.01)
 
 
 def test_a_packet_waits_for_a_tti_and_8_ms_for_every_error():
-    """0.75 ms to the next TTI and 1 ms in it; one in ten 8 ms later, one in a hundred 16."""
+    """0.75 ms to the next TTI and 1 ms in it; one in ten comes 8 ms later, one in a hundred 16."""
     air, count = Air((20, 1)), 2000
     for n in range(count):
         sent_ns = n * 50 * MS + MS // 4
@@ -160,8 +160,7 @@ def test_a_packet_waits_for_a_tti_and_8_ms_for_every_error():
 
 
 def test_later_blocks_wait_for_a_failed_one():
-    """Half of all blocks fail. Packets of 1500 bytes at 12 Mb/s: one per TTI without a
-    retransmission."""
+    """Half of all blocks fail. 1500 bytes at 12 Mb/s are one packet per TTI."""
     air = Air((12 / 1.111, 1), error=0.5)
     air.put("ue1", 200, 1500)
     air.run(5 * SECOND)
@@ -174,7 +173,7 @@ def test_later_blocks_wait_for_a_failed_one():
 
 
 def test_small_packets_of_several_users_share_a_tti():
-    """Ten acknowledgements of 78 bytes are 0.3 ms at 20 Mb/s; the rest is for the other user."""
+    """Ten acknowledgements of 78 bytes take 0.3 ms at 20 Mb/s; the other user gets the rest."""
     air = Air(*[(20, 1)] * 11, error=0)
     for n in range(1, 11):
         air.put(f"ue{n}", size=78)
@@ -186,8 +185,8 @@ def test_small_packets_of_several_users_share_a_tti():
 
 
 def test_a_returning_user_is_served_first_for_a_while():
-    """The means of the other and its own, e^(-t/T) and 1 - e^(-t/T), meet after T ln 2: 69 of 100
-    TTIs. Then both take turns."""
+    """The means of the other user and of this one, e^(-t/T) and 1 - e^(-t/T), meet after T ln 2: 69
+    of 100 TTIs. Then both take turns."""
     air, begins_ns = Air((10, 1), (10, 1), error=0), SECOND
     air.put("ue1", 1500)
     air.run(begins_ns)
@@ -202,7 +201,7 @@ def test_a_returning_user_is_served_first_for_a_while():
 
 
 def test_an_empty_cell_schedules_no_events():
-    """Retransmissions of long ago take no air now."""
+    """Retransmissions of long ago use no air time now."""
     air = Air((12 / 1.111, 1), error=1)
     for now_ns in (0, 40 * MS, 3600 * SECOND):
         air.put("ue1", size=1500, now_ns=now_ns)
@@ -260,7 +259,7 @@ def test_every_packet_arrives_is_dropped_or_waits(puts, error, metered):
 
 
 def round_trip_ms(error: float) -> float:
-    """Return the round-trip time of a transfer of one segment, which is acknowledged at once."""
+    """First RTT sample of a transfer of one segment, which is acknowledged at once."""
     nodes = (Node("ue1", "user", "lte1"), Node("lte1", "lte"), Node("srv1", "server"))
     cell = Cell("lte1", "lte", (Station("ue1", 40_000_000),), delay_ns=20 * MS)
     flow = Flow("ue1-1", "ue1", "down", "reno", None, 1448)
@@ -273,7 +272,7 @@ def round_trip_ms(error: float) -> float:
     set_error(network, error)
     network.start(flow, "reno")
     row, (_, f) = network.w.row, places(network)
-    row[f + at.SRTT_NS] = 0  # so that it is an eighth of the first sample
+    row[f + at.SRTT_NS] = 0  # so that SRTT becomes an eighth of the first sample
     row[f + at.PROBE_END] = at.FOREVER  # no tail loss probe
     network.run(SECOND)
     assert row[f + at.SEGMENTS_DROPPED] == row[f + at.SEGMENTS_RETRANSMITTED] == 0
@@ -281,8 +280,8 @@ def round_trip_ms(error: float) -> float:
 
 
 def test_block_errors_lengthen_the_round_trip():
-    """Twice 20 ms, a TTI in each direction and the wait for it; with four attempts per block, three
-    times 8 ms more in each direction."""
+    """Twice 20 ms, and in each direction a TTI and the wait for it. With four attempts per block,
+    three times 8 ms more in each direction."""
     quick, slow = round_trip_ms(0), round_trip_ms(1)
     assert 42 <= quick <= 44.2
     assert slow - quick == pytest.approx(2 * (ATTEMPTS - 1) * HARQ_TTIS, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Check many users on several cells: collisions, uploads, demand, meters."""
+"""Many users on several cells: collisions, uploads, demand, meters."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ WIFI_SERIES = {
     4: 7.49,
     5: 6.65,
     10: 4.76,
-}  # MP-SDN's numeric model, Figure 6
+}  # MP-SDN's numerical model, Figure 6
 
 
 def cell_of(stations, overhead=0.0):
-    """Return a network of one cell without traffic."""
+    """A network with one WiFi cell and no traffic; rates of the stations in Mb/s."""
     users = tuple(
         Station(f"ue{n}", round(mbps * 1e6), overhead=overhead)
         for n, mbps in enumerate(stations, 1)
@@ -50,7 +50,7 @@ def cell_of(stations, overhead=0.0):
 
 
 def airtime_down_ns(network, users, packets, size=1514):
-    """Return the airtime of sending packets to each of these users in turn [ns]."""
+    """Airtime of `packets` rounds, each with one packet to every user."""
     nowhere = network.write_hops(())
     w = network.w
     for _ in range(packets):
@@ -66,8 +66,8 @@ COUNTERS = at.IN_PACKETS, at.OUT_PACKETS, at.DROPS
 
 @pytest.mark.parametrize("weak", WIFI_SERIES)
 def test_a_saturated_cell_reaches_the_rate_of_the_numeric_model(weak):
-    """Equal packets for 5 stations of 54 and m of 6 Mb/s, each sent k(n) times, with n = N as in
-    the model."""
+    """5 stations of 54 and m of 6 Mb/s get equally many packets, each sent k(n) times, with n = N
+    as in the model."""
     rates = [54] * 5 + [6] * weak
     network = cell_of(rates)
     Wireless(network).set_collisions("wifi1", transmissions(len(rates)), [], abandoned(len(rates)))
@@ -77,7 +77,7 @@ def test_a_saturated_cell_reaches_the_rate_of_the_numeric_model(weak):
 
 
 def test_short_frames_take_the_fixed_airtime_in_full():
-    """Half of a full frame's time is fixed: 757 bytes take three quarters of it."""
+    """Half of a full frame's time is fixed, so 757 bytes take three quarters of it."""
     full, half = (
         airtime_down_ns(cell_of([12.112], overhead=0.5), ["ue1"], 10, size) for size in (1514, 757)
     )
@@ -125,7 +125,7 @@ def test_every_packet_comes_out_is_dropped_or_waits(simulated, name, settings):
 def test_packets_that_wait_at_the_old_access_point_are_lost_at_a_handover(simulated):
     simulation = simulated("moving_users", "rate_scale=0.03")
     network, waited, left = simulation.network, 0, {}
-    for _ in range(800):  # until t = 16 s; a hop has counters of packets that came and went
+    for _ in range(800):  # until t = 16 s; a hop counts packets that came and went
         hops = network.tables.stations.items()
         before = {key: [network.hop(h, each) for each in COUNTERS] for key, h in hops}
         simulation.run(0.02, step_s=0.02)
@@ -140,8 +140,8 @@ def test_packets_that_wait_at_the_old_access_point_are_lost_at_a_handover(simula
 
 
 def test_contenders_are_few_with_downloads_and_many_with_uploads(simulated):
-    """At most the stations and the access point; with downloads two or so (a station's
-    acknowledgements seldom wait)."""
+    """At most all stations and the access point. With downloads about two, as a station's
+    acknowledgements seldom wait."""
     for direction, least, most in (("down", 1.05, 2.5), ("up", 3.0, 99)):
         simulation = simulated(
             "thirty_users", f"traffic_direction={direction}", "topology.multipath_percent=0"
@@ -228,7 +228,8 @@ def test_tier_2_gets_what_tier_1_leaves_and_returns_it(simulated):
 
 
 def test_the_network_loses_with_plain_mptcp_and_recovers_with_meters(simulated):
-    """MP-SDN, Figures 5 and 10, one seed and 20 s: the paper's loss and gain are up to 20 %."""
+    """MP-SDN, Figures 5 and 10, with one seed and 20 s: the paper's loss and gain are up to 20
+    %."""
 
     def run(percent, strategy):
         simulation = simulated(

@@ -1,4 +1,5 @@
-"""What MP-SDN costs and gives users of today's kernel, in its own form and in the improved one."""
+"""Costs and benefits of MP-SDN for users of today's kernel, in the paper's form and in the improved
+one."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def test_a_user_whose_primary_path_fails_is_not_held_at_the_floor(strategy):
 
 @pytest.mark.parametrize(("scenario", "user"), [("idle_wifi", "ue3"), ("idle_lte", "ue2")])
 def test_the_improved_form_takes_what_is_idle_too(scenario, user):
-    """UE1 and UE2, or UE3 and UE4, need little: the other path of `user` has room."""
+    """UE1 and UE2, or UE3 and UE4, need little, so the other path of `user` has room."""
 
     def mean(strategy: str) -> float:
         settings = ("multipath.scheduler=linux",)

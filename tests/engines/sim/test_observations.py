@@ -1,4 +1,4 @@
-"""Check what a strategy observes."""
+"""What a strategy observes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check opportunistic retransmission and penalisation for a receiver without room."""
+"""Opportunistic retransmission and penalisation while the receive buffer is full."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .networks import FAST, MS, SECOND, assign, two_subflows
 
 
 def with_full_receiver(rtts_s=(0.02, 0.2), **multipath):
-    """Return a connection with a full receiver that waits for segment 0, in flight on the second
+    """The receiver has no room and waits for segment 0, which is in flight on the second
     subflow."""
     connection = two_subflows(
         (10, 40), rtts_s, penalisation=True, receive_buffer_kb=142, **multipath

@@ -12,14 +12,14 @@ ALWAYS, EVERY_SECOND = [True] * 4, [False, True, False, True]
 
 
 class Receiver(Ends):
-    """Let segments arrive, and send the acknowledgements that are due."""
+    """Segments arrive, and acknowledgements that are due are sent."""
 
     def __init__(self):
         super().__init__()
         round_trips.start(self.w.row, self.f, 20 * MS)
 
     def arrive_in_order(self, count):
-        """Let the next `count` segments arrive; return which of them were acknowledged at once."""
+        """For each of the next `count` segments: whether it was acknowledged at once."""
         return [self.arrives(int(self.w.row[self.f + at.RCV_NXT])) for _ in range(count)]
 
     def arrives(self, seq):
@@ -31,7 +31,6 @@ class Receiver(Ends):
 
 @pytest.fixture
 def after_the_start():
-    """A receiver that has acknowledged its first segments."""
     found = Receiver()
     assert found.arrive_in_order(receiver.QUICK_ACKS) == [True] * receiver.QUICK_ACKS
     return found
@@ -45,7 +44,7 @@ def test_after_the_first_segments_every_second_one_is_acknowledged_at_once(after
 def test_after_a_pause_longer_than_the_rto_segments_are_acknowledged_at_once(
     after_the_start, pause_ms, expected
 ):
-    """The RTO is that of the handshake: 20 ms, and 200 ms at least beyond it."""
+    """The RTO is that of the handshake: its 20 ms, plus at least 200 ms."""
     after_the_start.now_ns += pause_ms * MS
     assert after_the_start.arrive_in_order(4) == expected
 

@@ -1,4 +1,4 @@
-"""Check random streams: the same for the same seed and name, and evenly distributed."""
+"""Random streams: the same for the same seed and name, and uniform."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Check that a simulated run reads the same in scenario units at every rate scale."""
+"""A simulated run reads the same in scenario units at every rate scale."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SCALES = (1, 0.25)
 
 
 def decisions(simulation) -> list[tuple]:
-    """Return time, reason and rates of each decision."""
+    """(time, reason, rates) of each decision."""
     rates = ("meter_mbps", "expected_mbps")
     return [
         (event["t"], event["reason"], *(event.get(rate) for rate in rates))
@@ -18,7 +18,7 @@ def decisions(simulation) -> list[tuple]:
 
 
 def in_scenario_units(simulation, seconds: float):
-    """Return the last frame as the runner records it."""
+    """The last frame, as the runner records it."""
     simulation.run(seconds - 0.5)
     (frame,) = simulation.engine.advance(seconds)
     return frame.in_scenario_units(simulation.scenario.rate_scale)

@@ -1,4 +1,4 @@
-"""Check the receive window of Linux by hand, and small receive buffers against what Linux carries."""
+"""The receive window of Linux by hand, and what small receive buffers carry compared with Linux."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_data_that_waits_takes_room_of_the_window_and_its_end_never_moves_back()
 
 
 def carried_mbps(paths, shapes, buffer_kb):
-    """Return the mean goodput of three simulated runs after their first 10 s."""
+    """Mean goodput of three simulated runs after their first 10 s."""
     rates = []
     for seed in (1, 2, 3):
         multipath = {"cc": "reno", "stack": "linux", "receive_buffer_kb": buffer_kb}
@@ -51,7 +51,7 @@ def carried_mbps(paths, shapes, buffer_kb):
     ],
 )
 def test_a_small_buffer_costs_what_it_costs_with_linux(paths, shapes, buffer_kb, linux_mbps):
-    """The goodput of Linux 6.18 was measured with Reno over paths in user space
-    (tests/emulation/kernel_paths.py): the last 50 of 60 s, one or two runs each. With a window of
-    constant size the simulator carries 2.6 and 2.4 Mb/s in the first two cases."""
+    """Goodput of Linux 6.18 with Reno over paths in user space (tests/emulation/kernel_paths.py):
+    the last 50 of 60 s, one or two runs each. With a constant window the simulator would carry 2.6
+    and 2.4 Mb/s in the first two cases."""
     assert carried_mbps(paths, shapes, buffer_kb) == pytest.approx(linux_mbps, rel=0.1)

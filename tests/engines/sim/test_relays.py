@@ -1,4 +1,4 @@
-"""Check senders that relay over radios of their own (the RAT study)."""
+"""Senders that relay over radios of their own (RAT study)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_a_round_trip_over_lte_and_back_is_60_ms(simulated):
 
 
 def test_one_air_for_two_paths_carries_less_than_two(simulated):
-    """RAT study, claims S4 and N1: Setup III below Setup II, and in Setup I more by WiFi than by
-    LTE."""
+    """RAT study, claims S4 and N1: Setup III gets less than Setup II; in Setup I WiFi carries more
+    than LTE."""
     done = {}
     for setup in (1, 2, 3):
         simulation = simulated(f"rat_setup_{setup}", "traffic_volume_mb=10", "traffic_parallel=5")

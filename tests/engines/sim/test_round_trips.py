@@ -1,4 +1,5 @@
-"""Check RTT samples and the RTO against Linux's own arithmetic (tcp_rtt_estimator, tcp_input.c)."""
+"""RTT samples and the RTO, compared with Linux's own arithmetic (tcp_rtt_estimator in
+tcp_input.c)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ LEAST_US = 200_000
 
 
 class LinuxEstimator:
-    """Hold the fields of tcp_sock in us: `srtt` is scaled by 8, the deviations by 4."""
+    """Fields of tcp_sock in us; `srtt` is scaled by 8, the deviations by 4."""
 
     def __init__(self, rtt_us):
         self.srtt, self.mdev = rtt_us << 3, rtt_us << 1
@@ -39,7 +40,7 @@ class LinuxEstimator:
 
 
 def measure(ends, rtt_ms):
-    """Send a segment, and let its acknowledgement come after `rtt_ms`."""
+    """Send a segment; its acknowledgement comes after `rtt_ms`."""
     ends.write(1)
     ends.now_ns += round(rtt_ms * MS)
     ends.arrive_and_acknowledge(int(ends.w.row[ends.f + at.SND_UNA]))
@@ -54,7 +55,7 @@ def test_the_handshake_gives_the_first_rto(rtt_ms, rto_ms):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rto_is_that_of_linux(seed):
-    """One segment per round trip, so each acknowledgement but the first ends a round trip."""
+    """There is one segment per RTT, so each acknowledgement but the first ends a round."""
     draw = random.Random(seed)
     ends, linux = Ends(), LinuxEstimator(50_000)
     round_trips.start(ends.w.row, ends.f, 50 * MS)
@@ -66,7 +67,8 @@ def test_the_rto_is_that_of_linux(seed):
 
 
 def test_the_variance_falls_once_per_round_trip():
-    """Samples of one flight: the largest deviation stays until the flight is acknowledged."""
+    """All samples are of one flight: the largest deviation stays until the flight is
+    acknowledged."""
     ends, linux = Ends(), LinuxEstimator(50_000)
     round_trips.start(ends.w.row, ends.f, 50 * MS)
     measure(ends, 50)

@@ -1,4 +1,4 @@
-"""Check that the simulator chooses the same paths as the controller of the emulation."""
+"""The simulator chooses the same paths as the emulation's controller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .conftest import Simulation
 
 
 def started(name: str, seed: int = 1) -> Simulation:
-    """Start a simulation; its first connections have paths."""
+    """Run for 0.1 s, until the first connections have paths."""
     simulation = Simulation(scenario.load(name, Overrides(strategy="none", seed=seed)))
     simulation.run(0.1, 0.1)
     return simulation

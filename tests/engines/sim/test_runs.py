@@ -1,4 +1,4 @@
-"""Check whole runs: the same seed gives the same bytes; changes, events and decisions."""
+"""Whole runs: the same seed gives the same bytes; changes, events and decisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = ("rate_scale=0.1", "sample_interval_s=1", "strategy.name=meter_throttlin
 
 
 def record(folder, *settings, on_progress=lambda _: None):
-    """Run testbed_wifi_lte at a tenth of its rates into a folder."""
+    """Run testbed_wifi_lte at a tenth of its rates into `folder`."""
     folder.mkdir()
     loaded = scenario.load("testbed_wifi_lte", Overrides(settings=(*SMALL, *settings)))
     recorder = Recorder(folder, loaded, "sim")

@@ -1,4 +1,4 @@
-"""Check the redundant scheduler, and what holds for every scheduler."""
+"""The redundant scheduler, and what holds for every scheduler."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_emulation_accepts_the_kernels_scheduler_by_both_names():
 
 
 def parallel(*shapes):
-    """Return s1 - p1 - ue1 and s1 - p2 - ue1."""
+    """A network of two disjoint paths, s1 - p1 - ue1 and s1 - p2 - ue1."""
     nodes = [Node("ue1", "user", "a1"), Node("srv1", "server"), Node("s1", "switch")]
     links = [Link("server", "s1", "srv1")]
     for n, shape in enumerate(shapes, 1):

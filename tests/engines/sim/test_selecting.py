@@ -1,4 +1,4 @@
-"""Check strategies that choose among subflows, on the scenarios of their papers.
+"""Strategies that choose among subflows, on the scenarios of their papers.
 
 Some run at a tenth of the rate, which gives the same result in less time.
 """

@@ -1,4 +1,4 @@
-"""Check the benefit of each strategy, on five seeds, against the figures of its paper."""
+"""The benefit of each strategy on five seeds, against the figures of its paper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .conftest import Simulation
 pytestmark = pytest.mark.whole
 
 SEEDS = range(1, 6)
-GOODPUT = 1420 / 1514  # of a frame
+GOODPUT = 1420 / 1514  # payload in a frame
 
 
 def simulation(name: str, strategy: str, seed: int) -> Simulation:
@@ -23,7 +23,7 @@ def simulation(name: str, strategy: str, seed: int) -> Simulation:
 
 
 def cores(run: Simulation) -> list[str]:
-    """Return the core switch that each subflow crosses."""
+    """Core switch of each subflow."""
     return [next(name for name in path if name.startswith("c")) for path in paths(run).values()]
 
 
@@ -32,7 +32,8 @@ def cores(run: Simulation) -> list[str]:
     ("name", "mbps", "subflows"), [("collision_within", 20, 2), ("collision_between", 40, 4)]
 )
 class TestCollisionsAreAvoided:
-    """S-MPTCP, Tables 9 and 10: 18.862 of 20 and 37.716 of 40 Mb/s, the goodput of full use."""
+    """S-MPTCP, Tables 9 and 10: 18.862 of 20 and 37.716 of 40 Mb/s, which is the goodput of full
+    use."""
 
     def test_each_subflow_has_a_core_switch_of_its_own(self, name, mbps, subflows, seed):
         run = simulation(name, "expected_throughput", seed)
@@ -68,10 +69,9 @@ def paths(run: Simulation) -> dict[tuple[str, int], tuple[str, ...]]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_broken_core_link_moves_one_subflow_and_the_connection_continues(seed):
-    """In a fat tree of 4 the subflows cross different core switches, before and after. The network
-    first moves the subflow to a path chosen by hash. If that is the other subflow's path, the
-    strategy moves either of them away.
-    """
+    """In a fat tree with k = 4 the subflows use different core switches, before and after the
+    break. The network first moves the subflow to a path chosen by hash. If the other subflow uses
+    it, the strategy moves one of them away."""
     alone = Overrides(
         strategy="expected_throughput", seed=seed, settings=("traffic=[{user: ue1, kind: bulk}]",)
     )
@@ -108,8 +108,7 @@ def started_by_hash(seed: int) -> Simulation:
 
 
 def shares(strategy: str, seed: int) -> list[float]:
-    """Return the Mb/s of the three connections of Figure 1 from 20 to 40 s; the last one starts at
-    10 s."""
+    """Mb/s of the three connections of Figure 1 from 20 to 40 s; the last one starts at 10 s."""
     run = simulation("pooling", strategy, seed)
     frames = [frame for frame in run.run(40) if frame["t"] > 20]
     return [
@@ -119,7 +118,7 @@ def shares(strategy: str, seed: int) -> list[float]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_expected_throughput_makes_pooling_fair(seed):
-    """S-MPTCP, Table 7: a standard deviation of 0.018 Mb/s, that of plain MPTCP is 2.8 to 3.5, at
+    """S-MPTCP, Table 7: the standard deviation is 0.018 Mb/s, that of plain MPTCP 2.8 to 3.5, at
     the same total."""
     even, plain = shares("expected_throughput", seed), shares("none", seed)
     scale = scenario.load("pooling").rate_scale
@@ -130,7 +129,7 @@ def test_expected_throughput_makes_pooling_fair(seed):
 
 
 def test_pooling_is_even_three_seconds_after_the_last_arrival():
-    """Table 7: 2.0 s. The mean of each second is within a tenth of the final one."""
+    """Table 7 has 2.0 s. Here each second's mean is within a tenth of the final one."""
     run = simulation("pooling", "expected_throughput", 1)
     frames = [frame for frame in run.run(30) if frame["t"] > 13]
     for user in ("ue1", "ue2", "ue3"):
@@ -140,7 +139,7 @@ def test_pooling_is_even_three_seconds_after_the_last_arrival():
 
 
 def mbps_with_a_lossy_period(strategy: str, seed: int) -> float:
-    """Return the Mb/s of dynamic_loss: 30 s of loss, and 10 s before and after it."""
+    """Mean of dynamic_loss: 30 s of loss, and 10 s before and after it."""
     run = simulation("dynamic_loss", strategy, seed)
     frames = run.run(10)
     run.flip("link.path1.loss", 0.05)
@@ -172,7 +171,7 @@ def outcome(strategy: str, seed: int) -> dict[str, float]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_few_of_fifteen_paths_carry_more_with_less_disorder(seed):
-    """DTMC selection, Figures 5 and 6: more throughput than full mesh from four paths on, and far
+    """DTMC selection, Figures 5 and 6: from four paths on more throughput than full mesh, and far
     fewer segments out of order."""
     few, every = outcome("subflow_selection", seed), outcome("none", seed)
     assert few["mbps"] > 1.1 * every["mbps"]

@@ -1,4 +1,4 @@
-"""Check tail loss probes case by case (RFC 8985, section 7)."""
+"""Tail loss probes case by case (RFC 8985, section 7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def due_ms(ends):
 
 
 def probe(ends):
-    """Let the timer expire when it is due; return what is transmitted."""
+    """Let the timer expire when it is due; return how many segments are transmitted."""
     before = ends.w.row[ends.f + at.TRANSMISSIONS]
     expired = False
     while not expired:

@@ -1,4 +1,4 @@
-"""Check results that theory gives: shares and windows in equilibrium, fairness, goodput, the air of
+"""Results that theory gives: shares and windows in equilibrium, fairness, goodput, airtime of
 acknowledgements."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAYLOAD, MPTCP_PAYLOAD, FRAME, ACK = 1448, 1420, 1514, 66
 
 
 def shared(simulation_of, users, traffic, seed=1, mbps=20):
-    """Return a simulation of users that share one link of 20 ms."""
+    """Users that share one link of 20 ms."""
     data = {
         "name": "shared",
         "title": "Shared",
@@ -39,13 +39,13 @@ def shared(simulation_of, users, traffic, seed=1, mbps=20):
 
 
 def window(frames, number):
-    """Return the mean of a subflow's rate times its round trip, in segments."""
+    """Mean of a subflow's rate times its RTT, in segments."""
     rows = [frame["sf"][f"ue1-1/{number}"] for frame in frames]
     return sum(row["mbps"] * row["rtt_ms"] for row in rows) * 1e3 / 8 / MPTCP_PAYLOAD / len(rows)
 
 
 def goodput(paths, law, count, seed):
-    """Return the goodput of a connection over `count` paths that lose one packet in a hundred."""
+    """Mb/s of a connection over `count` paths that lose one packet in a hundred."""
     path = {"rate_mbps": 1000, "delay_ms": 25, "loss": 0.01}
     simulation = paths(*[path] * count, traffic={"cc": law}, seed=seed)
     simulation.run(5)
@@ -54,8 +54,8 @@ def goodput(paths, law, count, seed):
 
 @pytest.mark.parametrize(("law", "flows"), [("reno", 2), *((law, 1) for law in COUPLED)])
 def test_two_subflows_in_equilibrium(paths, law, flows):
-    """At equal loss and round trip coupled laws get as much as one Reno flow, uncoupled ones twice
-    that (means of three seeds)."""
+    """At equal loss and RTT coupled laws get as much as one Reno flow, uncoupled ones twice that
+    (means of three seeds)."""
     one = sum(goodput(paths, "reno", 1, seed) for seed in (1, 2, 3))
     two = sum(goodput(paths, law, 2, seed) for seed in (1, 2, 3))
     assert two / one == pytest.approx(flows, rel=0.15)
@@ -63,7 +63,7 @@ def test_two_subflows_in_equilibrium(paths, law, flows):
 
 @pytest.mark.parametrize(("law", "share"), [("reno", 2 / 3), *((law, 1 / 2) for law in COUPLED)])
 def test_two_subflows_beside_a_reno_flow(simulation_of, law, share):
-    """On one link: coupled, the connection gets a half, uncoupled two thirds (means of three
+    """On one link the connection gets a half if it is coupled, else two thirds (means of three
     seeds)."""
     got = []
     for seed in (1, 2, 3):
@@ -79,8 +79,8 @@ def test_two_subflows_beside_a_reno_flow(simulation_of, law, share):
 
 
 def test_olia_keeps_the_smallest_window_on_the_path_with_more_loss(paths):
-    """Two paths that lose 0.1 and 0.5 %: LIA's windows are proportional to 1 / p (Wischik et al.,
-    NSDI 2011, section 2.3), OLIA's differ more."""
+    """Two paths lose 0.1 and 0.5 %. LIA's windows are proportional to 1 / p (Wischik et al., NSDI
+    2011, section 2.3), OLIA's differ more."""
     good, bad = ({"rate_mbps": 1000, "delay_ms": 25, "loss": loss} for loss in (0.001, 0.005))
     kept = {}
     for law in COUPLED:
@@ -115,8 +115,8 @@ def test_multipath_goodput_is_1420_of_1514_bytes(paths):
 
 @pytest.mark.parametrize("overhead", [0.0, 0.5])
 def test_acknowledgements_take_their_share_of_the_air(overhead):
-    """For two full frames one of 66 bytes is sent up, with the full airtime that does not depend on
-    length."""
+    """For two full frames, one of 66 bytes is sent up; it takes the full airtime that does not
+    depend on length."""
     nodes = (Node("ue1", "user", "wifi1"), Node("wifi1", "wifi"), Node("srv1", "server"))
     cell = Cell(
         "wifi1", "wifi", (Station("ue1", 10_000_000, overhead=overhead),), delay_ns=2_000_000

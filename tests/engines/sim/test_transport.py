@@ -1,4 +1,4 @@
-"""Check TCP and MPTCP over links: windows, losses, paths, buffers and application rates."""
+"""TCP and MPTCP over links: windows, losses, paths, buffers and application rates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_flows_that_start_at_0_are_established_as_in_the_emulation(paths):
     simulation = paths(FAST, SLOW)
     first = simulation.run(0.06, 0.06)[-1][
         "sf"
-    ]  # a round trip of the first subflow, less than half of one of the second
+    ]  # one RTT of the first subflow, less than half of one of the second
     assert set(first) == {"ue1-1/1", "ue1-1/2"}
     assert all(each["cwnd"] >= 10 for each in first.values())
     sent = [each["segments"] for each in simulation.report()["connections"][0]["subflows"]]
@@ -76,7 +76,7 @@ def test_samples_show_the_data_that_waits_for_a_slow_path(paths):
     held_kb = [frame["user"]["ue1"]["held_back_kb"] for frame in simulation.run(6)]
     (connection,) = simulation.report()["connections"]
     assert max(held_kb) == connection["receive_buffer_max_bytes"] / 1000 > 0
-    assert len(set(held_kb)) > 3  # each sample has the most of its own interval
+    assert len(set(held_kb)) > 3  # each sample has the maximum of its own interval
     unhurried = paths(FAST, traffic={"kind": "rate", "rate_mbps": 1})  # nothing is lost or waits
     assert {frame["user"]["ue1"]["held_back_kb"] for frame in unhurried.run(3)} == {0}
 

@@ -1,4 +1,4 @@
-"""Check UDP traffic: it keeps its rate whatever is lost."""
+"""UDP traffic keeps its rate, whatever is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that a law in a user's own file runs like a built-in one, interpreted and compiled."""
+"""A law in a user's own file runs like a built-in one, interpreted and compiled."""
 
 from __future__ import annotations
 
@@ -52,13 +52,12 @@ def scalable(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _built_in_laws_only():
-    """Take the laws of a test out of the table afterwards."""
     with laws_kept():
         yield
 
 
 def windows(law):
-    """A window of 10 segments after two more acknowledged segments, and then after a loss."""
+    """Window after two acknowledged segments, and then after a loss; it begins with 10 segments."""
     network = started(chain(2))
     w, f = network.w, places(network)[1]
     w.row[f + at.LAW] = dispatch.number(law)
@@ -87,7 +86,7 @@ def test_a_law_without_on_loss_halves_like_reno(tmp_path):
 
 
 def test_a_law_can_use_functions_of_the_core(tmp_path):
-    """Also in a process that runs compiled code, if numba is there."""
+    """Also in a process that runs compiled code, where numba is installed."""
     started(chain(2))
     path = tmp_path / "coupled.py"
     path.write_text(
@@ -145,8 +144,8 @@ print(compiled.is_fast(), list(map(int, network.w.row)), list(map(float, network
 
 @pytest.mark.whole
 def test_a_users_law_gives_the_same_bytes_interpreted_and_compiled(scalable, tmp_path):
-    """The same table entries after ten seconds with losses; the compiler's cache is named after the
-    law too."""
+    """Equal table entries after ten seconds with losses. The compiler's cache is named after the
+    law, too."""
     pytest.importorskip("numba")
     tables = {}
     for off in ("0", "1"):

@@ -1,4 +1,4 @@
-"""Check users that walk: their places, access points and handovers."""
+"""Users that walk: their places, access points and handovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check windows of senders that are idle or limited by their application (RFC 2861 and 7661, as
+"""Windows of senders that are idle or limited by their application (RFC 2861 and 7661, as in
 Linux)."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def ends():
     (299, 40, 20), (350, 20, 30), (650, 10, 30), (5000, 10, 30),
 ])  # fmt: skip
 def test_an_idle_period_halves_the_window_for_every_rto(ends, pause_ms, cwnd, ssthresh):
-    """RFC 2861; tcp_cwnd_restart: down to ten segments, with SSTHRESH at three quarters of the
-    window before."""
+    """RFC 2861 and tcp_cwnd_restart: down to ten segments; ssthresh becomes three quarters of the
+    earlier window."""
     ends.set_window(40.0, 20.0)
     ends.w.row[ends.f + at.RTO_NS], ends.w.row[ends.f + at.LAST_SENT_NS] = 300 * MS, ends.now_ns
     ends.now_ns += pause_ms * MS
@@ -65,14 +65,12 @@ def test_slow_start_grows_to_twice_the_segments_in_flight(ends):
     assert ends.w.window[ends.f + at.CWND] == 10
     ends.write(6)
     ends.arrive_and_acknowledge(*range(4, 10))
-    assert (
-        ends.w.window[ends.f + at.CWND] == 12
-    )  # 2 x 6; the next acknowledgements do not change it
+    assert ends.w.window[ends.f + at.CWND] == 12  # 2 x 6; later acknowledgements do not change it
 
 
 def test_a_window_that_was_full_grows_for_the_whole_round_trip(ends):
-    """At the last of ten acknowledgements one segment is in flight; the window was full in this
-    round (tcp_cwnd_validate)."""
+    """tcp_cwnd_validate: one segment is in flight at the last of ten acknowledgements, but the
+    window was full in this round."""
     ends.write(10)
     ends.arrive_and_acknowledge(*range(10))
     assert ends.w.window[ends.f + at.CWND] == pytest.approx(11, abs=0.1)
@@ -85,8 +83,8 @@ def test_a_window_that_was_full_grows_for_the_whole_round_trip(ends):
 
 
 def test_a_sender_without_data_remembers_that_its_window_was_full(ends):
-    """Its round is over and three segments are in flight; it stays limited by the window until it
-    sends."""
+    """Its round is over and three segments are in flight. It counts as limited by the window until
+    it sends."""
     ends.write(10)
     ends.arrive_and_acknowledge(*range(5))
     ends.write(3)
