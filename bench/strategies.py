@@ -18,8 +18,7 @@ from controller.strategies.expected_throughput import allocation, max_flow
 from controller.strategies.subflow_selection.forecast import Model, PathQuality, estimate
 from controller.strategies.subflow_selection.search import greedy
 from lab.topologies import fat_tree
-from lab.topologies.topology import Topology, Wiring, wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import Topology, Wiring, as_json, wire
 
 Hashed = tuple[paths.Flow, paths.Path]
 
@@ -27,7 +26,7 @@ Hashed = tuple[paths.Flow, paths.Path]
 def _tree(k: int) -> tuple[Topology, Wiring, Plan, Graph]:
     topology = fat_tree.build(fat_tree.Params(k=k))
     wiring = wire(topology)
-    plan = Plan.model_validate(describe(topology, wiring))
+    plan = Plan.model_validate(as_json(topology, wiring))
     return topology, wiring, plan, build_graph(plan.arcs())
 
 

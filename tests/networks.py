@@ -6,15 +6,14 @@ from collections.abc import Iterable
 
 from controller.observation import Arc
 from controller.plan import Plan
-from lab.topologies.topology import Topology, wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import Topology, as_json, wire
 
 Links = dict[tuple[str, str], float]  # ends, and what goes in that direction
 
 
 def arcs_of(topology: Topology) -> tuple[Arc, ...]:
     """Return the plan of a topology."""
-    return Plan.model_validate(describe(topology, wire(topology))).arcs()
+    return Plan.model_validate(as_json(topology, wire(topology))).arcs()
 
 
 def one_way(links: Links) -> tuple[Arc, ...]:

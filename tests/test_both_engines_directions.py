@@ -22,8 +22,7 @@ from lab.scenario import flows as traffic
 from lab.scenario import loading
 from lab.scenario.overrides import Overrides
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json, wire
 
 DIRECTIONS = ("down", "up")
 
@@ -62,7 +61,7 @@ class Emulated:
         self.wiring = wire(topology)
         (cell,) = (each for each in topology.cells if each.ap == "lte1")
         self.lines = links.make_lte_queues(cell, self.wiring, self)
-        text = json.dumps(describe(topology, self.wiring, flows=scenario.data_flows))
+        text = json.dumps(as_json(topology, self.wiring, flows=scenario.data_flows))
         self.plan = plan.read(text)
 
     def record(self, kind: str, **what: str) -> None:

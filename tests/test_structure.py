@@ -88,7 +88,7 @@ EDGES = {  # where text and JSON come in and go out: dictionaries of anything ar
     "lab/results/store.py": "TinyDB",
     "lab/results/packages.py": "a bill of materials in JSON",
     "lab/engines/mininet/programs/traffic.py": "messages of a traffic program",
-    "lab/topologies/topology_file.py": "topology.json",
+    "lab/topologies/topology.py": "topology.json",
     "controller/decision_log.py": "decisions.jsonl",
     "controller/pox_ext/statistics.py": "TinyDB",
     "lab/engines/mininet/controller_client.py": "messages to POX",

@@ -27,10 +27,8 @@ from lab.scenario.overrides import Overrides, apply
 from lab.scenario.schema import Scenario, StrategyChoice, Suggestion, TopologyChoice, Traffic
 from lab.scenario.used import user_files
 from lab.scenario.yaml_text import read
-from lab.topologies.checks import check
-from lab.topologies.data_directions import with_loss_on_data
 from lab.topologies.families import TOPOLOGIES
-from lab.topologies.topology import Topology
+from lab.topologies.topology import Topology, checked, with_loss_on_data
 
 # Changes that a scenario file suggests under `try`
 #
@@ -215,7 +213,7 @@ def _build(scenario: Scenario) -> Topology:
     family = TOPOLOGIES[scenario.topology.kind]
     positions = {"seed": scenario.seed} if has_positions(scenario) else {}
     topology: Topology = family.build(params, scenario.rate_scale, **positions)
-    return check(topology)
+    return checked(topology)
 
 
 def has_positions(scenario: Scenario) -> bool:

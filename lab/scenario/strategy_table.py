@@ -69,9 +69,9 @@ def check_fit(name: str, topology: Topology, source: str) -> None:
 def unfit(topology: Topology) -> dict[str, str | None]:
     """Return for each strategy why it could never act in this network, or None if it can."""
     from controller.plan import Plan
-    from lab.topologies.topology_file import describe
+    from lab.topologies.topology import as_json
 
-    plan = Plan.model_validate(describe(topology, wire(topology)))
+    plan = Plan.model_validate(as_json(topology, wire(topology)))
     return {name: strategy.unfit(plan) for name, strategy in sorted(strategies().items())}
 
 

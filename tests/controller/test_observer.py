@@ -15,8 +15,7 @@ from controller.pox_ext.observer import Observer
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
 from lab.topologies import wireless_set
-from lab.topologies.topology import wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json, wire
 
 SERVER = "10.0.0.1"
 
@@ -34,7 +33,7 @@ class World:
 
     def __init__(self):
         topology = wireless_set.build(wireless_set.Params(users=10, multipath_percent=100))
-        self.plan = plan.Plan.model_validate(describe(topology, wire(topology)))
+        self.plan = plan.Plan.model_validate(as_json(topology, wire(topology)))
         hosts, self.tracker = Hosts(self.plan), Tracker()
         router = Router(self.plan, hosts)
         self.observer = Observer(

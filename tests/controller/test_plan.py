@@ -9,12 +9,11 @@ from controller.plan import Plan
 from lab.scenario.loading import load
 from lab.scenario.overrides import Overrides
 from lab.topologies import parallel_paths
-from lab.topologies.topology import wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json, wire
 
 
 def arcs(topology):
-    plan = Plan.model_validate(describe(topology, wire(topology)))
+    plan = Plan.model_validate(as_json(topology, wire(topology)))
     return {(arc.tail, arc.head): arc for arc in plan.arcs()}
 
 
