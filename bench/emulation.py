@@ -25,7 +25,7 @@ from lab.run.manifest import ROOT
 from lab.run.reading import read_document
 from lab.run.recorder import RUNS
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import as_json, wire
 

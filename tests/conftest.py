@@ -19,7 +19,7 @@ from lab.run.outcome import Outcome
 from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 # No test is about time; and what is judged elsewhere is judged by the same examples each time, new ones are sought here.
 settings.register_profile("lab", deadline=None, derandomize=os.environ.get("CI") == "true")

@@ -20,7 +20,7 @@ from lab.engines.sim.wireless import Wireless
 from lab.radio import lte
 from lab.scenario import flows as traffic
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import as_json, wire
 
@@ -33,7 +33,7 @@ def loaded(*settings: str) -> Scenario:
 
 class Simulated:
     def __init__(self, scenario: Scenario) -> None:
-        acts = traffic.plan(loading.scaled_traffic(scenario), scenario.seed, scenario.duration_s)
+        acts = traffic.plan(traffic.scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         flows = {act.flow.id: act.flow for act in acts}.values()
         self.network = Network(scenario.network, scenario.multipath, flows, scenario.seed)
 

@@ -59,9 +59,8 @@ LAYERS = (  # from low to high: a file imports from its own layer and from layer
 EDGES = {  # where text and JSON come in and go out: dictionaries of anything are allowed there
     "dashboard/": "HTTP",
     "lab/cli/": "printed rows and JSON",
-    "lab/scenario/checking.py": "YAML before it is checked",
+    "lab/scenario/schema.py": "YAML before it is checked",
     "lab/scenario/loading.py": "YAML before it is checked",
-    "lab/scenario/overrides.py": "YAML before it is checked",
     "lab/scenario/yaml_text.py": "YAML before it is checked",
     "lab/scenario/catalogue.py": "rows of `list` and of HTTP",
     "lab/run/result.py": "result.json",

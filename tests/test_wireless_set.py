@@ -11,8 +11,7 @@ from lab.radio.mobility import distance_m
 from lab.run.engine import Options
 from lab.scenario import catalogue
 from lab.scenario import loading as scenario
-from lab.scenario.loading import from_data, resolved
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, from_data, resolved
 from lab.scenario.targets import check_flip, targets
 from lab.topologies import rat_setup, wireless_set
 from lab.topologies.topology import checked, wire

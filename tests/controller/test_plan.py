@@ -6,8 +6,7 @@ import pytest
 
 from controller.observation import Arc
 from controller.plan import Plan
-from lab.scenario.loading import load
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, load
 from lab.topologies import parallel_paths
 from lab.topologies.topology import as_json, wire
 

@@ -11,7 +11,7 @@ from controller.paths import Flow, Path
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.topologies.topology import as_json, wire
 
 from .conftest import Simulation

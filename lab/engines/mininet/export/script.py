@@ -20,7 +20,7 @@ from lab.engines.mininet.network.real_medium import is_used
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.errors import RequestError
 from lab.radio.cell import Cell
-from lab.scenario.loading import scaled_traffic
+from lab.scenario.flows import scaled_traffic
 from lab.scenario.schema import Scenario, Traffic
 from lab.topologies.topology import Interface, Link, Topology, Wiring, as_json, link_delay_ns, wire
 
