@@ -25,10 +25,9 @@ from lab.run.manifest import ROOT
 from lab.run.reading import read_document
 from lab.run.recorder import RUNS
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json, wire
 
 TREE = "fat_tree"
 MN_NETWORK = Path(__file__).with_name("mn_network.txt")
@@ -79,7 +78,7 @@ def mn_up_s(link: str = "tc") -> tuple[float]:
     """
     scenario = _load(TREE)
     wiring = wire(scenario.network)
-    network = describe(scenario.network, wiring, rate_scale=scenario.rate_scale)
+    network = as_json(scenario.network, wiring, rate_scale=scenario.rate_scale)
     mininet = upstreams.folder() / "mininet"
     with runs.shared_folder() as folder:
         folder.mkdir()

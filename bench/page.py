@@ -23,7 +23,7 @@ from lab.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
 from lab.run.manifest import ROOT
 from lab.run.recorder import Recorder
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 # A dashboard in its own process
 

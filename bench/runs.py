@@ -21,7 +21,7 @@ from lab.run.manifest import ROOT
 from lab.run.reading import read_document
 from lab.run.recorder import RUNS, Recorder
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 WARM_UP_S, SIMULATED_S = 2.0, 20.0
 LIMIT_S = 600

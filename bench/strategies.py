@@ -18,8 +18,7 @@ from controller.strategies.subflow_selection.forecast import Model, PathQuality,
 from controller.strategies.subflow_selection.search import greedy
 from controller.topology import Topology as ControllerTopology
 from lab.topologies import fat_tree
-from lab.topologies.topology import Topology, Wiring, wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import Topology, Wiring, as_json, wire
 
 Hashed = tuple[paths.Flow, paths.Path]
 
@@ -30,7 +29,7 @@ Tree = tuple[Topology, Wiring, ControllerTopology, Graph]
 def _tree(k: int) -> Tree:
     topology = fat_tree.build(fat_tree.Params(k=k))
     wiring = wire(topology)
-    network = ControllerTopology.model_validate(describe(topology, wiring))
+    network = ControllerTopology.model_validate(as_json(topology, wiring))
     return topology, wiring, network, build_graph(network.arcs())
 
 

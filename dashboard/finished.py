@@ -23,7 +23,7 @@ from lab.results.statistics import Estimate, estimate
 from lab.results.store import Store
 from lab.scenario import code_paths as code_paths
 from lab.scenario import loading, yaml_text
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 # Repetition
 

@@ -17,7 +17,7 @@ from dashboard.runs import Launcher
 from dashboard.stream import Streams
 from lab.errors import RequestError, show
 from lab.results.store import Store
-from lab.scenario import checking
+from lab.scenario import schema
 
 MAX_POINTS = 5000
 Model = TypeVar("Model", bound=BaseModel)
@@ -34,7 +34,7 @@ def body(model: type[Model]) -> Model:
     except JsonRefused as error:
         text = f"read the request: {error}. Send a JSON object, with "
         raise Problem(400, text + "Content-Type: application/json") from error
-    return checking.validate(model, data, "request")
+    return schema.validate(model, data, "request")
 
 
 def position() -> int:

@@ -22,7 +22,7 @@ from lab.results.explain import present
 from lab.run.reading import readable_events, readable_samples
 from lab.scenario import code_paths as code_paths
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 
 Row = dict[str, Any]  # a line of samples.jsonl or events.jsonl

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lab.scenario import catalogue, checking, loading, strategy_table
+from lab.scenario import catalogue, loading, schema
 from lab.scenario import code_paths as code_paths
 from lab.scenario.schema import Scenario
 
@@ -77,7 +77,7 @@ def choices(name: str) -> Row:
     could. `traffic` has the flows, so that a form can add one for a new user.
     """
     scenario = loading.load(name)
-    unfit = strategy_table.unfit(scenario.network)
+    unfit = schema.why_unfit(scenario.network)
     return {
         "strategies": [
             row | {"unfit": unfit[row["name"]] or ""} for row in catalogue.strategy_rows()
@@ -98,7 +98,7 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
     """
     params = scenario.topology.params
     values = params.model_dump(mode="json")
-    described = checking.described(type(params))
+    described = schema.described(type(params))
     return [
         row | {"value": values[row["name"]]} | _items(row["name"], values[row["name"]], described)
         for row in described

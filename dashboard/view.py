@@ -21,7 +21,7 @@ from lab.results.explain import changes as explained
 from lab.results.explain import present
 from lab.results.store import Store
 from lab.run.reading import declared_metrics, readable_events, readable_samples
-from lab.scenario import catalogue, strategy_table
+from lab.scenario import catalogue, schema
 from lab.scenario.schema import Scenario
 
 FILTERS = ("scenario", "strategy", "engine", "status")
@@ -122,9 +122,9 @@ def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
             if name in known
         ],
         "strategies": [
-            {"name": name, "help": strategy_table.summary(name)}
+            {"name": name, "help": schema.strategy_help(name)}
             for name in dict.fromkeys(name for _, name in used)
-            if name in strategy_table.strategies()
+            if name in schema.strategies()
         ],
     }
 

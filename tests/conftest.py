@@ -20,7 +20,7 @@ from lab.run.outcome import Outcome
 from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 # No deadline: no test measures time. In CI, hypothesis always draws the same examples; elsewhere it
 # looks for new ones.

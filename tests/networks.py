@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from controller.observation import Arc
 from controller.topology import Topology as ControllerTopology
-from lab.topologies.topology import Topology, wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import Topology, as_json, wire
 
 Links = dict[tuple[str, str], float]  # (tail, head): capacity [bit/s] in this direction
 
 
 def arcs_of(topology: Topology) -> tuple[Arc, ...]:
-    return ControllerTopology.model_validate(describe(topology, wire(topology))).arcs()
+    """Return the network of a topology."""
+    return ControllerTopology.model_validate(as_json(topology, wire(topology))).arcs()
 
 
 def one_way(links: Links) -> tuple[Arc, ...]:

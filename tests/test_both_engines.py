@@ -21,7 +21,7 @@ from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import flows as traffic
 from lab.scenario import loading, targets
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import SetLinkDelay
 from lab.topologies.topology import wire
@@ -80,7 +80,7 @@ class Emulated:
 class Simulated:
     def __init__(self, scenario: Scenario, _: pytest.MonkeyPatch) -> None:
         acts = traffic.schedule(
-            loading.scaled_traffic(scenario), scenario.seed, scenario.duration_s
+            traffic.scaled_traffic(scenario), scenario.seed, scenario.duration_s
         )
         flows = {act.flow.id: act.flow for act in acts}.values()
         self.network = Network(scenario.network, scenario.multipath, flows, scenario.seed)

@@ -21,7 +21,7 @@ from lab.engines.sim.core import layout as at
 from lab.run.engine import Options
 from lab.run.report import SubflowReport
 from lab.scenario import loading, targets
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import wire
 

@@ -11,7 +11,6 @@ import re
 
 import pytest
 
-from controller.topology import read
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import links
 from lab.engines.sim.core import layout as at
@@ -20,10 +19,9 @@ from lab.engines.sim.wireless import Wireless
 from lab.radio import lte
 from lab.scenario import flows as traffic
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json, wire
 
 DIRECTIONS = ("down", "up")
 
@@ -35,7 +33,7 @@ def loaded(*settings: str) -> Scenario:
 class Simulated:
     def __init__(self, scenario: Scenario) -> None:
         acts = traffic.schedule(
-            loading.scaled_traffic(scenario), scenario.seed, scenario.duration_s
+            traffic.scaled_traffic(scenario), scenario.seed, scenario.duration_s
         )
         flows = {act.flow.id: act.flow for act in acts}.values()
         self.network = Network(scenario.network, scenario.multipath, flows, scenario.seed)
@@ -64,8 +62,8 @@ class Emulated:
         self.wiring = wire(topology)
         (cell,) = (each for each in topology.cells if each.ap == "lte1")
         self.lines = links.make_lte_queues(cell, self.wiring, self)
-        text = json.dumps(describe(topology, self.wiring, flows=scenario.data_flows))
-        self.network = read(text)
+        text = json.dumps(as_json(topology, self.wiring, flows=scenario.data_flows))
+        self.network = topology.read(text)
 
     def record(self, kind: str, **what: str) -> None:
         """This object is also the ledger, which keeps nothing."""

@@ -6,7 +6,7 @@ import pytest
 from command_line import lab  # noqa: F401 - a fixture
 
 from lab.errors import RequestError
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from papers import crosscheck, studies
 from papers.studies import Case, Measured, Metric, Study
 

@@ -9,8 +9,15 @@ import pytest
 from test_topologies import CAMPUS, links_of_paths
 
 from lab.topologies import campus, collision, fat_tree, parallel_paths, pooling, wireless_set
-from lab.topologies.data_directions import BOTH, data_directions, with_loss, with_loss_on_data
-from lab.topologies.topology import Link, Node, Topology
+from lab.topologies.topology import (
+    BOTH,
+    Link,
+    Node,
+    Topology,
+    data_directions,
+    with_loss,
+    with_loss_on_data,
+)
 
 AB, BA = frozenset({"ab"}), frozenset({"ba"})
 NETWORKS = {

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from lab.frame import Frame, UserSample
+from lab.metrics import Watched
 from lab.results import effects
-from lab.scenario.watched import Watched
 
 UE1 = Watched("user", "ue1", "mbps")
 EVERYBODY = Watched("user", "*", "mbps")

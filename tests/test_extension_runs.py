@@ -23,8 +23,7 @@ from lab.run.engine import Options
 from lab.run.outcome import Outcome
 from lab.run.reading import read_document
 from lab.scenario import loading
-from lab.scenario.loading import experiment
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, experiment
 from lab.topologies import families
 
 __all__ = ["_only_built_in", "my"]

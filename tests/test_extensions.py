@@ -25,7 +25,7 @@ from lab.engines.mininet import ebpf
 from lab.errors import RequestError
 from lab.run.engine import Options
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 __all__ = ["_only_built_in", "my"]
 

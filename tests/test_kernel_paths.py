@@ -15,7 +15,7 @@ from emulation.kernel_paths import Direction, changes, frame
 
 from lab.run.manifest import ROOT
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from papers import crosscheck
 from papers.studies import TWO_PATHS, Measured
 

@@ -9,8 +9,7 @@ from lab.engines.sim.tables import Tables
 from lab.radio.cell import Cell, Station
 from lab.scenario.schema import Multipath
 from lab.topologies import rat_setup
-from lab.topologies.topology import Link, Node, Topology, link_delay_ns, wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import Link, Node, Topology, as_json, link_delay_ns, wire
 
 MS = 1_000_000
 CELLS = (
@@ -41,7 +40,7 @@ def test_the_delay_of_an_access_point_is_added_to_each_of_its_links(link):
 def test_the_simulator_and_the_topology_file_have_the_same_delays():
     topology = Topology("t", NODES, LINKS, CELLS, ("ue1",))
     tables = Tables(topology, Multipath(), 1)
-    trunks = {each["link"]: each for each in describe(topology, wire(topology))["trunks"]}
+    trunks = {each["link"]: each for each in as_json(topology, wire(topology))["trunks"]}
     for link in LINKS[:-1]:
         told = trunks[link.id]
         assert (told["delay_ms"], told["jitter_ms"]) == WANTED[link.id]

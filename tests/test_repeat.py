@@ -14,7 +14,7 @@ from lab.run.engine import Options
 from lab.run.reading import MEASURED, read_events, run_digest
 from lab.run.recorder import Recorder
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 SETTINGS = ("sample_interval_s=0.1",)
 MESSAGES = {  # sent after the sample at this time [s]

@@ -11,8 +11,7 @@ from command_line import lab  # noqa: F401 - a fixture
 
 from lab.frame import ApSample, Frame
 from lab.results.documents import FinishedRun
-from lab.scenario.loading import load
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, load
 from papers import dtmc, mp_sdn_runs, mptcp_la_benefit, mptcp_la_runs, s_mptcp
 from papers.base import Case, Claim
 from papers.list import PAPERS

@@ -13,8 +13,7 @@ from controller.units import mbps_from_bps
 from lab.cli.terminal import Terminal
 from lab.radio.contention import transmissions
 from lab.results.documents import FinishedRun
-from lab.scenario.loading import load
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, load
 from lab.topologies.wireless_set import Params, build
 from papers import rat_study_runs
 from papers.base import Case, Claim, Paper, cases_of

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from lab.errors import RequestError
 from lab.scenario import loading as scenario
-from lab.scenario.loading import experiment, from_data, resolved, scaled_traffic
-from lab.scenario.overrides import Overrides
+from lab.scenario.flows import scaled_traffic
+from lab.scenario.loading import Overrides, experiment, from_data, resolved
 
 UNEVEN_PATHS = """
 name: uneven_paths

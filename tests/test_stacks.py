@@ -12,7 +12,7 @@ from lab.errors import RequestError
 from lab.run.engine import Options
 from lab.scenario import loading
 from lab.scenario.engine_table import STACKS, named
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 
 @pytest.mark.parametrize("stack", STACKS)

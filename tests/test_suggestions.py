@@ -6,14 +6,15 @@ from itertools import permutations
 
 import pytest
 
+from lab import metrics
 from lab.engines import registry
 from lab.errors import RequestError
 from lab.run.engine import Options
 from lab.run.reading import read_events
 from lab.run.recorder import Recorder
 from lab.run.runner import run
-from lab.scenario import loading, targets, watched
-from lab.scenario.overrides import Overrides
+from lab.scenario import loading, targets
+from lab.scenario.loading import Overrides
 from lab.scenario.yaml_text import read
 
 STEP_S = 0.1
@@ -93,8 +94,8 @@ def test_suggestions_are_kept_in_the_run_folder_and_change_no_experiment():
 
 def test_a_watched_number_is_named_in_words():
     network = loading.load("testbed_wifi_lte").network
-    assert watched.parsed("ap.wifi1.tier2_mbps", network).text == "wifi1: Tier 2 throughput"
-    assert watched.parsed("user.*.mbps", network).text == "all users: throughput"
-    assert watched.parsed("link.wifi.loss", network).unit == ""
-    held = watched.parsed("user.ue1.held_back_kb", network)
+    assert metrics.watched_number("ap.wifi1.tier2_mbps", network).text == "wifi1: Tier 2"
+    assert metrics.watched_number("user.*.mbps", network).text == "all users: throughput"
+    assert metrics.watched_number("link.wifi.loss", network).unit == ""
+    held = metrics.watched_number("user.ue1.held_back_kb", network)
     assert (held.text, held.unit) == ("ue1: data held back", "kB")

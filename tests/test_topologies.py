@@ -11,8 +11,7 @@ import pytest
 from controller.paths import shortest
 from lab.errors import RequestError
 from lab.topologies import campus, collision, fat_tree, pooling
-from lab.topologies.checks import check
-from lab.topologies.topology import Link, Node, Topology, wire
+from lab.topologies.topology import Link, Node, Topology, checked, wire
 
 TABLE_2 = {"ue1": ("1 2 3", "4 5 6"), "ue2": ("7 5 8", "9 10 11"), "ue3": ("12 10 13", "14 15 16")}
 CAMPUS = campus.Params(
@@ -45,7 +44,7 @@ def links_of_paths(topology: Topology, user: str) -> list[list[list[str]]]:
 
 @pytest.mark.parametrize("user", TABLE_2)
 def test_pooling_has_the_paths_of_table_2(user):
-    topology = check(pooling.build(pooling.Params()))
+    topology = checked(pooling.build(pooling.Params()))
     for interface, numbers in zip(links_of_paths(topology, user), TABLE_2[user], strict=True):
         assert [path[1:] for path in interface] == [
             [f"link{n}" for n in numbers.split()]
@@ -70,7 +69,7 @@ def test_pooling_divides_the_delay_of_a_path_and_limits_its_middle():
 
 
 def test_subflows_of_one_connection_can_collide():
-    topology = check(collision.build(collision.Params(among="subflows")))
+    topology = checked(collision.build(collision.Params(among="subflows")))
     for n, interface in enumerate(links_of_paths(topology, "ue1"), 1):
         assert interface == [
             [f"server1 up{way} down{way} access{n}".split()[i] for i in range(4)] for way in (1, 2)
@@ -78,7 +77,7 @@ def test_subflows_of_one_connection_can_collide():
 
 
 def test_two_connections_can_collide_but_subflows_of_one_cannot():
-    topology = check(collision.build(collision.Params(among="connections")))
+    topology = checked(collision.build(collision.Params(among="connections")))
     (first, second), (other, _) = links_of_paths(topology, "ue1"), links_of_paths(topology, "ue2")
     ups = [
         {link for path in interface for link in path if link.startswith("up")}
@@ -98,7 +97,7 @@ def test_fat_trees_are_as_large_as_in_table_4(k, vertices, links):
 
 
 def test_a_fat_tree_leads_between_pods_by_every_core_switch():
-    topology = check(fat_tree.build(fat_tree.Params()))
+    topology = checked(fat_tree.build(fat_tree.Params()))
     (only,) = links_of_paths(topology, "ue6")
     assert topology.server_of("ue6") == "srv6"
     assert {link.split("-")[0] for path in only for link in path if link.startswith("c")} == {
@@ -120,11 +119,11 @@ def test_an_odd_fat_tree_is_refused():
 
 def test_a_fat_tree_with_more_users_than_addresses_is_refused():
     with pytest.raises(RequestError, match="250 addresses"):
-        check(fat_tree.build(fat_tree.Params(k=16)))
+        checked(fat_tree.build(fat_tree.Params(k=16)))
 
 
 def test_the_campus_has_radios_cables_and_two_servers():
-    topology = check(campus.build(CAMPUS))
+    topology = checked(campus.build(CAMPUS))
     wiring = wire(topology)
     assert [each.switch for each in wiring.of("ue5")] == ["e1x2", "e2x2"]
     assert [each.name for each in wiring.of("ue5")] == ["ue5-eth1", "ue5-eth2"]
@@ -159,7 +158,7 @@ SMALL = Topology(
 
 
 def test_a_user_talks_to_its_server_or_to_the_first():
-    check(SMALL)
+    checked(SMALL)
     assert (SMALL.server_of("ue1"), SMALL.server_of("ue2")) == ("srv2", "srv1")
     assert [each.address for each in wire(SMALL).interfaces] == [
         "10.16.0.1",
@@ -192,7 +191,7 @@ def test_an_unknown_server_is_refused():
         RequestError,
         match="user 'ue1' talks to 'srv3', which is not a server: choose from srv1, srv2",
     ):
-        check(replace(SMALL, nodes=nodes))
+        checked(replace(SMALL, nodes=nodes))
 
 
 @pytest.mark.parametrize("links", [SMALL.links[:-1], (*SMALL.links, Link("l4", "s1", "srv2"))])
@@ -200,4 +199,4 @@ def test_a_server_has_one_link(links):
     with pytest.raises(
         RequestError, match=r"server 'srv2' has [02] links and one address: give it one link"
     ):
-        check(replace(SMALL, links=links))
+        checked(replace(SMALL, links=links))

@@ -9,7 +9,7 @@ import pytest
 
 from lab.errors import RequestError
 from lab.topologies import families
-from lab.topologies.checks import check
+from lab.topologies.topology import checked
 
 DOORWAY = '''"""Two paths behind one shared link."""
 
@@ -65,7 +65,7 @@ def test_a_users_file_adds_a_kind_of_network(file):
     path = file(DOORWAY)
     assert families.register(path) == "doorway"
     family = families.TOPOLOGIES["doorway"]
-    topology = check(family.build(family.Params(door_mbps=8), 0.5))
+    topology = checked(family.build(family.Params(door_mbps=8), 0.5))
     assert topology.links[0].rate_bps == 4_000_000
     assert not families.has_positions(family)
     assert list(path.parent.iterdir()) == [path]  # no bytecode file beside it

@@ -11,19 +11,17 @@ from lab.radio.mobility import distance_m
 from lab.run.engine import Options
 from lab.scenario import catalogue
 from lab.scenario import loading as scenario
-from lab.scenario.loading import from_data, resolved
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, from_data, resolved
 from lab.scenario.targets import check_flip, targets
 from lab.topologies import rat_setup, wireless_set
-from lab.topologies.checks import check
-from lab.topologies.topology import wire
+from lab.topologies.topology import checked, wire
 from lab.topologies.wireless_set import Params
 
 NEW = ("thirty_users", "demand_swap", "moving_users", "rat_setup_1", "rat_setup_2", "rat_setup_3")
 
 
 def made(seed: int = 1, **params: object):
-    return check(wireless_set.build(Params(**params), 1.0, seed))  # type: ignore[arg-type]
+    return checked(wireless_set.build(Params(**params), 1.0, seed))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +93,7 @@ def test_an_unknown_standard_is_refused():
 
 
 def links_of(setup, **params):
-    return check(rat_setup.build(rat_setup.Params(setup=setup, **params)))
+    return checked(rat_setup.build(rat_setup.Params(setup=setup, **params)))
 
 
 def test_paths_of_the_setups_share_what_the_study_says():

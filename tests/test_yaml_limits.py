@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lab.errors import RequestError
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.yaml_text import MOST_BYTES, parse, read
 
 

@@ -13,8 +13,7 @@ from userspace_network import MPTCP, Network
 
 from lab.engines.mininet.programs.host_agent import HostSettings
 from lab.topologies import fat_tree
-from lab.topologies.topology import wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json, wire
 
 TREE = fat_tree.build(fat_tree.Params(k=4), rate_scale=0.1)
 WIRING = wire(TREE)
@@ -37,8 +36,8 @@ class FatTree(Network):
         return WIRING.of(host)[0].address
 
     def topology(self) -> dict[str, Any]:
-        """Contents of topology.json, with the port names of these bridges."""
-        described = describe(TREE, WIRING)
+        """Return the contents of topology.json, with the port names of these bridges."""
+        described = as_json(TREE, WIRING)
         for trunk in described["trunks"]:
             trunk |= {
                 "a_port": self.name(trunk["a"] + trunk["b"]),

@@ -34,10 +34,7 @@ class StrategyParams(BaseModel):
     interval_s: float = param(
         2.0, "s", "Time between two control steps (execution interval)", ge=0.2, le=60
     )
-    _rates_bps: dict[str, int] = PrivateAttr(default_factory=dict)
-
-    def model_post_init(self, _context: Any) -> None:
-        self._convert_rates(1.0)
+    _rate_scale: float = PrivateAttr(1.0)
 
     def scaled(self, rate_scale: float) -> Self:
         """Return a copy for a network with this rate scale.
@@ -45,7 +42,7 @@ class StrategyParams(BaseModel):
         The fields stay the same; only the results of `rate_bps` are multiplied.
         """
         params = self.model_copy()
-        params._convert_rates(rate_scale)
+        params._rate_scale = rate_scale
         return params
 
     def rate_bps(self, field: str) -> int:
@@ -53,15 +50,10 @@ class StrategyParams(BaseModel):
 
         Raise `KeyError` for a field with another unit.
         """
-        return self._rates_bps[field]
-
-    def _convert_rates(self, rate_scale: float) -> None:
-        self._rates_bps = {
-            name: wire_bps(getattr(self, name), rate_scale)
-            for name, field in type(self).model_fields.items()
-            if isinstance(field.json_schema_extra, dict)
-            and field.json_schema_extra.get("unit") == "Mb/s"
-        }
+        about = type(self).model_fields[field].json_schema_extra
+        if not isinstance(about, dict) or about.get("unit") != "Mb/s":
+            raise KeyError(field)
+        return wire_bps(getattr(self, field), self._rate_scale)
 
 
 class Strategy(ABC):

@@ -17,7 +17,7 @@ from lab.run.engine import Options
 from lab.run.pace import checked_speed
 from lab.scenario import engine_table
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 
 

@@ -22,7 +22,7 @@ from lab.classroom import roster, secrets
 from lab.classroom.roster import Roster
 from lab.errors import LabError, RequestError, show, unknown
 from lab.run.manifest import ROOT
-from lab.scenario import checking
+from lab.scenario import schema
 from lab.worksheets import loading
 from lab.worksheets.planning import Seat
 from lab.worksheets.schema import Worksheet
@@ -93,7 +93,7 @@ def find(name: str, classes: Path = CLASSES) -> ClassFolder:
         raise plain_file.failure(path / SETTINGS, error) from error
     except JsonRefused as error:
         raise RequestError(f"read {path / SETTINGS}: {error}") from error
-    settings = checking.validate(Settings, found, str(path / SETTINGS))
+    settings = schema.validate(Settings, found, str(path / SETTINGS))
     worksheets = {each: _worksheet(path, each, settings) for each in settings.worksheets}
     return ClassFolder(path, settings, worksheets, roster.from_json(path / ROSTER))
 

@@ -18,8 +18,7 @@ from lab.errors import LabError, MachineLacks
 from lab.isolation import python
 from lab.results import packages
 from lab.run.recorder import RUNS
-from lab.scenario.loading import load
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, load
 
 UNANSWERED = "could not be audited"  # pip-audit says so if the index gives no answer
 

@@ -17,8 +17,7 @@ from lab.engines import registry
 from lab.results import compare
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
-from lab.scenario.loading import load
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, load
 
 
 def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:

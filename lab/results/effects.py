@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lab.frame import Frame
+from lab.metrics import SUM, Watched
 from lab.results.stretches import Span
-from lab.scenario.watched import ALL, Watched
 from lab.summaries import EPSILON_S, intervals_between, mean
 
 WINDOW_S = 10.0
@@ -137,7 +137,7 @@ def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bo
 
 def value(frame: Frame, watched: Watched) -> float | None:
     """Return the watched number in a frame; None if it was not measured."""
-    owners = getattr(frame, watched.kind) if watched.id == ALL else [watched.id]
+    owners = getattr(frame, watched.kind) if watched.id == SUM else [watched.id]
     figures = (frame.figure(watched.kind, owner, watched.field) for owner in owners)
     known = [each for each in figures if each is not None]
     return float(sum(known)) if known else None

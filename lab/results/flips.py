@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lab.run.flipping import SENT
-from lab.scenario.checking import UNITS
+from lab.scenario.schema import UNITS
 
 FLIPS = "flips"  # the key of result.json
 NAMED = 3  # flips in a label; it counts the others

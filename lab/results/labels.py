@@ -10,7 +10,7 @@ from typing import Any
 
 from lab.metrics import Metric, of_number
 from lab.results.flips import value_text
-from lab.scenario.checking import UNITS
+from lab.scenario.schema import UNITS
 
 SHORT = ("strategy.params.", "strategy.", "topology.", "multipath.")  # beginnings of paths
 

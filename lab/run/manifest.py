@@ -17,9 +17,8 @@ from controller import units
 from lab import __version__, metrics
 from lab.run import process
 from lab.run.result import SCHEMA
-from lab.scenario.loading import experiment
+from lab.scenario.loading import experiment, user_files
 from lab.scenario.schema import Scenario
-from lab.scenario.used import user_files
 from lab.user_file import IN_VM
 
 

@@ -30,9 +30,8 @@ from lab.extensions import COPIES, Extension
 from lab.frame import Frame
 from lab.run.manifest import ROOT, manifest
 from lab.run.reading import read_document
-from lab.scenario.loading import resolved
+from lab.scenario.loading import files_named, resolved, user_files
 from lab.scenario.schema import Scenario
-from lab.scenario.used import files_named, user_files
 
 RUNS = ROOT / "data" / "runs"
 TRACE = "  | "  # begins the lines of a traceback in log.txt

@@ -9,7 +9,7 @@ from typing import Any
 
 from lab import extensions
 from lab.errors import LabError, RequestError, unknown
-from lab.scenario import checking, loading, strategy_table, targets, yaml_text
+from lab.scenario import loading, schema, targets, yaml_text
 from lab.scenario.engine_table import ENGINES, VARIANTS, congestion_controls, refuse
 from lab.scenario.schema import Scenario
 from lab.topologies.families import TOPOLOGIES
@@ -37,10 +37,10 @@ def strategy_rows() -> list[Row]:
     return [
         {
             "name": name,
-            "help": strategy_table.summary(name),
-            "params": strategy_table.describe_params(name),
+            "help": schema.strategy_help(name),
+            "params": schema.described_strategy(name),
         }
-        for name in strategy_table.strategies()
+        for name in schema.strategies()
     ]
 
 
@@ -87,12 +87,12 @@ def parameter_rows(name: str) -> list[Row]:
 
     Raise `RequestError`, which lists the known names, if `name` is neither.
     """
-    known = [*strategy_table.strategies(), *TOPOLOGIES]
+    known = [*schema.strategies(), *TOPOLOGIES]
     if name in TOPOLOGIES:
-        return checking.described(TOPOLOGIES[name].Params)
+        return schema.described(TOPOLOGIES[name].Params)
     if "/" not in name and name not in known:
         raise RequestError(f"list params: {unknown(name, known)}")
-    return strategy_table.describe_params(name)
+    return schema.described_strategy(name)
 
 
 def target_rows(scenario: str) -> list[Row]:

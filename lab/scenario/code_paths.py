@@ -12,7 +12,7 @@ from typing import Any
 
 from controller.strategy_names import SEPARATOR
 from lab.errors import RequestError
-from lab.scenario import strategy_table
+from lab.scenario import schema
 from lab.scenario.loading import PROSE
 
 ENDINGS = (".py", ".c")
@@ -62,6 +62,6 @@ def is_path(text: str) -> bool:
     such as `loss_aware/improved`, is no path, even if the strategy has no such form.
     """
     name, _, form = text.partition(SEPARATOR)
-    if name in strategy_table.strategies() and not is_path(form):
+    if name in schema.strategies() and not is_path(form):
         return False
     return "/" in text or "\\" in text or text.lower().endswith(ENDINGS)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from controller.units import bps_from_mbps
-from lab.scenario.schema import Traffic
+from lab.scenario.schema import Scenario, Traffic
 
 PAUSED_BPS = 0
 FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
@@ -47,11 +47,32 @@ class Act:
     rate_bps: int | None = None
 
 
+def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
+    """Return the flows with rates and volumes times `rate_scale`, and with the congestion control.
+
+    Volumes are scaled so that completion times do not depend on `rate_scale`.
+    """
+    return tuple(
+        flow.model_copy(
+            update={
+                "rate_mbps": _scaled(flow.rate_mbps, scenario.rate_scale),
+                "volume_mb": _scaled(flow.volume_mb, scenario.rate_scale),
+                "cc": flow.cc or scenario.multipath.cc,
+            }
+        )
+        for flow in scenario.traffic
+    )
+
+
+def _scaled(figure: float | None, rate_scale: float) -> float | None:
+    return None if figure is None else figure * rate_scale
+
+
 def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
     """Return the time line of a run, ordered by time.
 
     `traffic` must have rates and volumes as they are on the wire
-    (`lab.scenario.loading.scaled_traffic`). `seed` determines the ports of the users, and with them
+    (`scaled_traffic`). `seed` determines the ports of the users, and with them
     the paths that a hash of the ports chooses. It also determines the lengths of the sending and
     silent periods of on-off flows.
     """

@@ -1,11 +1,12 @@
 """Load a scenario file: return a frozen `Scenario`, or raise `RequestError`.
 
-All checks are made here, before a run starts anything:
+All checks are made here, before a run starts anything. `load` finds and reads the file; `from_data`
+takes its content through these steps, in this order:
 
-1) read the file, refuse duplicate keys       2) apply the options of the command line
-3) check topology and strategy parameters     4) check all other keys
-5) build the network                          6) check traffic and mobility against the network
-7) replace the user "all" by one flow per user  8) check events and suggestions
+1) apply the options of the command line      2) check topology and strategy, then all other keys
+3) build the network                          4) check traffic, mobility and strategy against it
+5) replace the user "all" by one flow per user, and let losses act where data travels
+6) check events and suggestions
 """
 
 from __future__ import annotations
@@ -14,79 +15,31 @@ import copy
 import hashlib
 import json
 import string
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from controller.bounded_json import parse_object
-from lab import extensions, plain_file
+from controller.strategy_names import base_name
+from lab import extensions, metrics, plain_file, user_file
 from lab.errors import RequestError, show, unknown
-from lab.scenario import checking, strategy_table, targets, watched
-from lab.scenario.checking import where
-from lab.scenario.overrides import Overrides, apply
-from lab.scenario.schema import Scenario, StrategyChoice, Suggestion, TopologyChoice, Traffic
-from lab.scenario.used import user_files
-from lab.scenario.yaml_text import read
-from lab.topologies.checks import check
-from lab.topologies.data_directions import with_loss_on_data
+from lab.extensions import Extension
+from lab.scenario import targets
+from lab.scenario.engine_table import ENGINES, with_stack
+from lab.scenario.schema import (
+    Scenario,
+    Suggestion,
+    TopologyChoice,
+    Traffic,
+    check_strategy_fits,
+    checked_strategy,
+    validate,
+    where,
+)
+from lab.scenario.yaml_text import parse, read
 from lab.topologies.families import TOPOLOGIES
-from lab.topologies.topology import Topology
-
-# Changes that a scenario file suggests under `try`
-#
-# A suggestion is valid in any order with the others and after any other change. Only parameters of
-# a strategy depend on earlier changes, so they are refused here: a suggestion names the strategy
-# with its parameters instead.
-
-
-PLACEHOLDERS = {"before", "after", "seconds"}
-NEEDED = {"before", "after"}
-
-
-def possible(scenario: Scenario, source: str, is_changed: bool) -> tuple[Suggestion, ...]:
-    """Return the suggestions of the scenario that fit its network.
-
-    If options change the scenario, suggestions that no longer fit are left out. Otherwise raise a
-    `RequestError` that begins with `source` for a suggestion that does not fit.
-    """
-    found = []
-    for n, each in enumerate(scenario.to_try):
-        try:
-            _check(scenario, each)
-        except RequestError as error:
-            if is_changed:
-                continue
-            raise RequestError(f"{source}: {where(['try', n])}: {error}") from error
-        found.append(each)
-    return tuple(found)
-
-
-def _check(scenario: Scenario, suggestion: Suggestion) -> None:
-    if suggestion.target.startswith("strategy."):
-        raise RequestError(
-            f"target {suggestion.target}: a change of the strategy could make it invalid. Write "
-            "'target: strategy' and 'value: {name: NAME, params: {...}}'"
-        )
-    targets.check_flip(scenario, suggestion.target, suggestion.value)
-    try:
-        watched.parsed(suggestion.watch, scenario.network)
-    except RequestError as error:
-        raise RequestError(f"watch: {error}") from error
-    used = _placeholders(suggestion.after)
-    if wrong := sorted(used - PLACEHOLDERS):
-        raise RequestError(
-            f"after: {{{wrong[0]}}} is unknown: use {{before}}, {{after}}, {{seconds}}"
-        )
-    if missing := sorted(NEEDED - used):
-        raise RequestError(f"after: quote the measurement: {{{missing[0]}}} is missing")
-
-
-def _placeholders(text: str) -> set[str]:
-    try:
-        return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
-    except ValueError as error:
-        raise RequestError(f"after: {error}") from error
-
+from lab.topologies.topology import Topology, checked, with_loss_on_data
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 EVERYONE = "all"  # as the user of a flow
@@ -94,40 +47,28 @@ EVERYONE = "all"  # as the user of a flow
 PROSE = ("title", "paper", "question", "expect", "minutes", "try")
 RESOLVED = "slow_machine_rate_scale"  # resolved to rate_scale
 AUTO = "auto"
+PLACEHOLDERS = {"before", "after", "seconds"}
+NEEDED = {"before", "after"}
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """The command line options that change the content of a scenario file.
+
+    `settings` has the values of all options `--set`; they are applied last. `slow_machine` is True
+    if a scenario with `rate_scale: auto` must run at its `slow_machine_rate_scale`.
+    """
+
+    strategy: str | None = None
+    cc: str | None = None
+    seed: int | None = None
+    duration_s: float | None = None
+    settings: tuple[str, ...] = ()
+    slow_machine: bool = False
+    stack: str | None = None
+
+
 NO_OVERRIDES = Overrides()
-
-
-def names() -> list[str]:
-    """Return the names of all scenarios: those of the lab, and those in users' files (`--with`)."""
-    return sorted(_files())
-
-
-def _files() -> dict[str, Path]:
-    files = {path.stem: path for path in FOLDER.glob("*.yaml")}
-    for name, path in extensions.scenario_files().items():
-        if name in files:
-            raise RequestError(f"use {path}: a built-in scenario has this name: rename the file")
-        files[name] = path
-    return files
-
-
-def find(wanted: str) -> Path:
-    """Return the path of a scenario file. `wanted` is a name from `names`, a path or a run
-    folder."""
-    path, files = Path(wanted), _files()
-    if wanted in files:
-        return files[wanted]
-    if path.is_dir() and (path / "scenario.yaml").is_file():
-        return path / "scenario.yaml"
-    if path.is_file():
-        return path
-    if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
-        wrong = "that folder is no run's" if path.is_dir() else "there is no such file"
-        raise RequestError(
-            f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list"
-            " scenarios"
-        )
-    raise RequestError(f"scenario {unknown(wanted, sorted(files))}, or give a path")
 
 
 def load(wanted: str, overrides: Overrides = NO_OVERRIDES) -> Scenario:
@@ -163,23 +104,185 @@ def from_data(
     Error messages begin with `source`. The path in `topology.file` is relative to `folder`; without
     `folder`, this key is refused.
     """
-    raw = copy.deepcopy(raw)
-    apply(raw, overrides)
-    _resolve_rate_scale(raw, overrides.slow_machine)
-    scenario = checking.validate(Scenario, _with_choices(raw, source, folder), source)
-    scenario = scenario.model_copy(
-        update={
-            "traffic": tuple(_with_common_settings(flow, scenario) for flow in scenario.traffic)
-        }
-    )
-    scenario = scenario.with_network(_built(scenario, source))
-    _check_against(scenario, source)
-    flows = tuple(_for_everyone(scenario.traffic, scenario.network.users))
-    scenario = scenario.model_copy(update={"traffic": flows})
+    changed = _with_overrides(raw, overrides)
+    scenario = _checked(changed, source, folder)
+    scenario = scenario.with_network(_network(scenario, source))
+    _check_against_network(scenario, source)
+    scenario = _with_flow_of_each_user(scenario)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
-    to_try = possible(scenario, source, is_changed=overrides != NO_OVERRIDES)
+    to_try = _suggestions(scenario, source, is_changed=overrides != NO_OVERRIDES)
     return scenario.model_copy(update={"to_try": to_try})
+
+
+# Finding the file
+
+
+def find(wanted: str) -> Path:
+    """Return the path of a scenario file. `wanted` is a name from `names`, a path or a run
+    folder."""
+    path, files = Path(wanted), _files()
+    if wanted in files:
+        return files[wanted]
+    if path.is_dir() and (path / "scenario.yaml").is_file():
+        return path / "scenario.yaml"
+    if path.is_file():
+        return path
+    if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
+        wrong = "that folder is no run's" if path.is_dir() else "there is no such file"
+        raise RequestError(
+            f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list"
+            " scenarios"
+        )
+    raise RequestError(f"scenario {unknown(wanted, sorted(files))}, or give a path")
+
+
+def names() -> list[str]:
+    """Return the names of all scenarios: those of the lab, and those in users' files (`--with`)."""
+    return sorted(_files())
+
+
+def _files() -> dict[str, Path]:
+    files = {path.stem: path for path in FOLDER.glob("*.yaml")}
+    for name, path in extensions.scenario_files().items():
+        if name in files:
+            raise RequestError(f"use {path}: a built-in scenario has this name: rename the file")
+        files[name] = path
+    return files
+
+
+# 1) The options of the command line
+
+
+def _with_overrides(raw: dict[str, Any], overrides: Overrides) -> dict[str, Any]:
+    """Return a changed copy of `raw`. `rate_scale: auto`, the default, becomes
+    `slow_machine_rate_scale` on a slow machine, else 1."""
+    raw = copy.deepcopy(raw)
+    if overrides.strategy is not None:
+        raw["strategy"] = _chosen_strategy(raw.get("strategy"), overrides.strategy)
+    if overrides.cc is not None:
+        set_value(raw, f"multipath.cc={overrides.cc}")
+    if overrides.stack is not None:
+        raw["multipath"] = with_stack(overrides.stack, raw.get("multipath"))
+    if overrides.seed is not None:
+        raw["seed"] = overrides.seed
+    if overrides.duration_s is not None:
+        raw["duration_s"] = float(overrides.duration_s)
+    for setting in overrides.settings:
+        set_value(raw, setting)
+    if raw.get("rate_scale", AUTO) == AUTO:
+        slow = raw.get("slow_machine_rate_scale", 1)
+        raw["rate_scale"] = slow if overrides.slow_machine else 1
+    return raw
+
+
+def _chosen_strategy(present: Any, name: str) -> Mapping[str, Any]:
+    """Return the value of the key `strategy` for the strategy `name`.
+
+    Parameters in the file are kept if they belong to the same strategy, perhaps in another form.
+    """
+    if isinstance(present, dict) and base_name(str(present.get("name"))) == base_name(name):
+        return present | {"name": name}
+    return {"name": name}
+
+
+def set_value(raw: dict[str, Any], setting: str) -> None:
+    """Apply one option `--set key.path=value` to the content of a scenario file. The value has the
+    type that YAML gives it.
+
+    An entry of a list is selected by its number, counted from 1, or by its `id`. `strategy.cth` is
+    short for `strategy.params.cth`.
+    """
+    path, equals, text = setting.partition("=")
+    steps = path.strip().split(".")
+    if not equals or not all(steps):
+        raise RequestError(f"--set {setting}: write key.path=value, such as topology.multipath=[]")
+    if len(steps) == 2 and steps[0] == "strategy" and steps[1] not in ("name", "params"):
+        steps.insert(1, "params")
+    here: Any = raw
+    for step in steps[:-1]:
+        if isinstance(here, list):
+            here = here[_position(here, step, setting)]
+        elif isinstance(here, dict):
+            if here.get(step) is None:
+                here[step] = {}
+            here = here[step]
+        else:
+            raise RequestError(f"--set {setting}: '{step}' is inside a plain value")
+    value = parse(text, f"--set {path}")
+    if isinstance(here, list):
+        here[_position(here, steps[-1], setting)] = value
+    elif isinstance(here, dict):
+        here[steps[-1]] = value
+    else:
+        raise RequestError(f"--set {setting}: '{steps[-1]}' is inside a plain value")
+
+
+def _position(entries: list[Any], step: str, setting: str) -> int:
+    ids = [
+        str(each["id"]) if isinstance(each, dict) and "id" in each else str(n)
+        for n, each in enumerate(entries, 1)
+    ]
+    if step in ids:
+        return ids.index(step)
+    if step.isascii() and step.isdecimal() and len(step) < 9 and 1 <= int(step) <= len(entries):
+        return int(step) - 1
+    raise RequestError(
+        f"--set {setting}: no entry '{step}': choose from {', '.join(ids) or 'an empty list'}"
+    )
+
+
+# 2) Topology and strategy with all their parameters, then all other keys
+
+
+def _checked(raw: dict[str, Any], source: str, folder: Path | None) -> Scenario:
+    choices: dict[str, Any] = {}
+    if "topology" in raw:
+        choices["topology"] = _topology(raw["topology"], source, folder)
+    choices["strategy"] = checked_strategy(raw.get("strategy", {}), source)
+    scenario = validate(Scenario, raw | choices, source)
+    flows = (_with_common_settings(flow, scenario) for flow in scenario.traffic)
+    return scenario.model_copy(update={"traffic": tuple(flows)})
+
+
+def _topology(raw: Any, source: str, folder: Path | None) -> TopologyChoice:
+    if not isinstance(raw, dict):
+        raise RequestError(
+            f"{source}: topology: {show(raw)} is no mapping: write 'topology: {{kind: ...}}'"
+        )
+    params = dict(raw)
+    kind = params.pop("kind", None)
+    if "file" in params:
+        kind = _topology_in_file(params.pop("file"), kind, source, folder)
+    if not isinstance(kind, str) or kind not in TOPOLOGIES:
+        problem = (
+            f"is missing: choose from {', '.join(TOPOLOGIES)}"
+            if kind is None
+            else unknown(kind, TOPOLOGIES)
+        )
+        raise RequestError(f"{source}: topology.kind: {problem}")
+    return TopologyChoice(
+        kind=kind, params=validate(TOPOLOGIES[kind].Params, params, source, "topology")
+    )
+
+
+def _topology_in_file(file: Any, kind: Any, source: str, folder: Path | None) -> str:
+    """Register the user's Python file that defines a topology, and return its kind.
+
+    `kind` is the kind that the scenario names, or None. Raise `RequestError` if the two differ.
+    """
+    place = f"{source}: topology.file"
+    if folder is None:
+        raise RequestError(f"{place}: a path is accepted only in a scenario file")
+    if not isinstance(file, str):
+        raise RequestError(f"{place}: {show(file)} is not the path of a Python file")
+    try:
+        found = extensions.add_topology(folder / file)
+    except RequestError as error:
+        raise RequestError(f"{place}: {error}") from error
+    if kind not in (None, found):
+        raise RequestError(f"{place}: it defines '{found}', and kind is '{kind}': leave out kind")
+    return found
 
 
 def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
@@ -195,53 +298,123 @@ def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
     )
 
 
-def _for_everyone(traffic: Iterable[Traffic], users: Iterable[str]) -> Iterator[Traffic]:
-    """Replace each flow of the user "all" by one flow for each of `users`."""
-    for flow in traffic:
-        for user in users if flow.user == EVERYONE else (flow.user,):
-            yield flow.model_copy(update={"user": user})
+# 3) The network
 
 
-def _resolve_rate_scale(raw: dict[str, Any], slow_machine: bool) -> None:
-    """Replace `rate_scale: auto`, the default, by `slow_machine_rate_scale` on a slow machine, else
-    1."""
-    if raw.get("rate_scale", AUTO) == AUTO:
-        raw["rate_scale"] = raw.get("slow_machine_rate_scale", 1) if slow_machine else 1
-
-
-def _build(scenario: Scenario) -> Topology:
+def _network(scenario: Scenario, source: str) -> Topology:
     """Return the network of a scenario, with rates multiplied by `rate_scale` as on the wire."""
-    params = scenario.topology.params
     family = TOPOLOGIES[scenario.topology.kind]
-    positions = {"seed": scenario.seed} if has_positions(scenario) else {}
-    topology: Topology = family.build(params, scenario.rate_scale, **positions)
-    return check(topology)
+    positions = {"seed": scenario.seed} if _has_positions(scenario) else {}
+    try:
+        return checked(family.build(scenario.topology.params, scenario.rate_scale, **positions))
+    except RequestError as error:
+        raise RequestError(f"{source}: {error}") from error
 
 
-def has_positions(scenario: Scenario) -> bool:
+def _has_positions(scenario: Scenario) -> bool:
     """Return whether the topology gives its users positions, which depend on the seed."""
     return bool(getattr(TOPOLOGIES[scenario.topology.kind], "POSITIONS", False))
 
 
-def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
-    """Return the flows with rates and volumes times `rate_scale`, and with the congestion control.
+# 4) What must fit the network
 
-    Volumes are scaled so that completion times do not depend on `rate_scale`.
-    """
-    return tuple(
-        flow.model_copy(
-            update={
-                "rate_mbps": _scaled(flow.rate_mbps, scenario.rate_scale),
-                "volume_mb": _scaled(flow.volume_mb, scenario.rate_scale),
-                "cc": flow.cc or scenario.multipath.cc,
-            }
+
+def _check_against_network(scenario: Scenario, source: str) -> None:
+    """Raise `RequestError` if a user in `traffic` does not exist, if users move in a topology
+    without positions, or if the strategy can never act in the network."""
+    topology = scenario.network
+    check_strategy_fits(scenario.strategy.name, topology, source)
+    for n, flow in enumerate(scenario.traffic):
+        if flow.user not in (*topology.users, EVERYONE):
+            place = where(["traffic", n, "user"])
+            raise RequestError(f"{source}: {place}: {unknown(flow.user, topology.users)}")
+    if scenario.mobility and not _has_positions(scenario):
+        raise RequestError(
+            f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position."
+            " Leave out mobility"
         )
+
+
+# 5) One flow per user
+
+
+def _with_flow_of_each_user(scenario: Scenario) -> Scenario:
+    """Replace each flow of the user "all" by one flow for each user."""
+    flows = (
+        flow.model_copy(update={"user": user})
         for flow in scenario.traffic
+        for user in (scenario.network.users if flow.user == EVERYONE else (flow.user,))
     )
+    return scenario.model_copy(update={"traffic": tuple(flows)})
 
 
-def _scaled(figure: float | None, rate_scale: float) -> float | None:
-    return None if figure is None else figure * rate_scale
+# 6) Changes: events, and what the file suggests under `try`
+#
+# A suggestion is valid in any order with the others and after any other change. Only parameters of
+# a strategy depend on earlier changes, so they are refused here: a suggestion names the strategy
+# with its parameters instead.
+
+
+def _check_events(scenario: Scenario, source: str) -> None:
+    """Raise `RequestError` if the target or value of an event is not allowed.
+
+    Events are checked in the order of time, because one may change the strategy for the next.
+    """
+    now = scenario
+    for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
+        try:
+            value = targets.check_flip(now, event.target, event.value)
+        except RequestError as error:
+            raise RequestError(f"{source}: {where(['events', n])}: {error}") from error
+        now = targets.after(now, event.target, value)
+
+
+def _suggestions(scenario: Scenario, source: str, is_changed: bool) -> tuple[Suggestion, ...]:
+    """Return the suggestions of the scenario that fit its network.
+
+    If options change the scenario, suggestions that no longer fit are left out. Otherwise raise a
+    `RequestError` that begins with `source` for a suggestion that does not fit.
+    """
+    found = []
+    for n, each in enumerate(scenario.to_try):
+        try:
+            _check_suggestion(scenario, each)
+        except RequestError as error:
+            if is_changed:
+                continue
+            raise RequestError(f"{source}: {where(['try', n])}: {error}") from error
+        found.append(each)
+    return tuple(found)
+
+
+def _check_suggestion(scenario: Scenario, suggestion: Suggestion) -> None:
+    if suggestion.target.startswith("strategy."):
+        raise RequestError(
+            f"target {suggestion.target}: a change of the strategy could make it invalid. Write "
+            "'target: strategy' and 'value: {name: NAME, params: {...}}'"
+        )
+    targets.check_flip(scenario, suggestion.target, suggestion.value)
+    try:
+        metrics.watched_number(suggestion.watch, scenario.network)
+    except RequestError as error:
+        raise RequestError(f"watch: {error}") from error
+    used = _placeholders(suggestion.after)
+    if wrong := sorted(used - PLACEHOLDERS):
+        raise RequestError(
+            f"after: {{{wrong[0]}}} is unknown: use {{before}}, {{after}}, {{seconds}}"
+        )
+    if missing := sorted(NEEDED - used):
+        raise RequestError(f"after: quote the measurement: {{{missing[0]}}} is missing")
+
+
+def _placeholders(text: str) -> set[str]:
+    try:
+        return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+    except ValueError as error:
+        raise RequestError(f"after: {error}") from error
+
+
+# What a loaded scenario consists of
 
 
 def resolved(scenario: Scenario) -> dict[str, Any]:
@@ -270,97 +443,37 @@ def experiment(scenario: Scenario, engine: str) -> str:
     ).hexdigest()
 
 
-def _with_choices(raw: dict[str, Any], source: str, folder: Path | None) -> dict[str, Any]:
-    """Return `raw` with `topology` and `strategy` replaced by checked objects with all parameters.
+def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
+    """Return the users' files that are loaded when the scenario runs on this engine."""
+    names = {
+        *map(base_name, _strategies(scenario)),
+        *scenario.congestion_controls,
+        scenario.topology.kind,
+    }
+    return files_named(names, engine)
 
-    A missing strategy becomes the default one.
+
+def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
+    """The users' registered files that define one of `names`, and all metrics, sorted by name.
+
+    Of a congestion control, which can have a file for each engine, only the file for `engine`.
     """
-    out = dict(raw)
-    if isinstance(raw.get("topology"), dict):
-        out["topology"] = _topology(raw["topology"], source, folder)
-    elif "topology" in raw:
-        raise RequestError(
-            f"{source}: topology: {show(raw['topology'])} is no mapping: write 'topology: {{kind:"
-            " ...}'"
-        )
-    if "strategy" in raw:
-        choice = checking.validate(StrategyChoice, raw["strategy"], source, "strategy")
-        out["strategy"] = choice
-    else:
-        out["strategy"] = choice = StrategyChoice()
-    params = strategy_table.checked_params(choice.name, choice.params, source, "strategy", "params")
-    out["strategy"] = choice.model_copy(update={"params": params})
-    return out
-
-
-def _topology(raw: dict[str, Any], source: str, folder: Path | None) -> TopologyChoice:
-    params = dict(raw)
-    kind = params.pop("kind", None)
-    if "file" in params:
-        kind = _topology_in_file(params.pop("file"), kind, source, folder)
-    if not isinstance(kind, str) or kind not in TOPOLOGIES:
-        problem = (
-            f"is missing: choose from {', '.join(TOPOLOGIES)}"
-            if kind is None
-            else unknown(kind, TOPOLOGIES)
-        )
-        raise RequestError(f"{source}: topology.kind: {problem}")
-    return TopologyChoice(
-        kind=kind, params=checking.validate(TOPOLOGIES[kind].Params, params, source, "topology")
+    suffix = ENGINES[engine].law_suffix if engine in ENGINES else user_file.PYTHON
+    found = (
+        each
+        for each in extensions.registered()
+        if (each.name in names or each.kind == "metric")
+        and each.kind != "scenario"
+        and (each.kind != "cc" or each.path.suffix == suffix)
     )
+    return tuple(sorted(found, key=lambda each: each.name))
 
 
-def _topology_in_file(file: Any, kind: Any, source: str, folder: Path | None) -> str:
-    """Register the user's Python file that defines a topology, and return its kind.
-
-    `kind` is the kind that the scenario names, or None. Raise `RequestError` if the two differ.
-    """
-    place = f"{source}: topology.file"
-    if folder is None:
-        raise RequestError(f"{place}: a path is accepted only in a scenario file")
-    if not isinstance(file, str):
-        raise RequestError(f"{place}: {show(file)} is not the path of a Python file")
-    try:
-        found = extensions.add_topology(folder / file)
-    except RequestError as error:
-        raise RequestError(f"{place}: {error}") from error
-    if kind not in (None, found):
-        raise RequestError(f"{place}: it defines '{found}', and kind is '{kind}': leave out kind")
-    return found
-
-
-def _built(scenario: Scenario, source: str) -> Topology:
-    try:
-        return _build(scenario)
-    except RequestError as error:
-        raise RequestError(f"{source}: {error}") from error
-
-
-def _check_against(scenario: Scenario, source: str) -> None:
-    """Raise `RequestError` if a user in `traffic` does not exist, if users move in a topology
-    without positions, or if the strategy can never act in the network."""
-    topology = scenario.network
-    strategy_table.check_fit(scenario.strategy.name, topology, source)
-    for n, flow in enumerate(scenario.traffic):
-        if flow.user not in (*topology.users, EVERYONE):
-            place = checking.where(["traffic", n, "user"])
-            raise RequestError(f"{source}: {place}: {unknown(flow.user, topology.users)}")
-    if scenario.mobility and not has_positions(scenario):
-        raise RequestError(
-            f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position."
-            " Leave out mobility"
-        )
-
-
-def _check_events(scenario: Scenario, source: str) -> None:
-    """Raise `RequestError` if the target or value of an event is not allowed.
-
-    Events are checked in the order of time, because one may change the strategy for the next.
-    """
-    now = scenario
-    for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
-        try:
-            value = targets.check_flip(now, event.target, event.value)
-        except RequestError as error:
-            raise RequestError(f"{source}: {checking.where(['events', n])}: {error}") from error
-        now = targets.after(now, event.target, value)
+def _strategies(scenario: Scenario) -> list[str]:
+    """Return the strategies that a scenario uses: the one at the start, then those that events
+    select."""
+    named = [scenario.strategy.name]
+    for event in scenario.events:
+        if event.target == "strategy":
+            named.append(event.value["name"] if isinstance(event.value, dict) else event.value)
+    return list(dict.fromkeys(named))

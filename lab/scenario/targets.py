@@ -28,7 +28,7 @@ from controller.units import (
 )
 from lab import extensions
 from lab.errors import RequestError, show, unknown
-from lab.scenario import checking, strategy_table
+from lab.scenario import schema
 from lab.scenario.schema import Scenario, StrategyChoice
 
 # Changes that an engine can make to a running network
@@ -183,7 +183,7 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
         return _checked_strategy(scenario, value)
     if row.kind == "parameter":
         key = target.partition(".")[2]
-        return strategy_table.checked_params(
+        return schema.checked_strategy_params(
             scenario.strategy.name, scenario.strategy.params | {key: value}, "flip", "strategy"
         )[key]
     if row.kind == "switch":
@@ -253,11 +253,11 @@ def _strategy(scenario: Scenario) -> list[Target]:
             "strategy",
             "name",
             name,
-            choices=tuple(sorted(strategy_table.strategies())),
+            choices=tuple(sorted(schema.strategies())),
             help="which strategy decides",
         )
     ]
-    for each in strategy_table.describe_params(name):
+    for each in schema.described_strategy(name):
         rows.append(
             Target(
                 f"strategy.{each['name']}",
@@ -369,12 +369,9 @@ def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
 
     `value` is the name of a strategy, or a mapping with these two keys.
     """
-    choice = checking.validate(
-        StrategyChoice, {"name": value} if isinstance(value, str) else value, "flip", "strategy"
-    )
-    params = strategy_table.checked_params(choice.name, choice.params, "flip", "strategy", "params")
-    strategy_table.check_fit(choice.name, scenario.network, "flip")
-    return {"name": choice.name, "params": params}
+    choice = schema.checked_strategy({"name": value} if isinstance(value, str) else value, "flip")
+    schema.check_strategy_fits(choice.name, scenario.network, "flip")
+    return {"name": choice.name, "params": choice.params}
 
 
 def _checked_number(row: Target, value: Any) -> float | None:

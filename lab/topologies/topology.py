@@ -1,20 +1,121 @@
 """Networks as frozen data: nodes, the wired links between them, and the radio cells that join users
 to access points.
 
-`wire` gives every interface a name, an address and a switch port. The result is the same on every
-machine and in both engines.
+`wire` gives every interface a name, an address and a switch port, the same on every machine and in
+both engines. `checked` refuses what the engines cannot build. `with_loss_on_data` makes losses act
+where data travels. `as_json` is the content of topology.json.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import count
-from typing import Literal
+from typing import Any, Literal
 
+from controller import units
+from controller.paths import hops_to
+from lab.errors import RequestError, unknown
 from lab.radio.cell import Cell
+
+NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
+SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}
+SECOND_RADIO = 3  # the subnet of a user's second WiFi interface is 10.3.0
+FIRST_WIRED = 16  # the subnets of a user's wired interfaces are 10.16.0, 10.17.0, ...
+
+
+@dataclass(frozen=True)
+class Node:
+    """A user, a server, a switch, or an access point (a switch with a radio).
+
+    `home`, `subflows` and `server` are for users. `home` is the access point or link over which a
+    user opens its connections. `subflows` is the number of addresses of each interface, one for
+    each subflow. `server` is the server of the user; empty for the first server of the topology.
+
+    `place_m` is the position (x, y) in topologies with positions; a user may move from there.
+    """
+
+    id: str
+    kind: NodeKind
+    home: str = ""
+    subflows: int = 1
+    server: str = ""
+    place_m: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A wired link, which carries packets in both directions at once.
+
+    `delay_ns` is one way and the same in both directions. `loss_ppm` applies from `a` to `b`,
+    `loss_back_ppm` from `b` to `a`. A topology builder does not know where data travels: it sets
+    `loss_ppm` to the loss of data and `loss_back_ppm` to the loss of the opposite direction.
+    `with_loss_on_data` then assigns the two values to the right directions.
+    """
+
+    id: str
+    a: str
+    b: str
+    rate_bps: int | None = None  # counts Ethernet frames; None: not shaped
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    loss_ppm: int = 0
+    loss_back_ppm: int = 0
+    queue_packets: int = 100
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The nodes, links and cells of a network.
+
+    `multipath` names the users that send over all their interfaces at the same time. In topologies
+    with positions, all nodes are in a square with a side of `area_m`.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    cells: tuple[Cell, ...] = ()
+    multipath: tuple[str, ...] = ()
+    area_m: float = 0.0
+
+    def ids(self, *kinds: NodeKind) -> tuple[str, ...]:
+        """Return the ids of the nodes of these kinds, in the order of `nodes`."""
+        return tuple(node.id for node in self.nodes if node.kind in kinds)
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        return self.ids("user")
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The ids of the switches, access points included."""
+        return self.ids("switch", "wifi", "lte")
+
+    @property
+    def relays(self) -> tuple[str, ...]:
+        """The ids of the relays: switches that are stations of a radio cell."""
+        return tuple(
+            each.user
+            for cell in self.cells
+            for each in cell.stations
+            if each.user not in self.users
+        )
+
+    def server_of(self, user: str) -> str:
+        """Return the id of the user's server: the one in the user's node or, if that is empty, the
+        first server of the topology."""
+        named = next(node.server for node in self.nodes if node.id == user)
+        return named or self.ids("server")[0]
+
+    def cell(self, ap: str) -> Cell:
+        return next(cell for cell in self.cells if cell.ap == ap)
+
+    def sha256(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
 
 # Interfaces and switch ports, which `wire` assigns
 
@@ -116,105 +217,6 @@ def link_delay_ns(link: Link, cells: Iterable[Cell]) -> tuple[int, int]:
         link.delay_ns + sum(cell.delay_ns for cell in here),
         link.jitter_ns + sum(cell.jitter_ns for cell in here),
     )
-
-
-__all__ = ["Interface", "Link", "Node", "Topology", "Trunk", "Wiring", "radio_port", "wire"]
-
-NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
-SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}
-SECOND_RADIO = 3  # the subnet of a user's second WiFi interface is 10.3.0
-FIRST_WIRED = 16  # the subnets of a user's wired interfaces are 10.16.0, 10.17.0, ...
-
-
-@dataclass(frozen=True)
-class Node:
-    """A user, a server, a switch, or an access point (a switch with a radio).
-
-    `home`, `subflows` and `server` are for users. `home` is the access point or link over which a
-    user opens its connections. `subflows` is the number of addresses of each interface, one for
-    each subflow. `server` is the server of the user; empty for the first server of the topology.
-
-    `place_m` is the position (x, y) in topologies with positions; a user may move from there.
-    """
-
-    id: str
-    kind: NodeKind
-    home: str = ""
-    subflows: int = 1
-    server: str = ""
-    place_m: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Link:
-    """A wired link, which carries packets in both directions at once.
-
-    `delay_ns` is one way and the same in both directions. `loss_ppm` applies from `a` to `b`,
-    `loss_back_ppm` from `b` to `a`. A topology builder does not know where data travels: it sets
-    `loss_ppm` to the loss of data and `loss_back_ppm` to the loss of the opposite direction.
-    `data_directions.with_loss_on_data` then assigns the two values to the right directions.
-    """
-
-    id: str
-    a: str
-    b: str
-    rate_bps: int | None = None  # counts Ethernet frames; None: not shaped
-    delay_ns: int = 0
-    jitter_ns: int = 0
-    loss_ppm: int = 0
-    loss_back_ppm: int = 0
-    queue_packets: int = 100
-
-
-@dataclass(frozen=True)
-class Topology:
-    """The nodes, links and cells of a network.
-
-    `multipath` names the users that send over all their interfaces at the same time. In topologies
-    with positions, all nodes are in a square with a side of `area_m`.
-    """
-
-    name: str
-    nodes: tuple[Node, ...]
-    links: tuple[Link, ...]
-    cells: tuple[Cell, ...] = ()
-    multipath: tuple[str, ...] = ()
-    area_m: float = 0.0
-
-    def ids(self, *kinds: NodeKind) -> tuple[str, ...]:
-        """Return the ids of the nodes of these kinds, in the order of `nodes`."""
-        return tuple(node.id for node in self.nodes if node.kind in kinds)
-
-    @property
-    def users(self) -> tuple[str, ...]:
-        return self.ids("user")
-
-    @property
-    def switches(self) -> tuple[str, ...]:
-        """The ids of the switches, access points included."""
-        return self.ids("switch", "wifi", "lte")
-
-    @property
-    def relays(self) -> tuple[str, ...]:
-        """The ids of the relays: switches that are stations of a radio cell."""
-        return tuple(
-            each.user
-            for cell in self.cells
-            for each in cell.stations
-            if each.user not in self.users
-        )
-
-    def server_of(self, user: str) -> str:
-        """Return the id of the user's server: the one in the user's node or, if that is empty, the
-        first server of the topology."""
-        named = next(node.server for node in self.nodes if node.id == user)
-        return named or self.ids("server")[0]
-
-    def cell(self, ap: str) -> Cell:
-        return next(cell for cell in self.cells if cell.ap == ap)
-
-    def sha256(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
 def wire(topology: Topology) -> Wiring:
@@ -327,3 +329,323 @@ class _Names:
         self.interfaces.append(
             Interface(host, name, address, mac, switch, switch_port, link, further)
         )
+
+
+# Whether both engines can build a topology
+
+
+LEAST_BPS = 1000
+ADDRESSES = 250  # of a subnet
+
+
+def checked(topology: Topology) -> Topology:
+    """Return the topology unchanged, or raise `RequestError` for its first problem."""
+    for find in (_nodes, _links, _cells, _rates, _users, _servers):
+        for problem in find(topology):
+            raise RequestError(f"topology {topology.name}: {problem}")
+    return topology
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise `ValueError` if two users have the same name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two users are called '{name}': give each a name of its own")
+
+
+def _nodes(topology: Topology) -> Iterator[str]:
+    ids = [node.id for node in topology.nodes]
+    for name in ids:
+        if ids.count(name) > 1:
+            yield f"two nodes are called '{name}': give each a name of its own"
+        if not (name.isalnum() and name[0].isalpha() and len(name) <= 9):
+            rule = "use a letter and then letters or digits, 9 at most"
+            yield f"'{name}' cannot name an interface: {rule}"
+
+
+def _links(topology: Topology) -> Iterator[str]:
+    ids = [node.id for node in topology.nodes]
+    for link in topology.links:
+        for end in (link.a, link.b):
+            if end not in ids:
+                known = ", ".join(ids)
+                yield f"link '{link.id}' ends at '{end}', which is not a node: choose from {known}"
+
+
+def _cells(topology: Topology) -> Iterator[str]:
+    wifi = [cell.ap for cell in topology.cells if cell.kind == "wifi"]
+    for cell in topology.cells:
+        if cell.medium and (cell.kind != "wifi" or cell.medium not in wifi):
+            wrong = f"'{cell.medium}', which is not another WiFi access point"
+            yield f"'{cell.ap}' shares the air of {wrong}"
+        if cell.kind == "wifi" and any(each.delay_ns for each in cell.stations):
+            rule = "only LTE stations may: give the delay to the cell"
+            yield f"a station of '{cell.ap}' has a delay, but {rule}"
+
+
+def _rates(topology: Topology) -> Iterator[str]:
+    rates = {f"link '{link.id}'": link.rate_bps for link in topology.links}
+    rates |= {
+        f"user '{each.user}' at '{cell.ap}'": each.rate_bps
+        for cell in topology.cells
+        for each in cell.stations
+    }
+    for what, rate_bps in rates.items():
+        if rate_bps is not None and rate_bps < LEAST_BPS:
+            cure = "choose a higher rate or a larger rate_scale"
+            yield f"{what} has {rate_bps:g} bit/s on the wire, less than {LEAST_BPS}: {cure}"
+
+
+def _users(topology: Topology) -> Iterator[str]:
+    for user in topology.multipath:
+        if user not in topology.users:
+            yield f"multipath user {unknown(user, topology.users)}"
+    subflows = max((node.subflows for node in topology.nodes), default=1)
+    if len(topology.users) * subflows > ADDRESSES:
+        yield (
+            f"its users need more than the {ADDRESSES} addresses of a subnet: "
+            "use fewer users or fewer subflows"
+        )
+
+
+def _servers(topology: Topology) -> Iterator[str]:
+    servers = topology.ids("server")
+    if not servers:
+        yield "it has no server: add one"
+    for node in topology.nodes:
+        if node.server and node.server not in servers:
+            known = ", ".join(servers)
+            wrong = f"'{node.server}', which is not a server: choose from {known}"
+            yield f"user '{node.id}' talks to {wrong}"
+    for server in servers:
+        links = sum(server in (link.a, link.b) for link in topology.links)
+        if links != 1:
+            yield (
+                f"server '{server}' has {links} links and one address: "
+                "give it one link, to a switch with more links"
+            )
+
+
+# In which directions of each link the data of a scenario travels: `loss` acts there
+#
+# A link has two directions: "ab" from its end `a` to its end `b`, and "ba" back. The function that
+# builds a topology does not know in which direction data will travel. It sets a link's `loss_ppm`
+# to the loss in the direction of data, and `loss_back_ppm` to the loss in the opposite direction.
+# `with_loss_on_data` then assigns both values to the directions in which the scenario's data
+# really travels.
+#
+# Only shortest paths between the server of a flow and each interface of its user count. The
+# network hashes flows to these paths, and every strategy prefers them. Longer paths do not count,
+# although the strategy `expected_throughput` may choose one: in a mesh such as a fat tree, longer
+# paths cross nearly every link in both directions, so that `loss` would act on the
+# acknowledgements too. If a link is on no shortest path, both of its directions count as
+# directions of data: data takes the link only on a detour, which may cross it either way.
+
+
+Direction = Literal["ab", "ba"]
+Directions = frozenset[Direction]
+BOTH: Directions = frozenset(("ab", "ba"))
+Step = tuple[str, str]  # two neighbouring nodes, in the direction of the data
+
+
+def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dict[str, Directions]:
+    """Return for the id of each link the directions ("ab", "ba") in which data can cross it.
+
+    Each flow is a user and the direction of its data, "down" (to the user) or "up". A link on no
+    shortest path of these flows gets both directions.
+    """
+    wiring = wire(topology)
+    neighbours = _neighbours(wiring)
+    crossed: set[Step] = set()
+    for user, direction in dict.fromkeys(flows):
+        for step in _steps_down(topology, wiring, neighbours, user):
+            crossed.add(step if direction == "down" else step[::-1])
+    return {link.id: _directions(link, crossed) or BOTH for link in topology.links}
+
+
+def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
+    """Return the link with the loss `loss_ppm` in the given directions; a direction that is not
+    given keeps its loss."""
+    return replace(
+        link,
+        loss_ppm=loss_ppm if "ab" in directions else link.loss_ppm,
+        loss_back_ppm=loss_ppm if "ba" in directions else link.loss_back_ppm,
+    )
+
+
+def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> Topology:
+    """Return the topology with each link's loss in the directions in which data travels.
+
+    Each flow is a user and the direction of its data, "down" (to the user) or "up". Call this only
+    once, with the topology that a builder returned: `loss_ppm` is read as the loss of a direction
+    with data, `loss_back_ppm` as that of a direction without.
+    """
+    if all(link.loss_ppm == link.loss_back_ppm for link in topology.links):
+        return topology
+    directions = data_directions(topology, flows)
+    links = (
+        with_loss(replace(link, loss_ppm=link.loss_back_ppm), directions[link.id], link.loss_ppm)
+        for link in topology.links
+    )
+    return replace(topology, links=tuple(links))
+
+
+def _directions(link: Link, crossed: set[Step]) -> Directions:
+    found: dict[Direction, Step] = {"ab": (link.a, link.b), "ba": (link.b, link.a)}
+    return frozenset(name for name, step in found.items() if step in crossed)
+
+
+def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
+    for trunk in wiring.trunks:
+        found[trunk.a].add(trunk.b)
+        found[trunk.b].add(trunk.a)
+    return found
+
+
+def _steps_down(
+    topology: Topology, wiring: Wiring, neighbours: Mapping[str, set[str]], user: str
+) -> Iterator[Step]:
+    """Yield the hops (pairs of nodes) of all shortest paths from the user's server to the user."""
+    server = wiring.of(topology.server_of(user))[0]
+    yield server.node, server.switch
+    for interface in _used(topology, wiring, user):
+        for switch in _may_attach_to(topology, interface):
+            yield from _between(neighbours, server.switch, switch)
+        yield interface.switch, user
+
+
+def _used(topology: Topology, wiring: Wiring, user: str) -> tuple[Interface, ...]:
+    """Return the interfaces of a user that carry data: all if it is multipath, else the first."""
+    own = wiring.of(user)
+    return own if user in topology.multipath else own[:1]
+
+
+def _may_attach_to(topology: Topology, interface: Interface) -> list[str]:
+    """Return the switches or access points to which the interface can be attached during a run.
+
+    A WiFi interface in a cell with a radio model can be moved to any other such cell by a handover.
+    """
+    cells = {cell.ap: cell for cell in topology.cells}
+    here = cells.get(interface.switch)
+    if here is None or not _hands_over(here):
+        return [interface.switch]
+    return [cell.ap for cell in topology.cells if _hands_over(cell)]
+
+
+def _hands_over(cell: Cell) -> bool:
+    return cell.kind == "wifi" and cell.radio is not None
+
+
+def _between(neighbours: Mapping[str, set[str]], source: str, destination: str) -> Iterator[Step]:
+    """Yield each hop (switch, next switch) of the shortest paths between two switches, once."""
+    hops = hops_to(neighbours, destination)
+    here = {source} if source in hops else set()
+    while here:
+        steps = [
+            (switch, near)
+            for switch in here
+            for near in neighbours[switch]
+            if hops[near] == hops[switch] - 1
+        ]
+        yield from steps
+        here = {near for _, near in steps}
+
+
+# A network as topology.json, the file that the controller reads: the same from both engines
+
+
+MILLION = 1_000_000
+
+
+def as_json(
+    topology: Topology,
+    wiring: Wiring,
+    receive_buffer_kb: int = 4000,
+    rate_scale: float = 1.0,
+    flows: Iterable[tuple[str, str]] = (),
+) -> dict[str, Any]:
+    """The network as plain data, which `controller.topology.Topology` validates.
+
+    `receive_buffer_kb` is the receive buffer of every connection. All rates are wire rates: rates
+    of the scenario file multiplied by `rate_scale`. `flows` are pairs of a user and the direction
+    of its data, "down" or "up".
+    """
+    data: dict[str, set[str]] = {}
+    for user, direction in flows:
+        data.setdefault(user, set()).add(direction)
+    ports: dict[str, dict[str, str]] = {switch: {} for switch in wiring.dpid}
+    for trunk in wiring.trunks:
+        ports[trunk.a][trunk.b], ports[trunk.b][trunk.a] = trunk.a_port, trunk.b_port
+    hosts = topology.ids("user", "server")
+    return {
+        "switches": {
+            switch: {"dpid": dpid, "ports": ports[switch]} for switch, dpid in wiring.dpid.items()
+        },
+        "hosts": {host: [_interface(topology, each) for each in wiring.of(host)] for host in hosts},
+        "trunks": [_trunk(topology, each) for each in wiring.trunks],
+        "aps": {cell.ap: _ap(cell, topology.users) for cell in topology.cells},
+        "multipath": list(topology.multipath),
+        "data": {user: sorted(directions) for user, directions in data.items()},
+        "receive_buffer_kb": receive_buffer_kb,
+        "rate_scale": rate_scale,
+    }
+
+
+def _interface(topology: Topology, interface: Interface) -> dict[str, Any]:
+    """Return the fields of an interface and, if it is wired, of its link. The rates of a radio
+    interface are in the entry of its access point."""
+    named = {
+        key: getattr(interface, key) for key in ("name", "address", "mac", "switch", "port", "link")
+    }
+    named["further"] = list(interface.further)
+    link = next((each for each in topology.links if each.id == interface.link), None)
+    return named | link_shape(link, topology.cells, interface.switch) if link else named
+
+
+def _trunk(topology: Topology, trunk: Trunk) -> dict[str, Any]:
+    link = next(each for each in topology.links if each.id == trunk.link)
+    ends = {
+        "link": trunk.link,
+        "a": trunk.a,
+        "a_port": trunk.a_port,
+        "b": trunk.b,
+        "b_port": trunk.b_port,
+    }
+    return ends | link_shape(link, topology.cells, trunk.a)
+
+
+def link_shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
+    """Return rate, delay, jitter and losses of a link as plain data.
+
+    `near` is the node at one end of the link. `loss` in the result is for packets that leave this
+    node, `loss_back` for packets towards it.
+    """
+    delay_ns, jitter_ns = link_delay_ns(link, cells)
+    losses = (
+        (link.loss_ppm, link.loss_back_ppm)
+        if near == link.a
+        else (link.loss_back_ppm, link.loss_ppm)
+    )
+    return {
+        "rate_mbps": units.mbps_from_bps(link.rate_bps) if link.rate_bps else None,
+        "delay_ms": units.ms_from_ns(delay_ns),
+        "jitter_ms": units.ms_from_ns(jitter_ns),
+        "loss": losses[0] / MILLION,
+        "loss_back": losses[1] / MILLION,
+    }
+
+
+def _ap(cell: Cell, users: Container[str]) -> dict[str, Any]:
+    stations = {
+        each.user: {"rate_mbps": units.mbps_from_bps(each.rate_bps), "weight": each.weight}
+        for each in cell.stations
+        if each.user in users
+    }
+    return {
+        "kind": cell.kind,
+        "capacity_mbps": units.mbps_from_bps(cell.capacity_bps),
+        "stations": stations,
+        **({"port": radio_port(cell.ap)} if cell.kind == "wifi" else {}),
+        **({"is_measured": False} if cell.air == "wmediumd" else {}),
+    }

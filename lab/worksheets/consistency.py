@@ -13,7 +13,8 @@ from typing import Any
 from lab import metrics
 from lab.errors import LabError, RequestError, unknown
 from lab.scenario import flows, targets
-from lab.scenario.loading import load, scaled_traffic
+from lab.scenario.flows import scaled_traffic
+from lab.scenario.loading import load
 from lab.scenario.schema import Scenario
 from lab.worksheets import language, planning
 from lab.worksheets import language as at

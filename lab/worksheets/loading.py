@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lab.errors import RequestError, unknown
-from lab.scenario import checking
+from lab.scenario import schema
 from lab.scenario.yaml_text import read
 from lab.worksheets.consistency import problems
 from lab.worksheets.schema import Worksheet
@@ -24,7 +24,7 @@ def load(wanted: str) -> Worksheet:
     Raise `RequestError` with one line for each problem found in it.
     """
     path = find(wanted)
-    worksheet = checking.validate(Worksheet, read(path), path.name)
+    worksheet = schema.validate(Worksheet, read(path), path.name)
     if found := list(problems(worksheet)):
         raise RequestError("\n".join(f"{path.name}: {problem}" for problem in found))
     return worksheet

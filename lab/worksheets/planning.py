@@ -15,8 +15,7 @@ from pydantic import ValidationError
 
 from lab.batch.request import Request
 from lab.errors import RequestError, show, unknown
-from lab.scenario.loading import load
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, load
 from lab.scenario.schema import Scenario
 from lab.worksheets.schema import Flip, Run, Variant
 

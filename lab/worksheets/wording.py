@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from lab.errors import LabError
 from lab.metrics import of_number, sampled
-from lab.scenario import checking
+from lab.scenario import schema
 from lab.worksheets import language as at
 from lab.worksheets.language import Expression, Occurrence, parse_number, spelled
 
-UNITS = checking.UNITS | {"percent": "%"}
+UNITS = schema.UNITS | {"percent": "%"}
 SETTINGS = {
     "strategy": "strategy",
     "strategy.name": "strategy",

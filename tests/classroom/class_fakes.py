@@ -82,7 +82,7 @@ def template(folder: Path) -> Path:
     from lab.run.recorder import Recorder
     from lab.run.runner import run
     from lab.scenario import loading
-    from lab.scenario.overrides import Overrides
+    from lab.scenario.loading import Overrides
 
     of = loading.load("two_paths", Overrides(settings=("duration_s=2",)))
     folder.mkdir(parents=True)

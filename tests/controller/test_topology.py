@@ -6,15 +6,13 @@ import pytest
 
 from controller.observation import Arc
 from controller.topology import Topology
-from lab.scenario.loading import load
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, load
 from lab.topologies import parallel_paths
-from lab.topologies.topology import wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json, wire
 
 
 def arcs(topology):
-    network = Topology.model_validate(describe(topology, wire(topology)))
+    network = Topology.model_validate(as_json(topology, wire(topology)))
     return {(arc.tail, arc.head): arc for arc in network.arcs()}
 
 

@@ -11,7 +11,7 @@ from conftest import until
 from dashboard.finished import held_back_kb, verdict
 from lab.results.explain.changes import expected, finished
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 FLIPS = [{"t": 2.0, "target": "strategy", "value": {"name": "meter_throttling", "params": {}}}]
 

@@ -13,7 +13,7 @@ from dashboard.serve import DEMO
 from lab.results.explain import changes
 from lab.run.recorder import write_scenario
 from lab.scenario import loading, targets
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 
 def applied(client, run_id):

@@ -16,7 +16,7 @@ from dashboard.network.drawing import activity, drawing, to_json
 from dashboard.network.layout import MAP_HEIGHT, STRIPS, arrange
 from dashboard.network.svg import polylines, svg
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.topologies.topology import Link, Node, Topology
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lab.frame import ApSample, Frame, LinkSample, SubflowSample, UserSample
+from lab.metrics import Watched
 from lab.results.explain import air as air
 from lab.results.explain import delays as delays
 from lab.results.explain import links as links
@@ -16,8 +17,7 @@ from lab.results.explain.scene import Scene, listed
 from lab.results.explain.why import limits, why
 from lab.results.stretches import Span
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
-from lab.scenario.watched import Watched
+from lab.scenario.loading import Overrides
 
 BEFORE, AFTER = Span(0, 10), Span(10, 20)
 TOGETHER = Watched("user", "*", "mbps")

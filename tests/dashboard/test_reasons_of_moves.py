@@ -8,10 +8,10 @@ from test_reasons import AFTER, BEFORE, FLIP, METER, cells, collision, path, sce
 
 from dashboard import view
 from lab.frame import Frame, UserSample
+from lab.metrics import Watched
 from lab.results.explain import delays as delays
 from lab.results.explain import links as links
 from lab.scenario import loading
-from lab.scenario.watched import Watched
 
 
 def test_a_limit_that_stays_has_the_reason_of_the_strategy():

@@ -25,7 +25,7 @@ from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
 from lab.run.runner import run
 from lab.scenario import loading as scenarios
 from lab.scenario.engine_table import ENGINES, Entry
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.targets import (
     Change,
     SetLinkUp,

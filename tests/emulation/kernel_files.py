@@ -24,7 +24,7 @@ from emulation.kernel_paths import SERVER, Hosted
 from lab.engines.mininet.network.host_setup import SOCKET_BUFFERS
 from lab.run.manifest import ROOT
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 LIMIT_S = 60
 BUFFER_KB = 1000

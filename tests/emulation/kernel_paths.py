@@ -36,7 +36,7 @@ from emulation.small_network import NoLedger
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 from papers.studies import TWO_PATHS
 

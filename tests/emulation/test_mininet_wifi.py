@@ -20,7 +20,7 @@ from machine import needs_emulation
 from lab.engines.mininet.export.script import script
 from lab.engines.mininet.machine import upstreams
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 pytestmark = needs_emulation
 DOCS = ROOT / "docs"

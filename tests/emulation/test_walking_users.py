@@ -14,9 +14,8 @@ from emulation.vm_shell import VmShell
 from machine import needs_emulation
 
 from lab.engines.mininet.emulated_network import Stations
-from lab.scenario.loading import load
+from lab.scenario.loading import Overrides, load
 from lab.scenario.movement import STEP_S, Movement
-from lab.scenario.overrides import Overrides
 from lab.topologies.topology import wire
 
 pytestmark = [*needs_emulation, pytest.mark.long]

@@ -15,7 +15,7 @@ from lab.run import runner
 from lab.run.engine import Options
 from lab.run.recorder import Recorder
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 FRAME_BITS = 1514 * 8
 Paths = list[dict[str, float]]

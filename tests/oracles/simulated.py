@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.engines.sim.engine import SimEngine
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 
 class Notes:

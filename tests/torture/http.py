@@ -18,7 +18,7 @@ from dashboard.serve import server
 from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from torture import inputs
 from torture.campaign import Campaign, Counts, Failed, Impossible
 

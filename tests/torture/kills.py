@@ -25,7 +25,7 @@ from lab.run.reading import read_document, readable_events, readable_samples
 from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from torture.campaign import Campaign, Counts, Failed
 from torture.http import KEY, app_with_runs, finished_run
 

@@ -18,7 +18,7 @@ from lab.results.store import Store
 from lab.run.recorder import Recorder, new_folder
 from lab.run.runner import run
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from torture.campaign import Campaign, Counts, Failed, Impossible
 from torture.http import KEY, app_with_runs, judge
 from torture.kills import ROOT, copy_of_this_process

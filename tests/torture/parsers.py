@@ -18,7 +18,7 @@ from controller.pox_ext import openflow13_messages as openflow
 from lab.errors import RequestError
 from lab.run import inbox
 from lab.scenario import loading, targets, yaml_text
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from torture import inputs
 from torture.campaign import Campaign, Counts, Failed
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lab.scenario import strategy_table
+from lab.scenario import schema
 from lab.worksheets import loading, wording
 from lab.worksheets.language import Count, Measured, Sampled, Time, parts, spelled
 from lab.worksheets.marking import looked_at
@@ -75,8 +75,8 @@ RAW = re.compile(r"\b\w+[_.]\w+")  # such as tier2_mbps or user.mbps
 
 
 def raw(text):
-    """Keys in a text. The names of strategies are no keys: students choose them."""
-    return set(RAW.findall(text)) - set(strategy_table.strategies())
+    """Return the keys in a text. The names of strategies are no keys: students choose them."""
+    return set(RAW.findall(text)) - set(schema.strategies())
 
 
 @pytest.mark.parametrize("name", loading.names())

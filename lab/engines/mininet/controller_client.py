@@ -171,7 +171,7 @@ class ControllerClient:
     def start(self, description: Mapping[str, Any]) -> None:
         """Write the topology file, and start POX without waiting for it.
 
-        `description` is the result of `topology_file.describe`.
+        `description` is the result of `topology.as_json`.
         """
         (self.folder / "inbox").mkdir(parents=True, exist_ok=True)
         (self.folder / "topology.json").write_text(json.dumps(description, indent=1))

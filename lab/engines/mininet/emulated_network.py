@@ -34,8 +34,7 @@ from lab.errors import LabError
 from lab.radio.cell import Station
 from lab.run.recorder import Recorder
 from lab.scenario.schema import Scenario
-from lab.topologies.topology import Interface, Topology, Wiring, wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import Interface, Topology, Wiring, as_json, wire
 
 STATE = Path("/run/multipath-lab")
 KEY = STATE / "key"  # of the messages between POX and the agents
@@ -110,7 +109,7 @@ class EmulatedNetwork:
         self._undo.callback(self.pox.stop)
         buffer_kb, scale = self.scenario.multipath.receive_buffer_kb, self.scenario.rate_scale
         flows = self.scenario.data_flows
-        self.pox.start(describe(self.topology, self.wiring, buffer_kb, scale, flows))
+        self.pox.start(as_json(self.topology, self.wiring, buffer_kb, scale, flows))
 
     def _build_network(self) -> None:
         self.recorder.log("network: nodes, bridges, hostapd, association")

@@ -42,8 +42,7 @@ from lab.run.report import (
     mptcp_verdict,
 )
 from lab.scenario import targets
-from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, schedule
-from lab.scenario.loading import scaled_traffic
+from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, scaled_traffic, schedule
 from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Change

@@ -30,8 +30,7 @@ from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
-from lab.topologies.data_directions import data_directions
-from lab.topologies.topology import Interface, Topology, link_delay_ns
+from lab.topologies.topology import Interface, Topology, data_directions, link_delay_ns
 
 # The two tables of numbers (`core.layout`). The integer table grows while the network runs.
 

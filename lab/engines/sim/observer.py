@@ -27,8 +27,7 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.tables import FRAME_BYTES
-from lab.topologies.topology import Topology
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import Topology, as_json
 
 MILLION = 1_000_000
 
@@ -68,7 +67,7 @@ class Observer:
             for cell in self._topology.cells
         )
         network = ControllerTopology.model_validate(
-            describe(
+            as_json(
                 replace(self._topology, cells=cells),
                 self._network.tables.wiring,
                 self._receive_buffer_kb,

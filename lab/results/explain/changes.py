@@ -10,7 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from lab import metrics
 from lab.frame import Frame
+from lab.metrics import SUM, Watched
 from lab.results import effects
 from lab.results.effects import Effect, number_text
 from lab.results.explain import present
@@ -20,10 +22,9 @@ from lab.results.explain.why import why
 from lab.results.flips import flip_text, flip_words, is_accepted
 from lab.results.stretches import Span
 from lab.run.reading import readable_events, readable_samples
-from lab.scenario import targets, watched
+from lab.scenario import targets
 from lab.scenario.flows import schedule
 from lab.scenario.schema import Scenario, Suggestion
-from lab.scenario.watched import ALL, Watched
 
 Doc = dict[str, Any]  # JSON
 
@@ -84,7 +85,7 @@ def finished(result: Mapping[str, Any], scenario: Scenario) -> list[Doc]:
 
 Row = dict[str, Any]  # a JSON object for the browser
 Event = dict[str, Any]  # a line of events.jsonl
-OVERALL = Watched("user", ALL, "mbps")
+OVERALL = Watched("user", SUM, "mbps")
 MOST_CHANGED = (
     "Most changed, in Mb/s: {user}{where}, which got {{after}} instead of {{before}} Mb/s."
 )
@@ -147,7 +148,7 @@ class Measured:
         It is when those of the watched user end, or the first user's after `at_s` if all are
         watched; infinity if none end.
         """
-        if subject.kind == "user" and subject.id != ALL:
+        if subject.kind == "user" and subject.id != SUM:
             return self.ends.get(subject.id, math.inf)
         later = [t for t in self.ends.values() if t > at_s]
         return min(later, default=at_s if is_all and self.ends else math.inf)
@@ -172,7 +173,7 @@ def suggestions(folder: Path) -> list[Row]:
                 {"target": each.target, "value": each.value}
                 | ({} if is_so else {"old": old[each.target]})
             ),
-            "watch": watched.parsed(each.watch, scenario.network).text,
+            "watch": metrics.watched_number(each.watch, scenario.network).text,
             "before": each.before,
             "already": is_so,
         }
@@ -239,7 +240,7 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
     index = _suggested(scenario, change)
     suggestion = None if index is None else scenario.to_try[index]
     if suggestion:
-        subject = watched.parsed(suggestion.watch, scenario.network)
+        subject = metrics.watched_number(suggestion.watch, scenario.network)
     else:
         subject = default_watched(change.target)
     wanted = expected(scenario)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lab.frame import Frame
+from lab.metrics import SUM, Watched
 from lab.results.effects import WINDOW_S, number_text, value
 from lab.results.explain import held as held
 from lab.results.explain.scene import Event, Scene, inside, listed, subflow_number
 from lab.results.flips import is_accepted
 from lab.results.labels import natural
 from lab.results.stretches import Span
-from lab.scenario.watched import ALL, Watched
 from lab.summaries import EPSILON_S
 
 SHORT_S = 1.0  # a shorter delay is not mentioned
@@ -198,7 +198,7 @@ def _windows(
     start = Span(start_s - SHORT_S, start_s) if orders else before
     found = []
     for name in sorted(scene.routes(after.end_s), key=natural):
-        if user != ALL and scene.user_of(name) != user:
+        if user != SUM and scene.user_of(name) != user:
             continue
         window, rtt = subflow_number(name, "cwnd"), subflow_number(name, "rtt_ms")
         was, now = start.mean(scene.frames, window), after.mean(scene.frames, window)

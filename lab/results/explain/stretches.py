@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.frame import Frame
+from lab.metrics import SUM, Watched
 from lab.results import effects
 from lab.results.explain import changes, present
 from lab.results.explain.changes import Change
@@ -17,7 +18,6 @@ from lab.results.flips import flip_words
 from lab.results.labels import natural
 from lab.results.stretches import Span, Stretch, stretches
 from lab.run.reading import readable_events, readable_samples
-from lab.scenario.watched import ALL, Watched
 
 Row = dict[str, Any]  # a JSON object for the browser
 NAMED = 6  # users; of more, only those with the highest and the lowest rate are shown
@@ -102,11 +102,11 @@ def _name(stretch: Stretch, made: Sequence[Change]) -> str:
 def _numbers(scene: Scene) -> list[tuple[tuple[str, str], Callable[[Frame], float | None]]]:
     """Return ((label, unit), function that reads the number from a frame) for each number
     of a row."""
-    wanted = [("all users", Watched("user", ALL, "mbps"))]
+    wanted = [("all users", Watched("user", SUM, "mbps"))]
     wanted += [(user, Watched("user", user, "mbps")) for user in _named(scene)]
     aps = scene.network.ids("wifi", "lte")
     if aps and not scene.network.relays:
-        wanted += [(f"Tier {n}", Watched("ap", ALL, f"tier{n}_mbps")) for n in (1, 2)]
+        wanted += [(f"Tier {n}", Watched("ap", SUM, f"tier{n}_mbps")) for n in (1, 2)]
     wanted += [(f"{ap} occupancy", Watched("ap", ap, "mac_occupancy")) for ap in aps[:NAMED]]
     return [((label, watched.unit), _number(watched)) for label, watched in wanted]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.metrics import Watched
 from lab.results.explain import air as air
 from lab.results.explain import delays as delays
 from lab.results.explain import held as held
@@ -13,7 +14,6 @@ from lab.results.explain import shares as shares
 from lab.results.explain import split as split
 from lab.results.explain.scene import Scene
 from lab.results.stretches import Span
-from lab.scenario.watched import Watched
 
 CC = "cc"  # the flip target
 DAMAGED = (TypeError, ValueError, AttributeError, KeyError)  # a field has a type that no run writes

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from controller.command import Expect, Route, SetBackup
 from controller.strategies.expected_throughput import ExpectedThroughput
-from lab.scenario.loading import load
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, load
 from lab.topologies import collision, fat_tree, pooling
 
 FIG_1, WITHIN, BETWEEN, TREE = (

@@ -18,8 +18,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import LabError
 from lab.topologies import parallel_paths
-from lab.topologies.topology import wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json, wire
 
 FORMATS = Path(__file__).resolve().parents[3] / "docs" / "formats.md"
 
@@ -49,7 +48,7 @@ def start(made, monkeypatch, program, description=None):
 
 
 def described(topology):
-    return describe(topology, wire(topology))
+    return as_json(topology, wire(topology))
 
 
 def test_pox_accepts_the_description_of_the_testbed(load):

@@ -12,7 +12,7 @@ import pytest
 from lab.engines.mininet.export.script import script
 from lab.errors import RequestError
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.topologies.topology import wire
 
 ROOT = Path(__file__).resolve().parents[3]

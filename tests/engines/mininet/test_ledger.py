@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from lab.engines.mininet.machine import ledger, shell
 from lab.engines.mininet.machine import ledger as removing
+from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.processes import start_time
 from lab.engines.mininet.network import host_setup
 from lab.errors import LabError
@@ -191,7 +191,7 @@ def test_a_busy_resource_is_retried(ledger, monkeypatch):
             raise LabError("busy")
 
     monkeypatch.setitem(removing.UNDO, "mount", busy)
-    monkeypatch.setattr(module, "PAUSE_S", 0)
+    monkeypatch.setattr(removing, "PAUSE_S", 0)
     ledger.record("mount", path="/mnt")
     assert ledger.undo_all() == []
     assert len(tried) == removing.TRIES

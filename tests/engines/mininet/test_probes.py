@@ -2,8 +2,8 @@
 
 from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.traffic.probes import MISLEADING, Comparison, PathFigures
+from lab.scenario.loading import Overrides
 from lab.scenario.loading import load as load_scenario
-from lab.scenario.overrides import Overrides
 from lab.topologies import pooling, rat_setup
 from lab.topologies.topology import wire
 

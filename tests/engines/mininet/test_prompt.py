@@ -17,7 +17,7 @@ from runner_manifest import write_manifest
 
 from lab.engines.mininet.commands import exec_caller, execute
 from lab.run import inbox
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json
 
 __all__ = ["built"]
 pytestmark = needs_nodes
@@ -33,7 +33,7 @@ def run(built, tmp_path, monkeypatch):
     monkeypatch.setattr(execute, "SERVE_S", 0.02)
     folder = tmp_path / "run"
     (folder / "pox").mkdir(parents=True)
-    description = describe(built.topology, built.wiring)
+    description = as_json(built.topology, built.wiring)
     (folder / "pox" / "topology.json").write_text(json.dumps(description))
 
     write_manifest(folder)

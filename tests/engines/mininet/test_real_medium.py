@@ -25,8 +25,7 @@ from lab.errors import LabError, MachineLacks, RequestError
 from lab.radio import wmediumd
 from lab.run.engine import Options
 from lab.scenario import loading, targets
-from lab.scenario.loading import load
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides, load
 from lab.topologies.topology import wire
 
 SMALL_BUFFER = "multipath.receive_buffer_kb=200"

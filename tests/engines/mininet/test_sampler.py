@@ -10,8 +10,7 @@ from lab.engines.mininet.kernel import subflow_rates
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.traffic.sampler import UDP, OpenedFlow, Sampler, receivers, single_path
 from lab.topologies import fat_tree, rat_setup, wifi_lte
-from lab.topologies.topology import wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import as_json, wire
 
 WIFI, LTE, SERVER = ("10.1.0.1", 4000), ("10.2.0.1", 4001), ("10.0.0.1", 5001)
 
@@ -243,7 +242,7 @@ def test_what_a_sender_has_sent_is_added_to_the_status_of_the_receiver():
 def test_the_path_of_udp_is_the_one_that_the_controller_chooses():
     topology = fat_tree.build(fat_tree.Params(k=4))
     wiring = wire(topology)
-    network = Topology.model_validate(describe(topology, wiring))
+    network = Topology.model_validate(as_json(topology, wiring))
     router = Router(network, Hosts(network))
     for user in topology.users:
         own, server = wiring.of(user)[0], wiring.of(topology.server_of(user))[0]

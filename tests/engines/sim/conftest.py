@@ -10,7 +10,7 @@ import pytest
 
 from lab.engines.sim.engine import SimEngine
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.targets import change, check_flip
 
 

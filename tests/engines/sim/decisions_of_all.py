@@ -9,7 +9,7 @@ import sys
 from controller.strategies import STRATEGIES
 from lab.errors import RequestError
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 from .conftest import Simulation
 

@@ -8,7 +8,7 @@ from controller import strategies
 from controller.command import Decision, subflow_name
 from controller.strategies.base import Strategy
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 from .conftest import Simulation
 

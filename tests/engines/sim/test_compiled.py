@@ -124,7 +124,7 @@ from lab.run.engine import Options
 from lab.engines.sim import compiled, compiler
 from lab.run.recorder import Recorder
 from lab.scenario import loading
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 compiler.COMMAND[:] = [sys.executable, "-c", ""]
 settings = Overrides(settings=("rate_scale=0.3", "duration_s=4"))
 scenario = loading.load("testbed_wifi_lte", settings)

@@ -9,9 +9,8 @@ from controller.strategies import STRATEGIES
 from controller.strategy_names import base_name
 from lab.errors import RequestError
 from lab.scenario import loading as scenario
-from lab.scenario import strategy_table
-from lab.scenario.loading import FOLDER
-from lab.scenario.overrides import Overrides
+from lab.scenario import schema
+from lab.scenario.loading import FOLDER, Overrides
 from lab.scenario.targets import check_flip, targets
 
 from .conftest import Simulation
@@ -92,7 +91,7 @@ def test_every_strategy_runs_on_campus():
 def test_every_parameter_has_a_unit_a_help_text_and_bounds_within_which_it_can_be_changed(strategy):
     running = scenario.load("campus", Overrides(strategy=strategy))
     flippable = targets(running)
-    for row in strategy_table.describe_params(strategy):
+    for row in schema.described_strategy(strategy):
         target = f"strategy.{row['name']}"
         assert row["unit"], target
         assert row["help"], target

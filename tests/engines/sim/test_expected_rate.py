@@ -11,7 +11,7 @@ from lab.engines.sim.core import layout as at
 from lab.errors import LabError, RequestError
 from lab.run.engine import Options
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 from .networks import MS, Connection
 from .scripted import FIRST, SECOND, TWO, WIRE, goodput, known, request

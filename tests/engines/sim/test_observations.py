@@ -6,7 +6,7 @@ import pytest
 
 from lab.engines.sim.core import layout as at
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 from .conftest import Simulation
 from .scripted import FIRST, TWO, known, request, two

@@ -13,7 +13,7 @@ from lab.run.engine import Options
 from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.targets import targets
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -15,7 +15,7 @@ from lab.errors import MachineLacks
 from lab.run.engine import Options
 from lab.scenario import loading as scenario
 from lab.scenario.flows import Flow
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Link, Node, Topology
 

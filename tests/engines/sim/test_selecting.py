@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 from .conftest import Simulation
 

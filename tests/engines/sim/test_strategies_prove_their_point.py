@@ -8,7 +8,7 @@ import pytest
 
 from lab import summaries
 from lab.scenario import loading as scenario
-from lab.scenario.overrides import Overrides
+from lab.scenario.loading import Overrides
 
 from .conftest import Simulation
 

@@ -20,10 +20,9 @@ from lab.engines.mininet.network.real_medium import is_used
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.errors import RequestError
 from lab.radio.cell import Cell
-from lab.scenario.loading import scaled_traffic
+from lab.scenario.flows import scaled_traffic
 from lab.scenario.schema import Scenario, Traffic
-from lab.topologies.topology import Interface, Link, Topology, Wiring, link_delay_ns, wire
-from lab.topologies.topology_file import describe
+from lab.topologies.topology import Interface, Link, Topology, Wiring, as_json, link_delay_ns, wire
 
 TEMPLATE = Path(__file__).with_name("stock_script.txt")
 PROJECT = Path(__file__).resolve().parents[4]
@@ -41,7 +40,7 @@ def script(scenario: Scenario) -> str:
     params = json.dumps(dict(strategy.params))
     buffer_kb = scenario.multipath.receive_buffer_kb
     flows = scenario.data_flows
-    description = describe(topology, wiring, buffer_kb, scenario.rate_scale, flows)
+    description = as_json(topology, wiring, buffer_kb, scenario.rate_scale, flows)
     return Template(TEMPLATE.read_text()).substitute(
         title=scenario.title.replace('"', "'"),
         scenario=scenario.name,

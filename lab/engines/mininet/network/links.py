@@ -21,9 +21,17 @@ from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.wifi import associate
 from lab.radio.cell import Cell, Station
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
-from lab.topologies import topology_file as description
-from lab.topologies.data_directions import data_directions, with_loss
-from lab.topologies.topology import Interface, Link, Topology, Trunk, Wiring, link_delay_ns
+from lab.topologies.topology import (
+    Interface,
+    Link,
+    Topology,
+    Trunk,
+    Wiring,
+    data_directions,
+    link_delay_ns,
+    link_shape,
+    with_loss,
+)
 
 
 class Links:
@@ -139,7 +147,7 @@ class Links:
             if trunk
             else next(each.switch for each in self.wiring.interfaces if each.link == link_id)
         )
-        state = description.shape(self.links[link_id], self.cells_of, near)
+        state = link_shape(self.links[link_id], self.cells_of, near)
         return {
             key: state[key]
             for key in ("rate_mbps", "delay_ms", "loss", "loss_back")

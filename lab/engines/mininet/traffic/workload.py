@@ -17,8 +17,7 @@ from lab.engines.mininet.traffic.sampler import (
     single_path,
 )
 from lab.run.report import MptcpCheck
-from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, schedule
-from lab.scenario.loading import scaled_traffic
+from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, scaled_traffic, schedule
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import Interface, Wiring
 
