@@ -11,6 +11,7 @@ import re
 
 import pytest
 
+from controller.topology import read
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import links
 from lab.engines.sim.core import layout as at
@@ -63,7 +64,7 @@ class Emulated:
         (cell,) = (each for each in topology.cells if each.ap == "lte1")
         self.lines = links.make_lte_queues(cell, self.wiring, self)
         text = json.dumps(as_json(topology, self.wiring, flows=scenario.data_flows))
-        self.network = topology.read(text)
+        self.network = read(text)
 
     def record(self, kind: str, **what: str) -> None:
         """This object is also the ledger, which keeps nothing."""

@@ -169,7 +169,7 @@ def _session(scenario: Any, folder: Path, ap: str) -> tuple[Any, Bridge]:
     import pox_stand_in
 
     sys.modules.update(pox_stand_in.modules())
-    from controller import plan
+    from controller.topology import read
     from controller.control import Control
     from controller.pox_ext.openflow13_channel import Channel
     from controller.pox_ext.run_folder import RunFolder
@@ -177,7 +177,7 @@ def _session(scenario: Any, folder: Path, ap: str) -> tuple[Any, Bridge]:
     from lab.topologies.topology import as_json, wire
 
     text = json.dumps(as_json(scenario.network, wire(scenario.network)))
-    network = plan.read(text)
+    network = read(text)
     nexus = SimpleNamespace(addListeners=lambda _: None, getConnection=lambda _: None)
     made = Session(network, Control("none"), RunFolder(folder), nexus, lambda _: None)
     bridge = Bridge()

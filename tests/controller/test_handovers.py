@@ -13,6 +13,7 @@ from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.observer import Handovers, Observer
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Tracker
+from controller.topology import Topology
 from lab.topologies import wireless_set
 from lab.topologies.topology import as_json, wire
 
@@ -38,7 +39,7 @@ class World:
 
     def __init__(self):
         topology = wireless_set.build(wireless_set.Params(users=6, multipath_percent=100))
-        self.network = topology.Topology.model_validate(as_json(topology, wire(topology)))
+        self.network = Topology.model_validate(as_json(topology, wire(topology)))
         hosts = Hosts(self.network)
         self.hosts, self.router = hosts, Router(self.network, hosts)
         self.meters, self.log = Meters(), []

@@ -13,6 +13,7 @@ from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.observer import Observer
 from controller.pox_ext.router import Router
 from controller.pox_ext.tracker import Joined, Tracker
+from controller.topology import Topology
 from lab.topologies import wireless_set
 from lab.topologies.topology import as_json, wire
 
@@ -30,7 +31,7 @@ class NoMeters:
 class World:
     def __init__(self):
         topology = wireless_set.build(wireless_set.Params(users=10, multipath_percent=100))
-        self.network = topology.Topology.model_validate(as_json(topology, wire(topology)))
+        self.network = Topology.model_validate(as_json(topology, wire(topology)))
         hosts, self.tracker = Hosts(self.network), Tracker()
         router = Router(self.network, hosts)
         self.observer = Observer(

@@ -9,6 +9,7 @@ import pytest
 from controller.paths import Flow, Path
 from controller.pox_ext.hosts import Hosts
 from controller.pox_ext.router import Router
+from controller.topology import read
 from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
 from lab.topologies.topology import as_json, wire
@@ -34,7 +35,7 @@ def paths_by_flow(simulation: Simulation) -> dict[Flow, Path]:
 def test_both_engines_choose_the_same_paths_before_and_after_a_link_breaks(name, link):
     simulation = started(name)
     topology = simulation.network.tables.topology
-    network = topology.read(json.dumps(as_json(topology, wire(topology))))
+    network = read(json.dumps(as_json(topology, wire(topology))))
     router = Router(network, Hosts(network))
     before = paths_by_flow(simulation)
     assert before == {flow: router.path(flow) for flow in before}
