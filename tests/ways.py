@@ -2,10 +2,11 @@
 
 `python tests/ways.py` prints a row for each way; `-v` adds the files in the order of the way.
 
-A file counts if one of its functions is called on the way. A return is a step into a file that was
-left before, to a function that was not called before: the reader must open the file again. To load
-a scenario is a way of its own, which lies inside of others: the second pair of numbers counts only
-its entry.
+A file is on the way if one of its functions is called. A reader opens it, except where the
+functions called there have at most 15 lines together (`units.ns_from_ms`): names say what they do.
+A return is a step into an opened file that was left before, to a function that was not called
+before. To load a scenario is a way of its own, which lies inside of others: the second group of
+numbers counts only its entry.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -26,7 +28,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = tuple(f"{ROOT / folder}{os.sep}" for folder in ("lab", "controller", "dashboard"))
 LOADING = str(ROOT / "lab" / "scenario" / "loading.py")
-Step = tuple[str, str]  # a file, and a function in it
+KNOWN_BY_NAME = 15  # lines of the functions of a file
+Step = tuple[str, str, int]  # a file, a function in it, and the lines of this function
 OPENFLOW13, FLOW_MOD, METER_MOD = 4, 14, 29
 
 
@@ -81,7 +84,9 @@ class Way:
     def _enter(self, code: CodeType) -> None:
         if code not in self._known:
             self._known.add(code)
-            step = os.path.relpath(code.co_filename, ROOT), code.co_qualname
+            lines = {line for _, _, line in code.co_lines() if line}
+            length = max(lines) - code.co_firstlineno + 1
+            step = os.path.relpath(code.co_filename, ROOT), code.co_qualname, length
             self.steps.append(step)
             if not self._loads:
                 self.outside.append(step)
@@ -90,14 +95,24 @@ class Way:
 def stages(steps: Iterable[Step]) -> list[tuple[str, list[str]]]:
     """Return (file, functions) for each stretch of a way that stays in one file."""
     return [
-        (file, [name for _, name in group]) for file, group in groupby(steps, lambda step: step[0])
+        (file, [name for _, name, _ in group])
+        for file, group in groupby(steps, lambda step: step[0])
     ]
 
 
-def counted(steps: Iterable[Step]) -> tuple[int, int]:
-    """Return the number of files, and the number of returns."""
-    visited = [file for file, _ in stages(steps)]
-    return len(set(visited)), len(visited) - len(set(visited))
+def opened(steps: Sequence[Step]) -> list[Step]:
+    """The steps in files that a reader opens."""
+    lines: Counter[str] = Counter()
+    for file, _, length in steps:
+        lines[file] += length
+    return [step for step in steps if lines[step[0]] > KNOWN_BY_NAME]
+
+
+def counted(steps: Sequence[Step]) -> tuple[int, int, int]:
+    """Files on the way, files that a reader opens, and returns to these."""
+    visited = [file for file, _ in stages(opened(steps))]
+    files = {file for file, _, _ in steps}
+    return len(files), len(set(visited)), len(visited) - len(set(visited))
 
 
 def scenario_file_to_scenario(way: Way, _: Path) -> None:
@@ -169,11 +184,11 @@ def _session(scenario: Any, folder: Path, ap: str) -> tuple[Any, Bridge]:
     import pox_stand_in
 
     sys.modules.update(pox_stand_in.modules())
-    from controller.topology import read
     from controller.control import Control
     from controller.pox_ext.openflow13_channel import Channel
     from controller.pox_ext.run_folder import RunFolder
     from controller.pox_ext.session import Session
+    from controller.topology import read
     from lab.topologies.topology import as_json, wire
 
     text = json.dumps(as_json(scenario.network, wire(scenario.network)))
@@ -262,17 +277,19 @@ WAYS: tuple[tuple[Callable[[Way, Path], None], int], ...] = (
 
 
 def main() -> None:
-    print(f"{'way':<40} files returns  without loading  aim")
+    print(f"{'':<40}                      without loading")
+    print(f"{'way':<40} files opened returns files opened returns  aim")
     for go, aim in WAYS:
         way = Way()
         with tempfile.TemporaryDirectory() as folder:
             go(way, Path(folder))
         title = (go.__doc__ or "").partition("\n")[0].strip(". ")
-        (files, returns), (fewer, rarer) = counted(way.steps), counted(way.outside)
-        print(f"{title:<40} {files:5} {returns:7} {fewer:8} {rarer:7} {aim:4}")
+        files, looked, returns = counted(way.steps)
+        fewer, less, rarer = counted(way.outside)
+        print(f"{title:<40} {files:5} {looked:6} {returns:7} {fewer:5} {less:6} {rarer:7} {aim:4}")
         if "-v" in sys.argv:
             seen: set[str] = set()
-            for file, functions in stages(way.steps):
+            for file, functions in stages(opened(way.steps)):
                 print(f"  {'returns to ' if file in seen else ''}{file}: {', '.join(functions)}")
                 seen.add(file)
 
