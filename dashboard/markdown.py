@@ -17,7 +17,7 @@ WEB = ("http://", "https://")
 
 
 def html(text: str) -> Markup:
-    from markdown_it import MarkdownIt  # loads for 20 ms, and few pages need it
+    from markdown_it import MarkdownIt  # slow to load, and few pages need it
 
     parser = MarkdownIt("js-default").disable("image")  # threads cannot share one
     parser.core.ruler.push("only_links_to_web_pages", _only_links_to_web_pages)
