@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from flask import Blueprint, Response, jsonify
 from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 Handler = Callable[..., Any]
 ERRORS = {
@@ -21,6 +22,11 @@ ERRORS = {
     "503": "too many browsers follow runs, or the machine lacks memory, descriptors or disk; "
     "Retry-After says when to try again",
 }
+SCHEMA = "#/components/schemas/{model}"
+
+
+class Error(BaseModel):
+    error: str
 
 
 @dataclass(frozen=True)
@@ -70,28 +76,23 @@ def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
 def document(version: str) -> dict[str, Any]:
     """Return the OpenAPI description of all addresses in `TABLE`. `version` is that of the lab."""
     paths: dict[str, Any] = {}
-    schemas: dict[str, Any] = {
-        "Error": {
-            "type": "object",
-            "properties": {"error": {"type": "string"}},
-            "required": ["error"],
-        }
-    }
+    schemas = _schemas([Error, *(row.body for row in TABLE if row.body)])
     for row in TABLE:
         operation: dict[str, Any] = {"summary": row.summary, "responses": _responses(row)}
         names = re.findall(r"{(\w+)}", row.path) + re.findall(r"\?(\w+)=", row.summary)
         operation["parameters"] = [_parameter(name, row) for name in names]
         if row.body:
-            schemas[row.body.__name__] = row.body.model_json_schema()
-            content = {
-                "application/json": {
-                    "schema": {"$ref": f"#/components/schemas/{row.body.__name__}"}
-                }
-            }
-            operation["requestBody"] = {"required": True, "content": content}
+            content = {"schema": {"$ref": SCHEMA.format(model=row.body.__name__)}}
+            operation["requestBody"] = {"required": True, "content": {"application/json": content}}
         paths.setdefault(row.path, {})[row.method.lower()] = operation
     info = {"title": "MPTCP SDN Lab", "version": version}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _schemas(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
+    """Return the schemas of these models and of all models inside them, by name."""
+    asked: list[tuple[type[BaseModel], JsonSchemaMode]] = [(each, "validation") for each in models]
+    return cast(dict[str, Any], models_json_schema(asked, ref_template=SCHEMA)[1]["$defs"])
 
 
 def _parameter(name: str, row: Row) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def _parameter(name: str, row: Row) -> dict[str, Any]:
 
 
 def _responses(row: Row) -> dict[str, Any]:
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    error = {"application/json": {"schema": {"$ref": SCHEMA.format(model="Error")}}}
     good = {str(row.status): {"description": row.summary}}
     codes = ERRORS if row.method != "GET" else {code: ERRORS[code] for code in ("404", "422")}
     codes = codes if "stream" not in row.path else codes | {"503": ERRORS["503"]}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from cyclonedx.model.bom import Bom
 from packaging.version import Version
 
 from dashboard import exports
@@ -71,6 +72,20 @@ def test_the_bill_of_materials_names_each_package_once():
     )
     assert document["dependencies"][0]["dependsOn"] == references
     assert any(each["purl"].startswith("pkg:pypi/flask@") for each in document["components"])
+
+
+def test_another_program_reads_the_same_from_the_bill_of_materials():
+    found = packages.locked(packages.LOCKS / "run.txt")
+    bom = Bom.from_json(data=packages.bill_of_materials(found))
+    assert {(each.purl.name, each.purl.version) for each in bom.components} == {
+        (each.name, each.version) for each in found
+    }
+    assert {each.value for part in bom.components for each in part.properties} == {
+        value for each in found for value in (*each.hashes, each.marker) if value
+    }
+    assert {each.ref.value for each in next(iter(bom.dependencies)).dependencies} == {
+        each.bom_ref.value for each in bom.components
+    }
 
 
 def test_an_exported_run_holds_the_bill_of_materials(tmp_path):

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import zipfile
 
 import pytest
@@ -257,6 +258,14 @@ def test_every_address_is_described(client, app):
     }
     assert rules == set(described)
     assert "StartRequest" in json.dumps(described["/api/runs"]["post"])
+
+
+def test_every_reference_of_the_description_leads_to_a_schema(client):
+    text = client.get("/openapi.json").text
+    schemas = json.loads(text)["components"]["schemas"]
+    found = set(re.findall(r'"\$ref": ?"([^"]*)"', text))
+    assert len(found) > 2
+    assert found <= {f"#/components/schemas/{name}" for name in schemas}
 
 
 def test_a_run_started_in_a_terminal_is_listed(client, runs, finished_runs):
