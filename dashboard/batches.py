@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard.errors import Problem
+from dashboard.base.errors import Problem
 from dashboard.runs import Launcher, StartRequest, checked
 from lab.errors import LabError
 from lab.results.store import UNFINISHED, Store

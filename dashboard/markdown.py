@@ -22,6 +22,11 @@ def html(text: str) -> Markup:
     return Markup("\n").join(_fenced(text))
 
 
+def with_code(text: str) -> Markup:
+    """Convert text to HTML: text between backticks becomes <code>, and all else is escaped."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - its parts are escaped
+
+
 def _fenced(text: str) -> Iterator[Markup]:
     """Yield the blocks of a text; the parts between lines of ``` are code."""
     for n, part in enumerate(re.split(r"^```.*\n?", text, flags=re.MULTILINE)):

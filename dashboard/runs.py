@@ -20,7 +20,7 @@ from typing import IO, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dashboard.errors import Problem
+from dashboard.base.errors import Problem
 from lab.batch import request as planning
 from lab.errors import RequestError, unknown
 from lab.isolation import python
