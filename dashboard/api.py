@@ -1,5 +1,5 @@
-"""The HTTP API: its addresses and their handlers. /openapi.json is made from the same
-decorators."""
+"""The HTTP API of the lab's page: its addresses and their handlers. /openapi.json is made from the
+same decorators."""
 
 from __future__ import annotations
 
@@ -237,9 +237,9 @@ def batches() -> Any:
     status=201,
 )
 def start_batch() -> Any:
-    request = body(BatchRequest)
-    code_paths.refuse(request.model_dump(mode="json"), "start the batch")
-    return {"id": _batches().start(request), "url": "/runs"}
+    batch = body(BatchRequest)
+    code_paths.refuse(batch.model_dump(mode="json"), "start the batch")
+    return {"id": _batches().start(batch), "url": "/runs"}
 
 
 @route("POST", "/api/batches/{id}/stop", "Start no more runs, stop the running ones.", status=202)
@@ -277,10 +277,10 @@ def run_stretches(id: str) -> Any:
     status=201,
 )
 def repeat(id: str) -> Any:
-    request = body(RepeatRequest)
+    with_flips = body(RepeatRequest).with_flips
     folder = folder_of(id)
     store().refresh()
-    run_id = finished.start(_launcher(), folder, store().get(id), request.with_flips)
+    run_id = finished.start(_launcher(), folder, store().get(id), with_flips)
     store().refresh()
     return {"id": run_id, "url": f"/runs/{run_id}"}
 

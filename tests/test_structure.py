@@ -52,6 +52,7 @@ LAYERS = (  # from low to high: a file imports from its own layer and from layer
     "lab/classroom",
     "lab/cli",
     "lab/__main__.py",
+    "dashboard/base",
     "dashboard",
     "papers",
     "bench",
