@@ -196,9 +196,9 @@ wrong: [{{name: nothing is said, answers: {{words: nothing}}, fails: [words]}}]
 SERVER = """
 import sys, threading
 from pathlib import Path
-from dashboard.classroom import create_app
+from dashboard.classroom.app import create_app
 from dashboard.classroom.serve import LOOPBACK, THREADS, listen
-from dashboard.serve import server
+from dashboard.base.serving import server
 from lab.classroom import folder
 from lab.classroom.room import Room
 place = Path(sys.argv[1])

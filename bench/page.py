@@ -31,8 +31,9 @@ from lab.scenario.loading import Overrides
 SERVER = """
 import sys, threading, time
 from pathlib import Path
-from dashboard import create_app
-from dashboard.serve import listen, server
+from dashboard.app import create_app
+from dashboard.base.serving import server
+from dashboard.serve import listen
 sock = listen(None)
 app = create_app({"RUNS": Path(sys.argv[1])})
 waitress = server(app, sock)

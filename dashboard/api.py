@@ -1,62 +1,62 @@
-"""The HTTP API: its addresses and their handlers. /openapi.json is made from the same
-decorators."""
+"""The HTTP API of the lab's page: its addresses and their handlers. /openapi.json is made from the
+same decorators."""
 
 from __future__ import annotations
 
 import json
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
-from flask import Blueprint, Response, request
-from pydantic import BaseModel, ConfigDict, Field
+from flask import Blueprint, Response, current_app, request
+from pydantic import Field
 
-from dashboard import exports, flips, openapi, scenario_pages, view
-from dashboard.errors import Problem
-from dashboard.http import (
-    body,
-    folder_of,
-    launcher,
-    points,
-    position,
-    running,
-    store,
-    streams,
+from dashboard import (
+    comparison,
+    exports,
+    finished,
+    flips,
+    group_charts,
+    openapi,
+    scenario_pages,
+    stream,
+    view,
 )
-from dashboard.runs import StartRequest
+from dashboard.base.errors import Problem
+from dashboard.base.requests import Body, body, folder_of, points, store
+from dashboard.batches import Batches, BatchRequest
+from dashboard.network import answers
+from dashboard.runs import Launcher, StartRequest
 from lab import __version__
 from lab.errors import LabError, RequestError, unknown
+from lab.results import compare
 from lab.results.explain import changes as explained
+from lab.results.explain import stretches as stretches
 from lab.run import inbox
 from lab.scenario import catalogue
 from lab.scenario import code_paths as code_paths
 
 api = Blueprint("api", __name__)
 route = openapi.router(api)
-FRAMES_AT_ONCE = 2000
 
 
-class FlipRequest(BaseModel):
-    """A change of a target in a running run. A target is a setting that can be changed, such as the
-    rate of a link."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-    target: str = Field(description="a name from the run's targets")
-    value: Any = Field(description="in the target's unit, within its bounds")
-
-
-class SpeedRequest(BaseModel):
+class SpeedRequest(Body):
     """A change of the speed of a running simulation."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     speed: float | Literal["max"] = Field(description="simulated time over real time, or max")
 
 
-class Annotation(BaseModel):
+class Annotation(Body):
     """New tags and a new note for a run; None leaves the old ones as they are."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     tags: tuple[str, ...] | None = Field(None, description="replaces all tags", max_length=20)
     note: str | None = Field(None, max_length=4000)
+
+
+class RepeatRequest(Body):
+    """A request to run a run once more with the same seed."""
+
+    with_flips: bool = Field(False, description="make the changes by hand at the same times")
 
 
 @route("GET", "/healthz", "Report that the dashboard answers, and its version.")
@@ -95,7 +95,7 @@ def runs() -> Any:
 
 @route("POST", "/api/runs", "Start a run.", body=StartRequest, status=201)
 def start() -> Any:
-    run_id = launcher().start(body(StartRequest))
+    run_id = _launcher().start(body(StartRequest))
     store().refresh()
     return {"id": run_id, "url": f"/runs/{run_id}"}
 
@@ -129,13 +129,13 @@ def annotate(id: str) -> Any:
     "POST",
     "/api/runs/{id}/flips",
     "Change a target while the run is running.",
-    body=FlipRequest,
+    body=flips.FlipRequest,
     status=202,
 )
 def flip(id: str) -> Any:
-    change = body(FlipRequest)
+    change = body(flips.FlipRequest)
     code_paths.refuse({change.target: change.value}, "change the run")
-    folder, doc = running(id, "change")
+    folder, doc = _running(id, "change")
     try:
         value = flips.check(folder, doc["engine"], change.target, change.value)
     except LookupError as error:
@@ -146,17 +146,17 @@ def flip(id: str) -> Any:
 
 @route("POST", "/api/runs/{id}/stop", "End the run now and keep its results.", status=202)
 def stop(id: str) -> Any:
-    return control(id, {"control": "stop"})
+    return _control(id, {"control": "stop"})
 
 
 @route("POST", "/api/runs/{id}/pause", "Pause the simulation (sim only).", status=202)
 def pause(id: str) -> Any:
-    return control(id, {"control": "pause"})
+    return _control(id, {"control": "pause"})
 
 
 @route("POST", "/api/runs/{id}/resume", "Resume the simulation (sim only).", status=202)
 def resume(id: str) -> Any:
-    return control(id, {"control": "resume"})
+    return _control(id, {"control": "resume"})
 
 
 @route(
@@ -167,7 +167,7 @@ def resume(id: str) -> Any:
     status=202,
 )
 def speed(id: str) -> Any:
-    return control(id, {"control": "speed", "value": body(SpeedRequest).speed})
+    return _control(id, {"control": "speed", "value": body(SpeedRequest).speed})
 
 
 @route(
@@ -175,17 +175,8 @@ def speed(id: str) -> Any:
     "/api/runs/{id}/stream",
     "Send server-sent events: sample, event, status. Last-Event-ID resumes.",
 )
-def stream(id: str) -> Any:
-    gone = request.environ.get("waitress.client_disconnected", lambda: False)
-    messages = streams().watch(folder_of(id), position(), gone)
-    if messages is None:
-        raise Problem(
-            503,
-            f"follow run '{id}': too many browsers follow runs. Close one, or poll "
-            f"/api/runs/{id}/frames?since=SEQ",
-        )
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return Response(messages, mimetype="text/event-stream", headers=headers)
+def run_stream(id: str) -> Any:
+    return stream.live(id)
 
 
 @route(
@@ -193,19 +184,8 @@ def stream(id: str) -> Any:
     "/api/runs/{id}/frames",
     "Return the same messages for programs that poll: ?since=SEQ.",
 )
-def frames(id: str) -> Any:
-    tail = streams().tail(folder_of(id))
-    since = position()
-    new = tail.since(since)
-    sent = new[:FRAMES_AT_ONCE]
-    seq = sent[-1].seq if sent else since
-    messages = ",".join(
-        f'{{"seq":{each.seq},"type":"{each.kind}","data":{each.body}}}' for each in sent
-    )
-    more = json.dumps(len(new) > len(sent))
-    status = json.dumps(tail.state.to_json() if tail.state else {})
-    text = f'{{"seq":{seq},"more":{more},"status":{status},"messages":[{messages}]}}'
-    return Response(text, mimetype="application/json")
+def run_frames(id: str) -> Any:
+    return stream.frames(id)
 
 
 @route(
@@ -214,7 +194,7 @@ def frames(id: str) -> Any:
     "Return the run's charts as Plotly figures, its event log, and SEQ to continue from; "
     "?points=600.",
 )
-def charts(id: str) -> Any:
+def run_charts(id: str) -> Any:
     return view.charts(folder_of(id), points())
 
 
@@ -223,7 +203,7 @@ def charts(id: str) -> Any:
     "/api/runs/{id}/changes",
     "Return what each change of the run changed: means of the 10 s before and after it, in words.",
 )
-def changes(id: str) -> Any:
+def run_changes(id: str) -> Any:
     return explained.changes(folder_of(id))
 
 
@@ -244,13 +224,154 @@ def export(id: str) -> Any:
     return Response(chain([first], pieces), mimetype=mimetype, headers=headers)
 
 
-def control(run_id: str, message: dict[str, Any]) -> Any:
+@route("GET", "/api/batches", "List the batches, the latest first, with their progress.")
+def batches() -> Any:
+    return _batches().rows()
+
+
+@route(
+    "POST",
+    "/api/batches",
+    "Start several runs: strategies x values of one key x seeds.",
+    body=BatchRequest,
+    status=201,
+)
+def start_batch() -> Any:
+    batch = body(BatchRequest)
+    code_paths.refuse(batch.model_dump(mode="json"), "start the batch")
+    return {"id": _batches().start(batch), "url": "/runs"}
+
+
+@route("POST", "/api/batches/{id}/stop", "Start no more runs, stop the running ones.", status=202)
+def stop_batch(id: str) -> Any:
+    _batches().stop(id)
+    return {}
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/summary",
+    "Return a verdict in words, means with 95 % intervals over repeats, and the baseline.",
+)
+def summary(id: str) -> Any:
+    folder = folder_of(id)
+    store().refresh()
+    return finished.summary(store(), folder)
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/stretches",
+    "Return the means of each stretch of a run, the time between two changes, and what users share "
+    "then.",
+)
+def run_stretches(id: str) -> Any:
+    return stretches.rows(folder_of(id))
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/repeat",
+    "Run a run once more with the same seed.",
+    body=RepeatRequest,
+    status=201,
+)
+def repeat(id: str) -> Any:
+    with_flips = body(RepeatRequest).with_flips
+    folder = folder_of(id)
+    store().refresh()
+    run_id = finished.start(_launcher(), folder, store().get(id), with_flips)
+    store().refresh()
+    return {"id": run_id, "url": f"/runs/{run_id}"}
+
+
+@route(
+    "GET",
+    "/api/compare",
+    "Compare runs: metrics with intervals, verdicts in words; ?runs=A,B. Runs of several rate "
+    "scales are refused without &mixed_scales=1.",
+)
+def compare_results() -> Any:
+    docs = _compared()
+    whole = [doc for doc in docs if group_charts.has_result(doc)]
+    if len(whole) < 2:
+        unfinished = [doc["id"] for doc in docs if doc not in whole]
+        text = f"compare: run {', '.join(unfinished)} has no result yet. Wait for its end, or "
+        raise Problem(409, text + "leave it out")
+    folders = [store().folder(doc["id"]) for doc in whole]
+    return {"runs": docs, **json.loads(compare.report(folders, as_json=True))}
+
+
+@route(
+    "GET",
+    "/api/compare/charts",
+    "Return runs, or means of groups of repeated runs, on the same axes, as Plotly figures, and "
+    "the changes made in each; ?runs=A,B&points=600.",
+)
+def comparison_charts() -> Any:
+    docs = _compared()
+    return {
+        "runs": docs,
+        "figures": comparison.overlay(store(), docs, points()),
+        "marks": comparison.marks(store(), docs),
+    }
+
+
+@route(
+    "GET",
+    "/api/scenarios/{name}/network",
+    "Draw the network of a scenario: the drawing as JSON, and as SVG. ?set= is a JSON object such "
+    'as {"topology.k": 6}; ?width= is the room on the page in pixels.',
+)
+def scenario_network(name: str) -> Any:
+    return answers.of_scenario(name)
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/network",
+    "Draw the network of a run: the drawing as JSON, and as SVG. ?width= is the room in pixels.",
+)
+def run_network(id: str) -> Any:
+    return answers.of_run(id)
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/network.svg",
+    "Return the drawn network of a run as an SVG file, ?width= pixels wide: at the end, or at ?t= "
+    "seconds.",
+)
+def network_file(id: str) -> Any:
+    return answers.svg_file(id)
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/samples",
+    "Return the samples of a run from ?from= to ?to= seconds, both included.",
+)
+def samples(id: str) -> Any:
+    return answers.samples(id)
+
+
+def requested_runs() -> list[str]:
+    """Return the run ids in the query parameter ?runs=A,B."""
+    return [each for each in request.args.get("runs", "").split(",") if each]
+
+
+def mixed_scales_allowed() -> bool:
+    """Return whether ?mixed_scales=1 asks to compare runs although their rate scales differ."""
+    return request.args.get("mixed_scales") == "1"
+
+
+def _control(run_id: str, message: dict[str, Any]) -> Any:
     """Send a control message (stop, pause, resume or speed) to a run. Return {"seq": its number}.
 
     Raise a `Problem` with status 409 if the engine of the run does not support this control.
     """
     what = message["control"]
-    folder, doc = running(run_id, what)
+    folder, doc = _running(run_id, what)
     if what not in view.controls(doc["engine"]):
         text = f"{what} run '{run_id}': engine '{doc['engine']}' runs in real time and can only "
         raise Problem(409, text + "be stopped")
@@ -258,3 +379,41 @@ def control(run_id: str, message: dict[str, Any]) -> Any:
         return {"seq": inbox.send(folder, message)}
     except LabError as error:
         raise Problem(409, str(error)) from error
+
+
+def _running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
+    """Return the folder and the document of a run; answer with status 409 if it is not running.
+
+    The document is the JSON object that describes the run in lists. `doing` begins the error
+    message, such as "pause".
+    """
+    folder = folder_of(run_id)
+    store().refresh()
+    try:
+        doc = store().get(run_id)
+    except RequestError as error:
+        raise Problem(404, str(error)) from error
+    if doc["status"] not in ("starting", "running"):
+        text = f"{doing} run '{run_id}': it is {doc['status']}. Start a new run to change it"
+        raise Problem(409, text)
+    if not (folder / "inbox").is_dir():
+        text = f"{doing} run '{run_id}': it is still starting. Try again in a moment"
+        raise Problem(409, text)
+    return folder, doc
+
+
+def _compared() -> list[dict[str, Any]]:
+    docs = comparison.compared(store(), requested_runs())
+    comparison.refuse_mixed_scales(docs, mixed_scales_allowed())
+    return docs
+
+
+def _launcher() -> Launcher:
+    """Return the shared object that starts runs as child processes."""
+    found: Launcher = current_app.extensions["launcher"]
+    return found
+
+
+def _batches() -> Batches:
+    shared: Batches = current_app.extensions["batches"]
+    return shared

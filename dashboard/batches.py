@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from dashboard.errors import Problem
+from dashboard.base.errors import Problem
+from dashboard.base.requests import Body
 from dashboard.runs import Launcher, StartRequest, checked
 from lab.errors import LabError
 from lab.results.store import UNFINISHED, Store
@@ -29,22 +30,20 @@ POLL_S = 0.3
 Doc = dict[str, Any]  # JSON
 
 
-class Varied(BaseModel):
+class Varied(Body):
     """A key of the scenario, as a path such as `topology.rate_mbps`, and the values that it takes
     in turn."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     key: str = Field(min_length=1)
     values: tuple[Any, ...] = Field(min_length=1, max_length=50)
 
 
-class BatchRequest(BaseModel):
+class BatchRequest(Body):
     """The body of POST /api/batches.
 
     `start` is the request for one run; its `params` are used only for its own strategy.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     start: StartRequest
     strategies: tuple[str, ...] = Field((), description="default: that of `start`", max_length=20)
     repeats: int = Field(1, ge=1, le=100, description="runs with consecutive seeds")

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dashboard import events, figures, group_charts
-from dashboard.errors import Problem
+from dashboard.base.errors import Problem
 from dashboard.view import with_rates
 from lab.errors import RequestError
 from lab.results.labels import scale_label as scale_label

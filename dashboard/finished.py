@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import runs
-from dashboard.errors import Problem
+from dashboard.base.errors import Problem
 from dashboard.runs import Launcher
 from lab.errors import RequestError
 from lab.results import compare

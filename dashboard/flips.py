@@ -10,6 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from dashboard.base.requests import Body
 from lab.errors import RequestError
 from lab.results.explain.present import present, present_value
 from lab.run import inbox
@@ -26,6 +29,14 @@ GROUPS = {
 }
 UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")  # the page shows the unit after the number
 Row = dict[str, Any]  # a JSON object that a page gets
+
+
+class FlipRequest(Body):
+    """A change of a target in a running run. A target is a setting that can be changed, such as the
+    rate of a link."""
+
+    target: str = Field(description="a name from the run's targets")
+    value: Any = Field(description="in the target's unit, within its bounds")
 
 
 def rows(folder: Path) -> list[Row]:

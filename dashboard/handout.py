@@ -1,30 +1,38 @@
 """A worksheet as an HTML page to print: with space to write, drawings of the networks, and no
-answers. The page needs no other file and has no scripts."""
+answers. The page needs no other file and has no scripts.
+
+`python -m dashboard.handout NAME` writes it, for `./run_lab.sh worksheet print`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from dashboard import markdown, network_api
-from lab.errors import show
+from dashboard import markdown
+from dashboard.base.application import ROOT, TEMPLATES
+from dashboard.base.serving import exit_on_error
+from dashboard.network.answers import preview
+from lab.errors import RequestError, show
 from lab.scenario import loading as scenarios
-from lab.worksheets import wording
+from lab.worksheets import loading, wording
 from lab.worksheets.planning import variants
 from lab.worksheets.schema import Check, Choosing, Predict, Question, Run, Step, Worksheet
 
-ROOT = Path(__file__).resolve().parents[1]
 ITS_OWN = "one value for each seat"  # printed instead of a variant
 
 
 def page(worksheet: Worksheet) -> str:
     """Return a worksheet as an HTML page to print, without solutions, hints and explanations."""
     environment = Environment(
-        loader=FileSystemLoader(ROOT / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -41,7 +49,7 @@ def _step(step: Step, worksheet: Worksheet) -> dict[str, Any]:
     """Return the fields of a step for the template, chosen one by one so that no answer can slip
     in."""
     if step.text is not None:
-        figure = Markup(network_api.preview(step.drawing)) if step.drawing else ""  # noqa: S704 - ours
+        figure = Markup(preview(step.drawing)) if step.drawing else ""  # noqa: S704 - ours
         return {"kind": "text", "text": markdown.html(step.text), "figure": figure}
     match step.task:
         case Predict() as predict:
@@ -103,3 +111,25 @@ def allowed(bounds: Choosing) -> str:
         *most, last = (_word(each) for each in bounds.choices)
         return f"{', '.join(most)} or {last}" if most else last
     return f"{bounds.minimum:g} to {bounds.maximum:g}"
+
+
+def main(argv: Sequence[str]) -> None:
+    """Write the page to a file or to standard output. Exit with an error code if that fails."""
+    parser = argparse.ArgumentParser(prog="worksheet print")
+    parser.add_argument("name")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args(argv)
+    with exit_on_error():
+        text = page(loading.load(given.name))
+        if given.out is None:
+            click.echo(text)
+            return
+        try:
+            given.out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise RequestError(f"write {given.out}: {error.strerror}") from error
+        click.echo(f"{given.out}: open it in a browser and print it")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -6,9 +6,10 @@ text cannot add scripts to a page, or make it load files from elsewhere.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from markdown_it.rules_core import StateCore
@@ -34,3 +35,8 @@ def _only_links_to_web_pages(state: StateCore) -> None:
             token.attrs = {"href": target, "rel": "noreferrer"}
         if token.type in ("link_open", "link_close"):
             token.hidden = hidden
+
+
+def with_code(text: str) -> Markup:
+    """Convert text to HTML: text between backticks becomes <code>, and all else is escaped."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - its parts are escaped

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-import re
-from functools import cache
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, g, redirect, render_template, request, url_for
-from markupsafe import Markup, escape
+from flask import Blueprint, Response, g, redirect, render_template, url_for
+from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import comparison, group_charts, handout, markdown, network_api, scenario_pages, view
-from dashboard.errors import Problem
-from dashboard.http import folder_of, mixed_scales_allowed, requested_runs, store
+from dashboard import comparison, group_charts, handout, markdown, scenario_pages, view
+from dashboard.api import mixed_scales_allowed, requested_runs
+from dashboard.base import requests
+from dashboard.base.errors import Problem
+from dashboard.base.requests import folder_of, store
+from dashboard.network.answers import preview
 from lab.batch import simulator_state
 from lab.run.manifest import ROOT
 from lab.worksheets import loading as worksheets
@@ -36,7 +35,7 @@ def page(path: Path = FILE) -> Markup:
 
 
 pages = Blueprint("pages", __name__)
-FOREVER = "public, max-age=31536000, immutable"
+pages.add_app_template_filter(markdown.with_code)
 
 
 @pages.get("/")
@@ -55,7 +54,7 @@ def scenario(name: str) -> str:
         "start.html",
         about={"scenario": found} | scenario_pages.choices(name),
         scenario=found,
-        network=network_api.preview(name),
+        network=preview(name),
         texts=scenario_pages.description(found["topology"]),
     )
 
@@ -110,19 +109,7 @@ def words() -> str:
 
 @pages.get("/plotly/<wanted>.js")
 def plotly(wanted: str) -> Response:
-    """Return plotly.js. Browsers may cache it forever, because `wanted` is its version.
-
-    Raise a `Problem` with status 404 for a version that is not installed.
-    """
-    if wanted != version("plotly"):
-        text = f"plotly.js {wanted} is not installed: the page is older than the server. Reload it"
-        raise Problem(404, text)
-    zipped = "gzip" in request.headers.get("Accept-Encoding", "")
-    headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
-    if zipped:
-        headers["Content-Encoding"] = "gzip"
-    script = _plotly_zipped() if zipped else _plotly()
-    return Response(script, mimetype="text/javascript", headers=headers)
+    return requests.plotly(wanted)
 
 
 @pages.app_context_processor
@@ -132,18 +119,3 @@ def _for_all_pages() -> dict[str, Any]:
         "may_change": g.get("may_change", False),
         "simulator": simulator_state.of(),
     }
-
-
-@pages.app_template_filter()
-def with_code(text: str) -> Markup:
-    """Convert text to HTML: text between backticks becomes <code>, and all else is escaped."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - its parts are escaped
-
-
-def _plotly() -> bytes:
-    return files("plotly").joinpath("package_data/plotly.min.js").read_bytes()
-
-
-@cache
-def _plotly_zipped() -> bytes:
-    return gzip.compress(_plotly(), 6)

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from dashboard.errors import Problem
+from dashboard.base.errors import Problem
+from dashboard.base.requests import Body
 from lab.batch import request as planning
 from lab.errors import RequestError, unknown
 from lab.isolation import python
@@ -37,13 +38,12 @@ POLL_S = 0.02
 MOST_ERROR_BYTES = 65_536
 
 
-class StartRequest(BaseModel):
+class StartRequest(Body):
     """The body of POST /api/runs.
 
     A value that is left out is taken from the scenario file.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     scenario: str = Field(description="a name from /api/scenarios")
     strategy: str | None = Field(None, description="a name from /api/strategies")
     params: dict[str, Any] = Field({}, description="parameters of the strategy")

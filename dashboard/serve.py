@@ -16,23 +16,29 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import click
-from flask import Flask
 
-from dashboard import create_app
-from dashboard.errors import Problem
+from dashboard.app import create_app
+from dashboard.base.errors import Problem
+from dashboard.base.serving import (
+    FIRST_PORT,
+    LOOPBACK,
+    PORTS,
+    absolute,
+    add_extensions,
+    exit_on_error,
+    listen_on,
+    ports,
+    run_until_signal,
+    server,
+)
 from dashboard.runs import Launcher, StartRequest
-from lab import extensions, plain_file, sudo
+from lab import plain_file, sudo
 from lab.errors import LabError, MachineLacks
 from lab.run.recorder import RUNS
 
-HOST = "127.0.0.1"
-FIRST_PORT, PORTS = 8080, 50
 KEY = re.compile(r"[\w-]{32,}", re.ASCII)
-THREADS = 128
 DEMO = StartRequest(
     scenario="testbed_wifi_lte",  # its first suggestion switches meter_throttling on
     engine="sim",
@@ -46,9 +52,9 @@ def listen(port: int | None) -> socket.socket:
 
     Raise `MachineLacks` if the port is taken, or if none of the tried ports is free.
     """
-    for each in [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS):
+    for each in ports(port):
         try:
-            return listen_on(socket.AF_INET, (HOST, each))
+            return listen_on(socket.AF_INET, (LOOPBACK, each))
         except OSError as error:
             if port:
                 raise MachineLacks(
@@ -57,20 +63,6 @@ def listen(port: int | None) -> socket.socket:
     raise MachineLacks(
         f"listen on a port from {FIRST_PORT} on: {PORTS} ports are taken. Choose one with --port"
     )
-
-
-def listen_on(family: int, address: Any) -> socket.socket:
-    """Return a socket of an address family that listens on `address`. Raise `OSError` if it cannot
-    have this address."""
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        sock.listen(1024)
-    except OSError:
-        sock.close()
-        raise
-    return sock
 
 
 def key(path: Path) -> str:
@@ -88,34 +80,6 @@ def key(path: Path) -> str:
     return kept if private and KEY.fullmatch(kept) else _new_key(path)
 
 
-def server(app: Flask, sock: socket.socket, threads: int = THREADS, scheme: str = "http") -> Any:
-    """Return a Waitress server for the app on the socket `sock`. `scheme` begins the URLs that
-    browsers use."""
-    from waitress.parser import HTTPRequestParser
-    from waitress.server import create_server
-
-    HTTPRequestParser.path = ""  # waitress 3.0.2 logs it, also of a request that has none
-    return create_server(
-        app,
-        sockets=[sock],
-        threads=threads,
-        url_scheme=scheme,
-        asyncore_use_poll=True,
-        connection_limit=1000,
-        channel_request_lookahead=1,
-        ident=None,
-        clear_untrusted_proxy_headers=True,
-    )
-
-
-def run_until_signal(waitress: Any) -> None:
-    """Run a Waitress server in a thread. From now on, Ctrl-C and SIGTERM raise `KeyboardInterrupt`
-    in the main thread."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # a background shell may ignore SIGINT
-        signal.signal(number, _interrupt)
-    threading.Thread(target=waitress.run, name="serve", daemon=True).start()
-
-
 def serve(
     port: int | None,
     browser: bool,
@@ -129,11 +93,9 @@ def serve(
     URL of its page. `runs` is the folder of all run folders. `extension_folders` are the folders
     given by `--with`.
     """
-    extensions.add_from_environment()
-    for each in extension_folders:
-        extensions.add(Path(each))
+    add_extensions(extension_folders)
     sock = listen(port)
-    address = f"http://{HOST}:{sock.getsockname()[1]}"
+    address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
     ticket = secrets.token_urlsafe(16)
 
     def next_ticket() -> str:
@@ -149,7 +111,7 @@ def serve(
             "KEY": key(runs.parent / "dashboard.key"),
             "TICKET": ticket,
             "NEXT_TICKET": next_ticket,
-            "EXTENSION_FOLDERS": tuple(str(Path(each).resolve()) for each in extension_folders),
+            "EXTENSION_FOLDERS": absolute(extension_folders),
         }
     )
     launcher: Launcher = app.extensions["launcher"]
@@ -178,16 +140,13 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--no-demo", action="store_true")
     parser.add_argument("--with", dest="extension_folders", action="append", default=[])
     given = parser.parse_args(argv)
-    try:
+    with exit_on_error():
         serve(
             given.port,
             not given.no_browser,
             not given.no_demo,
             extension_folders=given.extension_folders,
         )
-    except LabError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
 
 
 def _demo(launcher: Launcher) -> str:
@@ -220,7 +179,3 @@ def _has_display() -> bool:
     return sys.platform in ("darwin", "win32") or bool(
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

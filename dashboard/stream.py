@@ -20,7 +20,11 @@ from dataclasses import asdict, dataclass
 from operator import itemgetter
 from pathlib import Path
 
+from flask import Response, current_app
+
 from dashboard import events, state
+from dashboard.base.errors import Problem
+from dashboard.base.requests import event_stream, folder_of, has_disconnected, position
 from dashboard.state import RunState
 from lab.errors import LabError
 from lab.run.reading import Follower, event, sample
@@ -32,6 +36,7 @@ STATUS_EVERY = 5  # polls
 HEARTBEAT_S = 15.0
 STREAM_S = 600.0  # then the browser connects again
 TAKEN = b"taken"  # the stream has got one of the slots
+FRAMES_AT_ONCE = 2000
 LINGER_S = 10.0  # how long a `Tail` goes on after its last use
 
 
@@ -190,6 +195,40 @@ class Streams:
                 tail.watchers -= 1
                 tail.used = time.monotonic()
             self._slots.release()
+
+
+def streams() -> Streams:
+    """Return the shared object that follows run folders and sends new samples to browsers."""
+    found: Streams = current_app.extensions["streams"]
+    return found
+
+
+def live(run_id: str) -> Response:
+    """Answer a request for the server-sent events of a run."""
+    messages = streams().watch(folder_of(run_id), position(), has_disconnected())
+    if messages is None:
+        raise Problem(
+            503,
+            f"follow run '{run_id}': too many browsers follow runs. Close one, or poll "
+            f"/api/runs/{run_id}/frames?since=SEQ",
+        )
+    return event_stream(messages)
+
+
+def frames(run_id: str) -> Response:
+    """Answer a request for the same messages of a program that polls."""
+    tail = streams().tail(folder_of(run_id))
+    since = position()
+    new = tail.since(since)
+    sent = new[:FRAMES_AT_ONCE]
+    seq = sent[-1].seq if sent else since
+    messages = ",".join(
+        f'{{"seq":{each.seq},"type":"{each.kind}","data":{each.body}}}' for each in sent
+    )
+    more = json.dumps(len(new) > len(sent))
+    status = json.dumps(tail.state.to_json() if tail.state else {})
+    text = f'{{"seq":{seq},"more":{more},"status":{status},"messages":[{messages}]}}'
+    return Response(text, mimetype="application/json")
 
 
 def read(folder: Path) -> list[Message]:

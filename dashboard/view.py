@@ -11,7 +11,7 @@ from typing import Any
 
 from dashboard import charts as charting
 from dashboard import events, figures, flips, state
-from dashboard.errors import Problem, whole_number
+from dashboard.base.errors import Problem, whole_number
 from dashboard.stream import EVENTS
 from lab import extensions
 from lab.errors import RequestError, show, unknown

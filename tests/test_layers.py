@@ -39,6 +39,22 @@ NEVER = {  # folder: modules that it must not use
     "lab/radio": {"os", "pathlib", "socket", "subprocess", "time", "random"},
     "lab": {"flask", "waitress"},
 }
+BASE = "dashboard.base"
+CLASS_MAY_IMPORT = {  # modules of the dashboard beside its base, and why a class needs them
+    "dashboard.exports": "a student downloads the own runs",
+    "dashboard.flips": "a student changes an own run within the bounds of the worksheet",
+    "dashboard.handout": "the instructor prints a worksheet",
+    "dashboard.markdown": "the texts of a worksheet",
+    "dashboard.network.answers": "the network of a run or of a scenario, after its own check",
+    "dashboard.runs": "the child processes of runs",
+    "dashboard.state": "whether a run has ended",
+    "dashboard.stream": "the samples of a run, after its own check",
+    "dashboard.view": "what the page of a run shows",
+}
+OF_THE_LAB_ALONE = {
+    f"dashboard.{name}"
+    for name in ("api", "app", "batches", "finished", "guard", "openapi", "pages", "serve")
+}
 EXEMPT = {"controller": "pox_ext"}  # runs inside POX
 MININET = ROOT / "lab" / "engines" / "mininet"
 STARTS_PROCESSES = {
@@ -87,6 +103,54 @@ def test_each_layer_keeps_to_its_own_tools(folder):
 def test_the_dashboard_imports_neither_engines_nor_the_command_line():
     for path in files("dashboard"):
         assert not any(name.startswith(("lab.engines", "lab.cli")) for name in imported(path)), path
+
+
+def modules_of_the_dashboard(path: Path) -> set[str]:
+    """Every module of the dashboard that a file imports; `from MODULE import NAME` is MODULE."""
+    names = {name for name in imported(path) if name.split(".")[0] == "dashboard"}
+    is_file = {name: (ROOT / name.replace(".", "/")).with_suffix(".py").exists() for name in names}
+    return {name for name in names if is_file[name]}
+
+
+def test_the_base_of_the_dashboard_imports_nothing_else_of_it():
+    for path in files("dashboard/base"):
+        wrong = {n for n in modules_of_the_dashboard(path) if not n.startswith(f"{BASE}.")}
+        assert not wrong, f"{path.relative_to(ROOT)} imports {', '.join(sorted(wrong))}"
+
+
+def test_a_class_imports_of_the_dashboard_only_its_base_and_what_is_listed():
+    used = set()
+    for path in files("dashboard/classroom"):
+        for name in modules_of_the_dashboard(path):
+            if not name.startswith((f"{BASE}.", "dashboard.classroom.")):
+                assert name in CLASS_MAY_IMPORT, f"{path.relative_to(ROOT)} imports {name}"
+                used.add(name)
+    assert used == set(CLASS_MAY_IMPORT)
+    assert not used & OF_THE_LAB_ALONE
+
+
+def test_nothing_of_the_dashboard_imports_a_class():
+    for path in files("dashboard"):
+        if "classroom" not in path.parts:
+            wrong = {name for name in imported(path) if name.startswith("dashboard.classroom")}
+            assert not wrong, f"{path.relative_to(ROOT)} imports {', '.join(sorted(wrong))}"
+
+
+@pytest.mark.parametrize(
+    ("program", "never"),
+    [
+        ("dashboard.classroom.serve", OF_THE_LAB_ALONE),
+        ("dashboard.serve", {"dashboard.classroom"}),
+    ],
+)
+def test_neither_page_loads_the_other(program, never):
+    """What an import brings along counts, too."""
+    code = f"import sys, {program}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert program in done.stdout.split()
+    assert not never & set(done.stdout.split())
 
 
 def test_the_brain_opens_no_file():

@@ -53,6 +53,7 @@ LAYERS = (  # lowest first; a file imports from its own layer and lower ones
     "lab/classroom",
     "lab/cli",
     "lab/__main__.py",
+    "dashboard/base",
     "dashboard",
     "papers",
     "bench",

@@ -1,14 +1,8 @@
 """Access control for the server of a class: who sent a request, and whether it is allowed.
 
-1) The host name must be one of TRUSTED_HOSTS (against DNS rebinding).
-
-2) A request that changes anything must come from a page of this server, and must be JSON.
-
-3) Every address except those in OPEN needs a role: student (seat), instructor or projector. A role
-is recognised by a cookie. The names of the cookies contain the port, because browsers send cookies
-to all ports of a host.
-
-A browser can have several roles: the instructor may have a seat, to try a worksheet.
+After the checks of `dashboard.base.guarding`, every address except those in OPEN needs a role:
+student (seat), instructor or projector. A role is recognised by a cookie. A browser can have
+several roles: the instructor may have a seat, to try a worksheet.
 """
 
 from __future__ import annotations
@@ -18,16 +12,10 @@ from collections.abc import Callable
 from flask import Flask, Response, current_app, g, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import errors
+from dashboard.base import errors, guarding
+from dashboard.base.errors import Problem
+from dashboard.base.guarding import SAFE, Access, cookie_name
 from dashboard.classroom.requests import room
-from dashboard.errors import Problem
-from dashboard.guard import (
-    SAFE,
-    check_json,
-    check_same_site,
-    refuse_other_hosts,
-    with_headers,
-)
 from lab.classroom import secrets
 from lab.classroom.door import Attempts
 from lab.classroom.lesson import Forbidden, NotNow, TooMuch, Unknown
@@ -36,7 +24,7 @@ OPEN = ("/", "/healthz", "/api/class", "/api/class/join", "/api/class/return")
 OPEN_FOLDERS = ("/static/", "/plotly/")
 INSTRUCTOR = ("/instructor", "/api/instructor")
 PROJECTOR = ("/projector", "/api/projector")
-SEAT, DAYS = "seat", 86_400
+SEAT = "seat"
 CHANGES_PER_MINUTE, READS_PER_MINUTE = 240, 1200  # by one seat
 
 
@@ -44,16 +32,7 @@ def protect(app: Flask) -> None:
     """Check every request to the app, and set security headers in every response."""
     changes, reads = Attempts(CHANGES_PER_MINUTE, 60.0), Attempts(READS_PER_MINUTE, 60.0)
 
-    @app.before_request
-    def _check() -> AnyResponse | None:
-        if refused := refuse_other_hosts():
-            return refused
-        if request.method == "GET" and request.args.get("key") is not None:
-            return _exchange(request.args["key"])
-        _find_roles()
-        if request.method not in SAFE:
-            check_same_site()
-            check_json()
+    def admit() -> AnyResponse | None:
         if g.seat and not request.path.startswith(OPEN_FOLDERS):
             made = reads if request.method in SAFE else changes
             made.check(g.seat)
@@ -62,7 +41,7 @@ def protect(app: Flask) -> None:
             return _turn_away()
         return None
 
-    app.after_request(with_headers)
+    guarding.protect(app, Access("key", _exchange, _find_roles, admit, json_first=True))
 
 
 def register_refusals(app: Flask) -> None:
@@ -74,14 +53,9 @@ def register_refusals(app: Flask) -> None:
 def set_cookie(response: AnyResponse, role: str, value: str) -> None:
     """Give the browser a role. `value` is the secret of a seat, or the key of the instructor or
     projector."""
-    response.set_cookie(
-        f"{g.cookie}_{role}",
-        value,
-        httponly=True,
-        samesite="Lax",  # a student who comes by a link from a chat keeps the seat
-        secure=current_app.config["SECURE"],
-        max_age=7 * DAYS,
-    )
+    is_secure = current_app.config["SECURE"]
+    # Lax: a student who comes by a link from a chat keeps the seat
+    guarding.set_cookie(response, cookie_name(role), value, 7, "Lax", is_secure)
 
 
 def address() -> str:
@@ -101,13 +75,13 @@ def _handler(status: int) -> Callable[[Exception], Response]:
 
 def _find_roles() -> None:
     settings = room().folder.settings
-    g.seat = room().seat_of(request.cookies.get(f"{g.cookie}_{SEAT}", ""))
+    g.seat = room().seat_of(request.cookies.get(cookie_name(SEAT), ""))
     g.instructor = _has("instructor", settings.instructor_key)
     g.projector = g.instructor or _has("projector", settings.projector_key)
 
 
 def _has(role: str, key: str) -> bool:
-    return secrets.same(request.cookies.get(f"{g.cookie}_{role}", ""), key)
+    return secrets.same(request.cookies.get(cookie_name(role), ""), key)
 
 
 def _may_pass(path: str) -> bool:
@@ -125,11 +99,9 @@ def _is_in(path: str, places: tuple[str, ...]) -> bool:
 
 
 def _turn_away() -> AnyResponse:
-    if request.method in SAFE and not request.path.startswith("/api/"):
-        return redirect("/")
-    raise Problem(
-        403, f"{request.method} {request.path[:80]}: join the class first, or open your own link"
-    )
+    if request.method not in SAFE or request.path.startswith("/api/"):
+        guarding.refuse("join the class first, or open your own link")
+    return redirect("/")
 
 
 def _exchange(key: str) -> AnyResponse:

@@ -9,6 +9,7 @@ from typing import Any
 import segno
 from flask import Blueprint, current_app, jsonify
 
+from dashboard.base.requests import body
 from dashboard.classroom.requests import (
     EmptyBody,
     ExtendBody,
@@ -19,12 +20,9 @@ from dashboard.classroom.requests import (
     WipeBody,
     conductor,
     room,
-    slots,
 )
-from dashboard.classroom.slots import Slots
-from dashboard.classroom.streams import Source, stream
+from dashboard.classroom.streams import Slots, Source, slots, stream
 from dashboard.classroom.student_api import queued
-from dashboard.http import body
 from lab.classroom import folder, views
 from lab.classroom.lesson import Place
 from lab.classroom.queue import LoadMeter

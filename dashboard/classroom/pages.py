@@ -13,20 +13,20 @@ from flask import Blueprint, Response, current_app, g, redirect, render_template
 from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import handout, markdown, network_api
+from dashboard import handout, markdown
+from dashboard.base import requests
+from dashboard.base.errors import Problem
 from dashboard.classroom.instructor_api import join_path, qr_svg
 from dashboard.classroom.requests import room
 from dashboard.classroom.run_api import seen, shown
-from dashboard.errors import Problem
-from dashboard.pages import plotly as plotly_file
-from dashboard.pages import with_code
+from dashboard.network.answers import preview
 from lab.classroom import grades
 from lab.errors import unknown
 from lab.scenario.loading import load
 from lab.worksheets.schema import Run, Step, Worksheet
 
 pages = Blueprint("class_pages", __name__)
-pages.add_app_template_filter(with_code)
+pages.add_app_template_filter(markdown.with_code)
 
 
 @pages.get("/")
@@ -124,7 +124,7 @@ def projector() -> str:
 
 @pages.get("/plotly/<wanted>.js")
 def plotly(wanted: str) -> Response:
-    return plotly_file(wanted)
+    return requests.plotly(wanted)
 
 
 @pages.app_context_processor
@@ -139,7 +139,7 @@ def text_html(step: Step) -> Markup:
     """Return the text of a step as HTML with the drawing of its scenario; empty for a task."""
     if step.text is None:
         return Markup("")
-    figure = Markup(network_api.preview(step.drawing)) if step.drawing else Markup("")  # noqa: S704 - ours
+    figure = Markup(preview(step.drawing)) if step.drawing else Markup("")  # noqa: S704 - ours
     drawn = Markup('<div class="figure">{}</div>').format(figure) if figure else ""
     return markdown.html(step.text) + drawn
 

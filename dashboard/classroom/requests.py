@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from flask import current_app, g
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from dashboard.base.errors import Problem
+from dashboard.base.requests import Body
 from dashboard.classroom.conductor import Conductor
-from dashboard.classroom.slots import Slots
-from dashboard.errors import Problem
 from lab.classroom.room import Room
-
-
-class Body(BaseModel):
-    """Base of all bodies: unknown keys are errors, and numbers must be finite."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class PersonBody(Body):
@@ -47,13 +41,6 @@ class RunBody(Body):
     """The values that a student chose for keys of the scenario."""
 
     chosen: dict[str, Any] = {}
-
-
-class FlipBody(Body):
-    """A change of a target in a running run. Lists and objects are refused as `value`."""
-
-    target: str
-    value: Any
 
 
 class EmptyBody(Body):
@@ -110,11 +97,6 @@ def room() -> Room:
 
 def conductor() -> Conductor:
     found: Conductor = current_app.extensions["conductor"]
-    return found
-
-
-def slots() -> Slots:
-    found: Slots = current_app.extensions["slots"]
     return found
 
 

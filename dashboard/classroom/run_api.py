@@ -8,14 +8,18 @@ from typing import Any
 
 from flask import Blueprint, Response, g, request
 
-from dashboard import api, flips, network_api, view
-from dashboard.classroom.requests import EmptyBody, FlipBody, conductor, room, slots, viewer
-from dashboard.errors import Problem
-from dashboard.http import body, points, store
+from dashboard import flips, view
+from dashboard import stream as streaming
+from dashboard.base.errors import Problem
+from dashboard.base.requests import body, folder_of, points, store
+from dashboard.classroom.requests import EmptyBody, conductor, room, viewer
+from dashboard.classroom.streams import slots
+from dashboard.network import answers
 from lab.classroom import rules
 from lab.classroom.lesson import NotNow, Unknown
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show
+from lab.results.explain import changes as explained
 from lab.scenario import code_paths as code_paths
 
 runs = Blueprint("class_runs", __name__, url_prefix="/api/class")
@@ -42,7 +46,7 @@ def shown(found: ClassRun, folder: Path) -> dict[str, Any]:
 @runs.get("/runs/<id>/stream")
 def stream(id: str) -> Any:
     seen(id)
-    response: Response = api.stream(id)
+    response: Response = streaming.live(id)
     response.response = slots().hold(viewer() or "all", iter(response.response))  # type: ignore[arg-type]
     return response
 
@@ -50,7 +54,7 @@ def stream(id: str) -> Any:
 @runs.get("/runs/<id>/frames")
 def frames(id: str) -> Any:
     seen(id)
-    return api.frames(id)
+    return streaming.frames(id)
 
 
 @runs.get("/runs/<id>/charts")
@@ -61,7 +65,7 @@ def charts(id: str) -> Any:
 @runs.get("/runs/<id>/changes")
 def changes(id: str) -> Any:
     seen(id)
-    rows = api.changes(id)
+    rows = explained.changes(folder_of(id))
     return rows if g.instructor else [_for_students(each) for each in rows]
 
 
@@ -72,13 +76,13 @@ def _for_students(doc: dict[str, Any]) -> dict[str, Any]:
 @runs.get("/runs/<id>/samples")
 def samples(id: str) -> Any:
     seen(id)
-    return network_api.samples(id)
+    return answers.samples(id)
 
 
 @runs.get("/runs/<id>/network")
 def network(id: str) -> Any:
     seen(id)
-    return network_api.of_run(id)
+    return answers.of_run(id)
 
 
 @runs.get("/network/<scenario>")
@@ -90,7 +94,7 @@ def scenario_network(scenario: str) -> Any:
         raise Unknown(f"scenario {show(scenario)} is not part of this class")
     if "set" in request.args:
         raise RequestError("draw the network: set is not possible in a class")
-    return network_api.of_scenario(scenario)
+    return answers.of_scenario(scenario)
 
 
 @runs.post("/runs/<id>/stop")
@@ -106,7 +110,7 @@ def stop(id: str) -> Any:
 
 @runs.post("/runs/<id>/flips")
 def flip(id: str) -> Any:
-    change = body(FlipBody)
+    change = body(flips.FlipRequest)
     found = _own(id)
     if not isinstance(change.value, str | int | float | None):
         raise RequestError(f"run '{found.step}': {change.target}: write one value")

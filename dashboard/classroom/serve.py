@@ -24,13 +24,23 @@ import click
 import segno
 from filelock import FileLock, Timeout
 
-from dashboard.classroom import create_app, instructor_api
-from dashboard.serve import FIRST_PORT, PORTS, listen_on, run_until_signal, server
-from lab import extensions
+from dashboard.base.serving import (
+    LOOPBACK,
+    PORTS,
+    absolute,
+    add_extensions,
+    exit_on_error,
+    listen_on,
+    ports,
+    run_until_signal,
+    server,
+)
+from dashboard.classroom import instructor_api
+from dashboard.classroom.app import create_app
 from lab.classroom import folder, roster
 from lab.classroom.folder import CLASSES, ClassFolder
 from lab.classroom.room import Room
-from lab.errors import LabError, MachineLacks, RequestError
+from lab.errors import MachineLacks, RequestError
 from lab.run.pace import checked_speed
 from lab.worksheets import loading
 
@@ -141,7 +151,6 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             await writer.drain()
 
 
-LOOPBACK = "127.0.0.1"
 ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 - they are refused
 THREADS = 320
 SENT_WITHIN_S = 5.0  # by a server that ends
@@ -171,7 +180,7 @@ def listen(host: str, port: int | None) -> socket.socket:
             f"--host {host}: that is every network of this machine. Give the address of one"
             f"{own_address_hint()}"
         )
-    for each in [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS):
+    for each in ports(port):
         try:
             family, _, _, _, address = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0]
         except OSError as error:
@@ -219,9 +228,7 @@ def opened(wanted: Wanted, classes: Path = CLASSES) -> ClassFolder:
 
 def serve(wanted: Wanted, classes: Path = CLASSES) -> None:
     """Serve a class until Ctrl-C or SIGTERM, or until the instructor deletes it."""
-    extensions.add_from_environment()
-    for each in wanted.extension_folders:
-        extensions.add(Path(each))
+    add_extensions(wanted.extension_folders)
     settings = _tls(wanted)
     with listen(wanted.host, wanted.port) as sock:
         found = opened(wanted, classes)
@@ -331,12 +338,8 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--vm", action="store_true")
     parser.add_argument("--with", dest="extension_folders", action="append", default=[])
     given = vars(parser.parse_args(argv))
-    try:
+    with exit_on_error():
         given["speed"] = checked_speed(given["speed"]) or 1000.0
         given["worksheets"] = tuple(given.pop("worksheet"))
-        paths = given.pop("extension_folders")
-        folders = tuple(str(Path(each).resolve()) for each in paths)
+        folders = absolute(given.pop("extension_folders"))
         serve(Wanted(**given, extension_folders=folders))
-    except LabError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)

@@ -1,21 +1,72 @@
-"""Streams of changes of a class to browsers, as server-sent events."""
+"""Streams of changes of a class to browsers, as server-sent events, and limits on them.
+
+A stream is a response that stays open; each takes a thread of the server.
+"""
 
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Response, request
+from flask import Response, current_app
 
-from dashboard.classroom.requests import room, slots
+from dashboard.base.requests import event_stream, has_disconnected
+from dashboard.classroom.requests import room
 from dashboard.stream import HEARTBEAT_S, STREAM_S
+from lab.classroom.lesson import TooMuch
 from lab.classroom.room import Room
 
 POLL_S = 1.0
 Doc = dict[str, Any]
+
+
+class Slots:
+    """Limits open streams to `most_each` for each key, such as a seat, and `most` in all.
+    `on_change` is called after a stream was opened or closed."""
+
+    def __init__(self, most_each: int, most: int, on_change: Callable[[], None]) -> None:
+        self._most_each, self._most, self._on_change = most_each, most, on_change
+        self._open: Counter[str] = Counter()
+        self._mutex = threading.Lock()
+
+    def open(self) -> frozenset[str]:
+        """Return the keys that have a stream open."""
+        with self._mutex:
+            return frozenset(self._open)
+
+    def hold(self, key: str, stream: Iterator[bytes]) -> Iterator[bytes]:
+        """Return the stream, which takes a slot until it ends or is closed. Raise `TooMuch` if all
+        slots are taken."""
+        held = self._held(key, stream)
+        next(held)  # begins the iterator, because only then `finally` is sure to run
+        return held
+
+    def _held(self, key: str, stream: Iterator[bytes]) -> Iterator[bytes]:
+        with self._mutex:
+            if self._open[key] >= self._most_each:
+                raise TooMuch("too many pages of this seat are open: close one")
+            if self._open.total() >= self._most:
+                raise TooMuch("too many pages of this class are open: close one")
+            self._open[key] += 1
+        try:
+            self._on_change()
+            yield b""
+            yield from stream
+        finally:
+            with self._mutex:
+                self._open[key] -= 1
+                self._open += Counter()  # removes keys without streams
+            self._on_change()
+
+
+def slots() -> Slots:
+    found: Slots = current_app.extensions["slots"]
+    return found
 
 
 @dataclass(frozen=True)
@@ -37,10 +88,7 @@ class Source:
 def stream(source: Source) -> Response:
     """Return a response that sends a document at first, after each change, and at least every 15
     s."""
-    gone = request.environ.get("waitress.client_disconnected", lambda: False)
-    messages = slots().hold(source.owner, _messages(room(), source, gone))
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return Response(messages, mimetype="text/event-stream", headers=headers)
+    return event_stream(slots().hold(source.owner, _messages(room(), source, has_disconnected())))
 
 
 def _messages(of: Room, source: Source, gone: Callable[[], bool]) -> Iterator[bytes]:

@@ -1,30 +1,66 @@
-"""The HTTP API for a student's pages: the student's seat, worksheets and work."""
+"""The HTTP API for students: to join a class, and for their seat, worksheets and work."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, jsonify
 
 from dashboard import exports
+from dashboard.base.requests import body
+from dashboard.classroom import guard
 from dashboard.classroom.requests import (
     AnswerBody,
     EmptyBody,
+    JoinBody,
+    ReturnBody,
     RunBody,
     conductor,
     own_seat,
     room,
 )
 from dashboard.classroom.streams import Source, stream
-from dashboard.http import body
+from lab import __version__
 from lab.classroom import views
+from lab.classroom.door import Newcomer
 from lab.classroom.lesson import Place
 from lab.classroom.room import Room
 from lab.classroom.state import ClassRun
 
+door = Blueprint("door", __name__)  # needs no seat
 student = Blueprint("student", __name__, url_prefix="/api/class")
 EVERY_S = 0.2
+
+
+@door.get("/healthz")
+def healthz() -> Any:
+    return {"status": "ok", "lab": __version__}
+
+
+@door.get("/api/class")
+def about() -> Any:
+    roster = room().folder.roster
+    return {
+        "name": room().folder.name,
+        "roster": roster is not None,
+        "pin_needed": roster is not None and roster.has_pins,
+    }
+
+
+@door.post("/api/class/join")
+def join() -> Any:
+    given = body(JoinBody)
+    people = [Newcomer(each.name, each.pin) for each in given.people]
+    seat, cookie = room().join(guard.address(), given.code, people)
+    return _welcome(seat, cookie), 201
+
+
+@door.post("/api/class/return")
+def come_back() -> Any:
+    given = body(ReturnBody)
+    newcomer = Newcomer(given.name, given.pin)
+    return _welcome(*room().come_back(guard.address(), given.code, newcomer))
 
 
 @student.get("/seat")
@@ -92,6 +128,12 @@ def queued(run: ClassRun) -> Any:
     """Return the response to a request for a run."""
     with room().mutex:
         return {"run": views.run(room().queue, run)}
+
+
+def _welcome(seat: str, cookie: str) -> Any:
+    response = jsonify({"seat": seat})
+    guard.set_cookie(response, guard.SEAT, cookie)
+    return response
 
 
 def _seat(of: Room, own: str) -> dict[str, Any]:

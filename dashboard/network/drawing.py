@@ -9,7 +9,7 @@ from string import ascii_letters
 from typing import Any
 
 from controller.units import fraction_from_ppm, ms_from_ns, scenario_mbps
-from dashboard.errors import Problem
+from dashboard.base.errors import Problem
 from dashboard.network.layout import WIDTH, Layout, Place, arrange, on_map
 from dashboard.palette import place_colours, subflow_colour, user_colours
 from lab.results.explain import paths as network_paths

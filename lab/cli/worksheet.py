@@ -114,7 +114,7 @@ def print_(name: str, out: Path | None) -> None:
     answers. NAME is a name of `list worksheets`, or a file.
     """
     to = ["--out", str(out)] if out else []
-    argv = python("-m", "dashboard.print_handout", name, *to)
+    argv = python("-m", "dashboard.handout", name, *to)
     sys.stdout.flush()
     os.execv(sys.executable, argv)  # noqa: S606 - it replaces this process
 

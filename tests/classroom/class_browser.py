@@ -6,7 +6,8 @@ import threading
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from dashboard.serve import listen, server
+from dashboard.base.serving import server
+from dashboard.serve import listen
 
 NOT_YET = "409"  # a page asks for a run that has not begun; the browser logs this
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"

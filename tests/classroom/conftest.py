@@ -18,7 +18,7 @@ sys.path.append(str(HERE.parent / "dashboard"))  # has axe.py
 from class_clients import join  # noqa: E402
 from class_fakes import SHEET, Clock, command, template  # noqa: E402
 
-from dashboard.classroom import create_app  # noqa: E402
+from dashboard.classroom.app import create_app  # noqa: E402
 from lab.classroom import folder  # noqa: E402
 from lab.classroom.door import Newcomer  # noqa: E402
 from lab.classroom.room import Room  # noqa: E402

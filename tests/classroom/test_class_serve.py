@@ -14,9 +14,10 @@ from class_clients import do, work_off
 from class_fakes import command
 from filelock import FileLock
 
-from dashboard.classroom import create_app, serve
+from dashboard.base.serving import server
+from dashboard.classroom import serve
+from dashboard.classroom.app import create_app
 from dashboard.classroom.serve import TlsDoor, context
-from dashboard.serve import server
 from lab.classroom import folder
 from lab.classroom.door import Newcomer
 from lab.classroom.lesson import Place

@@ -10,7 +10,7 @@ from class_browser import served
 from class_lesson import Student, hold
 from click.testing import CliRunner
 
-from dashboard.classroom import create_app
+from dashboard.classroom.app import create_app
 from lab.classroom import folder, grades
 from lab.classroom.room import Room
 from lab.cli.commands import cli

@@ -14,8 +14,9 @@ sys.path.insert(0, str(HERE))
 
 import testbed  # noqa: E402
 
-from dashboard import create_app  # noqa: E402
-from dashboard.serve import listen, server  # noqa: E402
+from dashboard.app import create_app  # noqa: E402
+from dashboard.base.serving import server  # noqa: E402
+from dashboard.serve import listen  # noqa: E402
 from lab.scenario.engine_table import ENGINES  # noqa: E402
 
 

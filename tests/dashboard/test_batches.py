@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from conftest import until
 
+from dashboard.base.errors import Problem
 from dashboard.batches import BatchRequest, planned
-from dashboard.errors import Problem
 from dashboard.runs import StartRequest
 
 START = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": "max", "duration_s": 5}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from dashboard import create_app
+from dashboard.app import create_app
 from dashboard.runs import StartRequest, checked
 from lab.errors import RequestError
 from lab.scenario import code_paths as code_paths

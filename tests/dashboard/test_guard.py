@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from dashboard import create_app
+from dashboard.app import create_app
 
 KEY = "the-key"
 START = {"scenario": "nope"}

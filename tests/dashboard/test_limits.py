@@ -225,7 +225,7 @@ def test_an_error_needs_no_file(client, monkeypatch):
     def none_left(*_: object, **__: object) -> str:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("dashboard.errors.render_template", none_left)
+    monkeypatch.setattr("dashboard.base.errors.render_template", none_left)
     answer = client.get("/runs/nothing")
     assert (answer.status_code, answer.mimetype) == (404, "text/plain")
 

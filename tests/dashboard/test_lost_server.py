@@ -23,8 +23,9 @@ pytestmark = pytest.mark.whole
 ROOT = HERE.parents[1]
 SERVER = """
 import sys, pathlib
-from dashboard import create_app
-from dashboard.serve import listen, server
+from dashboard.app import create_app
+from dashboard.base.serving import server
+from dashboard.serve import listen
 sock = listen(None)
 command = [sys.executable, sys.argv[2]]
 app = create_app({"RUNS": pathlib.Path(sys.argv[1]), "TESTING": True, "COMMAND": command})

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dashboard import charts
-from dashboard.errors import Problem
+from dashboard.base.errors import Problem
 from dashboard.events import subjects
 from dashboard.network.drawing import activity, drawing, to_json
 from dashboard.network.layout import MAP_HEIGHT, STRIPS, arrange

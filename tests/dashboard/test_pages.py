@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dashboard.pages import with_code
+from dashboard.markdown import with_code
 
 
 def test_pages_answer(client):

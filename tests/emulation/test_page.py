@@ -10,7 +10,7 @@ import pytest
 from emulation.vm_run import WITHIN_S
 from machine import needs_emulation
 
-from dashboard import create_app
+from dashboard.app import create_app
 
 pytestmark = needs_emulation
 OVER = {"finished", "failed", "interrupted"}

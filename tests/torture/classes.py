@@ -20,8 +20,8 @@ from typing import Any
 
 from classroom.class_fakes import SHEET, command, template
 
-from dashboard.classroom import create_app
-from dashboard.serve import server
+from dashboard.base.serving import server
+from dashboard.classroom.app import create_app
 from lab.classroom import folder, journal
 from lab.classroom.room import Room
 from torture.campaign import Campaign, Counts, Failed

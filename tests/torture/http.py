@@ -13,8 +13,8 @@ from typing import Any
 
 from fake_engine import FakeEngine
 
-from dashboard import create_app
-from dashboard.serve import server
+from dashboard.app import create_app
+from dashboard.base.serving import server
 from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import loading

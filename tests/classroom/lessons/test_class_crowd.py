@@ -18,7 +18,7 @@ from class_browser import (
 from class_grades import expected, grade_texts, table
 from class_lesson import POINTS, hold, room_of
 
-from dashboard.classroom import create_app
+from dashboard.classroom.app import create_app
 from lab.classroom.room import Room
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole, pytest.mark.long]

@@ -9,7 +9,7 @@ from class_grades import expected, grade_texts, table
 from class_lesson import POINTS, TEXTS, hold, room_of
 from click.testing import CliRunner
 
-from dashboard.classroom import create_app
+from dashboard.classroom.app import create_app
 from lab.classroom import folder
 from lab.classroom.room import Room
 from lab.cli.commands import cli

@@ -1,5 +1,8 @@
-"""The HTTP API for drawings of the network of a scenario or of a run, and for the samples of a time
-span, with which the browser shows the network at any time."""
+"""Answers to requests for the network of a scenario or of a run as a drawing, and for the samples
+of a time span, with which the browser shows the network at any time.
+
+Who may ask is decided before: nothing here checks it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 
 from controller.bounded_json import JsonRefused, parse_object
-from dashboard import openapi
-from dashboard.errors import Problem, whole_number
-from dashboard.http import folder_of
+from dashboard.base.errors import Problem, whole_number
+from dashboard.base.requests import folder_of
 from dashboard.network.drawing import activity, drawing, to_json
 from dashboard.network.layout import WIDTH
 from dashboard.network.svg import svg
@@ -26,36 +28,19 @@ from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 
 Row = dict[str, Any]  # a line of samples.jsonl or events.jsonl
-network_api = Blueprint("network_api", __name__)
-route = openapi.router(network_api)
 
 
-@route(
-    "GET",
-    "/api/scenarios/{name}/network",
-    "Draw the network of a scenario: the drawing as JSON, and as SVG. ?set= is a JSON object such "
-    'as {"topology.k": 6}; ?width= is the room on the page in pixels.',
-)
 def of_scenario(name: str) -> Any:
+    """Return the drawing as SVG and as JSON. The query parameter ?set= changes the scenario."""
     return _drawn(_changed(name, request.args.get("set", "{}")))
 
 
-@route(
-    "GET",
-    "/api/runs/{id}/network",
-    "Draw the network of a run: the drawing as JSON, and as SVG. ?width= is the room in pixels.",
-)
 def of_run(id: str) -> Any:
     return _drawn(_scenario_of(folder_of(id)))
 
 
-@route(
-    "GET",
-    "/api/runs/{id}/network.svg",
-    "Return the drawn network of a run as an SVG file, ?width= pixels wide: at the end, or at ?t= "
-    "seconds.",
-)
-def network_file(id: str) -> Any:
+def svg_file(id: str) -> Response:
+    """Return the network as it was at ?t= seconds, by default at the end of the run."""
     folder = folder_of(id)
     scenario = _scenario_of(folder)
     t, width = _time(request.args.get("t")), _width(request.args.get("width"))
@@ -67,12 +52,8 @@ def network_file(id: str) -> Any:
     return Response(text, mimetype="image/svg+xml", headers=headers)
 
 
-@route(
-    "GET",
-    "/api/runs/{id}/samples",
-    "Return the samples of a run from ?from= to ?to= seconds, both included.",
-)
 def samples(id: str) -> Any:
+    """Return the samples from ?from= to ?to= seconds, both included."""
     folder = folder_of(id)
     first, last = _time(request.args.get("from", "0")), _time(request.args.get("to"))
     return [frame for frame in readable_samples(folder) if first <= frame["t"] <= last]

@@ -1,0 +1,97 @@
+"""What the programs of both applications do around their app: extensions, ports, Waitress, signals
+and exit codes."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from flask import Flask
+
+from lab import extensions
+from lab.errors import LabError
+
+LOOPBACK = "127.0.0.1"
+FIRST_PORT, PORTS = 8080, 50
+THREADS = 128
+
+
+def add_extensions(folders: Iterable[str]) -> None:
+    """Add the extensions of the environment and those in the folders given by `--with`."""
+    extensions.add_from_environment()
+    for each in folders:
+        extensions.add(Path(each))
+
+
+def absolute(folders: Iterable[str]) -> tuple[str, ...]:
+    """Return folders as absolute paths, for runs that are started in another directory."""
+    return tuple(str(Path(each).resolve()) for each in folders)
+
+
+def ports(wanted: int | None) -> Sequence[int]:
+    """Return the ports to try: `wanted`, or with None 8080 and the ones after it."""
+    return [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + PORTS)
+
+
+def listen_on(family: int, address: Any) -> socket.socket:
+    """Return a socket of an address family that listens on `address`. Raise `OSError` if it cannot
+    have this address."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(1024)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def server(app: Flask, sock: socket.socket, threads: int = THREADS, scheme: str = "http") -> Any:
+    """Return a Waitress server for the app on the socket `sock`. `scheme` begins the URLs that
+    browsers use."""
+    from waitress.parser import HTTPRequestParser
+    from waitress.server import create_server
+
+    HTTPRequestParser.path = ""  # waitress 3.0.2 logs it, also of a request that has none
+    return create_server(
+        app,
+        sockets=[sock],
+        threads=threads,
+        url_scheme=scheme,
+        asyncore_use_poll=True,
+        connection_limit=1000,
+        channel_request_lookahead=1,
+        ident=None,
+        clear_untrusted_proxy_headers=True,
+    )
+
+
+def run_until_signal(waitress: Any) -> None:
+    """Run a Waitress server in a thread. From now on, Ctrl-C and SIGTERM raise `KeyboardInterrupt`
+    in the main thread."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # a background shell may ignore SIGINT
+        signal.signal(number, _interrupt)
+    threading.Thread(target=waitress.run, name="serve", daemon=True).start()
+
+
+@contextmanager
+def exit_on_error() -> Iterator[None]:
+    """Print a `LabError` raised in the body of the `with` statement, and exit with its code."""
+    try:
+        yield
+    except LabError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
