@@ -32,9 +32,9 @@ from lab.errors import LabError, RequestError, unknown
 from lab.results import compare
 from lab.results.explain import changes as explained
 from lab.results.explain import stretches as stretches
+from lab.results.store import described
 from lab.run import inbox
-from lab.scenario import catalogue
-from lab.scenario import code_paths as code_paths
+from lab.scenario import catalogue, loading
 
 api = Blueprint("api", __name__)
 route = openapi.router(api)
@@ -134,7 +134,7 @@ def annotate(id: str) -> Any:
 )
 def flip(id: str) -> Any:
     change = body(flips.FlipRequest)
-    code_paths.refuse({change.target: change.value}, "change the run")
+    loading.refuse_code_paths({change.target: change.value}, "change the run")
     folder, doc = _running(id, "change")
     try:
         value = flips.check(folder, doc["engine"], change.target, change.value)
@@ -238,7 +238,7 @@ def batches() -> Any:
 )
 def start_batch() -> Any:
     batch = body(BatchRequest)
-    code_paths.refuse(batch.model_dump(mode="json"), "start the batch")
+    loading.refuse_code_paths(batch.model_dump(mode="json"), "start the batch")
     return {"id": _batches().start(batch), "url": "/runs"}
 
 
@@ -388,11 +388,9 @@ def _running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
     message, such as "pause".
     """
     folder = folder_of(run_id)
-    store().refresh()
-    try:
-        doc = store().get(run_id)
-    except RequestError as error:
-        raise Problem(404, str(error)) from error
+    doc = described(folder, None)
+    if doc is None:
+        raise Problem(404, f"{doing} run '{run_id}': its folder has gone")
     if doc["status"] not in ("starting", "running"):
         text = f"{doing} run '{run_id}': it is {doc['status']}. Start a new run to change it"
         raise Problem(409, text)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from dashboard import events, figures, group_charts
+from dashboard import charts, events, group_charts
 from dashboard.base.errors import Problem
 from dashboard.view import with_rates
 from lab.errors import RequestError
@@ -87,7 +87,7 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
         )
     else:
         runs = [(doc["label"], readable_samples(store.folder(doc["id"]))) for doc in docs]
-        drawn = figures.overlay(runs, points, own)
+        drawn = charts.overlay(runs, points, own)
     if scales := mixed_scales(docs):
         for each in drawn:
             title = each["figure"]["layout"]["xaxis"]["title"]

@@ -21,7 +21,6 @@ from lab.results.explain.changes import headline
 from lab.results.flips import has_effect
 from lab.results.statistics import Estimate, estimate
 from lab.results.store import Store
-from lab.scenario import code_paths as code_paths
 from lab.scenario import loading, yaml_text
 from lab.scenario.loading import Overrides
 
@@ -40,7 +39,7 @@ def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: boo
         raw = yaml_text.read(path)
     except RequestError as error:
         raise Problem(409, f"run '{folder.name}' once more: {error}") from error
-    code_paths.refuse(raw, f"run '{folder.name}' once more")
+    loading.refuse_code_paths(raw, f"run '{folder.name}' once more")
     settings = (with_events(raw, doc["flips"]),) if with_flips and doc["flips"] else ()
     scenario = loading.load(str(folder), Overrides(settings=settings))
     vm = (folder / "vm").exists()

@@ -17,7 +17,6 @@ from lab.errors import RequestError
 from lab.results.explain.present import present, present_value
 from lab.run import inbox
 from lab.scenario import catalogue, targets
-from lab.scenario import code_paths as code_paths
 from lab.scenario.targets import Target
 
 GROUPS = {

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard import charts, figures
-from dashboard.charts import Frame, Key, Line
-from dashboard.figures import Figure
+from dashboard import charts
+from dashboard.charts import Figure, Frame, Key, Line
 from dashboard.palette import USERS
 from lab.errors import RequestError
 from lab.metrics import Metric
@@ -93,7 +92,7 @@ def drawn(
             for trace in _traces(line, several, points)
         ]
         if traces:
-            row = figures.drawn_chart(chart, traces, duration_s)
+            row = charts.drawn_chart(chart, traces, duration_s)
             found.append(row | {"explains": EXPLAINS})
     return found
 
@@ -138,7 +137,7 @@ def _on_one_grid(
     The times are those of the run with most samples, until the end of the shortest run. Runs that
     did not measure the quantity are left out.
     """
-    series = [figures.series(frames, key) for frames in several]
+    series = [charts.series(frames, key) for frames in several]
     known = [
         (xs, ys)
         for times, values in series

@@ -29,7 +29,6 @@ from lab.results.store import Store
 from lab.run.manifest import ROOT
 from lab.run.recorder import new_folder
 from lab.scenario import catalogue, loading, yaml_text
-from lab.scenario import code_paths as code_paths
 from lab.scenario.schema import Scenario
 
 REPORTS_WITHIN_S = 5.0  # a run that cannot start reports it within this time
@@ -256,11 +255,11 @@ def _refuse_code(request: StartRequest) -> None:
     """Raise an error if the request or its scenario file contains the path of a code file."""
     doing = "start the run"
     names = {"scenario": request.scenario, "strategy": request.strategy, "cc": request.cc}
-    code_paths.refuse(names | {"params": request.params, "set": request.set}, doing)
+    loading.refuse_code_paths(names | {"params": request.params, "set": request.set}, doing)
     if request.scenario not in loading.names():
         raise RequestError(f"scenario {unknown(request.scenario, loading.names())}")
     scenario = yaml_text.read(loading.find(request.scenario))
-    code_paths.refuse(scenario, f"{doing}: scenario '{request.scenario}'")
+    loading.refuse_code_paths(scenario, f"{doing}: scenario '{request.scenario}'")
 
 
 def _batch_request(request: StartRequest) -> planning.Request:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from lab.scenario import catalogue, loading, schema
-from lab.scenario import code_paths as code_paths
 from lab.scenario.schema import Scenario
 
 Row = dict[str, Any]  # a JSON object of the catalogue
@@ -54,7 +53,7 @@ def rows() -> list[Row]:
 
     A scenario that contains the path of a code file is not loaded; its row has the error.
     """
-    return catalogue.scenario_rows(partial(code_paths.refuse, doing="load the scenario"))
+    return catalogue.scenario_rows(partial(loading.refuse_code_paths, doing="load the scenario"))
 
 
 def groups() -> list[Group]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import charts as charting
-from dashboard import events, figures, flips, state
+from dashboard import events, flips, state
 from dashboard.base.errors import Problem, whole_number
 from dashboard.stream import EVENTS
 from lab import extensions
@@ -187,7 +187,7 @@ def charts(folder: Path, points: int) -> Doc:
     if frames and (folder / "result.json").exists():
         facts = replace(facts, duration_s=frames[-1]["t"])  # the charts end where the run ended
     return {
-        "figures": figures.figures(frames, facts, points),
+        "figures": charting.figures(frames, facts, points),
         "events": [asdict(events.describe(event, n)) for n, event in enumerate(happened, 1)],
         "last": frames[-1] if frames else None,
         "seq": len(frames) * EVENTS + len(happened),

@@ -72,7 +72,7 @@ class Way:
             self._imports += change
         elif event == "call" and not self._imports and self._is_ours(code):
             self._enter(code)
-        if code.co_name == "load" and code.co_filename == LOADING:
+        if code.co_name in ("load", "load_recorded") and code.co_filename == LOADING:
             self._loads += change
 
     def _is_ours(self, code: CodeType) -> bool:
@@ -129,7 +129,7 @@ def flip_to_open_vswitch(way: Way, folder: Path) -> None:
     A limit on Tier 1 of an access point: by HTTP into the inbox of the run, by the runner to the
     engine, by the engine into the inbox of POX, by POX to the meter of the access point.
     """
-    from dashboard import create_app
+    from dashboard.app import create_app
     from lab.engines.mininet.controller_client import ControllerClient, RunningStrategy
     from lab.engines.mininet.engine import MininetEngine
     from lab.engines.mininet.machine.ledger import Ledger
@@ -239,7 +239,7 @@ def sample_to_chart(way: Way, folder: Path) -> None:
     """
     from fake_engine import FakeEngine
 
-    from dashboard import create_app
+    from dashboard.app import create_app
     from lab.run.recorder import Recorder
     from lab.run.runner import _Run
     from lab.scenario import loading

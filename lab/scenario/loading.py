@@ -15,17 +15,17 @@ import copy
 import hashlib
 import json
 import string
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from controller.bounded_json import parse_object
-from controller.strategy_names import base_name
+from controller.strategy_names import SEPARATOR, base_name
 from lab import extensions, metrics, plain_file, user_file
 from lab.errors import RequestError, show, unknown
 from lab.extensions import Extension
-from lab.scenario import targets
+from lab.scenario import schema, targets
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.schema import (
     Scenario,
@@ -78,6 +78,16 @@ def load(wanted: str, overrides: Overrides = NO_OVERRIDES) -> Scenario:
         return from_data(read(path), path.name, overrides, path.parent)
     except RequestError as error:
         raise RequestError(f"{error}{_files_of_a_run(path.parent)}") from error
+
+
+def load_recorded(folder: Path, doing: str) -> Scenario:
+    """Load the scenario in a run folder. It may come from elsewhere, so it may name no code file.
+
+    `doing` begins the error message, such as "show the run".
+    """
+    path = folder / "scenario.yaml"
+    refuse_code_paths(read(path), doing)
+    return load(str(path))
 
 
 def _files_of_a_run(folder: Path) -> str:
@@ -477,3 +487,62 @@ def _strategies(scenario: Scenario) -> list[str]:
         if event.target == "strategy":
             named.append(event.value["name"] if isinstance(event.value, dict) else event.value)
     return list(dict.fromkeys(named))
+
+
+# Paths of code files
+#
+# The lab executes a strategy, topology, congestion control or metric that a user wrote as a file.
+# Its path is accepted on the command line only. Over HTTP and in run folders only names are
+# accepted: built-in names, and those of files in the folders of `--with`.
+
+
+ENDINGS = (".py", ".c")
+TEXTS = {*PROSE, "watch", "before", "after"}  # for people, never names of code
+FILE_KEY = "file"  # `topology: {file: PATH.py}`
+
+
+def refuse_code_paths(document: Any, doing: str) -> None:
+    """Raise `RequestError` if `document` contains the path of a code file anywhere.
+
+    `doing` begins the error message, such as "start the run". The server answers with HTTP status
+    422.
+    """
+    for key, value in code_paths_in(document):
+        raise RequestError(
+            f"{doing}: {key}: '{value}' is the path of a file, and over HTTP only names are "
+            "accepted. Put the file into a folder DIR, start the dashboard with --with DIR, and "
+            "write the file's name without its ending",
+        )
+
+
+def code_paths_in(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (key, path) for each path of a code file in `document`, which is data parsed from JSON.
+
+    The yielded key is the place in the document, such as "topology.file"; it begins with `key`.
+    """
+    if isinstance(document, dict):
+        for name, value in document.items():
+            words = str(name).split(".")
+            if words[-1] in TEXTS:
+                continue
+            place = f"{key}.{name}" if key else str(name)
+            if FILE_KEY in words:
+                yield place, str(value)
+            yield from code_paths_in(value, place)
+    elif isinstance(document, list | tuple):
+        for n, value in enumerate(document, 1):
+            yield from code_paths_in(value, f"{key}[{n}]")
+    elif isinstance(document, str) and is_code_path(document):
+        yield key, document
+
+
+def is_code_path(text: str) -> bool:
+    """Return whether a text looks like the path of a code file.
+
+    It does if it contains a slash or ends in .py or .c. The name of a known strategy with one form,
+    such as `loss_aware/improved`, is no path, even if the strategy has no such form.
+    """
+    name, _, form = text.partition(SEPARATOR)
+    if name in schema.strategies() and not is_code_path(form):
+        return False
+    return "/" in text or "\\" in text or text.lower().endswith(ENDINGS)

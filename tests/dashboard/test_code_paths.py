@@ -9,7 +9,6 @@ import yaml
 from dashboard.app import create_app
 from dashboard.runs import StartRequest, checked
 from lab.errors import RequestError
-from lab.scenario import code_paths as code_paths
 from lab.scenario import loading, yaml_text
 
 START = {"scenario": "testbed_wifi_lte", "engine": "testbed"}
@@ -65,10 +64,10 @@ def test_a_scenario_that_names_a_file_is_neither_loaded_nor_started_over_http(
 
 
 def test_a_strategy_and_a_form_are_a_name():
-    assert not code_paths.is_path("meter_throttling/improved")
-    assert not code_paths.is_path("none/improved")  # refused later: there is no such form
+    assert not loading.is_code_path("meter_throttling/improved")
+    assert not loading.is_code_path("none/improved")  # refused later: there is no such form
     for path in ("none/../mine", "none/mine.py", "none/my/mine", "mine/improved", "/improved"):
-        assert code_paths.is_path(path), path
+        assert loading.is_code_path(path), path
 
 
 def test_the_page_of_a_run_loads_no_file_that_its_scenario_names(client, runs):
@@ -84,7 +83,7 @@ def test_the_page_of_a_run_loads_no_file_that_its_scenario_names(client, runs):
 @pytest.mark.parametrize("name", loading.names())
 def test_no_scenario_of_the_lab_names_a_file(name):
     text = loading.find(name)
-    assert list(code_paths.find(yaml_text.read(text))) == []
+    assert list(loading.code_paths_in(yaml_text.read(text))) == []
 
 
 def test_runs_started_here_get_the_extension_folders_of_the_server(runs, tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from dashboard import events
-from dashboard.figures import About, figures, overlay, thin
+from dashboard.charts import About, figures, overlay, thin
 from dashboard.palette import PLACES
 
 FRAMES = [

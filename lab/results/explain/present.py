@@ -11,8 +11,7 @@ from lab.errors import LabError, RequestError
 from lab.results.flips import each_once, is_accepted, is_waiting
 from lab.run import inbox
 from lab.run.reading import readable_events
-from lab.scenario import code_paths as code_paths
-from lab.scenario import loading, targets, yaml_text
+from lab.scenario import loading, targets
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Target
 from lab.topologies.topology import Topology
@@ -20,9 +19,8 @@ from lab.topologies.topology import Topology
 
 def loaded(folder: Path) -> Scenario:
     """Return the complete scenario in a run folder. Raise `LookupError` if it cannot be read."""
-    path = folder / "scenario.yaml"
     try:
-        return _loaded(path, path.stat().st_mtime_ns)
+        return _loaded(folder, (folder / "scenario.yaml").stat().st_mtime_ns)
     except (OSError, LabError) as error:
         raise LookupError(f"{folder.name} has no scenario yet: {error}") from error
 
@@ -106,6 +104,5 @@ def _flipped(folder: Path) -> list[tuple[str, Any]]:
 
 
 @lru_cache(maxsize=64)
-def _loaded(path: Path, changed_ns: int) -> Scenario:
-    code_paths.refuse(yaml_text.read(path), "show the run")
-    return loading.load(str(path))
+def _loaded(folder: Path, changed_ns: int) -> Scenario:
+    return loading.load_recorded(folder, "show the run")
