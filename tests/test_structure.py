@@ -24,7 +24,6 @@ LAYERS = (  # lowest first; a file imports from its own layer and lower ones
     "lab/plain_file.py",
     "lab/sudo.py",
     "lab/user_file.py",
-    "lab/user_file.py",
     "lab/congestion.py",
     "lab/radio",
     "lab/topologies",
@@ -93,6 +92,37 @@ EDGES = {  # files that read and write text and JSON; untyped dictionaries are a
     "controller/pox_ext/statistics.py": "TinyDB",
     "lab/engines/mininet/controller_client.py": "messages to POX",
     "lab/engines/mininet/traffic/processes.py": "messages to the traffic programs",
+}
+BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a few words
+    "bench/": "a subject of measurement each",
+    "controller/pox_ext/component.py": "imported after POX has set its path",
+    "controller/pox_ext/forwarding.py": "the tables of a bridge",
+    "controller/pox_ext/session.py": "the control loop, without POX's options",
+    "controller/pox_ext/subflow_lifecycle.py": "when a subflow begins and ends",
+    "controller/strategies/": "a strategy, or a step of its algorithm, each",
+    "dashboard/app.py": "the application without its server",
+    "dashboard/classroom/app.py": "the application without its server",
+    "dashboard/classroom/pages.py": "HTML, beside JSON",
+    "dashboard/classroom/serve.py": "the program",
+    "dashboard/finished.py": "the page of a run that has ended",
+    "dashboard/guard.py": "who may use the lab's page",
+    "dashboard/network/svg.py": "the drawing, without HTTP",
+    "dashboard/openapi.py": "the description of the interface",
+    "dashboard/pages.py": "HTML, beside JSON",
+    "dashboard/serve.py": "the program",
+    "lab/cli/": "commands that are imported when they are called",
+    "lab/engines/mininet/mobility.py": "walking users",
+    "lab/engines/mininet/network/host_setup.py": "a host, beside the network",
+    "lab/engines/mininet/programs/": "programs of hosts, without the lab's packages",
+    "lab/engines/mininet/supervision.py": "programs that end during a run",
+    "lab/engines/mininet/telemetry.py": "samples",
+    "lab/engines/mininet/watchdog.py": "whether the machine keeps up",
+    "lab/engines/sim/core/": "a mechanism of TCP each",
+    "lab/engines/sim/observer.py": "what the controller observes",
+    "lab/engines/sim/sampler.py": "samples",
+    "lab/results/explain/": "a kind of reason each",
+    "lab/topologies/": "a kind of topology each",
+    "papers/": "a paper, a page or a command each",
 }
 MAX_UNTYPED = 60
 MAX_MODULE_LINES = 800
@@ -210,3 +240,17 @@ def test_modules_are_short():
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
     long = {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > MAX_MODULE_LINES}
     assert not long
+
+
+def test_a_file_beside_its_only_user_has_a_reason():
+    graph, found = imports(), set()
+    for name, path in modules().items():
+        users = list(graph.predecessors(name))
+        if len(users) == 1 and modules()[users[0]].parent == path.parent:
+            found.add(path.relative_to(ROOT).as_posix())
+    reasons = {
+        file: next((each for each in BESIDE_ITS_ONLY_USER if file.startswith(each)), None)
+        for file in found
+    }
+    assert [file for file, reason in sorted(reasons.items()) if reason is None] == []
+    assert set(BESIDE_ITS_ONLY_USER) == set(reasons.values()), "a reason without a file: remove it"

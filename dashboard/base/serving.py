@@ -44,7 +44,8 @@ def ports(wanted: int | None) -> Sequence[int]:
 def listen_on(family: int, address: Any) -> socket.socket:
     """Return a socket of an address family that listens on `address`. Raise `OSError` if it cannot
     have this address."""
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # With its protocol, so that asyncio turns off Nagle's algorithm: 2 instead of 44 ms by HTTPS.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from flask import g, redirect, request
 
-from dashboard.base import application, guarding
+from dashboard.base import application, guarding, serving
 from dashboard.base.guarding import Access, cookie_name
 
 FORM = {"data": "a=b", "content_type": "application/x-www-form-urlencoded"}
@@ -73,3 +75,9 @@ def test_what_the_app_does_not_admit_is_refused(tmp_path, json_first, method):
     answer = app.test_client().open("/api/it", method=method)
     assert answer.status_code == 403
     assert answer.json == {"error": f"{method} /api/it: not you"}
+
+
+def test_connections_send_small_answers_at_once():
+    """asyncio sets TCP_NODELAY only on sockets whose protocol it knows."""
+    with serving.listen_on(socket.AF_INET, ("127.0.0.1", 0)) as sock:
+        assert sock.proto == socket.IPPROTO_TCP
