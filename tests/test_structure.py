@@ -22,7 +22,7 @@ LAYERS = (  # from low to high: a file imports from its own layer and from layer
     "lab/isolation.py",
     "lab/plain_file.py",
     "lab/sudo.py",
-    "lab/user_file.py",
+    "lab/vm_environment.py",
     "lab/user_file.py",
     "lab/congestion.py",
     "lab/radio",
@@ -42,7 +42,7 @@ LAYERS = (  # from low to high: a file imports from its own layer and from layer
     "lab/engines/mininet/network",
     "lab/engines/mininet/traffic",
     "lab/engines/mininet/commands",
-    "lab/engines/mininet/vm",
+    "lab/engines/mininet/in_vm.py",
     "lab/engines/mininet/install",
     "lab/engines/mininet",
     "lab/engines",
@@ -53,6 +53,7 @@ LAYERS = (  # from low to high: a file imports from its own layer and from layer
     "lab/cli",
     "lab/__main__.py",
     "dashboard",
+    "vm",
     "papers",
     "bench",
 )
@@ -104,7 +105,7 @@ P90_FUNCTION_LINES = 20
 def modules() -> dict[str, Path]:
     """Return every module of the project by its dotted name."""
     found = {}
-    for top in ("controller", "lab", "dashboard", "papers", "bench"):
+    for top in ("controller", "lab", "dashboard", "papers", "bench", "vm"):
         for path in sorted((ROOT / top).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
