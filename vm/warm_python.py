@@ -37,13 +37,13 @@ FOLDER = Path("/run/warm")
 OWN = ("lab", "controller")  # packages of this project
 RUNNER = (
     "lab.cli.run",
-    "lab.cli.run",
     "lab.cli.lists",
     "lab.cli.machine",
     "lab.cli.terminal",
     "lab.batch.single",
     "lab.run.runner",
     "lab.engines.mininet.engine",
+    "lab.engines.mininet.machine.vm_kernel",
     "lab.engines.mininet.network.nodes",
     "lab.engines.mininet.network.wifi",
     "lab.engines.mininet.programs.host_agent",
