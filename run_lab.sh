@@ -135,7 +135,7 @@ lint)
     install locked_dev locks/dev.txt
     "$py" -m ruff format --check .
     "$py" -m ruff check .
-    exec "$py" -m mypy lab controller dashboard papers bench
+    exec "$py" -m mypy lab controller dashboard papers bench vm
     ;;
 esac
 cd "$caller"

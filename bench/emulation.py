@@ -17,9 +17,9 @@ from pathlib import Path
 from string import Template
 
 from bench import runs
+from lab.engines.mininet import in_vm
 from lab.engines.mininet.export.script import script
 from lab.engines.mininet.machine import upstreams
-from lab.engines.mininet.vm import launch
 from lab.errors import LabError
 from lab.run.manifest import ROOT
 from lab.run.reading import read_document
@@ -28,6 +28,7 @@ from lab.scenario import loading
 from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import as_json, wire
+from vm import launch
 
 TREE = "fat_tree"
 MN_NETWORK = Path(__file__).with_name("mn_network.txt")
@@ -114,7 +115,7 @@ def _up_s(commands: Template, folder: Path, **words: str | Path) -> float:
     words["python"] = sys.executable
     text = commands.substitute({key: shlex.quote(str(word)) for key, word in words.items()})
     (folder / "build.sh").write_text(text)
-    launch.run_in_vm(launch.GuestCommand(["bash", str(folder / "build.sh")], folder), wait=True)
+    in_vm.run_in_vm(in_vm.GuestCommand(["bash", str(folder / "build.sh")], folder), wait=True)
     return up_s((folder / "vm" / "output.txt").read_text())
 
 

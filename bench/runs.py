@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lab.engines import registry
-from lab.engines.mininet.vm import guest
 from lab.engines.sim import compiler
 from lab.errors import LabError
 from lab.run.engine import Options
@@ -22,6 +21,7 @@ from lab.run.reading import read_document
 from lab.run.recorder import RUNS, Recorder
 from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
+from vm import guest
 
 WARM_UP_S, SIMULATED_S = 2.0, 20.0
 LIMIT_S = 600

@@ -13,6 +13,7 @@ from controller import user_file
 from controller.errors import UserFileRefused
 from controller.user_file import described
 from lab.errors import RequestError
+from lab.vm_environment import IN_VM
 
 Kind = Literal["strategy", "topology", "cc", "metric", "scenario"]
 PYTHON, C, YAML = ".py", ".c", ".yaml"
@@ -53,9 +54,6 @@ def _is_strategy(definition: ast.ClassDef) -> bool:
     bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
     methods = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}
     return "Strategy" in bases or bool(bases and "decide" in methods)
-
-
-IN_VM = "MULTIPATH_LAB_VM"  # set inside the virtual machine
 
 
 def import_file(path: Path) -> ModuleType:

@@ -17,7 +17,7 @@ from lab.run.manifest import ROOT
 from lab.scenario.engine_table import STACKS
 
 DECIDING = (
-    *("controller", "lab/engines", "lab/radio", "lab/run", "lab/scenario", "lab/topologies"),
+    *("controller", "lab/engines", "lab/radio", "lab/run", "lab/scenario", "lab/topologies", "vm"),
     *("lab/congestion.py", "lab/extensions.py", "lab/user_file.py", "lab/frame.py"),
     *("lab/metrics.py", "lab/summaries.py"),
 )

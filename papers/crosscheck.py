@@ -25,11 +25,11 @@ from pathlib import Path
 
 import lab
 from lab import sudo
-from lab.batch import jobs, virtual_machine
+from lab.batch import jobs
 from lab.batch.jobs import Display, Job
 from lab.batch.request import Request, placed, scenarios_of
 from lab.engines import registry
-from lab.engines.mininet.vm import vm_kernel
+from lab.engines.mininet import in_vm
 from lab.errors import LabError, MachineLacks, RequestError, unknown
 from lab.results.statistics import mean
 from lab.results.tables import markdown_table
@@ -37,6 +37,7 @@ from lab.run.manifest import ROOT
 from lab.run.outcome import EXIT_INTERRUPTED, is_whole
 from lab.run.reading import read_document, read_samples
 from lab.scenario import engine_table
+from lab.vm_environment import SLOW_MACHINE
 from papers import agreement
 from papers.page_file import read_page, write_page
 from papers.studies import STUDIES, Case, Measured, Metric, Study
@@ -135,12 +136,11 @@ class CrossCheck:
         """
         shared = self._folder(study, engine)
         shared.mkdir(parents=True, exist_ok=True)
-        slow = ["env", f"{vm_kernel.SLOW_MACHINE}=1"] if registry.is_slow(engine, True) else []
+        slow = ["env", f"{SLOW_MACHINE}=1"] if registry.is_slow(engine, True) else []
         argv = [*slow, sys.executable, "-m", "lab", "crosscheck", study.scenario]
         argv += ["--repeat", str(self.repeat), "--engine", engine]
         argv += ["--runs", str(self.runs.absolute())]
-        launch = virtual_machine.launcher()
-        code: int = launch.run_in_vm(launch.GuestCommand(argv, shared, show=True), wait=True)
+        code = in_vm.run_in_vm(in_vm.GuestCommand(argv, shared, show=True), wait=True)
         sudo.give_away(shared)
         if code not in (0, EXIT_INTERRUPTED):
             raise LabError(

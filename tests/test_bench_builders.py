@@ -51,7 +51,7 @@ def guest(monkeypatch, tmp_path):
         (command.shared / "vm" / "output.txt").write_text(found["output"])
 
     monkeypatch.setattr(runs, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(emulation.launch, "run_in_vm", run_in_vm)
+    monkeypatch.setattr(emulation.in_vm, "run_in_vm", run_in_vm)
     return found
 
 

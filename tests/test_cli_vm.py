@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import types
 
 import fake_engine
 import pytest
@@ -13,6 +11,7 @@ from click.testing import CliRunner
 from command_line import lab
 
 from lab.cli.commands import cli
+from lab.engines.mininet import in_vm
 from lab.errors import LabError, MachineLacks
 
 __all__ = ["lab"]
@@ -35,25 +34,19 @@ def test_a_failure_in_the_virtual_machine_is_reported_without_a_traceback(
 @pytest.fixture
 def machine(monkeypatch):
     """Run the command of the VM in this process, on the fake engine."""
-    from lab.engines.mininet import vm
-    from lab.engines.mininet.vm import launch as real_vm
 
-    def run_in_vm(command, wait=False):
+    def run_in_vm(command, on_poll, wait=False):
         assert command.argv[1:3] == ["-m", "lab"]
         assert command.argv[command.argv.index("--engine") + 1] == "mininet"
         (command.shared / "vm").mkdir()
         inside = [word if word != "mininet" else "fake" for word in command.argv[3:]]
         code = CliRunner().invoke(cli, inside).exit_code
-        command.on_poll()
+        on_poll()
         return code
 
-    kernel = types.SimpleNamespace(require=lambda congestion_controls, by_window: None)
-    module = types.SimpleNamespace(
-        run_in_vm=run_in_vm, vm_kernel=kernel, GuestCommand=real_vm.GuestCommand
-    )
-    monkeypatch.setattr(vm, "launch", module)
-    monkeypatch.setitem(sys.modules, "lab.engines.mininet.vm.launch", module)
-    return module
+    monkeypatch.setattr(in_vm, "run_in_vm", run_in_vm)
+    monkeypatch.setattr(in_vm, "require", lambda congestion_controls, by_window: None)
+    return in_vm
 
 
 def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machine, tmp_path):
@@ -75,7 +68,7 @@ def test_a_run_in_the_virtual_machine_is_followed_through_its_folder(lab, machin
 def test_a_virtual_machine_that_does_not_start_leaves_a_failed_run(
     lab, machine, tmp_path, monkeypatch
 ):
-    def broken(command, wait=False):
+    def broken(command, on_poll, wait=False):
         raise LabError("start the VM: it ended by itself")
 
     monkeypatch.setattr(machine, "run_in_vm", broken)
@@ -91,8 +84,8 @@ def test_a_virtual_machine_that_ends_after_the_result_was_written_has_done_its_w
 ):
     run_inside = machine.run_in_vm
 
-    def killed(command, wait=False):
-        run_inside(command)
+    def killed(command, on_poll, wait=False):
+        run_inside(command, on_poll)
         raise LabError("run a command in the VM: it ended by itself")
 
     monkeypatch.setattr(machine, "run_in_vm", killed)
@@ -103,7 +96,7 @@ def test_a_virtual_machine_that_ends_after_the_result_was_written_has_done_its_w
 
 
 def test_without_a_virtual_machine_no_folder_is_left(lab, machine, tmp_path, monkeypatch):
-    def lacking(command, wait=False):
+    def lacking(command, on_poll, wait=False):
         raise MachineLacks(
             f"start the VM: taken{' although waited for' if wait else ''}. Wait for it with --wait"
         )
@@ -118,8 +111,8 @@ def test_without_a_virtual_machine_no_folder_is_left(lab, machine, tmp_path, mon
 def test_a_lost_virtual_machine_keeps_the_samples(lab, machine, tmp_path, monkeypatch):
     run_inside = machine.run_in_vm
 
-    def lost(command, wait=False):
-        run_inside(command)
+    def lost(command, on_poll, wait=False):
+        run_inside(command, on_poll)
         (command.shared / "result.json").unlink()
         return 130
 

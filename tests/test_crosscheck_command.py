@@ -9,12 +9,12 @@ import pytest
 from command_line import lab  # noqa: F401 - a fixture
 from test_crosscheck import STUDY
 
-from lab.batch import jobs, virtual_machine
-from lab.engines.mininet.vm import launch as vm
-from lab.engines.mininet.vm import vm_kernel
+from lab.batch import jobs
+from lab.engines.mininet.machine import vm_kernel
 from lab.errors import RequestError
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.scenario import engine_table
+from lab.vm_environment import SLOW_MACHINE
 from papers import crosscheck
 from papers import crosscheck_command as crosschecking
 from papers.studies import Case, Metric, Study
@@ -99,8 +99,6 @@ class OneVm:
     def __init__(self, run, code: int = 0) -> None:
         self.run, self.code, self.commands = run, code, []
 
-    GuestCommand = vm.GuestCommand
-
     def run_in_vm(self, command, **_options):
         self.commands.append((command.argv, command.shared))
         if self.code == 0:
@@ -114,9 +112,9 @@ def in_vm(command, monkeypatch):
 
     def inside() -> None:
         monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
-        monkeypatch.setenv(vm_kernel.SLOW_MACHINE, "1")
+        monkeypatch.setenv(SLOW_MACHINE, "1")
         command("testbed_wifi_lte", only="slow")
-        monkeypatch.delenv(vm_kernel.SLOW_MACHINE)
+        monkeypatch.delenv(SLOW_MACHINE)
         monkeypatch.setattr(crosscheck, "needs_vm", lambda: True)
 
     monkeypatch.setattr(crosscheck, "needs_vm", lambda: True)
@@ -125,14 +123,14 @@ def in_vm(command, monkeypatch):
     )
     monkeypatch.setattr(vm_kernel, "remembered_kvm", lambda: False)
     machine = OneVm(inside)
-    monkeypatch.setattr(virtual_machine, "launcher", lambda: machine)
+    monkeypatch.setattr(crosscheck.in_vm, "run_in_vm", machine.run_in_vm)
     return machine
 
 
 def test_one_vm_makes_all_runs_of_a_study_and_none_is_started_for_nothing(command, in_vm, tmp_path):
     assert command("testbed_wifi_lte") == 0
     ((argv, shared),) = in_vm.commands
-    assert argv[:2] == ["env", f"{vm_kernel.SLOW_MACHINE}=1"]
+    assert argv[:2] == ["env", f"{SLOW_MACHINE}=1"]
     assert argv[3:] == [
         *("-m", "lab", "crosscheck", "testbed_wifi_lte", "--repeat", "2", "--engine", "slow"),
         *("--runs", str(tmp_path / "runs")),
@@ -148,7 +146,7 @@ def test_all_engines_run_at_the_rate_scale_of_the_first_one(command, monkeypatch
     monkeypatch.setitem(
         engine_table.ENGINES, "fake", replace(engine_table.ENGINES["fake"], real_time=True)
     )
-    monkeypatch.setenv(vm_kernel.SLOW_MACHINE, "1")
+    monkeypatch.setenv(SLOW_MACHINE, "1")
     assert command("testbed_wifi_lte") == 0
     results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/*/*/*/result.json")]
     assert {(each["engine"], each["rate_scale"]) for each in results} == {

@@ -23,7 +23,7 @@ MODULES = (
     *("click", "json", "yaml", "numpy", "numba", "flask", "waitress", "tinydb", "pydantic"),
     *("networkx", "plotly", "runpy", "pip", "sitecustomize", "usercustomize", "pox", "mininet"),
 )
-PACKAGES = ("lab", "controller", "dashboard", "pox_ext", "mn_wifi", "os_ken")
+PACKAGES = ("lab", "controller", "dashboard", "vm", "pox_ext", "mn_wifi", "os_ken")
 TRAP = "import os; open({witness!r}, 'a').write(__file__ + chr(10))\n"
 
 
@@ -157,15 +157,15 @@ FROM_OUR_FOLDERS = {  # programs started in a folder of the lab or of POX
     "lab/engines/mininet/agents.py",
     "lab/engines/mininet/controller_client.py",
     "lab/engines/mininet/traffic/processes.py",
-    "lab/engines/mininet/vm/guest.py",
-    "lab/engines/mininet/vm/snapshot_image.py",
+    "vm/guest.py",
+    "vm/snapshot_image.py",
     "lab/engines/sim/compiler.py",
 }
 
 
 def test_python_is_started_by_one_function_or_in_a_folder_of_the_lab():
     found = set()
-    for top in ("lab", "controller", "dashboard"):
+    for top in ("lab", "controller", "dashboard", "vm"):
         for path in (ROOT / top).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 words = [ast.unparse(each) for each in getattr(node, "elts", [])]

@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from lab import extensions, sudo
 from lab.batch.jobs import Job, OnProgress
@@ -23,19 +22,17 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     The host and the virtual machine share the run folder. Ctrl-C is passed on to the run inside.
     Raise `MachineLacks` if the virtual machine cannot start.
     """
-    launch, scenario = launcher(), job.scenario
-    launch.vm_kernel.require(scenario.congestion_controls, scenario.multipath.by_window)
+    from lab.engines.mininet import in_vm  # for an emulation only
+
+    scenario = job.scenario
+    in_vm.require(scenario.congestion_controls, scenario.multipath.by_window)
     folder = new_folder(scenario, job.out)
     on_progress(Progress("starting the virtual machine", 0.0, scenario.duration_s))
     error = None
     try:
-        inside = launch.GuestCommand(
-            argv_inside(job, folder),
-            folder,
-            _follower(folder, scenario.duration_s, on_progress),
-            files=files_inside(),
-        )
-        code = launch.run_in_vm(inside, wait=job.options.wait)
+        inside = in_vm.GuestCommand(argv_inside(job, folder), folder, files=files_inside())
+        follower = _follower(folder, scenario.duration_s, on_progress)
+        code = in_vm.run_in_vm(inside, follower, wait=job.options.wait)
     except MachineLacks:  # nothing was started, so the folder is empty
         shutil.rmtree(folder)
         raise
@@ -80,20 +77,6 @@ def files_inside() -> tuple[Path, ...]:
     scenario does not use.
     """
     return tuple(each.path for each in extensions.registered() if each.kind != "scenario")
-
-
-def launcher() -> Any:
-    """Return the module `lab.engines.mininet.vm.launch`, which starts the virtual machine.
-
-    Raise `MachineLacks` if the module cannot be imported.
-    """
-    try:
-        from lab.engines.mininet.vm import launch
-    except ImportError as error:
-        raise MachineLacks(
-            f"start the virtual machine: {error}. Try: ./run_lab.sh setup-emulation"
-        ) from error
-    return launch
 
 
 def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Callable[[], None]:

@@ -148,7 +148,7 @@ def setup_emulation(ctx: click.Context) -> None:
 @click.pass_context
 def vm(ctx: click.Context, command: tuple[str, ...]) -> None:
     """Run CMD inside the virtual machine."""
-    ctx.exit(_emulation("vm.launch").main(list(command)))
+    ctx.exit(_emulation("in_vm").main(list(command)))
 
 
 @click.command("exec", context_settings=PASS_ON)

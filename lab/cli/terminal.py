@@ -14,10 +14,10 @@ from lab.batch.single import run_job
 from lab.errors import LabError
 from lab.results import labels
 from lab.results.tables import cell_text, text_table
-from lab.run.manifest import DILATION
 from lab.run.outcome import Outcome, Progress
 from lab.scenario import engine_table
 from lab.scenario.schema import Scenario
+from lab.vm_environment import DILATION
 
 PLAIN_EVERY_S = 10.0
 

@@ -16,6 +16,7 @@ from lab.errors import LabError, MachineLacks, RequestError
 from lab.run.engine import Engine, Options
 from lab.scenario.engine_table import VARIANTS, entry, refuse
 from lab.scenario.schema import Scenario
+from lab.vm_environment import SLOW_MACHINE
 
 _loaded: dict[Path, str] = {}  # SHA-256 of the users' laws that this process has loaded
 
@@ -88,6 +89,6 @@ def is_slow(name: str, in_vm: bool) -> bool:
     """
     if not entry(name).real_time:
         return False
-    from lab.engines.mininet.vm import vm_kernel  # for an emulation only
+    from lab.engines.mininet.machine import vm_kernel  # for an emulation only
 
-    return vm_kernel.SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())
+    return SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())

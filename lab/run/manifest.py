@@ -19,7 +19,7 @@ from lab.run import process
 from lab.run.result import SCHEMA
 from lab.scenario.loading import experiment, user_files
 from lab.scenario.schema import Scenario
-from lab.user_file import IN_VM
+from lab.vm_environment import COMMIT, DILATION, IN_VM
 
 
 def present() -> str:
@@ -38,8 +38,6 @@ def _text(number: str | None, made_at: str | None) -> str:
 
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMIT = "MULTIPATH_LAB_COMMIT"  # set for a VM, where git takes two seconds
-DILATION = "MULTIPATH_LAB_VM_DILATION"  # by which factor the clocks of a VM run slower
 SEED_FIXES = {
     "mininet": "the random choices of traffic and network; not the timing of packets",
 }

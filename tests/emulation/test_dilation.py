@@ -13,8 +13,9 @@ import pytest
 from emulation.vm_run import ROOT
 from machine import emulation, needs_emulation
 
-from lab.engines.mininet.vm import snapshot, vm_kernel
-from lab.run.manifest import DILATION
+from lab.engines.mininet.machine import vm_kernel
+from lab.vm_environment import DILATION
+from vm import accelerator, snapshot
 
 __all__ = ["emulation"]
 pytestmark = [*needs_emulation, pytest.mark.long]
@@ -23,7 +24,7 @@ DURATION_S = 15
 
 
 def test_rates_and_delays_are_those_of_the_slower_clock(emulation: None, tmp_path: Path) -> None:
-    if not snapshot.wanted() or vm_kernel.kvm_works(vm_kernel.require()):
+    if not snapshot.wanted() or accelerator.kvm_works(vm_kernel.require()):
         pytest.skip("the clocks of a VM with KVM cannot be slowed")
     folder = tmp_path / "run"
     argv = [sys.executable, "-m", "lab", "run", "two_paths", "--engine", "mininet", "--vm"]

@@ -15,9 +15,9 @@ from emulation.vm_run import ROOT, VmRun
 from laws import SCALABLE, Law, laws
 from machine import needs_emulation
 
+from lab.engines.mininet import in_vm
 from lab.engines.mininet.ebpf import LAWS, kernel_name, our_name, register, user_law
 from lab.engines.mininet.traffic import probes
-from lab.engines.mininet.vm import vm_kernel
 
 pytestmark = needs_emulation
 __all__ = ["laws"]
@@ -32,8 +32,8 @@ Sample = dict[str, Any]
 def experiments(emulation: None) -> list[dict[str, Any]]:
     """Output of cc_experiments.py in the VM. The laws are compiled outside."""
     register(user_law(SCALABLE))
-    vm_kernel.require(LAWS)
-    vm_kernel.require(by_window=True)
+    in_vm.require(LAWS)
+    in_vm.require(by_window=True)
     path = f"PYTHONPATH={ROOT}:{ROOT / 'tests'}"
     program = ["env", path, sys.executable, "-m", "emulation.cc_experiments"]
     argv = [sys.executable, "-m", "lab", "vm", "--", *program]

@@ -12,7 +12,8 @@ import pytest
 from emulation.vm_run import POX, ROOT, WITHIN_S, VmRun, signalled
 from machine import emulation, needs_emulation
 
-from lab.engines.mininet.vm import snapshot, vm_kernel
+from lab.engines.mininet.machine import vm_kernel
+from vm import accelerator, snapshot
 
 __all__ = ["emulation"]
 pytestmark = needs_emulation
@@ -29,7 +30,7 @@ SOURCE = ROOT / "lab" / "errors.py"
 @pytest.fixture(scope="module", autouse=True)
 def snapshots(emulation: None) -> None:
     """Make the snapshot; skip where VMs are booted: with KVM, or if boots are requested."""
-    if not snapshot.wanted() or vm_kernel.kvm_works(vm_kernel.require()):
+    if not snapshot.wanted() or accelerator.kvm_works(vm_kernel.require()):
         pytest.skip("VMs are booted here, with KVM or by request")
     in_vm("true")
 

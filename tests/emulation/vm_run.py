@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from lab.engines.mininet.vm import dilation
 from lab.run import inbox
 from lab.run.reading import read_events, read_samples
+from vm import dilation
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = "testbed_wifi_lte"

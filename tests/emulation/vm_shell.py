@@ -12,7 +12,7 @@ from typing import Any
 
 from emulation.vm_run import ROOT, WITHIN_S, Run, run_argv
 
-WARM = ROOT / "lab" / "engines" / "mininet" / "vm" / "warm.sh"
+WARM = ROOT / "vm" / "warm.sh"
 QUEUE = """
 n=1
 until [ -e "$1/over" ]; do
@@ -27,8 +27,8 @@ done
 """
 BOOT = """
 from pathlib import Path
-from lab.engines.mininet.vm import launch
-launch.run_in_vm(launch.GuestCommand({argv!r}, Path({folder!r})), wait=True)
+from lab.engines.mininet import in_vm
+in_vm.run_in_vm(in_vm.GuestCommand({argv!r}, Path({folder!r})), wait=True)
 """
 
 

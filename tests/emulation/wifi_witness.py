@@ -22,9 +22,9 @@ import lab
 from lab.batch.jobs import run_all
 from lab.batch.request import Request, placed
 from lab.cli.terminal import Terminal
+from lab.engines.mininet import in_vm
 from lab.engines.mininet.machine import upstreams
-from lab.engines.mininet.vm import launch as vm
-from lab.engines.mininet.vm import vm_kernel as kernel
+from lab.engines.mininet.machine import vm_kernel as kernel
 from lab.run.manifest import ROOT, commit
 from lab.scenario import loading as scenario
 from papers import crosscheck
@@ -133,8 +133,8 @@ def measure(turns: int, folder: Path) -> list[dict[str, Any]]:
             "-m",
             "emulation.real_air",
         ]
-        code = vm.run_in_vm(
-            vm.GuestCommand([*argv, str(turns), str(folder / "draft.jsonl")], folder, show=True),
+        code = in_vm.run_in_vm(
+            in_vm.GuestCommand([*argv, str(turns), str(folder / "draft.jsonl")], folder, show=True),
             wait=True,
         )
         if code != 0:

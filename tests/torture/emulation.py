@@ -50,11 +50,11 @@ WAIT_S = 5.0
 BOOT = """
 import ctypes, signal, sys
 from pathlib import Path
-from lab.engines.mininet.vm import launch
+from lab.engines.mininet import in_vm
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the campaign ends, however it ends
 folder = sys.argv[1]
 argv = [sys.executable, "-m", "torture.in_the_vm", folder]
-sys.exit(launch.run_in_vm(launch.GuestCommand(argv, Path(folder)), wait=True))
+sys.exit(in_vm.run_in_vm(in_vm.GuestCommand(argv, Path(folder)), wait=True))
 """
 POLL_S = 0.3
 SPECIAL = shutil.ignore_patterns("temporary", "*.sock", "ram")

@@ -20,7 +20,6 @@ from lab.engines.mininet.kernel import netlink, tcp_sockets
 from lab.engines.mininet.kernel.shaping import FQ, NETEM
 from lab.engines.mininet.kernel.subflow_rates import ExpectedRates, pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
-from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
 from lab.engines.mininet.traffic import sampler
 from lab.engines.mininet.traffic.sampler import Sampler
 from lab.engines.mininet.watchdog import Watchdog
@@ -28,6 +27,7 @@ from lab.frame import ApSample, Direction, Frame, LinkSample, UserSample
 from lab.radio.cell import Cell
 from lab.radio.mobility import Place
 from lab.topologies.topology import Trunk
+from lab.vm_environment import LOST_SHARE_FILE
 
 
 class Telemetry:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.mininet.vm import dilation, guest, qemu, vm_kernel
 from lab.errors import MachineLacks, RequestError
 from lab.run import manifest
-from lab.user_file import IN_VM
+from lab.vm_environment import DILATION, IN_VM
+from vm import accelerator, dilation, guest, qemu
 
 
 @pytest.fixture
@@ -22,16 +22,16 @@ def library(tmp_path, monkeypatch) -> Path:
 
 
 def test_the_vm_runs_in_real_time_unless_the_environment_says_otherwise(monkeypatch):
-    monkeypatch.delenv(dilation.DILATION, raising=False)
+    monkeypatch.delenv(DILATION, raising=False)
     assert dilation.factor() == 1
     assert dilation.prefix(kvm=False) == dilation.prefix(kvm=True) == []
-    monkeypatch.setenv(dilation.DILATION, "1")
+    monkeypatch.setenv(DILATION, "1")
     assert dilation.prefix(kvm=True) == []
 
 
 @pytest.mark.parametrize("text", ["0.5", "21", "two", "nan", "inf", "-2"])
 def test_a_factor_that_cannot_be_is_refused(text, monkeypatch):
-    monkeypatch.setenv(dilation.DILATION, text)
+    monkeypatch.setenv(DILATION, text)
     with pytest.raises(RequestError, match="Choose a factor from 1"):
         dilation.factor()
 
@@ -42,7 +42,7 @@ def test_qemu_runs_with_a_slower_clock_and_has_a_snapshot_of_its_own(library, mo
         return qemu.argv(Path("kernel"), files, shared, (0, 1), kvm=False, restore=False)
 
     real_time = argv()
-    monkeypatch.setenv(dilation.DILATION, "2.5")
+    monkeypatch.setenv(DILATION, "2.5")
     slower = argv()
     assert slower != real_time
     at = slower.index("env")
@@ -52,15 +52,15 @@ def test_qemu_runs_with_a_slower_clock_and_has_a_snapshot_of_its_own(library, mo
 
 
 def test_a_booted_vm_has_the_slower_clock_too(library, monkeypatch, tmp_path):
-    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: False)
-    monkeypatch.setenv(dilation.DILATION, "2")
+    monkeypatch.setattr(accelerator, "kvm_works", lambda image: False)
+    monkeypatch.setenv(DILATION, "2")
     assert guest.boot_argv(tmp_path / "kernel", tmp_path)[0] == "env"
-    monkeypatch.setenv(dilation.DILATION, "1")
+    monkeypatch.setenv(DILATION, "1")
     assert guest.boot_argv(tmp_path / "kernel", tmp_path)[0] != "env"
 
 
 def test_what_cannot_slow_the_clock_is_said(monkeypatch, tmp_path):
-    monkeypatch.setenv(dilation.DILATION, "2")
+    monkeypatch.setenv(DILATION, "2")
     monkeypatch.setattr(dilation, "FOLDERS", (tmp_path,))
     with pytest.raises(RequestError, match="uses KVM cannot be slowed"):
         dilation.prefix(kvm=True)
@@ -69,10 +69,10 @@ def test_what_cannot_slow_the_clock_is_said(monkeypatch, tmp_path):
 
 
 def test_the_manifest_of_a_run_in_the_vm_has_the_factor(monkeypatch):
-    monkeypatch.setenv(dilation.DILATION, "2")
+    monkeypatch.setenv(DILATION, "2")
     monkeypatch.delenv(IN_VM, raising=False)
     assert manifest._dilation() == {}
     monkeypatch.setenv(IN_VM, "1")
     assert manifest._dilation() == {"time_dilation": 2.0}
-    monkeypatch.delenv(dilation.DILATION)
+    monkeypatch.delenv(DILATION)
     assert manifest._dilation() == {}

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from lab.engines.mininet.vm import guest
+from vm import guest
 
 SCRIPT = """
 say() { echo "say $*"; }

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines.mininet.machine import lock, upstreams
+from lab.engines.mininet.machine import lock, upstreams, vm_kernel
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.vm import guest, launch, qemu, snapshot, snapshot_image, vm_kernel
 from lab.errors import LabError
+from vm import accelerator, guest, launch, qemu, snapshot, snapshot_image
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(snapshot.START, raising=False)
-    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: False)
+    monkeypatch.setattr(accelerator, "kvm_works", lambda image: False)
     monkeypatch.setattr(lock, "LOCK", tmp_path / "lock")
     return upstreams.cache()
 
@@ -88,7 +88,7 @@ def test_vms_are_restored_unless_boots_are_requested(cache, kernel, ledger, monk
 
 
 def test_with_kvm_a_run_makes_no_snapshot(cache, kernel, ledger, monkeypatch):
-    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: True)
+    monkeypatch.setattr(accelerator, "kvm_works", lambda image: True)
     monkeypatch.setattr(snapshot, "_make", lambda *_: pytest.fail("it was made"))
     assert snapshot.ready(ledger, kernel) is None
 
@@ -215,7 +215,7 @@ def test_two_restored_vms_differ_in_clock_and_seeds(cache, tmp_path):
 @pytest.mark.parametrize("works", [True, False])
 def test_setup_keeps_only_a_snapshot_that_can_be_restored(cache, kernel, monkeypatch, works):
     """With KVM too: there only the set-up makes a snapshot."""
-    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: True)
+    monkeypatch.setattr(accelerator, "kvm_works", lambda image: True)
     files = qemu.Files(snapshot.home() / snapshot._name(kernel, True))
 
     @contextlib.contextmanager

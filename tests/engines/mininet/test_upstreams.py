@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.engines.mininet import in_vm
 from lab.engines.mininet.install import setup
-from lab.engines.mininet.machine import shell, upstreams
-from lab.engines.mininet.vm import vm_kernel
+from lab.engines.mininet.machine import shell, upstreams, vm_kernel
 from lab.errors import CommandFailed, MachineLacks
+from vm import install_kernel
 
 PROJECT = Path(setup.PROJECT)
 NO_NETWORK = """#!/bin/sh
@@ -47,7 +48,9 @@ def cache(tmp_path, monkeypatch):
     (home / "vm/boot/types-6.12.1").touch()
     (home / "vm/kvm.json").write_text(f'{{"works": false, "kernel": "{os.uname().release}"}}')
     monkeypatch.setenv("MULTIPATH_LAB_CACHE", str(home))
-    monkeypatch.setattr(setup.launch, "make_snapshot", lambda: True)  # this kernel cannot boot
+    prepare = in_vm.prepare
+    snapshot = "make snapshot"  # this kernel cannot boot
+    monkeypatch.setattr(in_vm, "prepare", lambda task: "" if task == snapshot else prepare(task))
     return home
 
 
@@ -208,7 +211,7 @@ def test_a_failing_download_of_the_kernel_says_what_to_type(tmp_path, monkeypatc
         MachineLacks,
         match=r"Could not resolve.*With a network, try: sudo apt update, .*without one, copy",
     ):
-        vm_kernel.install()
+        install_kernel.install()
 
 
 def test_a_kernel_without_its_modules_does_not_count(cache):
@@ -225,7 +228,8 @@ def test_the_command_is_fast_the_second_time(cache, no_network):
         "-c",
         "import sys; from lab.engines.mininet.install import setup; "
         "setup.install_packages = setup.install_python_packages = lambda: ''; "
-        "setup.launch.make_snapshot = lambda: False; "
+        "prepare = setup.in_vm.prepare; "
+        "setup.in_vm.prepare = lambda task: task == 'make snapshot' or prepare(task); "
         "sys.exit(setup.main())",
     ]
     environment = os.environ | {"PYTHONPATH": str(PROJECT)}
@@ -248,7 +252,7 @@ def test_modules_the_guest_loads_are_unpacked_once_with_their_dependencies(cache
     )
     indexed = []
     monkeypatch.setattr(shell, "run", lambda argv, doing: indexed.append(argv))
-    assert vm_kernel.unpack_modules(vm_kernel.require()) == 2
+    assert install_kernel.unpack_modules(vm_kernel.require()) == 2
     assert sorted(path.name for path in (folder / "net").iterdir()) == [
         "mac80211.ko",
         "mac80211_hwsim.ko",
@@ -257,4 +261,4 @@ def test_modules_the_guest_loads_are_unpacked_once_with_their_dependencies(cache
     assert (folder / "net/mac80211.ko").read_text() == "net/mac80211.ko.xz"
     assert indexed == [["depmod", "-b", str(cache / "vm"), "6.12.1"]]
     (folder / "modules.dep").write_text("net/mac80211_hwsim.ko: net/mac80211.ko\n")
-    assert vm_kernel.unpack_modules(vm_kernel.require()) == 0
+    assert install_kernel.unpack_modules(vm_kernel.require()) == 0

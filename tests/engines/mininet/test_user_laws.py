@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from machine import needs_root
 
-from lab.engines.mininet import ebpf
+from lab.engines.mininet import ebpf, in_vm
 from lab.engines.mininet.ebpf import build, load
-from lab.engines.mininet.vm import vm_kernel
+from lab.engines.mininet.machine import vm_kernel
 from lab.errors import LabError, RequestError
 
 SCALABLE = Path(__file__).resolve().parents[2] / "emulation" / "scalable.c"
@@ -124,10 +124,10 @@ def test_the_vms_kernel_has_every_registered_law(tmp_path, monkeypatch):
     monkeypatch.setattr(vm_kernel, "find", lambda: tmp_path / "vmlinuz-6.12.1")
     monkeypatch.setattr(build, "require", lambda *arguments: compiled.append(arguments))
     registered(SCALABLE)
-    vm_kernel.require(["olia"])
+    in_vm.require(["olia"])
     types = tmp_path / "types-6.12.1"
     assert compiled == [(["olia", "scalable"], types, False)]
-    vm_kernel.require(["olia"], by_window=True)
+    in_vm.require(["olia"], by_window=True)
     wanted, *others = compiled[1]
     assert {"olia", "scalable", "reno", "cubic"} < set(wanted)  # a change may select each of them
     assert others == [types, True]

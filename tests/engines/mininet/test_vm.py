@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from lab.engines.mininet import in_vm
+from lab.engines.mininet.machine import vm_kernel
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.vm import guest, launch, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
+from lab.vm_environment import SLOW_MACHINE
+from vm import accelerator, guest, launch
 
 
 @pytest.fixture
@@ -21,10 +24,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def monitor(folder):
-    interrupted = []
-    monitor = launch._Monitor(folder, lambda: interrupted.append("stop"))
-    monitor.interrupted = interrupted
-    return monitor
+    return launch._Monitor(folder)
 
 
 def test_an_exit_status_counts_even_if_qemu_has_ended(monitor, folder):
@@ -33,9 +33,11 @@ def test_an_exit_status_counts_even_if_qemu_has_ended(monitor, folder):
     assert monitor.poll(ended=True, interrupts=1) == 7
 
 
-def test_one_interrupt_stops_the_command_and_a_second_switches_off(monitor):
+def test_one_interrupt_stops_the_command_and_a_second_switches_off(monitor, folder):
+    assert monitor.poll(False, 0) is None
+    assert not (folder / "stop").exists()
     assert [monitor.poll(False, count) for count in (1, 1, 2)] == [None, None, 130]
-    assert monitor.interrupted == ["stop"]
+    assert (folder / "stop").exists()
 
 
 def test_an_interrupted_command_that_runs_on_is_switched_off(monitor, monkeypatch):
@@ -118,7 +120,7 @@ def test_the_consoles_of_failed_boots_are_kept(tmp_path, monkeypatch):
             yield qemu
 
     monkeypatch.setattr(vm_kernel, "require", lambda: tmp_path / "vmlinuz-1")
-    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: False)
+    monkeypatch.setattr(accelerator, "kvm_works", lambda image: False)
     monkeypatch.setattr(guest, "booted", booted)
     command = launch.GuestCommand(["true"], tmp_path)
     assert launch._boot_and_repeat(Ledger(tmp_path / "ledger"), command) == 0
@@ -172,7 +174,7 @@ def test_files_of_an_earlier_run_are_removed_from_the_folder(tmp_path, folder):
 
 def test_a_folder_with_a_blank_is_mounted_under_another_name(tmp_path, monkeypatch):
     shared = tmp_path / "my runs"
-    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: False)
+    monkeypatch.setattr(accelerator, "kvm_works", lambda image: False)
     script = (guest.prepare(["true"], shared) / "start.sh").read_text()
     argv = guest.boot_argv(Path("/c/boot/vmlinuz-1"), shared)
     assert argv[-1] == f"{guest.ALIASES}/{len(guest.hidden_folders())}={shared}"
@@ -204,7 +206,7 @@ def test_files_of_the_user_are_copied_for_the_guest(tmp_path, folder):
 
 @pytest.mark.parametrize("kvm", [True, False])
 def test_kvm_is_used_where_it_works(tmp_path, monkeypatch, kvm):
-    monkeypatch.setattr(vm_kernel, "kvm_works", lambda image: kvm)
+    monkeypatch.setattr(accelerator, "kvm_works", lambda image: kvm)
     argv = guest.boot_argv(Path("/c/boot/vmlinuz-1"), tmp_path)
     assert ("--disable-kvm" in argv) is not kvm
     assert (f"--qemu-opt={guest.EMULATED_PROCESSOR}" in argv) is not kvm
@@ -215,9 +217,9 @@ def test_kvm_is_used_where_it_works(tmp_path, monkeypatch, kvm):
 def test_a_guest_without_kvm_knows_that_it_is_slow(tmp_path, monkeypatch, kvm):
     monkeypatch.setattr(vm_kernel, "remembered_kvm", lambda: kvm)
     script = (guest.prepare(["true"], tmp_path) / "start.sh").read_text()
-    assert (f"export {vm_kernel.SLOW_MACHINE}=1" in script) is not kvm
+    assert (f"export {SLOW_MACHINE}=1" in script) is not kvm
 
 
 def test_no_command_is_a_wrong_request():
     with pytest.raises(RequestError, match="vm -- uname -r"):
-        launch.main([])
+        in_vm.main([])

@@ -8,8 +8,9 @@ import time
 
 from machine import emulation, needs_emulation
 
+from lab.engines.mininet import in_vm
 from lab.engines.mininet.machine.ledger import Ledger, user_ledger
-from lab.engines.mininet.vm import guest, launch
+from lab.isolation import ROOT
 
 __all__ = ["emulation"]
 
@@ -90,13 +91,11 @@ def test_a_command_in_the_vm(tmp_path, tmp_path_factory):
 
     before, zombies = machines(), len(remains())
     assert (
-        launch.run_in_vm(
-            launch.GuestCommand(
-                ["bash", "-c", GUEST.format(shared=tmp_path, file=own)],
-                tmp_path,
-                on_poll,
-                files=(own,),
-            )
+        in_vm.run_in_vm(
+            in_vm.GuestCommand(
+                ["bash", "-c", GUEST.format(shared=tmp_path, file=own)], tmp_path, files=(own,)
+            ),
+            on_poll,
         )
         == 5
     )
@@ -125,11 +124,11 @@ def test_the_vm_ends_with_the_process_that_started_it(tmp_path):
     """After kill -9 of the caller QEMU ends by itself, and the ledger lists what is left."""
     before = machines()
     code = (
-        "from pathlib import Path; from lab.engines.mininet.vm import launch; "
-        f"launch.run_in_vm(launch.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
+        "from pathlib import Path; from lab.engines.mininet import in_vm; "
+        f"in_vm.run_in_vm(in_vm.GuestCommand(['sleep', '60'], Path('{tmp_path}')))"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(guest.PROJECT)}
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}
     ) as caller:
         # The first VM makes the snapshot. The folder is made after it, by the one to look at.
         while not (tmp_path / "vm/temporary").exists() or machines() == before:

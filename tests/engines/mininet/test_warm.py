@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from lab.engines.mininet.machine import shell, warm
-from lab.engines.mininet.vm import warm_python
+from vm import warm_python
 
 SERVER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {project!r})
-from lab.engines.mininet.vm import restored_root, warm_python as warm
+from vm import restored_root, warm_python as warm
 warm.FOLDER = Path({folder!r})
 warm.import_all = lambda pox: []
 restored_root.mount = lambda started: False

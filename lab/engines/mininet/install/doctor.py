@@ -17,9 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lab.engines.mininet.ebpf import LAWS, build, load
-from lab.engines.mininet.machine import shell, upstreams
+from lab.engines.mininet.machine import shell, upstreams, vm_kernel
 from lab.engines.mininet.machine.packages import PACKAGES, install_command
-from lab.engines.mininet.vm import vm_kernel
 from lab.errors import LabError, MachineLacks
 
 NATIVE_PROGRAMS = (

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from lab.engines.mininet import in_vm
 from lab.engines.mininet.ebpf import LAWS, build
 from lab.engines.mininet.kernel import subflow_rates
-from lab.engines.mininet.machine import shell, upstreams
+from lab.engines.mininet.machine import shell, upstreams, vm_kernel
 from lab.engines.mininet.machine.packages import PACKAGES
 from lab.engines.mininet.network import packet_programs
-from lab.engines.mininet.vm import launch, snapshot, vm_kernel
 from lab.errors import CommandFailed, LabError, MachineLacks
 from lab.isolation import python
 
@@ -56,11 +56,11 @@ def steps() -> list[Step]:
         Step("WiFi cell", lambda: f"compiled as {packet_programs.cell_program().name}"),
         Step("switch ports", lambda: f"compiled as {packet_programs.port_program().name}"),
         Step("pacing", lambda: f"compiled as {subflow_rates.pacing_program().name}"),
-        Step("VM kernel", vm_kernel.install),
+        Step("VM kernel", partial(in_vm.prepare, "install kernel")),
         Step("KVM", try_kvm, optional=True),
         Step("VM kernel's types", read_types, optional=True),
         Step("coupled congestion control", compile_laws, optional=True),
-        Step("VM snapshot", make_snapshot, optional=True),
+        Step("VM snapshot", partial(in_vm.prepare, "make snapshot"), optional=True),
     ]
 
 
@@ -192,9 +192,7 @@ def try_kvm() -> str:
     image = vm_kernel.find()
     if image is None or not shutil.which("qemu-system-x86_64"):
         raise MachineLacks(f"try KVM: the VM's kernel or QEMU is missing, see above. Try: {SETUP}")
-    if vm_kernel.kvm_works(image):
-        return "works: the VM runs at full speed"
-    return "does not work here: the VM runs in software, which is slower"
+    return in_vm.prepare("try KVM")
 
 
 def read_types() -> str:
@@ -202,31 +200,19 @@ def read_types() -> str:
 
     Congestion controls are compiled against these types. Nothing is done if the copy exists.
     """
-    image = vm_kernel.require()
-    target = vm_kernel.types(image)
+    target = vm_kernel.types(vm_kernel.require())
     if target.exists():
         return "already there"
     with tempfile.TemporaryDirectory(prefix="shared-", dir=upstreams.cache() / "vm") as shared:
         draft = Path(shared, "types")
-        command = launch.GuestCommand(["cp", str(build.RUNNING), str(draft)], Path(shared))
-        status = launch.run_in_vm(command)
+        command = in_vm.GuestCommand(["cp", str(build.RUNNING), str(draft)], Path(shared))
+        status = in_vm.run_in_vm(command)
         if status != 0:
             raise MachineLacks(
                 f"read the types of the VM's kernel: it publishes none (status {status})"
             )
         draft.rename(target)
     return f"written to {target.name}"
-
-
-def make_snapshot() -> str:
-    """Make the snapshot from which VMs are restored, and restore one VM from it as a test.
-
-    A restored VM has already booted and imported the lab's Python modules.
-    """
-    vm_kernel.require()
-    if not snapshot.wanted():
-        return f"not made: {snapshot.START}={snapshot.BOOT} is set, so VMs boot"
-    return "made, and a VM was restored from it" if launch.make_snapshot() else "already there"
 
 
 def compile_laws() -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-LOST_SHARE_FILE = "MULTIPATH_LAB_LOST_SHARE"  # environment variable: a file of `Reporter`
 PERIOD_S = 1.0
 
 

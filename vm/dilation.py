@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 
 from lab.errors import MachineLacks, RequestError
-from lab.run.manifest import DILATION
+from lab.vm_environment import DILATION
 
 LARGEST = 20.0
 LIBRARY = "*/faketime/libfaketimeMT.so.1"  # in a folder of libraries

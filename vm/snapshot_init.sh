@@ -8,8 +8,8 @@ say() {
     echo "$uptime $*" >/dev/console
 }
 
-. "$PROJECT/lab/engines/mininet/vm/code_patching.sh"
-. "$PROJECT/lab/engines/mininet/vm/open_vswitch.sh"
+. "$PROJECT/vm/code_patching.sh"
+. "$PROJECT/vm/open_vswitch.sh"
 mount -t tmpfs run /run
 mkdir -p /dev/pts /dev/shm
 ln -s /proc/self/fd /dev/fd # nothing else makes these; bash and students use them
@@ -35,7 +35,7 @@ mkfifo /run/warm/restored
 start_switches /switches.db
 
 cd "$PROJECT" || exit 1
-"$PYTHON" "$PROJECT/lab/engines/mininet/vm/warm_python.py" serve "$POX" "$(printf %4096s)" </dev/null >/run/warm/log.txt 2>&1 &
+"$PYTHON" "$PROJECT/vm/warm_python.py" serve "$POX" "$(printf %4096s)" </dev/null >/run/warm/log.txt 2>&1 &
 until [ -e /run/warm/ready ]; do
     [ -d /proc/$! ] || { cat /run/warm/log.txt >/dev/console; exit 1; }
     sleep 0.2

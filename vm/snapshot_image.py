@@ -19,9 +19,10 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
-from lab.engines.mininet.machine import shell, upstreams
-from lab.engines.mininet.vm import guest, vm_kernel
+from lab.engines.mininet.machine import shell, upstreams, vm_kernel
 from lab.errors import LabError
+from vm import guest
+from vm.install_kernel import GUEST_MODULES
 
 INIT = guest.HERE / "snapshot_init.sh"
 CODE_PATCHING = guest.HERE / "code_patching.sh"
@@ -190,7 +191,7 @@ def _settings(programs: Iterable[Path]) -> str:
         "PROJECT": str(guest.PROJECT),
         "PYTHON": sys.executable,
         "POX": str(upstreams.folder("pox")),
-        "MODULES": " ".join(sorted({*vm_kernel.GUEST_MODULES, *FURTHER_MODULES} - WITH_OPTIONS)),
+        "MODULES": " ".join(sorted({*GUEST_MODULES, *FURTHER_MODULES} - WITH_OPTIONS)),
         "OVERLAID": " ".join(guest.OVERLAID),
         "WARM": "\n".join(map(str, warm_folders())),
         "PROGRAMS": " ".join(map(str, programs)),
@@ -269,7 +270,7 @@ def _add_modules(image: Image, kernel: Path) -> None:
     folder, version = vm_kernel.modules(kernel), vm_kernel.version(kernel)
     for index in folder.glob("modules.*"):
         image.add(index)
-    for module in _needed(kernel, (*vm_kernel.GUEST_MODULES, *FURTHER_MODULES)):
+    for module in _needed(kernel, (*GUEST_MODULES, *FURTHER_MODULES)):
         image.add(module)
     link = image.root / "usr/lib/modules" / version
     link.parent.mkdir(parents=True, exist_ok=True)

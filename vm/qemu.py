@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lab.engines.mininet.vm import dilation, guest
 from lab.errors import LabError
+from vm import dilation, guest
 
 POLL_S = 0.02
 TIMEOUT_S = 30  # of one step, such as loading the state

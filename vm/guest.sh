@@ -10,8 +10,8 @@ say() {
 }
 say "script starts"
 
-. "$project/lab/engines/mininet/vm/code_patching.sh"
-. "$project/lab/engines/mininet/vm/open_vswitch.sh"
+. "$project/vm/code_patching.sh"
+. "$project/vm/open_vswitch.sh"
 prepare_booted() {
     start_second_processor
     # Set the clock from the time stamp that the machine's file system gives a file, to a few tenths
@@ -42,7 +42,7 @@ watch_for_stop() {
 }
 watch_for_stop &
 
-. "$project/lab/engines/mininet/vm/warm.sh"
+. "$project/vm/warm.sh"
 run_warm() {
     ln -s /run/warm/requests/command.pid /run/command.pid
     warm command "$project" "$folder/output.txt" "$folder/errors.txt" "$@"

@@ -28,9 +28,9 @@ from pathlib import Path
 
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.vm import guest, qemu, snapshot_image, vm_kernel
-from lab.engines.mininet.vm.qemu import Files, Monitor
 from lab.errors import LabError
+from vm import accelerator, guest, qemu, snapshot_image
+from vm.qemu import Files, Monitor
 
 START = "MULTIPATH_LAB_VM_START"
 BOOT = "boot"  # the value of START with which VMs are booted; they are restored otherwise
@@ -52,7 +52,7 @@ def ready(ledger: Ledger, kernel: Path) -> Files | None:
     if not wanted():
         return None
     found = find(kernel)
-    kvm = vm_kernel.kvm_works(kernel)
+    kvm = accelerator.kvm_works(kernel)
     if found is None and not (kvm or _failed_lately(_files(kernel))):
         with contextlib.suppress(LabError):
             found = make(ledger, kernel)
@@ -88,7 +88,7 @@ def make(ledger: Ledger, kernel: Path) -> Files:
     Progress is printed. Raises `LabError` on failure; the reason is stored, so that the next VMs
     are booted without another attempt.
     """
-    kvm, files = vm_kernel.kvm_works(kernel), _files(kernel)
+    kvm, files = accelerator.kvm_works(kernel), _files(kernel)
     home().mkdir(parents=True, exist_ok=True)
     with _lock():
         if not is_valid(files):
@@ -148,7 +148,7 @@ def restored(
 
     Yields the process of QEMU. Raises `LabError` if QEMU does not load the snapshot.
     """
-    kvm, shared = vm_kernel.kvm_works(kernel), shared.absolute()
+    kvm, shared = accelerator.kvm_works(kernel), shared.absolute()
     with _started(ledger, kernel, files, shared / "vm", shared, kvm=kvm, restore=True) as running:
         process, monitor, line = running
         monitor.restore(files.state)
@@ -223,7 +223,7 @@ def sources() -> str:
 
 
 def _files(kernel: Path) -> Files:
-    return Files(home() / _name(kernel, vm_kernel.kvm_works(kernel)))
+    return Files(home() / _name(kernel, accelerator.kvm_works(kernel)))
 
 
 def _name(kernel: Path, kvm: bool) -> str:
@@ -256,11 +256,11 @@ def _stamp(path: Path) -> list[int]:
 def _counts(path: Path) -> bool:
     """Return whether a change of this file makes the snapshot outdated.
 
-    Bytecode and the lab's own sources do not: Python compares bytecode with its source, and a
-    restored VM imports changed sources of the lab again.
+    Bytecode and the project's own sources do not: Python compares bytecode with its source, a
+    restored VM imports changed sources of the lab again, and the snapshot's name covers the others.
     """
-    own = (guest.PROJECT / "lab", guest.PROJECT / "controller")
-    return path.suffix != ".pyc" and not path.is_relative_to(own[0]) | path.is_relative_to(own[1])
+    own = [guest.PROJECT / part for part in ("lab", "controller", "vm")]
+    return path.suffix != ".pyc" and not any(map(path.is_relative_to, own))
 
 
 def _failure(files: Files) -> Path:

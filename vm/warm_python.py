@@ -32,11 +32,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).resolve().parents[4]
+PROJECT = Path(__file__).resolve().parents[1]
 FOLDER = Path("/run/warm")
 OWN = ("lab", "controller")  # packages of this project
 RUNNER = (
-    "lab.cli.run",
     "lab.cli.run",
     "lab.cli.lists",
     "lab.cli.machine",
@@ -44,6 +43,7 @@ RUNNER = (
     "lab.batch.single",
     "lab.run.runner",
     "lab.engines.mininet.engine",
+    "lab.engines.mininet.machine.vm_kernel",
     "lab.engines.mininet.network.nodes",
     "lab.engines.mininet.network.wifi",
     "lab.engines.mininet.programs.host_agent",
@@ -159,7 +159,7 @@ def serve(pox: Path) -> Request:
 
     The child has the working directory, streams and environment of the request, which is returned.
     """
-    from lab.engines.mininet.vm import restored_root  # main() has made it importable
+    from vm import restored_root  # main() has made it importable
 
     began = time.monotonic()
     problems = import_all(pox)

@@ -17,22 +17,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lab.engines.mininet.machine import lock, upstreams
+from lab.engines.mininet.in_vm import POLL_S, GuestCommand, interrupts
+from lab.engines.mininet.machine import lock, upstreams, vm_kernel
 from lab.engines.mininet.machine.ledger import Ledger, user_ledger
 from lab.engines.mininet.machine.lost_time import Reporter
-from lab.engines.mininet.vm import guest, snapshot, vm_kernel
-from lab.errors import LabError, MachineLacks, RequestError
+from lab.errors import LabError, MachineLacks
+from vm import accelerator, guest, snapshot
 
 BOOT_TIMEOUT_S = 120
 BOOTS = 3  # at most, if the kernel panics while it boots
@@ -42,51 +40,25 @@ COMPLETE = (
     "until [ -e /run/openvswitch/ovs-vswitchd.pid ]; do sleep 0.1; done; "
     'exec "$@"'
 )
-POLL_S = 0.2
 INTERRUPTED = 130
 Starting = Callable[[Path], contextlib.AbstractContextManager[subprocess.Popen[bytes]]]
 GRACE_S = 30  # from interrupting the command to switching the VM off
 
 
-@dataclass(frozen=True)
-class GuestCommand:
-    """A command for the VM, and what this process does while the command runs.
-
-    The command runs in the project's folder. Only the files that it writes into the folder `shared`
-    are kept. `files` are files that it reads from folders that the guest does not see, such as
-    /tmp; they are copied to the same path in the guest. `on_poll` is called about five times a
-    second. With `show`, the command's output is copied to that of this process as it comes.
-
-    The first Ctrl-C or SIGTERM calls `on_interrupt`, which by default sends SIGINT to the command.
-    The VM is switched off if the command still runs `GRACE_S` later, or at the second Ctrl-C.
-    """
-
-    argv: list[str]
-    shared: Path
-    on_poll: Callable[[], None] = lambda: None
-    on_interrupt: Callable[[], None] | None = None
-    show: bool = False
-    files: tuple[Path, ...] = ()
-
-
 def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
     """Start a VM, run the command in it, and return its exit status.
 
-    The status is 130 if the VM was switched off before the command ended. This process holds the
-    machine's emulation lock meanwhile; with `wait`, it waits for the lock. Raises `MachineLacks` if
-    the VM's kernel is missing or, without `wait`, if another emulation is running. Raises
-    `LabError` if the VM does not start.
+    lab/engines/mininet/in_vm.py says what an interrupt does, and which errors there are.
     """
-    vm_kernel.require()
     with lock.hold(f"{command.shared.name} in the VM", wait), _ledger() as ledger:
         return _run(ledger, command)
 
 
-def main(cmd: list[str]) -> int:
-    """Run `cmd` in a VM, print its output, and return its exit status: `./run_lab.sh vm -- CMD`."""
-    if not cmd:
-        raise RequestError("vm: no command given. Try: ./run_lab.sh vm -- uname -r")
-    vm_kernel.require()
+def show(cmd: list[str]) -> int:
+    """Run `cmd` in a VM, print its output, and return its exit status.
+
+    Its shared folder is removed at the end.
+    """
     with lock.hold(f"vm -- {shlex.join(cmd)}"), _ledger() as ledger:
         shared = Path(tempfile.mkdtemp(prefix="shared-", dir=upstreams.cache() / "vm"))
         ledger.record("folder", path=str(shared))
@@ -189,7 +161,7 @@ def _boot_and_run(ledger: Ledger, command: GuestCommand, consoles: Sequence[str]
     `consoles` are the texts of the consoles of failed boots, which are written to files.
     """
     image = vm_kernel.require()
-    vm_kernel.kvm_works(image)  # the start script says whether the guest is slow
+    accelerator.kvm_works(image)  # the start script says whether the guest is slow
     return _run_in(functools.partial(guest.booted, ledger, image), command, consoles)
 
 
@@ -201,13 +173,12 @@ def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] =
     folder = guest.prepare(command.argv, command.shared, command.files)
     for number, text in enumerate(consoles, 1):
         (folder / f"console-{number}.txt").write_text(text)
-    monitor = _Monitor(folder, command.on_interrupt or (folder / "stop").touch)
+    monitor = _Monitor(folder)
     files = {"output.txt": sys.stdout, "errors.txt": sys.stderr} if command.show else {}
     output = [Follower(folder / name, to) for name, to in files.items()]
     with interrupts() as received, starting(command.shared) as qemu:
         lost = Reporter(qemu.pid, folder / guest.LOST_SHARE)
         while (status := monitor.poll(qemu.poll() is not None, len(received))) is None:
-            command.on_poll()
             lost.poll(time.monotonic())
             for follower in output:
                 follower.copy()
@@ -227,13 +198,10 @@ def _panicked(folder: Path) -> bool:
 
 
 class _Monitor:
-    """Follows the command in a VM by the files that the guest writes into `folder`.
+    """Follows the command in a VM by the files that the guest writes into `folder`."""
 
-    `interrupt` is called at the first Ctrl-C.
-    """
-
-    def __init__(self, folder: Path, interrupt: Callable[[], None]) -> None:
-        self._folder, self._interrupt = folder, interrupt
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._boots_until, self._stops_until = time.monotonic() + BOOT_TIMEOUT_S, float("inf")
 
     def poll(self, ended: bool, interrupts: int) -> int | None:
@@ -241,9 +209,9 @@ class _Monitor:
 
         `ended` says whether QEMU has ended: the caller must find this out before the call, or a
         status that the guest writes just before its end is missed. `interrupts` counts the Ctrl-C
-        and SIGTERM so far. After the first one, return 130 if the command still runs after
-        `GRACE_S`, if QEMU ends, or at the second one. Raises `LabError` if QEMU has ended without
-        an interrupt, or if the command has not started after `BOOT_TIMEOUT_S`.
+        and SIGTERM so far. The first one interrupts the command; then return 130 if the command
+        still runs after `GRACE_S`, if QEMU ends, or at the second one. Raises `LabError` if QEMU
+        has ended without an interrupt, or if the command has not started after `BOOT_TIMEOUT_S`.
         """
         status = self._folder / "exit_code"
         if status.exists():
@@ -251,7 +219,7 @@ class _Monitor:
         now = time.monotonic()
         if interrupts and self._stops_until == float("inf"):
             self._stops_until = now + GRACE_S
-            self._interrupt()
+            (self._folder / "stop").touch()
         if interrupts > 1 or now > self._stops_until or (ended and interrupts):
             return INTERRUPTED
         if ended:
@@ -286,28 +254,6 @@ def _failure(folder: Path, reason: str) -> LabError:
 
 def _last_lines(text: str, count: int) -> str:
     return "\n".join([line.strip() for line in text.splitlines() if line.strip()][-count:])
-
-
-@contextlib.contextmanager
-def interrupts() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM during the `with` block, instead of being ended by them.
-
-    Yields a list to which the number of each signal is appended. Python handles signals only in the
-    main thread; in another thread the list stays empty.
-    """
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-    before = {
-        number: signal.signal(number, lambda number, _frame: received.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class Follower:

@@ -17,14 +17,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lab.engines.mininet.kernel import subflow_rates
-from lab.engines.mininet.machine import shell, upstreams
+from lab.engines.mininet.machine import shell, upstreams, vm_kernel
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.machine.lost_time import LOST_SHARE_FILE
 from lab.engines.mininet.network import packet_programs
-from lab.engines.mininet.vm import dilation, vm_kernel
-from lab.run import manifest
+from lab.vm_environment import IN_VM, LOST_SHARE_FILE, SLOW_MACHINE
+from vm import accelerator, dilation
 
-PROJECT = Path(__file__).resolve().parents[4]
+PROJECT = Path(__file__).resolve().parents[1]
 HERE = Path(__file__).parent
 CPUS, MEMORY = "2", "4G"
 SWITCH_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
@@ -87,10 +86,10 @@ def _start_script(argv: list[str], folder: Path) -> str:
     `prepare`.
     """
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
-    settings |= environment() | {manifest.COMMIT: manifest.commit() or ""}
+    settings |= environment()
     settings[LOST_SHARE_FILE] = str(folder / LOST_SHARE)
     if not vm_kernel.remembered_kvm():
-        settings[vm_kernel.SLOW_MACHINE] = "1"
+        settings[SLOW_MACHINE] = "1"
     lines = [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
     command = ["exec", "bash", str(HERE / "guest.sh"), str(folder), str(PROJECT), *argv]
     return "\n".join([*_bound(folder.parent), *lines, shlex.join(command)]) + "\n"
@@ -119,7 +118,7 @@ def environment() -> dict[str, str]:
     programs = [Path(sys.executable).parent, upstreams.hwsim_mgmt().parent, SYSTEM_PATH]
     return {
         "MULTIPATH_LAB_CACHE": str(upstreams.cache()),
-        "MULTIPATH_LAB_VM": "1",
+        IN_VM: "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         # the lab has no pydantic plugins, and searching all packages for some takes seconds
         "PYDANTIC_DISABLE_PLUGINS": "1",
@@ -157,7 +156,7 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
     """
     own, visible = str(shared.absolute()), hidden_folders()
     script = shlex.join(["bash", f"{_alias(len(visible), own)}/vm/start.sh"])
-    kvm = vm_kernel.kvm_works(image)
+    kvm = accelerator.kvm_works(image)
     argv = [*dilation.prefix(kvm=kvm), *_guest_tools(), sys.executable, str(HERE / "start_qemu.py")]
     argv += ["--name", "multipath-lab"]
     argv += ["--kimg", str(image), "--mods", "auto", "--user", "root"]

@@ -1,0 +1,225 @@
+"""Run commands in the virtual machine (VM).
+
+The program in the folder `vm`, beside the product, makes and restores the VM. It runs as a process
+of its own, whose output and error output are those of this process. Its standard input is a socket:
+it reads a `Request` as a line of JSON, and writes an `Answer`.
+
+The program has its own session, so Ctrl-C on the terminal reaches only this process, which passes
+it on. When this process ends, however it ends, the kernel kills the program and then QEMU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+from lab.engines.mininet import ebpf
+from lab.engines.mininet.ebpf import build
+from lab.engines.mininet.machine import shell, vm_kernel
+from lab.errors import LabError, MachineLacks, RequestError
+from lab.isolation import ROOT, python
+from lab.vm_environment import COMMIT
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class GuestCommand:
+    """A command for the VM.
+
+    The command runs in the project's folder. Only the files that it writes into the folder `shared`
+    are kept. `files` are files that it reads from folders that the guest does not see, such as
+    /tmp; they are copied to the same path in the guest. With `show`, the command's output is copied
+    to that of this process as it comes.
+    """
+
+    argv: list[str]
+    shared: Path
+    show: bool = False
+    files: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the program shall do.
+
+    `task` is one of `vm.program.TASKS`. `caller` is the process ID of the caller. The other fields
+    are those of a `GuestCommand`. With `wait`, the program waits while another emulation is
+    running.
+    """
+
+    task: str
+    caller: int
+    argv: tuple[str, ...] = ()
+    shared: str = ""
+    show: bool = False
+    files: tuple[str, ...] = ()
+    wait: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the program has done: the exit status of a command, or a text that says it.
+
+    If there is an `error`, its message, `status` is the exit code of the `LabError`.
+    """
+
+    status: int = 0
+    text: str = ""
+    error: str = ""
+
+
+def require(congestion_controls: Iterable[str] = (), by_window: bool = False) -> None:
+    """Check that a VM can start, and compile the eBPF programs that a run in it needs.
+
+    They are compiled here, because the guest cannot write into the cache: one for each coupled law
+    in `congestion_controls`, and one for each law that a user has registered, because a change
+    during the run may select it. With `by_window` (expected rates limit congestion windows, not
+    pacing), there is one for every congestion control, reno and cubic included. Raises
+    `MachineLacks` if the kernel or the compiler is missing, `RequestError` if a user's C file does
+    not compile.
+    """
+    image = vm_kernel.require()
+    selectable = (*ebpf.LAWS, *ebpf.IN_KERNEL) if by_window else ()
+    wanted = [*congestion_controls, *ebpf.registered(), *selectable]
+    build.require(wanted, vm_kernel.types(image), by_window)
+
+
+def run_in_vm(
+    command: GuestCommand, on_poll: Callable[[], None] = lambda: None, *, wait: bool = False
+) -> int:
+    """Start a VM, run the command in it, and return its exit status.
+
+    `on_poll` is called about five times a second. The first Ctrl-C or SIGTERM sends SIGINT to the
+    command. The VM is switched off if the command still runs half a minute later, or at the second
+    Ctrl-C; the status is then 130. The program holds the machine's emulation lock meanwhile; with
+    `wait`, it waits for the lock.
+
+    Raises `MachineLacks` if the VM's kernel is missing or, without `wait`, if another emulation is
+    running. Raises `LabError` if the VM does not start.
+    """
+    require()
+    shared, files = str(command.shared.absolute()), tuple(str(each) for each in command.files)
+    argv = tuple(command.argv)
+    request = Request("run", os.getpid(), argv, shared, command.show, files, wait)
+    return _ask(request, on_poll).status
+
+
+def main(cmd: list[str]) -> int:
+    """Run `cmd` in a VM, print its output, and return its exit status: `./run_lab.sh vm -- CMD`."""
+    if not cmd:
+        raise RequestError("vm: no command given. Try: ./run_lab.sh vm -- uname -r")
+    require()
+    return _ask(Request("show", os.getpid(), tuple(cmd))).status
+
+
+def prepare(task: str) -> str:
+    """Do one task of the set-up, such as "snapshot"; return what was done, as text."""
+    return _ask(Request(task, os.getpid())).text
+
+
+def _ask(request: Request, on_poll: Callable[[], None] = lambda: None) -> Answer:
+    """Start the program, and return its answer. Raises the `LabError` that the program reports."""
+    own, other = socket.socketpair()
+    with own, interrupts() as received:
+        with other:
+            process = _start(other)
+        try:
+            with contextlib.suppress(OSError):  # it has ended, see below
+                own.sendall(json.dumps(asdict(request)).encode() + b"\n")
+            text = _receive(own, process, received, on_poll)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            process.wait()
+    if text:
+        return _checked(Answer(**json.loads(text)))
+    if received:  # before there was a VM, an interrupt ends the program, as it ends this process
+        signal.raise_signal(received[0])
+    raise LabError(f"start the VM: its program ended with status {process.returncode}")
+
+
+def _start(connection: socket.socket) -> Popen[Any]:
+    if not Path(ROOT, "vm", "__main__.py").exists():
+        raise MachineLacks(f"start the VM: the folder {ROOT}/vm is missing. Copy it from the lab")
+    from lab.run import manifest  # the program imports this file, and this import takes 0.1 s
+
+    sys.stdout.flush()
+    environment = {"PYTHONPATH": ROOT, COMMIT: manifest.commit() or ""}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)  # until the program is ready
+    try:
+        argv = ["setpriv", "--pdeathsig", "KILL", *python("-m", "vm")]
+        options = {"env": os.environ | environment, "stdin": connection, "start_new_session": True}
+        return shell.spawn(argv, "start the VM", **options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _receive(
+    connection: socket.socket, process: Popen[Any], received: list[int], on_poll: Callable[[], None]
+) -> bytes:
+    """Return what the program writes, up to a newline; an empty text if it ends before.
+
+    Meanwhile, pass the signals in `received` on to the program, and call `on_poll`.
+    """
+    text, passed = b"", 0
+    while not text.endswith(b"\n"):
+        if passed < len(received):  # one at a time: the kernel merges signals that come together
+            process.send_signal(received[passed])
+            passed += 1
+        if select.select([connection], [], [], POLL_S)[0]:
+            new = _read(connection)
+            if not new:
+                return b""
+            text += new
+        on_poll()
+    return text
+
+
+def _read(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65536)
+    except ConnectionResetError:  # the program has ended before it read the request
+        return b""
+
+
+def _checked(answer: Answer) -> Answer:
+    if answer.error:
+        kinds = {kind.exit_code: kind for kind in (RequestError, MachineLacks)}
+        raise kinds.get(answer.status, LabError)(answer.error)
+    return answer
+
+
+@contextlib.contextmanager
+def interrupts() -> Iterator[list[int]]:
+    """Collect Ctrl-C and SIGTERM during the `with` block, instead of being ended by them.
+
+    Yields a list to which the number of each signal is appended. Python handles signals only in the
+    main thread; in another thread the list stays empty.
+    """
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = {
+        number: signal.signal(number, lambda number, _frame: received.append(number))
+        for number in INTERRUPTS
+    }
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

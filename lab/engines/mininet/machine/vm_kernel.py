@@ -1,0 +1,72 @@
+"""The kernel of the virtual machine (VM): a Debian package, unpacked into the cache.
+
+CACHE/vm/boot/vmlinuz-VERSION   the kernel
+CACHE/vm/lib/modules/VERSION    its modules, where virtme-ng finds them
+CACHE/vm/boot/types-VERSION     its C types (BTF), copied out of the running VM
+CACHE/vm/kvm.json               whether KVM works here, and with which kernel of the host
+
+The program `vm` writes them (vm/install_kernel.py, vm/accelerator.py), but for the types, which the
+set-up copies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+
+from lab.engines.mininet.machine.upstreams import cache
+from lab.errors import MachineLacks
+
+
+def find() -> Path | None:
+    """Return the image of the newest kernel in the cache; None if there is none.
+
+    A kernel without modules or their index (modules.dep) does not count.
+    """
+    images = (cache() / "vm" / "boot").glob("vmlinuz-*")
+    ready = [image for image in images if (modules(image) / "modules.dep").exists()]
+    return max(ready, key=lambda image: image.stat().st_mtime, default=None)
+
+
+def version(image: Path) -> str:
+    """Return the version of a kernel, such as 6.12.9-amd64, from the name of its image."""
+    return image.name.removeprefix("vmlinuz-")
+
+
+def modules(image: Path) -> Path:
+    return image.parents[1] / "lib" / "modules" / version(image)
+
+
+def types(image: Path) -> Path:
+    """Return the path of the file with a kernel's types (BTF), which may not exist."""
+    return image.with_name(image.name.replace("vmlinuz-", "types-", 1))
+
+
+def require() -> Path:
+    """Return the image of the VM's kernel. Raises `MachineLacks` if there is none."""
+    image = find()
+    if image is None:
+        raise MachineLacks(
+            f"start the VM: no kernel in {cache() / 'vm'}. Try: ./run_lab.sh setup-emulation"
+        )
+    return image
+
+
+def kvm_file() -> Path:
+    return cache() / "vm" / "kvm.json"
+
+
+def remembered_kvm() -> bool | None:
+    """Return the stored result of the KVM test; None if the running kernel was not tested yet.
+
+    The result is False, without a test, if this user may not open /dev/kvm.
+    """
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    try:
+        answer = json.loads(kvm_file().read_text())
+    except (OSError, ValueError):
+        return None
+    return bool(answer["works"]) if answer.get("kernel") == platform.release() else None

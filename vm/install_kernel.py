@@ -1,0 +1,92 @@
+"""Install the VM's kernel into the cache (lab/engines/mininet/machine/vm_kernel.py)."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+from lab.engines.mininet.machine import shell, vm_kernel
+from lab.engines.mininet.machine.upstreams import cache
+from lab.errors import CommandFailed, MachineLacks
+
+META_PACKAGE = "linux-image-6.12-amd64"
+GUEST_MODULES = (
+    "openvswitch",
+    "sch_netem",
+    "sch_htb",
+    "sch_fq",
+    "sch_ingress",
+    "cls_bpf",
+    "act_bpf",
+    "ifb",
+    "cls_matchall",
+    "act_mirred",
+    "mac80211_hwsim",
+)
+
+
+def install() -> str:
+    """Install the VM's kernel into the cache if it is missing; return what was done, as text.
+
+    This needs the network:
+
+    1) find the package that META_PACKAGE depends on now   2) download and unpack it
+    3) index its modules
+
+    Raises `MachineLacks` if this fails.
+    """
+    image = vm_kernel.find()
+    if image:
+        unpacked = unpack_modules(image)
+        note = f", {unpacked} modules unpacked" if unpacked else ""
+        return f"already there ({vm_kernel.version(image)}{note})"
+    home = cache() / "vm"
+    home.mkdir(parents=True, exist_ok=True)
+    try:
+        depends = shell.run(["apt-cache", "depends", META_PACKAGE], "find the VM's kernel")  # 1
+        package = depends.split("Depends: ")[1].split()[0]
+        shell.run(
+            ["apt-get", "download", "-q", package], f"download {package}", cwd=home, timeout_s=900
+        )  # 2
+        archive = next(home.glob(f"{package}_*.deb"))
+        shell.run(["dpkg", "-x", str(archive), str(home)], f"unpack {package}")
+        archive.unlink()
+        shell.run(
+            ["depmod", "-b", str(home), package.removeprefix("linux-image-")],
+            f"index the modules of {package}",
+        )  # 3
+    except (CommandFailed, IndexError, StopIteration) as problem:
+        raise MachineLacks(
+            f"install the VM's kernel {META_PACKAGE}: {problem}. With a network, try: "
+            "sudo apt update, then ./run_lab.sh setup-emulation; "
+            f"without one, copy {home} from a machine that has it"
+        ) from problem
+    unpack_modules(home / "boot" / f"vmlinuz-{package.removeprefix('linux-image-')}")
+    return f"installed ({package})"
+
+
+def unpack_modules(image: Path) -> int:
+    """Decompress the modules that the guest loads, and the modules that these depend on.
+
+    Otherwise every start of the guest would spend a second on this. Return how many modules were
+    decompressed now.
+    """
+    home = image.parents[1]
+    index = (vm_kernel.modules(image) / "modules.dep").read_text().splitlines()
+    needs = {
+        Path(line.partition(":")[0]).name.partition(".")[0].replace("-", "_"): line.replace(
+            ":", ""
+        ).split()
+        for line in index
+    }
+    packed = {
+        name for module in GUEST_MODULES for name in needs.get(module, ()) if name.endswith(".xz")
+    }
+    for name in packed:
+        source = vm_kernel.modules(image) / name
+        source.with_suffix("").write_bytes(lzma.decompress(source.read_bytes()))
+        source.unlink()
+    if packed:
+        name = vm_kernel.version(image)
+        shell.run(["depmod", "-b", str(home), name], f"index the modules of {name}")
+    return len(packed)
