@@ -94,7 +94,7 @@ def test_suggestions_are_kept_in_the_run_folder_and_change_no_experiment():
 
 def test_a_watched_number_is_named_in_words():
     network = loading.load("testbed_wifi_lte").network
-    assert metrics.watched_number("ap.wifi1.tier2_mbps", network).text == "wifi1: Tier 2"
+    assert metrics.watched_number("ap.wifi1.tier2_mbps", network).text == "wifi1: Tier 2 throughput"
     assert metrics.watched_number("user.*.mbps", network).text == "all users: throughput"
     assert metrics.watched_number("link.wifi.loss", network).unit == ""
     held = metrics.watched_number("user.ue1.held_back_kb", network)
