@@ -14,29 +14,6 @@ from lab.errors import LabError, show
 from lab.worksheets.marking import runs_looked_at
 from lab.worksheets.schema import Predict, Run, Task, Worksheet
 
-# Why a class refuses a request. One that makes no sense is a `RequestError`, as everywhere.
-
-
-class Unknown(LabError):
-    """Report that there is no such seat, worksheet, step or run, or none that may be seen."""
-
-
-class NotNow(LabError):
-    """Report a request that is not possible in the present state of the class."""
-
-
-class TooMuch(LabError):
-    """Report a request over a limit. `wait_s` says after how many seconds it is allowed."""
-
-    def __init__(self, text: str, wait_s: float = 5.0) -> None:
-        super().__init__(text)
-        self.wait_s = wait_s
-
-
-class Forbidden(LabError):
-    """Report a wrong code, PIN or key."""
-
-
 HINT_AFTER = 2  # wrong tries
 WAIT_AFTER = 3  # wrong tries
 FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 960.0
@@ -188,3 +165,26 @@ class Lesson:
     def run_step(self, run: ClassRun) -> Run:
         """Return the step of a worksheet from which a run was made."""
         return self.worksheet(run.worksheet).runs[run.step]
+
+
+# Why a class refuses a request. One that makes no sense is a `RequestError`, as everywhere.
+
+
+class Unknown(LabError):
+    """Report that there is no such seat, worksheet, step or run, or none that may be seen."""
+
+
+class NotNow(LabError):
+    """Report a request that is not possible in the present state of the class."""
+
+
+class TooMuch(LabError):
+    """Report a request over a limit. `wait_s` says after how many seconds it is allowed."""
+
+    def __init__(self, text: str, wait_s: float = 5.0) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
+
+
+class Forbidden(LabError):
+    """Report a wrong code, PIN or key."""

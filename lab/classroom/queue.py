@@ -20,106 +20,6 @@ from lab.classroom.state import ClassRun
 from lab.scenario import engine_table
 from lab.worksheets import planning
 
-# Measure how busy this machine is.
-
-
-PROC = Path("/proc")
-UNKNOWN_FREE = 2**40  # bytes: where the free memory cannot be read, it does not limit
-SHORTEST_S = 0.5  # between two measurements
-
-
-class LoadMeter:
-    """Measure the share of the processors that was busy since the measurement before."""
-
-    def __init__(self, proc: Path = PROC) -> None:
-        self._proc = proc
-        self._last = self._ticks()
-        self._at, self._busy = time.monotonic(), 0.0
-        self.last = Load(0.0, os.cpu_count() or 1, self._free_bytes())  # what `read` returned last
-
-    def read(self) -> Load:
-        """Return the load of the machine. It is measured at most twice a second."""
-        if time.monotonic() - self._at >= SHORTEST_S:
-            now = self._ticks()
-            busy, all_ticks = (new - old for new, old in zip(now, self._last, strict=True))
-            if all_ticks > 0:
-                self._busy = min(1.0, max(0.0, busy / all_ticks))
-            self._last, self._at = now, time.monotonic()
-        self.last = Load(self._busy, os.cpu_count() or 1, self._free_bytes())
-        return self.last
-
-    def _ticks(self) -> tuple[int, int]:
-        """Return the busy ticks and all ticks of all processors since the machine booted. Where
-        there is no /proc, return ticks that show the load average."""
-        try:
-            first = (self._proc / "stat").read_text(encoding="ascii").splitlines()[0]
-        except OSError:
-            share = os.getloadavg()[0] / (os.cpu_count() or 1)
-            now = int(time.monotonic() * 100)
-            return int(now * min(1.0, share)), now
-        fields = [int(each) for each in first.split()[1:9]]
-        idle = fields[3] + fields[4]
-        return sum(fields) - idle, sum(fields)
-
-    def _free_bytes(self) -> int:
-        try:
-            text = (self._proc / "meminfo").read_text(encoding="ascii")
-        except OSError:
-            return UNKNOWN_FREE
-        for line in text.splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-        return UNKNOWN_FREE
-
-
-# Convert a run of a class to the command that makes it.
-
-
-SHARED_SEAT = "class"  # the seat whose variant the runs of the instructor have
-LATE_S = 60.0  # a run may take so much longer than planned
-SLOWEST = 3.0  # or so many times longer
-
-
-def planned(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Request:
-    """Return the request for a run. `speed` is simulated time over real time; `vm` says whether
-    emulations run in the virtual machine."""
-    step = lesson.run_step(run).model_copy(update={"engine": run.engine})
-    variant = lesson.folder.variant_of(run.seat or SHARED_SEAT, run.worksheet)
-    asked = planning.request(step, variant, run.chosen)
-    real_time = engine_table.entry(run.engine).real_time
-    return replace(
-        asked, speed=None if real_time else f"{speed:g}", vm=vm and real_time, wait=real_time
-    )
-
-
-def check(request: Request) -> None:
-    """Raise `LabError` if the run cannot be made: the scenario is not valid with these values, or
-    the engine or this machine cannot run it."""
-    batch.checked(request)
-
-
-def arguments(request: Request, folder: Path) -> list[str]:
-    """Return the arguments of the lab's command line that make the run in `folder`."""
-    argv = ["run", request.scenario, "--engine", request.engine, "--quiet", "--out", str(folder)]
-    argv += [word for name in request.strategies for word in ("--strategy", name)]
-    argv += ["--vm"] * request.vm + ["--wait"] * request.wait
-    options = {"seed": request.seed, "duration": request.duration_s, "speed": request.speed}
-    argv += [
-        word
-        for name, value in options.items()
-        if value is not None
-        for word in (f"--{name}", str(value))
-    ]
-    return argv + [word for each in request.settings for word in ("--set", each)]
-
-
-def longest_s(request: Request, speed: float) -> float:
-    """Return the real time in s after which a run is ended, because it hangs."""
-    assert request.duration_s is not None
-    planned_s = request.duration_s / (speed if request.speed else 1.0)
-    return planned_s * SLOWEST + LATE_S + (600.0 if request.vm else 0.0)
-
-
 BUSY = 0.85  # of all processors: from here on, no more run starts
 LEAST_FREE_BYTES = 512 * 2**20  # of memory
 ALONE = "mininet"  # of this engine one run at a time is possible on a machine
@@ -233,3 +133,103 @@ class Queue:
         self._starts += 1
         self._turns[entry.seat] = self._starts
         self._running[entry.run] = entry
+
+
+# Measure how busy this machine is.
+
+
+PROC = Path("/proc")
+UNKNOWN_FREE = 2**40  # bytes: where the free memory cannot be read, it does not limit
+SHORTEST_S = 0.5  # between two measurements
+
+
+class LoadMeter:
+    """Measure the share of the processors that was busy since the measurement before."""
+
+    def __init__(self, proc: Path = PROC) -> None:
+        self._proc = proc
+        self._last = self._ticks()
+        self._at, self._busy = time.monotonic(), 0.0
+        self.last = Load(0.0, os.cpu_count() or 1, self._free_bytes())  # what `read` returned last
+
+    def read(self) -> Load:
+        """Return the load of the machine. It is measured at most twice a second."""
+        if time.monotonic() - self._at >= SHORTEST_S:
+            now = self._ticks()
+            busy, all_ticks = (new - old for new, old in zip(now, self._last, strict=True))
+            if all_ticks > 0:
+                self._busy = min(1.0, max(0.0, busy / all_ticks))
+            self._last, self._at = now, time.monotonic()
+        self.last = Load(self._busy, os.cpu_count() or 1, self._free_bytes())
+        return self.last
+
+    def _ticks(self) -> tuple[int, int]:
+        """Return the busy ticks and all ticks of all processors since the machine booted. Where
+        there is no /proc, return ticks that show the load average."""
+        try:
+            first = (self._proc / "stat").read_text(encoding="ascii").splitlines()[0]
+        except OSError:
+            share = os.getloadavg()[0] / (os.cpu_count() or 1)
+            now = int(time.monotonic() * 100)
+            return int(now * min(1.0, share)), now
+        fields = [int(each) for each in first.split()[1:9]]
+        idle = fields[3] + fields[4]
+        return sum(fields) - idle, sum(fields)
+
+    def _free_bytes(self) -> int:
+        try:
+            text = (self._proc / "meminfo").read_text(encoding="ascii")
+        except OSError:
+            return UNKNOWN_FREE
+        for line in text.splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+        return UNKNOWN_FREE
+
+
+# Convert a run of a class to the command that makes it.
+
+
+SHARED_SEAT = "class"  # the seat whose variant the runs of the instructor have
+LATE_S = 60.0  # a run may take so much longer than planned
+SLOWEST = 3.0  # or so many times longer
+
+
+def planned(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Request:
+    """Return the request for a run. `speed` is simulated time over real time; `vm` says whether
+    emulations run in the virtual machine."""
+    step = lesson.run_step(run).model_copy(update={"engine": run.engine})
+    variant = lesson.folder.variant_of(run.seat or SHARED_SEAT, run.worksheet)
+    asked = planning.request(step, variant, run.chosen)
+    real_time = engine_table.entry(run.engine).real_time
+    return replace(
+        asked, speed=None if real_time else f"{speed:g}", vm=vm and real_time, wait=real_time
+    )
+
+
+def check(request: Request) -> None:
+    """Raise `LabError` if the run cannot be made: the scenario is not valid with these values, or
+    the engine or this machine cannot run it."""
+    batch.checked(request)
+
+
+def arguments(request: Request, folder: Path) -> list[str]:
+    """Return the arguments of the lab's command line that make the run in `folder`."""
+    argv = ["run", request.scenario, "--engine", request.engine, "--quiet", "--out", str(folder)]
+    argv += [word for name in request.strategies for word in ("--strategy", name)]
+    argv += ["--vm"] * request.vm + ["--wait"] * request.wait
+    options = {"seed": request.seed, "duration": request.duration_s, "speed": request.speed}
+    argv += [
+        word
+        for name, value in options.items()
+        if value is not None
+        for word in (f"--{name}", str(value))
+    ]
+    return argv + [word for each in request.settings for word in ("--set", each)]
+
+
+def longest_s(request: Request, speed: float) -> float:
+    """Return the real time in s after which a run is ended, because it hangs."""
+    assert request.duration_s is not None
+    planned_s = request.duration_s / (speed if request.speed else 1.0)
+    return planned_s * SLOWEST + LATE_S + (600.0 if request.vm else 0.0)
