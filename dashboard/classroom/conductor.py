@@ -61,13 +61,13 @@ class Conductor(threading.Thread):
 
     def check(self, run: ClassRun) -> None:
         """Raise `LabError` if a run cannot be made on this machine."""
-        request = queue.planned(self._room.lesson, run, self.speed, self.vm)
+        request = queue.run_request(self._room.lesson, run, self.speed, self.vm)
         if engine_table.entry(request.engine).real_time and not self.vm and os.geteuid() != 0:
             raise MachineLacks(
                 f"start run '{run.step}': the emulation needs root, which this server has not. "
                 "Start the class with --vm, or with sudo"
             )
-        queue.check(request)
+        queue.check_can_run(request)
 
     def run(self) -> None:
         """Start and end runs until `stop` is called."""
@@ -108,9 +108,9 @@ class Conductor(threading.Thread):
     def _start(self, run: ClassRun) -> None:
         folder = self._room.run_folder(run.id)
         try:
-            request = queue.planned(self._room.lesson, run, self.speed, self.vm)
+            request = queue.run_request(self._room.lesson, run, self.speed, self.vm)
             remove_unused(folder)
-            child = self._launcher.launch(queue.arguments(request, folder), folder)
+            child = self._launcher.launch(queue.run_arguments(request, folder), folder)
         except (LabError, OSError) as error:
             self._room.ended(run, "failed", "", f"start the run: {error}")
             return

@@ -18,7 +18,7 @@ from dashboard.base import requests
 from dashboard.base.errors import Problem
 from dashboard.classroom.instructor_api import join_path, qr_svg
 from dashboard.classroom.requests import room
-from dashboard.classroom.run_api import seen, shown
+from dashboard.classroom.run_api import run_document, visible_run
 from dashboard.network.answers import preview
 from lab.classroom import grades
 from lab.errors import unknown
@@ -68,11 +68,11 @@ def worksheet(name: str) -> str | AnyResponse:
 
 @pages.get("/class/runs/<id>")
 def run(id: str) -> str:
-    found, folder = seen(id)
+    found, folder = visible_run(id)
     return render_template(
         "class_run.html",
         home="/seat" if g.seat else "/instructor",
-        run=shown(found, folder),
+        run=run_document(found, folder),
         seat=g.seat,
         instructor=g.instructor,
         worksheet=f"/seat/{found.worksheet}#{found.step}",
@@ -100,7 +100,7 @@ def grades_file() -> Response:
     with of.mutex:
         people = {each.id: each.names for each in of.state.seats.values()}
         handed_in = grades.submissions(of.folder, of.state)
-    text = grades.text(columns, of.folder.worksheets, handed_in, people, of.folder.roster)
+    text = grades.to_csv(columns, of.folder.worksheets, handed_in, people, of.folder.roster)
     headers = {"Content-Disposition": f'attachment; filename="{of.folder.name}-{columns}.csv"'}
     return Response(text, mimetype="text/csv", headers=headers)
 

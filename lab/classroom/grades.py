@@ -2,7 +2,7 @@
 
 A submission is what one seat handed in for one worksheet: its answers, the runs that its checks
 looked at, each named by the digest of its files, and the version of the lab that marked each step.
-The points that the journal holds are the grades. `again` marks the same answers and runs once more;
+The points that the journal holds are the grades. `mark_again` marks the same answers and runs once more;
 it starts nothing.
 """
 
@@ -91,7 +91,7 @@ def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
     ]
 
 
-def again(folder: ClassFolder, handed_in: Submission) -> Iterator[Difference]:
+def mark_again(folder: ClassFolder, handed_in: Submission) -> Iterator[Difference]:
     """Mark a submission again from the files alone, and yield each difference.
 
     The digest of each run is compared with that in the journal first. A run whose files were
@@ -195,7 +195,7 @@ CANVAS = {
 UNSAFE = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would take such a cell as a formula
 
 
-def text(
+def to_csv(
     columns: str,
     worksheets: Mapping[str, Worksheet],
     handed_in: Sequence[Submission],

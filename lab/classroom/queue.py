@@ -195,7 +195,7 @@ LATE_S = 60.0  # a run may take so much longer than planned
 SLOWEST = 3.0  # or so many times longer
 
 
-def planned(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Request:
+def run_request(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Request:
     """Return the request for a run. `speed` is simulated time over real time; `vm` says whether
     emulations run in the virtual machine."""
     step = lesson.run_step(run).model_copy(update={"engine": run.engine})
@@ -207,13 +207,13 @@ def planned(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Request:
     )
 
 
-def check(request: Request) -> None:
+def check_can_run(request: Request) -> None:
     """Raise `LabError` if the run cannot be made: the scenario is not valid with these values, or
     the engine or this machine cannot run it."""
     batch.checked(request)
 
 
-def arguments(request: Request, folder: Path) -> list[str]:
+def run_arguments(request: Request, folder: Path) -> list[str]:
     """Return the arguments of the lab's command line that make the run in `folder`."""
     argv = ["run", request.scenario, "--engine", request.engine, "--quiet", "--out", str(folder)]
     argv += [word for name in request.strategies for word in ("--strategy", name)]

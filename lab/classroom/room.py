@@ -16,8 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lab.classroom import journal as of
-from lab.classroom import rules, secrets
+from lab.classroom import journal, rules, secrets
 from lab.classroom.door import Door, Newcomer
 from lab.classroom.folder import ClassFolder
 from lab.classroom.journal import Journal
@@ -26,48 +25,9 @@ from lab.classroom.queue import Entry, Load, Queue
 from lab.classroom.state import ClassRun, ClassState
 from lab.worksheets.evaluation import RunFiles
 
-# Wake threads when something changes that they show.
-#
-# Changes are counted for each seat, for all seats together, and in all. A thread that shows a seat
-# sleeps while only other seats change.
-
-
-NO_SEAT = ""  # changes that only the instructor sees
-
-
-class News:
-    """Count changes. `mutex` is held while the state of the class changes."""
-
-    def __init__(self, mutex: threading.RLock) -> None:
-        self._condition = threading.Condition(mutex)
-        self._of: Counter[str] = Counter()
-        self._common, self._count = 0, 0
-
-    def report(self, seats: Iterable[str | None]) -> None:
-        """Count a change of these seats; None stands for all seats."""
-        with self._condition:
-            self._count += 1
-            for seat in set(seats):
-                if seat is None:
-                    self._common += 1
-                else:
-                    self._of[seat] += 1
-            self._condition.notify_all()
-
-    def wait(self, seat: str | None, version: int, timeout_s: float) -> int:
-        """Wait until the version of a seat is not `version` any more, for `timeout_s` at most.
-        Return the present version. With None, wait for any change."""
-        with self._condition:
-            self._condition.wait_for(lambda: self._version(seat) != version, timeout_s)
-            return self._version(seat)
-
-    def _version(self, seat: str | None) -> int:
-        return self._count if seat is None else self._common + self._of[seat]
-
-
 READ_RUNS = 48  # files of runs that are kept in memory
 CheckRun = Callable[[ClassRun], None]  # raises a `LabError` if the run cannot be made
-One = TypeVar("One", bound=of.Event)
+One = TypeVar("One", bound=journal.Event)
 
 
 class Room:
@@ -84,7 +44,7 @@ class Room:
         self.door = Door(self.lesson)
         self.mutex = threading.RLock()
         self.news = News(self.mutex)
-        self.read = lru_cache(maxsize=READ_RUNS)(self._read)
+        self.run_files = lru_cache(maxsize=READ_RUNS)(self._read_run)
 
     @property
     def state(self) -> ClassState:
@@ -133,13 +93,13 @@ class Room:
         """Mark and save an answer."""
         self._read_evidence(at)
         with self.mutex:
-            self.record(rules.answered(self.lesson, at, value, self.clock(), self.read))
+            self.record(rules.answered(self.lesson, at, value, self.clock(), self.run_files))
 
     def check(self, at: Place) -> None:
         """Evaluate a check on the latest runs of a seat, and save what came out."""
         self._read_evidence(at)
         with self.mutex:
-            if event := rules.checked(self.lesson, at, self.clock(), self.read):
+            if event := rules.checked(self.lesson, at, self.clock(), self.run_files):
                 self.record(event)
 
     def request_run(self, at: Place, chosen: Mapping[str, Any], check: CheckRun) -> ClassRun:
@@ -168,13 +128,13 @@ class Room:
                 self.lesson.task(worksheet, step)
             elif worksheet is not None:
                 self.lesson.worksheet(worksheet)
-            self.record(of.Looked(run=run, worksheet=worksheet, step=step))
+            self.record(journal.Looked(run=run, worksheet=worksheet, step=step))
 
     def freeze(self, frozen: bool) -> None:
         """Stop the work of all students, or let it go on."""
         with self.mutex:
             if frozen != self.state.frozen:
-                self.record(of.Froze(frozen=frozen))
+                self.record(journal.Froze(frozen=frozen))
 
     def extend(self, worksheet: str, seat: str | None, minutes: float) -> None:
         """Give more time for a worksheet, to one seat or to all."""
@@ -182,7 +142,7 @@ class Room:
             self.lesson.worksheet(worksheet)
             if seat is not None:
                 self.lesson.seat(seat)
-            self.record(of.Extended(worksheet=worksheet, seat=seat, minutes=minutes))
+            self.record(journal.Extended(worksheet=worksheet, seat=seat, minutes=minutes))
 
     def grade(self, at: Place, points: int, comment: str) -> None:
         """Save the points that the instructor gives for a text."""
@@ -227,7 +187,7 @@ class Room:
         with self.mutex:
             if not run.over:
                 self.queue.remove(run.id)
-                self.record(of.Ended(run=run.id, status=status, digest=digest, error=error))
+                self.record(journal.Ended(run=run.id, status=status, digest=digest, error=error))
                 self._queue_moved(run)
 
     def withdraw(self, run: ClassRun) -> bool:
@@ -236,14 +196,14 @@ class Room:
             if run.status != "waiting":
                 return False
             self.queue.remove(run.id)
-            self.record(of.Ended(run=run.id, status="interrupted", error="it was taken out"))
+            self.record(journal.Ended(run=run.id, status="interrupted", error="it was taken out"))
             self._queue_moved(run)
             return True
 
     def run_folder(self, run: str) -> Path:
         return self.folder.runs / run
 
-    def _queued(self, decide: Callable[[], of.Requested], check: CheckRun) -> ClassRun:
+    def _queued(self, decide: Callable[[], journal.Requested], check: CheckRun) -> ClassRun:
         """Put the run that `decide` allows into the queue, if `check` finds it possible.
 
         The check takes a while, so others do not wait for it; the rules are then applied once more.
@@ -258,9 +218,9 @@ class Room:
             self._queue_moved(run)
             return run
 
-    def _concerned(self, event: of.Event) -> str | None:
+    def _concerned(self, event: journal.Event) -> str | None:
         """Return the seat that an event changes, or None if it changes all."""
-        if isinstance(event, of.Ended | of.Flipped):
+        if isinstance(event, journal.Ended | journal.Flipped):
             return self.state.runs[event.run].seat
         seat: str | None = getattr(event, "seat", None)
         return seat
@@ -269,7 +229,7 @@ class Room:
         """Tell the seat of a run, and all that wait, that their places may have changed."""
         self.news.report([run.seat, *self.queue.seats()])
 
-    def _read(self, run: str) -> RunFiles:
+    def _read_run(self, run: str) -> RunFiles:
         return RunFiles.read(self.run_folder(run))
 
     def _read_evidence(self, at: Place) -> None:
@@ -277,13 +237,52 @@ class Room:
         with self.mutex:
             runs = self.lesson.evidence(at)
         for run in runs.values():
-            self.read(run)
+            self.run_files(run)
 
     def _used_bytes(self, seat: str) -> int:
         """Return the size in bytes of the runs of a seat."""
         with self.mutex:
             runs = [each.id for each in self.state.runs.values() if each.seat == seat]
         return sum(size_of(self.run_folder(run)) for run in runs)
+
+
+# Wake threads when something changes that they show.
+#
+# Changes are counted for each seat, for all seats together, and in all. A thread that shows a seat
+# sleeps while only other seats change.
+
+
+NO_SEAT = ""  # changes that only the instructor sees
+
+
+class News:
+    """Count changes. `mutex` is held while the state of the class changes."""
+
+    def __init__(self, mutex: threading.RLock) -> None:
+        self._condition = threading.Condition(mutex)
+        self._of: Counter[str] = Counter()
+        self._common, self._count = 0, 0
+
+    def report(self, seats: Iterable[str | None]) -> None:
+        """Count a change of these seats; None stands for all seats."""
+        with self._condition:
+            self._count += 1
+            for seat in set(seats):
+                if seat is None:
+                    self._common += 1
+                else:
+                    self._of[seat] += 1
+            self._condition.notify_all()
+
+    def wait(self, seat: str | None, version: int, timeout_s: float) -> int:
+        """Wait until the version of a seat is not `version` any more, for `timeout_s` at most.
+        Return the present version. With None, wait for any change."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._version(seat) != version, timeout_s)
+            return self._version(seat)
+
+    def _version(self, seat: str | None) -> int:
+        return self._count if seat is None else self._common + self._of[seat]
 
 
 def size_of(folder: Path) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lab.classroom import journal as of
+from lab.classroom import journal
 from lab.classroom.journal import Answered, Checked, Flipped, Requested
 from lab.classroom.lesson import Forbidden, Lesson, NotNow, Place, TooMuch, Unknown
 from lab.classroom.state import ClassRun
@@ -31,11 +31,11 @@ ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
 ReadRun = Callable[[str], RunFiles]  # returns the files of a run that has ended, by its id
 
 
-def opened(lesson: Lesson, seat: str, worksheet: str) -> of.Opened | None:
+def opened(lesson: Lesson, seat: str, worksheet: str) -> journal.Opened | None:
     """Return the event that opens a worksheet, or None if it was opened before."""
     lesson.worksheet(worksheet)
     known = worksheet in lesson.seat(seat).work
-    return None if known else of.Opened(seat=seat, worksheet=worksheet)
+    return None if known else journal.Opened(seat=seat, worksheet=worksheet)
 
 
 def answered(lesson: Lesson, at: Place, value: Any, now: float, read: ReadRun) -> Answered:
@@ -89,7 +89,9 @@ def checked(lesson: Lesson, at: Place, now: float, read: ReadRun) -> Checked | N
         runs=runs,
         passed=bool(mark.passed),
         points=mark.points,
-        figures=tuple(of.Figure(text=name, value=value) for name, value in mark.verdict.figures),
+        figures=tuple(
+            journal.Figure(text=name, value=value) for name, value in mark.verdict.figures
+        ),
         problem=mark.verdict.problem,
         checker=present(),
     )
@@ -155,7 +157,7 @@ def flipped(
     return Flipped(run=run.id, target=target, value=value)
 
 
-def graded(lesson: Lesson, at: Place, points: int, comment: str) -> of.Graded:
+def graded(lesson: Lesson, at: Place, points: int, comment: str) -> journal.Graded:
     """Return the event for the points that a person gives for a text."""
     task = lesson.task(at.worksheet, at.step)
     if not (isinstance(task, Question) and task.text):
@@ -164,7 +166,7 @@ def graded(lesson: Lesson, at: Place, points: int, comment: str) -> of.Graded:
         raise NotNow(f"step '{at.step}': seat {at.seat} has not answered it")
     if not 0 <= points <= task.points:
         raise RequestError(f"step '{at.step}': give 0 to {task.points} points")
-    return of.Graded(
+    return journal.Graded(
         seat=at.seat, worksheet=at.worksheet, step=at.step, points=points, comment=comment
     )
 

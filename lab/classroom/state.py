@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab.classroom import journal as of
+from lab.classroom import journal
 from lab.classroom.journal import Event, Person
 from lab.classroom.roster import folded
 from lab.worksheets.schema import Answer
@@ -33,7 +33,7 @@ class StepWork:
     passed: bool | None = None
     points: int = 0
     runs: dict[str, str] = field(default_factory=dict)
-    figures: tuple[of.Figure, ...] = ()
+    figures: tuple[journal.Figure, ...] = ()
     problem: str = ""
     graded: int | None = None
     comment: str = ""
@@ -60,7 +60,7 @@ class ClassRun:
     flips: int = 0
 
     @classmethod
-    def of(cls, event: of.Requested) -> ClassRun:
+    def of(cls, event: journal.Requested) -> ClassRun:
         """Return the run that was requested."""
         return cls(
             event.run,
@@ -117,10 +117,10 @@ class ClassState:
         self.runs: dict[str, ClassRun] = {}
         self._runs_of: dict[tuple[str | None, str, str], list[ClassRun]] = {}
         self.browsers: dict[str, str] = {}  # the seat, by the hash of a cookie
-        self.look = of.Looked()
+        self.look = journal.Looked()
         self._pauses: list[tuple[float, float]] = []
         self._frozen_at: float | None = None
-        self._extended: list[of.Extended] = []
+        self._extended: list[journal.Extended] = []
         for event in happened:
             self.apply(event)
 
@@ -168,33 +168,33 @@ class ClassState:
     def apply(self, event: Event) -> None:
         """Change the state as an event says."""
         match event:
-            case of.Joined(seat=seat, people=people, browser=browser):
+            case journal.Joined(seat=seat, people=people, browser=browser):
                 self.seats[seat] = SeatState(seat, people)
                 self.browsers[browser] = seat
-            case of.Returned(seat=seat, browser=browser):
+            case journal.Returned(seat=seat, browser=browser):
                 self.browsers[browser] = seat
-            case of.PinSet(seat=seat, pin=pin):
+            case journal.PinSet(seat=seat, pin=pin):
                 first, *others = self.seats[seat].people
                 self.seats[seat].people = (first.model_copy(update={"pin": pin}), *others)
-            case of.Opened(seat=seat, worksheet=worksheet, at=at):
+            case journal.Opened(seat=seat, worksheet=worksheet, at=at):
                 self.seats[seat].work[worksheet] = Work(at, at)
-            case of.Answered() | of.Checked() | of.Graded():
+            case journal.Answered() | journal.Checked() | journal.Graded():
                 self._work(event)
-            case of.Requested() | of.Ended() | of.Flipped():
+            case journal.Requested() | journal.Ended() | journal.Flipped():
                 self._run(event)
             case _:
                 self._class(event)
 
-    def _work(self, event: of.Answered | of.Checked | of.Graded) -> None:
+    def _work(self, event: journal.Answered | journal.Checked | journal.Graded) -> None:
         work = self.seats[event.seat].work[event.worksheet]
         step = work.steps.setdefault(event.step, StepWork())
         match event:
-            case of.Graded(points=points, comment=comment):
+            case journal.Graded(points=points, comment=comment):
                 step.graded, step.comment = points, comment
                 return
-            case of.Answered(value=value, runs=runs):
+            case journal.Answered(value=value, runs=runs):
                 step.answer, step.runs = value, runs
-            case of.Checked(runs=runs, figures=figures, problem=problem):
+            case journal.Checked(runs=runs, figures=figures, problem=problem):
                 step.runs, step.figures, step.problem = runs, figures, problem
                 if problem:
                     return
@@ -206,16 +206,16 @@ class ClassState:
         else:
             work.done_at = event.at
 
-    def _run(self, event: of.Requested | of.Ended | of.Flipped) -> None:
+    def _run(self, event: journal.Requested | journal.Ended | journal.Flipped) -> None:
         match event:
-            case of.Requested():
+            case journal.Requested():
                 run = self.runs[event.run] = ClassRun.of(event)
                 place = (run.seat, run.worksheet, run.step)
                 self._runs_of.setdefault(place, []).append(run)
-            case of.Ended(run=id, status=status, digest=digest, error=error):
+            case journal.Ended(run=id, status=status, digest=digest, error=error):
                 run = self.runs[id]
                 run.status, run.digest, run.error = status, digest, error
-            case of.Flipped(run=id):
+            case journal.Flipped(run=id):
                 run = self.runs[id]
                 run.flips += 1
         if run.seat is not None and (work := self.seats[run.seat].work.get(run.worksheet)):
@@ -223,12 +223,12 @@ class ClassState:
 
     def _class(self, event: Event) -> None:
         match event:
-            case of.Looked():
+            case journal.Looked():
                 self.look = event
-            case of.Froze(frozen=True, at=at):
+            case journal.Froze(frozen=True, at=at):
                 self._frozen_at = at if self._frozen_at is None else self._frozen_at
-            case of.Froze(frozen=False, at=at) if self._frozen_at is not None:
+            case journal.Froze(frozen=False, at=at) if self._frozen_at is not None:
                 self._pauses.append((self._frozen_at, at))
                 self._frozen_at = None
-            case of.Extended():
+            case journal.Extended():
                 self._extended.append(event)

@@ -26,15 +26,17 @@ Doc = dict[str, Any]
 OF_TIME = ("left_s", "wait_s")  # these change by themselves
 
 
-def seat(lesson: Lesson, queue: Queue, of: str, now: float) -> Doc:
+def seat(lesson: Lesson, queue: Queue, seat_id: str, now: float) -> Doc:
     """Return what the pages of a seat show at first: people, worksheets, what is shown to all."""
-    known = lesson.seat(of)
+    known = lesson.seat(seat_id)
     return {
-        "seat": of,
+        "seat": seat_id,
         "people": known.names,
         "frozen": lesson.state.frozen,
         "look": pointed_at(lesson),
-        "worksheets": [_row(lesson, queue, of, name, now) for name in lesson.folder.worksheets],
+        "worksheets": [
+            _row(lesson, queue, seat_id, name, now) for name in lesson.folder.worksheets
+        ],
     }
 
 
@@ -46,9 +48,9 @@ def pointed_at(lesson: Lesson) -> Doc | None:
     return {"worksheet": shown.worksheet, "step": shown.step} if shown.worksheet else None
 
 
-def worksheet(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> Doc:
+def worksheet(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> Doc:
     """Return a worksheet as a seat sees it now. Raise `NotNow` if the seat has not opened it."""
-    lesson.work(of, name)
+    lesson.work(seat_id, name)
     found = lesson.worksheet(name)
     hidden = lesson.hidden(name, now)
     return {
@@ -56,19 +58,19 @@ def worksheet(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> D
         "title": found.title,
         "goals": list(found.goals),
         "minutes": found.minutes,
-        "left_s": round(lesson.left_s(of, name, now)),
+        "left_s": round(lesson.left_s(seat_id, name, now)),
         "frozen": lesson.state.frozen,
         "hidden": hidden,
         "results_from": found.results_from.isoformat() if found.results_from else None,
-        "points": None if hidden else points(lesson, of, name),
+        "points": None if hidden else points(lesson, seat_id, name),
         "of": found.points,
-        "steps": [_step(lesson, queue, of, name, each, now) for each in found.steps],
+        "steps": [_step(lesson, queue, seat_id, name, each, now) for each in found.steps],
     }
 
 
-def points(lesson: Lesson, of: str, worksheet: str) -> int:
+def points(lesson: Lesson, seat_id: str, worksheet: str) -> int:
     """Return the points of a seat in a worksheet that it has opened."""
-    work = lesson.work(of, worksheet)
+    work = lesson.work(seat_id, worksheet)
     return sum(each.points if each.graded is None else each.graded for each in work.steps.values())
 
 
@@ -98,28 +100,30 @@ def run(queue: Queue, of: ClassRun) -> Doc:
     }
 
 
-def _row(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> Doc:
+def _row(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> Doc:
     found = lesson.worksheet(name)
-    opened = name in lesson.seat(of).work
-    tasks = [Place(of, name, each.id) for each in found.tasks]
+    opened = name in lesson.seat(seat_id).work
+    tasks = [Place(seat_id, name, each.id) for each in found.tasks]
     return {
         "name": name,
         "title": found.title,
         "goals": list(found.goals),
         "minutes": found.minutes,
         "opened": opened,
-        "left_s": round(lesson.left_s(of, name, now)) if opened else None,
-        "points": points(lesson, of, name) if opened and not lesson.hidden(name, now) else None,
+        "left_s": round(lesson.left_s(seat_id, name, now)) if opened else None,
+        "points": points(lesson, seat_id, name)
+        if opened and not lesson.hidden(name, now)
+        else None,
         "of": found.points,
         "done": sum(is_done(lesson, each) for each in tasks) if opened else 0,
         "steps": len(tasks),
-        "changed": _changed(lesson, queue, of, name, now) if opened else "",
+        "changed": _changed(lesson, queue, seat_id, name, now) if opened else "",
     }
 
 
-def _changed(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> str:
+def _changed(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> str:
     """Return a text that differs after each change of a worksheet, except by time alone."""
-    shown = worksheet(lesson, queue, of, name, now)
+    shown = worksheet(lesson, queue, seat_id, name, now)
     steps = [without_times(each) for each in shown.pop("steps")]
     text = json.dumps([without_times(shown), steps])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -130,10 +134,10 @@ def without_times(doc: Doc) -> Doc:
     return {key: value for key, value in doc.items() if key not in OF_TIME}
 
 
-def _step(lesson: Lesson, queue: Queue, of: str, name: str, step: Step, now: float) -> Doc:
+def _step(lesson: Lesson, queue: Queue, seat_id: str, name: str, step: Step, now: float) -> Doc:
     if step.task is None:
         return {"kind": "text", "text": step.text, "drawing": step.drawing}
-    return task(lesson, queue, Place(of, name, step.task.id), now)
+    return task(lesson, queue, Place(seat_id, name, step.task.id), now)
 
 
 def task(lesson: Lesson, queue: Queue, at: Place, now: float) -> Doc:
