@@ -1,7 +1,7 @@
-"""The HTML pages of a class. The browser fills them from the class's API.
+"""The HTML pages of a class. The browser fills them with data from the class's API.
 
-The texts of a worksheet are part of its page, made from Markdown by the server. A student gets them
-when the worksheet is open.
+The texts of a worksheet are part of its page, converted from Markdown by the server. A student gets
+them only after opening the worksheet.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _for_all_pages() -> dict[str, Any]:
 
 
 def text_html(step: Step) -> Markup:
-    """Return the text of a step as HTML with the drawing of its scenario; empty for a task."""
+    """The text of a step as HTML, with the drawing of its scenario; empty for a task."""
     if step.text is None:
         return Markup("")
     figure = Markup(preview(step.drawing)) if step.drawing else Markup("")  # noqa: S704 - ours
@@ -145,8 +145,7 @@ def text_html(step: Step) -> Markup:
 
 
 def large_steps(name: str, worksheet: Worksheet) -> list[dict[str, Any]]:
-    """Return what a projector shows for each step of a worksheet: the question, or for a run its
-    title."""
+    """What a projector shows for each task of a worksheet: the question, or a run's title."""
     rows = []
     for n, task in enumerate(worksheet.tasks, 1):
         asked = f"Run: {load(task.scenario).title}" if isinstance(task, Run) else task.ask

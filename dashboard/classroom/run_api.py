@@ -1,5 +1,4 @@
-"""The HTTP API that shows and changes runs of a class. Every handler first checks who may see the
-run."""
+"""The HTTP API for the runs of a class. Every handler first checks who may see the run."""
 
 from __future__ import annotations
 
@@ -32,8 +31,10 @@ def run(id: str) -> Any:
 
 
 def run_document(found: ClassRun, folder: Path) -> dict[str, Any]:
-    """Return everything that the page of a run shows to this browser. Students get no explanations,
-    and may change only what the worksheet allows in their own runs."""
+    """Everything that the page of a run shows to this browser.
+
+    Students get no explanations, and may change only what the worksheet allows, in their own runs.
+    """
     doc = view.run(store(), folder)
     if not g.instructor:
         doc = _for_students(doc)
@@ -131,8 +132,10 @@ def flip(id: str) -> Any:
 
 
 def visible_run(id: str) -> tuple[ClassRun, Path]:
-    """Return a run that the browser may see, and its folder. Raise `NotNow` if it has no folder
-    yet."""
+    """Return a run that the browser may see, and its folder.
+
+    Raise `Unknown` if there is no such run for this browser, and `NotNow` if it has no folder yet.
+    """
     with room().mutex:
         found = room().lesson.run(id, viewer())
     folder = room().run_folder(id)
@@ -142,8 +145,10 @@ def visible_run(id: str) -> tuple[ClassRun, Path]:
 
 
 def _own(id: str) -> ClassRun:
-    """Return a run that the browser may change: one of its own seat, or any for the instructor.
-    Raise a `Problem` with status 403 for another run."""
+    """Return a run that the browser may change: one of its seat, or any for the instructor.
+
+    Raise a `Problem` with status 403 for the run of another seat.
+    """
     with room().mutex:
         found = room().lesson.run(id, viewer())
     own = g.seat is not None and found.seat == g.seat

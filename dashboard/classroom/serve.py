@@ -46,7 +46,7 @@ from lab.worksheets import loading
 
 ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 - they are refused
 THREADS = 320
-SENT_WITHIN_S = 5.0  # by a server that ends
+SENT_WITHIN_S = 5.0  # time to send the last responses when the server ends
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Options:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """Return a listening socket; if `port` is None, on 8080 or the next free port.
+    """Open a listening socket; if `port` is None, on 8080 or the next free port.
 
     Raise `RequestError` if `host` is not a single address, and `MachineLacks` if no port is free.
     """
@@ -89,13 +89,13 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def own_address_hint() -> str:
-    """Return `, such as --host ADDRESS` with this machine's address in its network, or ""."""
+    """Return ", such as --host ADDRESS" with an address of this machine, or ""."""
     found = own_address()
     return f", such as --host {found}" if found else ""
 
 
 def own_address() -> str | None:
-    """Return the address that this machine uses for other networks, or None if it has none."""
+    """Return this machine's address for connections to other networks; None without one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.connect(("192.0.2.1", 9))  # chooses an address and sends nothing
@@ -106,8 +106,10 @@ def own_address() -> str | None:
 
 
 def opened(options: Options, classes: Path = CLASSES) -> ClassFolder:
-    """Return the class of this name, with a new folder if it does not exist. Raise `RequestError`
-    if it exists and other worksheets or a roster are given."""
+    """Return the class of this name; make it if it does not exist.
+
+    Raise `RequestError` if it exists and other worksheets or a roster are given.
+    """
     if options.name in folder.names(classes):
         if options.worksheets or options.roster:
             raise RequestError(
@@ -176,7 +178,7 @@ def _serve(
 
 
 def send_the_rest(waitress: Any) -> None:
-    """Wait until Waitress has sent all responses, for at most `SENT_WITHIN_S`."""
+    """Wait until Waitress has sent all responses, at most `SENT_WITHIN_S`."""
     ends = time.monotonic() + SENT_WITHIN_S
     while any(each.total_outbufs_len for each in list(waitress.active_channels.values())):
         if time.monotonic() > ends:
@@ -211,15 +213,17 @@ def _tls(options: Options) -> ssl.SSLContext | None:
 
 
 def _end() -> None:
-    """End the server from any of its threads."""
+    """Make the main thread end the server. It may be called in any thread."""
     main = threading.main_thread().ident
     assert main is not None
     signal.pthread_kill(main, signal.SIGTERM)
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serve a class with the arguments that the command `lab class` passes on. Exit with an error
-    code if that fails."""
+    """Serve a class with the arguments that the command `lab class` passes on.
+
+    Exit with the error code of a `LabError` if that fails.
+    """
     parser = argparse.ArgumentParser(prog="class", epilog="See ./run_lab.sh class --help.")
     parser.add_argument("--name", required=True)
     parser.add_argument("--host", default=LOOPBACK)
@@ -252,7 +256,7 @@ LAST_ROUNDS = 20  # of the event loop; fewer than five are needed to pass on wai
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the TLS settings of a server. Raise `RequestError` if a file cannot be used."""
+    """Return the TLS settings of the server. Raise `RequestError` if a file cannot be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -266,8 +270,7 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 class TlsProxy(threading.Thread):
-    """A TLS proxy: accepts TLS connections on `sock`, and passes their bytes on to `port` on
-    127.0.0.1."""
+    """Accepts TLS connections on `sock`, and passes their bytes on to `port` on 127.0.0.1."""
 
     def __init__(self, sock: socket.socket, settings: ssl.SSLContext, port: int) -> None:
         super().__init__(name="tls", daemon=True)
@@ -277,8 +280,7 @@ class TlsProxy(threading.Thread):
         self._ready = threading.Event()
 
     def address_of(self, environ: dict[str, object]) -> str:
-        """Return the network address of the browser that sent a request. `environ` is that of
-        WSGI."""
+        """Return the network address of the browser. `environ` is that of a WSGI request."""
         port = environ.get("REMOTE_PORT", "0")
         return self._behind.get(int(str(port)), str(environ.get("REMOTE_ADDR", "")))
 
@@ -294,7 +296,7 @@ class TlsProxy(threading.Thread):
         server.close()
 
     def close(self) -> None:
-        """Pass on what the server has sent, then end all connections and the thread."""
+        """Pass on what the server has sent already, then end all connections and the thread."""
         self._ready.wait()
         asyncio.run_coroutine_threadsafe(self._finish(), self._loop)
         self.join()

@@ -1,6 +1,7 @@
-"""Hold all that is known of a class while it goes on. Everything follows from the journal's events.
+"""The state of a class while it goes on. All of it follows from the events of the journal.
 
 A seat is what one student, or a pair, works on. Work is what a seat has done in one worksheet.
+Times are in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ OVER = ("complete", "interrupted", "failed", "cut")
 class StepWork:
     """What a seat has done in one step.
 
-    `wrong` counts wrong tries, and `wrong_at` is the time of the last one. `passed` is None while
-    nothing was marked. `runs` are those on which a check was evaluated last. `graded` and `comment`
-    come from a person. `checker` is the version of the lab that marked it.
+    `wrong` counts wrong tries, and `wrong_at` is the time of the last one. `passed` is None until
+    something was marked. `runs` maps run steps to the runs by which the step was marked last.
+    `graded` are the points that a person gave, with `comment`. `checker` is the version of the lab
+    that marked it.
     """
 
     answer: Answer | None = None
@@ -44,7 +46,9 @@ class StepWork:
 class ClassRun:
     """One run of a class. `seat` is None if the instructor requested it; then all see it.
 
-    `status` is "waiting", "running", or how the run ended.
+    `chosen` are the student's values for keys of the scenario, `at` is the time of the request.
+    `status` is "waiting", "running", or one of `OVER`. `digest` is that of the files after the end.
+    `flips` counts changes by hand.
     """
 
     id: str
@@ -61,7 +65,6 @@ class ClassRun:
 
     @classmethod
     def of(cls, event: journal.Requested) -> ClassRun:
-        """Return the run that was requested."""
         return cls(
             event.run,
             event.seat,
@@ -74,7 +77,7 @@ class ClassRun:
 
     @property
     def over(self) -> bool:
-        """Return whether the run has ended."""
+        """Whether the run has ended, in whatever way."""
         return self.status in OVER
 
 
@@ -82,7 +85,7 @@ class ClassRun:
 class Work:
     """What a seat has done in a worksheet.
 
-    `opened_at` and `done_at` are times in s: of the first look, and of the last progress.
+    `opened_at` is when it was opened, `done_at` the time of the last progress.
     """
 
     opened_at: float
@@ -90,13 +93,13 @@ class Work:
     steps: dict[str, StepWork] = field(default_factory=dict)
 
     def step(self, name: str) -> StepWork:
-        """Return the work in a step; empty if there is none yet."""
+        """The work in a step; empty if there is none yet."""
         return self.steps.get(name) or StepWork()
 
 
 @dataclass
 class SeatState:
-    """A seat: its people, and its work by the name of the worksheet."""
+    """A seat. `work` has the names of worksheets as keys."""
 
     id: str
     people: tuple[Person, ...]
@@ -104,13 +107,14 @@ class SeatState:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the people on this seat."""
         return [each.name for each in self.people]
 
 
 class ClassState:
-    """The state of a class. `apply` is the only method that changes it, apart from the status
-    of runs that begin to run."""
+    """The state of a class after the events `happened`.
+
+    Only `apply` changes it, except for the status of a run that begins to run.
+    """
 
     def __init__(self, happened: Iterable[Event] = ()) -> None:
         self.seats: dict[str, SeatState] = {}
@@ -124,15 +128,13 @@ class ClassState:
         for event in happened:
             self.apply(event)
 
-    # --- what is known
-
     @property
     def frozen(self) -> bool:
-        """Return whether the instructor has frozen the class."""
+        """Whether the instructor has stopped the work of all students."""
         return self._frozen_at is not None
 
     def seat_of_person(self, name: str) -> SeatState | None:
-        """Return the seat on which a person sits; None if nobody has this name."""
+        """The seat of a person; None if nobody of this name has joined."""
         wanted = folded(name)
         for seat in self.seats.values():
             if any(folded(each) == wanted for each in seat.names):
@@ -140,18 +142,19 @@ class ClassState:
         return None
 
     def runs_of(self, seat: str | None, worksheet: str, step: str) -> list[ClassRun]:
-        """Return the runs of a step that a seat requested, or the instructor if `seat` is None."""
+        """The runs of a run step that a seat requested; None as `seat` is the instructor."""
         return list(self._runs_of.get((seat, worksheet, step), ()))
 
     def unfinished(self) -> Iterator[ClassRun]:
-        """Yield the runs that wait or run, in the order in which they were requested."""
+        """The runs that wait or run, in the order in which they were requested."""
         return (each for each in self.runs.values() if not each.over)
 
     def left_s(self, seat: str, worksheet: str, minutes: float, now: float) -> float:
-        """Return the time in s that a seat has left for a worksheet of so many `minutes`.
+        """Seconds that a seat has left for a worksheet of `minutes` minutes; negative after the
+        end.
 
-        The clock starts when the seat opens the worksheet, and stands still while the class is
-        frozen. The result is negative if the time is over.
+        The time starts when the seat opens the worksheet, stands still while the class is frozen,
+        and grows by what the instructor adds.
         """
         work = self.seats[seat].work[worksheet]
         minutes += sum(
@@ -163,10 +166,7 @@ class ClassState:
         still_s = sum(max(0.0, end - max(start, work.opened_at)) for start, end in pauses)
         return work.opened_at + minutes * 60 + still_s - now
 
-    # --- what happens
-
     def apply(self, event: Event) -> None:
-        """Change the state as an event says."""
         match event:
             case journal.Joined(seat=seat, people=people, browser=browser):
                 self.seats[seat] = SeatState(seat, people)
