@@ -87,7 +87,7 @@ def encode(message: HostCommand | HostReport, key: str) -> bytes:
 
 def read_command(datagram: bytes, key: str) -> HostCommand:
     """Raise `MessageRefused` if the datagram is not a valid command or does not contain `key`."""
-    reading = _Reading("read an order", datagram, key, {"seq", "host", "token", "subflows"})
+    reading = _Reading("read a command", datagram, key, {"seq", "host", "token", "subflows"})
     subflows = tuple(_subflow_change(each) for each in reading.parts("subflows", SubflowChange))
     return HostCommand(reading.count("seq"), reading.text("host"), reading.text("token"), subflows)
 

@@ -23,7 +23,7 @@ from controller.observation import Subflow
 from controller.paths import Flow, Path, digest
 from controller.pox_ext.openflow13_messages import FlowCount, PortCount
 from controller.pox_ext.tracker import Joined
-from controller.units import scenario_mbps
+from controller.units import NS_PER_S, scenario_mbps
 
 LOSS_WINDOW_S, MIN_READINGS = 4.0, 3
 FRAME_BITS = 1514 * 8
@@ -253,7 +253,7 @@ class CounterRates:
         if before is None or now_ns <= before[0]:
             return None
         grown_bytes = total_bytes - before[1] if total_bytes >= before[1] else total_bytes
-        return round(grown_bytes * 8 * 1_000_000_000 / (now_ns - before[0]))
+        return round(grown_bytes * 8 * NS_PER_S / (now_ns - before[0]))
 
     def restart(self, name: Hashable, now_ns: int, total_bytes: int) -> None:
         self._last[name] = (now_ns, total_bytes)

@@ -1,2 +1,4 @@
-"""What the lab's page and the page of a class have in common as web applications: the app itself,
-guarding, serving, requests and errors. Nothing here imports any other module of the dashboard."""
+"""What the two web applications, the lab's pages and the pages of a class, have in common.
+
+It imports no other module of the dashboard.
+"""

@@ -1,5 +1,4 @@
-"""The Flask object of an application, with what both have: folders, settings, runs and error
-responses."""
+"""A Flask app with what both applications need: folders, settings, runs and error responses."""
 
 from __future__ import annotations
 
@@ -16,10 +15,10 @@ TEMPLATES = ROOT / "templates"
 
 
 def new(package: str, runs: Path, defaults: dict[str, Any], given: dict[str, Any] | None) -> Flask:
-    """Return an app without addresses and without any check of access.
+    """Return an app without any routes and without access control.
 
-    `package` is the Python package of the app, and `runs` the folder that contains the run folders.
-    The settings `given` override `defaults`.
+    `package` is the Python package of the app, `runs` the folder that contains the run folders. The
+    settings in `given` override `defaults`.
     """
     static = ROOT / "dashboard" / "static"
     app = Flask(package, template_folder=str(TEMPLATES), static_folder=str(static))

@@ -1,7 +1,7 @@
 """Conversion of errors to HTTP responses.
 
-Under the addresses of the API the response is JSON, {"error": "what was tried, why it failed, what
-to do"}. Under other addresses it is an HTML page.
+Under the addresses of the API, the response is JSON: `{"error": "what was tried, why it failed,
+what to do"}`. Under other addresses it is an HTML page.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ TEXTS = {
 
 
 class Problem(Exception):
-    """Raised to answer a request with an error text and the given HTTP status.
+    """Raised to answer a request with an error text and an HTTP status.
 
-    `more` has additional fields of the JSON response.
+    `more` has further fields of the JSON response.
     """
 
     def __init__(self, status: int, text: str, **more: str) -> None:
@@ -37,9 +37,9 @@ def whole_number(text: str) -> int | None:
 
 
 def answer(status: int, text: str, **more: str) -> Response:
-    """Return an error response: JSON for an address of the API, else an HTML page.
+    """Return an error response: JSON under the addresses of the API, else an HTML page.
 
-    `more` has additional fields of the JSON.
+    `more` has further fields of the JSON.
     """
     if request.path.startswith("/api/") or request.path in ("/healthz", "/openapi.json"):
         response = jsonify({"error": text, **more})
@@ -52,8 +52,8 @@ def answer(status: int, text: str, **more: str) -> Response:
 
 
 def _page(status: int, text: str) -> Response:
-    """Return an error page, or plain text if the machine lacks file descriptors to load the
-    template."""
+    """Return an error page, or plain text if the template cannot be loaded, for instance because no
+    file descriptors are left."""
     try:
         page = current_app.config.get("ERROR_PAGE", "error.html")
         return Response(render_template(page, status=status, text=text))

@@ -1,6 +1,6 @@
-"""The checks of requests that both applications make, and the security headers of responses.
+"""Checks of requests and security headers of responses, the same for both applications.
 
-Each application decides by itself who may do what (`Access`). A request is checked as follows:
+What differs between them is in `Access`. A request is checked as follows:
 
 1) The host name in the request must be one of TRUSTED_HOSTS (against DNS rebinding).
 2) A secret from a link that the server printed is exchanged for a cookie, and the browser is sent
@@ -46,7 +46,7 @@ class Access:
     `exchange` answers a GET request that has the query parameter `parameter`, a secret from a link.
     For every other request, `identify` finds out who sent it and keeps that in `flask.g`. Then
     `admit` answers or refuses what this sender may not do, and returns None to let it pass. If
-    `json_first`, a body that is not JSON is refused before `admit` is asked, else after.
+    `json_first`, a body that is not JSON is refused before `admit` is called, else after.
     """
 
     parameter: str
@@ -81,13 +81,15 @@ def protect(app: Flask, access: Access) -> None:
 
 
 def refuse(text: str) -> NoReturn:
-    """Answer the request with status 403 and `text`, which says why and what to do."""
+    """Answer the request with status 403. `text` says why, and what to do."""
     raise Problem(403, f"{request.method} {request.path[:80]}: {text}")
 
 
 def cookie_name(role: str = "") -> str:
-    """Return the name of this server's cookie for a role. It contains the port, because browsers
-    send a cookie to all ports of a host."""
+    """Return the name of this server's cookie for a role.
+
+    It contains the port, because browsers send a cookie to all ports of a host.
+    """
     return f"{g.cookie}_{role}" if role else str(g.cookie)
 
 
@@ -99,17 +101,19 @@ def set_cookie(
     samesite: Literal["Strict", "Lax"],
     secure: bool = False,
 ) -> None:
-    """Give the browser a secret as a cookie that scripts cannot read. `secure` is for servers with
-    TLS: the browser then sends the cookie through TLS only."""
+    """Give the browser a secret as a cookie that scripts cannot read.
+
+    With `secure`, for servers with TLS, the browser sends it through TLS only.
+    """
     response.set_cookie(
         name, value, httponly=True, samesite=samesite, secure=secure, max_age=days * DAY_S
     )
 
 
 def _refuse_other_hosts() -> Response | None:
-    """Return None for a request to a host name that is trusted, and else the answer to it.
+    """Return an error response if the host name of the request is not trusted, else None.
 
-    Set `g.cookie`, with which the names of this server's cookies begin.
+    Set `g.cookie`, the beginning of the names of this server's cookies.
     """
     try:
         host = request.host  # this refuses names that are not trusted
@@ -120,8 +124,10 @@ def _refuse_other_hosts() -> Response | None:
 
 
 def _refused_host() -> Response:
-    """Return the answer to a request for another host name. No page can be shown: its links would
-    need the host name."""
+    """Return the response to a request for a host name that is not trusted.
+
+    It is JSON, because the links of a page would need the host name.
+    """
     names = ", ".join(current_app.config["TRUSTED_HOSTS"])
     response = jsonify({"error": f"this server does not have the host name sent: use {names}"})
     response.status_code = 400
@@ -145,7 +151,7 @@ def _check_same_site() -> None:
 
 
 def _check_json() -> None:
-    """Refuse a request whose body is not JSON. Forms of other sites cannot send JSON."""
+    """Refuse a body that is not JSON. Forms of other sites cannot send JSON."""
     if request.content_length and not request.is_json:
         raise Problem(400, "the request is not JSON: send Content-Type: application/json")
 

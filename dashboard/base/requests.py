@@ -1,6 +1,6 @@
-"""What handlers of both applications read from a request, and answers that both give.
+"""Reading of requests, and responses, that handlers of both applications share.
 
-If a parameter is wrong, a `Problem` is raised, which becomes the error response.
+A wrong parameter raises a `Problem`, which becomes the error response.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ def body(model: type[Model]) -> Model:
 def position() -> int:
     """Return the position in a run from which the browser wants to continue a stream.
 
-    The position is in the header Last-Event-ID or in the query parameter ?since=SEQ; 0 is the
-    start.
+    It is in the header Last-Event-ID or in the query parameter `since`; 0 is the start.
     """
     text = request.headers.get("Last-Event-ID") or request.args.get("since", "0")
     found = whole_number(text)
@@ -62,10 +61,7 @@ def position() -> int:
 
 
 def points() -> int:
-    """Return the query parameter ?points=, the largest number of points in a chart line.
-
-    The default is 600.
-    """
+    """The query parameter `points`: the most points of a chart line, 600 by default."""
     text = request.args.get("points", "600")
     found = whole_number(text)
     if found is None or not 2 <= found <= MAX_POINTS:
@@ -74,7 +70,7 @@ def points() -> int:
 
 
 def store() -> Store:
-    """Return the index of all runs, which is shared by all requests."""
+    """Return the index of all runs, which all requests share."""
     found: Store = current_app.extensions["store"]
     return found
 
@@ -88,8 +84,10 @@ def folder_of(run_id: str) -> Path:
 
 
 def has_disconnected() -> Callable[[], bool]:
-    """Return a function that says whether the browser has ended the connection. It may be called
-    when the request is over for Flask, while a stream goes on."""
+    """Return a function that says whether the browser has closed the connection.
+
+    It works outside the request too, while a stream goes on.
+    """
     gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", lambda: False)
     return gone
 
@@ -101,7 +99,7 @@ def event_stream(messages: Iterable[bytes]) -> Response:
 
 
 def plotly(wanted: str) -> Response:
-    """Return plotly.js. Browsers may cache it forever, because `wanted` is its version.
+    """Return plotly.js. Browsers may cache it forever, because its version `wanted` is in the URL.
 
     Raise a `Problem` with status 404 for a version that is not installed.
     """

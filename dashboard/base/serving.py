@@ -32,18 +32,20 @@ def add_extensions(folders: Iterable[str]) -> None:
 
 
 def absolute(folders: Iterable[str]) -> tuple[str, ...]:
-    """Return folders as absolute paths, for runs that are started in another directory."""
+    """Return absolute paths, for runs that are started in another directory."""
     return tuple(str(Path(each).resolve()) for each in folders)
 
 
 def ports(wanted: int | None) -> Sequence[int]:
-    """Return the ports to try: `wanted`, or with None 8080 and the ones after it."""
+    """Return the ports to try: `wanted`, or if it is None, 8080 and the ones after it."""
     return [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + PORTS)
 
 
 def listen_on(family: int, address: Any) -> socket.socket:
-    """Return a socket of an address family that listens on `address`. Raise `OSError` if it cannot
-    have this address."""
+    """Return a socket that listens on `address`, in the form of the address family.
+
+    Raise `OSError` if the address is not available.
+    """
     # With its protocol, so that asyncio turns off Nagle's algorithm: 2 instead of 44 ms by HTTPS.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -57,8 +59,10 @@ def listen_on(family: int, address: Any) -> socket.socket:
 
 
 def server(app: Flask, sock: socket.socket, threads: int = THREADS, scheme: str = "http") -> Any:
-    """Return a Waitress server for the app on the socket `sock`. `scheme` begins the URLs that
-    browsers use."""
+    """Return a Waitress server for the app on the socket `sock`.
+
+    `scheme` is that of the URLs that browsers use.
+    """
     from waitress.parser import HTTPRequestParser
     from waitress.server import create_server
 
@@ -77,8 +81,10 @@ def server(app: Flask, sock: socket.socket, threads: int = THREADS, scheme: str 
 
 
 def run_until_signal(waitress: Any) -> None:
-    """Run a Waitress server in a thread. From now on, Ctrl-C and SIGTERM raise `KeyboardInterrupt`
-    in the main thread."""
+    """Run a Waitress server in a thread.
+
+    From now on, Ctrl-C and SIGTERM raise `KeyboardInterrupt` in the main thread.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):  # a background shell may ignore SIGINT
         signal.signal(number, _interrupt)
     threading.Thread(target=waitress.run, name="serve", daemon=True).start()
@@ -86,7 +92,7 @@ def run_until_signal(waitress: Any) -> None:
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Print a `LabError` raised in the body of the `with` statement, and exit with its code."""
+    """Print a `LabError` that is raised in the `with` statement, and exit with its code."""
     try:
         yield
     except LabError as error:

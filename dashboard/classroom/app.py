@@ -1,4 +1,4 @@
-"""The page of a class as a Flask app."""
+"""The Flask app of a class: its settings, pages, APIs and the thread that runs its queue."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ BLUEPRINTS = (
     run_api.runs,
     instructor_api.instructor,
 )
-STREAMS, STREAMS_PER_SEAT = 280, 8
+STREAMS, STREAMS_PER_SEAT = 280, 8  # most open streams; each takes a thread of the server
 DEFAULTS = {
     "LINK": "http://127.0.0.1:8080",  # the address of this server as students type it
     "SPEED": 1.0,  # simulated time over real time of the students' runs
     "VM": False,  # emulations run in the virtual machine
     "ERROR_PAGE": "class_error.html",
     "SECURE": False,  # the server uses TLS
-    "ADDRESS_OF": lambda environ: environ.get("REMOTE_ADDR", ""),  # of the browser
+    "ADDRESS_OF": lambda environ: environ.get("REMOTE_ADDR", ""),  # address of the browser
     "END": lambda: None,  # called to end the server when the class was deleted
     "MAX_CONTENT_LENGTH": 64 * 1024,
 }
 
 
 def create_app(room: Room, config: dict[str, Any] | None = None) -> Flask:
-    """Return the Flask app that serves a class. `config` overrides `DEFAULTS` and
-    the settings of `dashboard.base.application`.
+    """Return the Flask app that serves a class.
 
-    No runs are started until `app.extensions["conductor"].start()` is called.
+    `config` overrides `DEFAULTS` and the settings of `dashboard.base.application`. No runs are
+    started until `app.extensions["conductor"].start()` is called.
     """
     app = application.new("dashboard.classroom", room.folder.runs, DEFAULTS, config)
     store, settings = app.extensions["store"], app.config

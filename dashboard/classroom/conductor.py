@@ -36,7 +36,7 @@ class Running:
     """A run in progress.
 
     `child` is None if an earlier server started the run. After `ends_at`, a time of the monotonic
-    clock, it gets SIGINT; then `asked` is True.
+    clock, the run gets SIGINT; then `asked` is True.
     """
 
     run: ClassRun
@@ -46,8 +46,11 @@ class Running:
 
 
 class Conductor(threading.Thread):
-    """Starts and ends the runs of a class. `speed` is simulated time over real time; `vm` says
-    whether emulations run in the virtual machine."""
+    """Starts and ends the runs of a class.
+
+    `speed` is simulated time over real time; `vm` says whether emulations run in the virtual
+    machine.
+    """
 
     def __init__(self, room: Room, launcher: Launcher, speed: float, vm: bool) -> None:
         super().__init__(name="conductor", daemon=True)
@@ -61,13 +64,13 @@ class Conductor(threading.Thread):
 
     def check(self, run: ClassRun) -> None:
         """Raise `LabError` if a run cannot be made on this machine."""
-        request = queue.planned(self._room.lesson, run, self.speed, self.vm)
+        request = queue.run_request(self._room.lesson, run, self.speed, self.vm)
         if engine_table.entry(request.engine).real_time and not self.vm and os.geteuid() != 0:
             raise MachineLacks(
                 f"start run '{run.step}': the emulation needs root, which this server has not. "
                 "Start the class with --vm, or with sudo"
             )
-        queue.check(request)
+        queue.check_can_run(request)
 
     def run(self) -> None:
         """Start and end runs until `stop` is called."""
@@ -75,7 +78,10 @@ class Conductor(threading.Thread):
             self.poll()
 
     def stop(self) -> None:
-        """End this thread and all runs, and record how they ended."""
+        """End the thread and all runs, and record how they ended.
+
+        Runs that an earlier server started are only asked to stop.
+        """
         self._stopping.set()
         if self.is_alive():
             self.join()
@@ -93,8 +99,7 @@ class Conductor(threading.Thread):
             inbox.send(self._room.run_folder(run.id), {"control": "stop"})
 
     def poll(self) -> None:
-        """Record the runs that have ended, then start the next one if the load of the machine
-        permits."""
+        """Record the runs that have ended, then start the next one if the load permits."""
         for each in list(self._running.values()):
             if self._has_ended(each):
                 self._ended(each)
@@ -108,9 +113,9 @@ class Conductor(threading.Thread):
     def _start(self, run: ClassRun) -> None:
         folder = self._room.run_folder(run.id)
         try:
-            request = queue.planned(self._room.lesson, run, self.speed, self.vm)
+            request = queue.run_request(self._room.lesson, run, self.speed, self.vm)
             remove_unused(folder)
-            child = self._launcher.launch(queue.arguments(request, folder), folder)
+            child = self._launcher.launch(queue.run_arguments(request, folder), folder)
         except (LabError, OSError) as error:
             self._room.ended(run, "failed", "", f"start the run: {error}")
             return
@@ -151,7 +156,7 @@ class Conductor(threading.Thread):
             running.child.process.kill()
 
     def _recover(self) -> None:
-        """Find the runs that had not ended when the previous server did."""
+        """Take over the runs that had not ended when the previous server did."""
         for run in list(self._room.state.unfinished()):
             folder = self._room.run_folder(run.id)
             self._room.resume(run, running=folder.is_dir())

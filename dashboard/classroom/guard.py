@@ -1,8 +1,8 @@
-"""Access control for the server of a class: who sent a request, and whether it is allowed.
+"""Access control of a class: who sent a request, and whether it is allowed.
 
 After the checks of `dashboard.base.guarding`, every address except those in OPEN needs a role:
-student (seat), instructor or projector. A role is recognised by a cookie. A browser can have
-several roles: the instructor may have a seat, to try a worksheet.
+student (with a seat), instructor or projector. A role is recognised by a cookie. A browser can have
+several: the instructor may have a seat too, to try a worksheet.
 """
 
 from __future__ import annotations
@@ -45,21 +45,23 @@ def protect(app: Flask) -> None:
 
 
 def register_refusals(app: Flask) -> None:
-    """Convert the exceptions in `lab.classroom.lesson` to error responses."""
+    """Convert the exceptions of `lab.classroom.lesson` to error responses."""
     for kind, status in ((Unknown, 404), (NotNow, 409), (Forbidden, 403), (TooMuch, 429)):
         app.register_error_handler(kind, _handler(status))
 
 
 def set_cookie(response: AnyResponse, role: str, value: str) -> None:
-    """Give the browser a role. `value` is the secret of a seat, or the key of the instructor or
-    projector."""
+    """Give the browser a role.
+
+    `value` is the secret of a seat, or the key of the instructor or projector.
+    """
     is_secure = current_app.config["SECURE"]
     # Lax: a student who comes by a link from a chat keeps the seat
     guarding.set_cookie(response, cookie_name(role), value, 7, "Lax", is_secure)
 
 
 def address() -> str:
-    """Return the network address of the browser, even behind the TLS proxy."""
+    """Return the network address of the browser, also behind the TLS proxy."""
     return str(current_app.config["ADDRESS_OF"](request.environ))
 
 
@@ -105,7 +107,10 @@ def _turn_away() -> AnyResponse:
 
 
 def _exchange(key: str) -> AnyResponse:
-    """Exchange the key in a link for a cookie, and redirect to the page without the key."""
+    """Answer a link with a key: set a cookie, and redirect to the page without the key.
+
+    Raise a `Problem` with status 403 if the key is wrong.
+    """
     settings = room().folder.settings
     for role, wanted in (
         ("instructor", settings.instructor_key),

@@ -30,8 +30,8 @@ from lab.classroom.room import Room
 from lab.errors import RequestError
 
 instructor = Blueprint("instructor", __name__, url_prefix="/api")
-EVERY_S = 1.0
-OF_TIME = ("busy", "quiet_min")  # keys whose values change as time passes
+EVERY_S = 1.0  # the shortest time between two messages of a stream
+OF_TIME = ("busy", "quiet_min")  # fields that change by time alone
 
 
 @instructor.get("/instructor/class")
@@ -134,17 +134,17 @@ def projector_stream() -> Any:
 
 
 def instructor_path(of: Room) -> str:
-    """Return the path of the instructor's secret link."""
+    """The secret path that gives a browser the role of the instructor."""
     return f"/instructor?key={of.folder.settings.instructor_key}"
 
 
 def projector_path(of: Room) -> str:
-    """Return the path of the projector's secret link."""
+    """The secret path that gives a browser the role of the projector."""
     return f"/projector?key={of.folder.settings.projector_key}"
 
 
 def join_path(of: Room) -> str:
-    """Return the path of the link with which students join."""
+    """The path of the link with which students join."""
     return f"/?code={of.folder.settings.code}"
 
 
@@ -172,6 +172,6 @@ def _grid(of: Room, open_pages: Slots, load: LoadMeter) -> dict[str, Any]:
 
 
 def _plain(doc: dict[str, Any]) -> Any:
-    """Return the grid without the values that change with time alone."""
+    """The grid without the values that change with time alone, so that these cause no message."""
     rows = [{k: v for k, v in row.items() if k not in OF_TIME} for row in doc["seats"]]
     return {key: value for key, value in doc.items() if key not in OF_TIME} | {"seats": rows}

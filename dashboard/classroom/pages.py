@@ -1,7 +1,7 @@
-"""The HTML pages of a class. The browser fills them from the class's API.
+"""The HTML pages of a class. The browser fills them with data from the class's API.
 
-The texts of a worksheet are part of its page, made from Markdown by the server. A student gets them
-when the worksheet is open.
+The texts of a worksheet are part of its page, converted from Markdown by the server. A student gets
+them only after opening the worksheet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dashboard.base import requests
 from dashboard.base.errors import Problem
 from dashboard.classroom.instructor_api import join_path, qr_svg
 from dashboard.classroom.requests import room
-from dashboard.classroom.run_api import seen, shown
+from dashboard.classroom.run_api import run_document, visible_run
 from dashboard.network.answers import preview
 from lab.classroom import grades
 from lab.errors import unknown
@@ -68,11 +68,11 @@ def worksheet(name: str) -> str | AnyResponse:
 
 @pages.get("/class/runs/<id>")
 def run(id: str) -> str:
-    found, folder = seen(id)
+    found, folder = visible_run(id)
     return render_template(
         "class_run.html",
         home="/seat" if g.seat else "/instructor",
-        run=shown(found, folder),
+        run=run_document(found, folder),
         seat=g.seat,
         instructor=g.instructor,
         worksheet=f"/seat/{found.worksheet}#{found.step}",
@@ -100,7 +100,7 @@ def grades_file() -> Response:
     with of.mutex:
         people = {each.id: each.names for each in of.state.seats.values()}
         handed_in = grades.submissions(of.folder, of.state)
-    text = grades.text(columns, of.folder.worksheets, handed_in, people, of.folder.roster)
+    text = grades.to_csv(columns, of.folder.worksheets, handed_in, people, of.folder.roster)
     headers = {"Content-Disposition": f'attachment; filename="{of.folder.name}-{columns}.csv"'}
     return Response(text, mimetype="text/csv", headers=headers)
 
@@ -136,7 +136,7 @@ def _for_all_pages() -> dict[str, Any]:
 
 
 def text_html(step: Step) -> Markup:
-    """Return the text of a step as HTML with the drawing of its scenario; empty for a task."""
+    """The text of a step as HTML, with the drawing of its scenario; empty for a task."""
     if step.text is None:
         return Markup("")
     figure = Markup(preview(step.drawing)) if step.drawing else Markup("")  # noqa: S704 - ours
@@ -145,8 +145,7 @@ def text_html(step: Step) -> Markup:
 
 
 def large_steps(name: str, worksheet: Worksheet) -> list[dict[str, Any]]:
-    """Return what a projector shows for each step of a worksheet: the question, or for a run its
-    title."""
+    """What a projector shows for each task of a worksheet: the question, or a run's title."""
     rows = []
     for n, task in enumerate(worksheet.tasks, 1):
         asked = f"Run: {load(task.scenario).title}" if isinstance(task, Run) else task.ask

@@ -19,14 +19,14 @@ class PersonBody(Body):
 
 
 class JoinBody(Body):
-    """The body of POST /api/class/join: one person, or two who share a seat."""
+    """POST /api/class/join: one person, or two who share a seat."""
 
     code: str = Field(max_length=40)
     people: tuple[PersonBody, ...] = Field(min_length=1, max_length=2)
 
 
 class ReturnBody(Body):
-    """The body of POST /api/class/return, for a student with another browser."""
+    """POST /api/class/return: a person who uses another browser."""
 
     code: str = Field(max_length=40)
     name: str = Field(max_length=200)
@@ -38,7 +38,7 @@ class AnswerBody(Body):
 
 
 class RunBody(Body):
-    """The values that a student chose for keys of the scenario."""
+    """Values that a student chose for keys of the scenario."""
 
     chosen: dict[str, Any] = {}
 
@@ -48,7 +48,7 @@ class EmptyBody(Body):
 
 
 class LookBody(Body):
-    """What all students are pointed to: a run, a step of a worksheet, or nothing."""
+    """What the instructor shows to all: a run, a step of a worksheet, or nothing."""
 
     run: str | None = None
     worksheet: str | None = None
@@ -60,8 +60,7 @@ class FreezeBody(Body):
 
 
 class ExtendBody(Body):
-    """More time for a worksheet, in minutes (negative for less); for all seats if `seat` is
-    None."""
+    """More time for a worksheet, or less if `minutes` is negative; for all if `seat` is None."""
 
     worksheet: str
     minutes: float = Field(ge=-240, le=240)
@@ -69,13 +68,13 @@ class ExtendBody(Body):
 
 
 class SharedRunBody(Body):
-    """A run that the instructor makes for all. `engine` is None for that of the worksheet."""
+    """A run for all. If `engine` is None, it is that of the worksheet."""
 
     engine: str | None = None
 
 
 class GradeBody(Body):
-    """The points for a text that the instructor grades."""
+    """Points for a text that the instructor grades."""
 
     seat: str
     worksheet: str
@@ -85,7 +84,7 @@ class GradeBody(Body):
 
 
 class WipeBody(Body):
-    """A request to delete the class. The instructor must type its name."""
+    """A request to delete the class. `name` must be its name, as a confirmation."""
 
     name: str
 
@@ -109,6 +108,9 @@ def own_seat() -> str:
 
 
 def viewer() -> str | None:
-    """Return the seat that asks to see a run; None for the instructor, who may see all runs, and ""
-    for a projector, which may see only shared ones."""
+    """Return on whose behalf the browser asks for a run.
+
+    This is a seat, None for the instructor, who may see all runs, or "" for a projector, which may
+    see only shared ones.
+    """
     return None if g.instructor else g.seat or ""

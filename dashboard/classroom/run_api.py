@@ -1,5 +1,4 @@
-"""The HTTP API that shows and changes runs of a class. Every handler first checks who may see the
-run."""
+"""The HTTP API for the runs of a class. Every handler first checks who may see the run."""
 
 from __future__ import annotations
 
@@ -28,12 +27,14 @@ NOT_FOR_STUDENTS = ("expect", "to_try", "why")  # they would give away the answe
 
 @runs.get("/runs/<id>")
 def run(id: str) -> Any:
-    return shown(*seen(id))
+    return run_document(*visible_run(id))
 
 
-def shown(found: ClassRun, folder: Path) -> dict[str, Any]:
-    """Return everything that the page of a run shows to this browser. Students get no explanations,
-    and may change only what the worksheet allows in their own runs."""
+def run_document(found: ClassRun, folder: Path) -> dict[str, Any]:
+    """Everything that the page of a run shows to this browser.
+
+    Students get no explanations, and may change only what the worksheet allows, in their own runs.
+    """
     doc = view.run(store(), folder)
     if not g.instructor:
         doc = _for_students(doc)
@@ -45,7 +46,7 @@ def shown(found: ClassRun, folder: Path) -> dict[str, Any]:
 
 @runs.get("/runs/<id>/stream")
 def stream(id: str) -> Any:
-    seen(id)
+    visible_run(id)
     response: Response = streaming.live(id)
     response.response = slots().hold(viewer() or "all", iter(response.response))  # type: ignore[arg-type]
     return response
@@ -53,18 +54,18 @@ def stream(id: str) -> Any:
 
 @runs.get("/runs/<id>/frames")
 def frames(id: str) -> Any:
-    seen(id)
+    visible_run(id)
     return streaming.frames(id)
 
 
 @runs.get("/runs/<id>/charts")
 def charts(id: str) -> Any:
-    return view.charts(seen(id)[1], points())
+    return view.charts(visible_run(id)[1], points())
 
 
 @runs.get("/runs/<id>/changes")
 def changes(id: str) -> Any:
-    seen(id)
+    visible_run(id)
     rows = explained.changes(folder_of(id))
     return rows if g.instructor else [_for_students(each) for each in rows]
 
@@ -75,13 +76,13 @@ def _for_students(doc: dict[str, Any]) -> dict[str, Any]:
 
 @runs.get("/runs/<id>/samples")
 def samples(id: str) -> Any:
-    seen(id)
+    visible_run(id)
     return answers.samples(id)
 
 
 @runs.get("/runs/<id>/network")
 def network(id: str) -> Any:
-    seen(id)
+    visible_run(id)
     return answers.of_run(id)
 
 
@@ -130,9 +131,11 @@ def flip(id: str) -> Any:
     return {"seq": seq, "target": change.target, "value": value}, 202
 
 
-def seen(id: str) -> tuple[ClassRun, Path]:
-    """Return a run that the browser may see, and its folder. Raise `NotNow` if it has no folder
-    yet."""
+def visible_run(id: str) -> tuple[ClassRun, Path]:
+    """Return a run that the browser may see, and its folder.
+
+    Raise `Unknown` if there is no such run for this browser, and `NotNow` if it has no folder yet.
+    """
     with room().mutex:
         found = room().lesson.run(id, viewer())
     folder = room().run_folder(id)
@@ -142,8 +145,10 @@ def seen(id: str) -> tuple[ClassRun, Path]:
 
 
 def _own(id: str) -> ClassRun:
-    """Return a run that the browser may change: one of its own seat, or any for the instructor.
-    Raise a `Problem` with status 403 for another run."""
+    """Return a run that the browser may change: one of its seat, or any for the instructor.
+
+    Raise a `Problem` with status 403 for the run of another seat.
+    """
     with room().mutex:
         found = room().lesson.run(id, viewer())
     own = g.seat is not None and found.seat == g.seat

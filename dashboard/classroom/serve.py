@@ -44,6 +44,204 @@ from lab.errors import MachineLacks, RequestError
 from lab.run.pace import checked_speed
 from lab.worksheets import loading
 
+ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 - they are refused
+THREADS = 320
+SENT_WITHIN_S = 5.0  # time to send the last responses when the server ends
+
+
+@dataclass(frozen=True)
+class Options:
+    name: str
+    host: str = LOOPBACK
+    port: int | None = None
+    roster: Path | None = None
+    worksheets: tuple[str, ...] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+    speed: float = 1.0
+    vm: bool = False
+    extension_folders: tuple[str, ...] = ()
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """Open a listening socket; if `port` is None, on 8080 or the next free port.
+
+    Raise `RequestError` if `host` is not a single address, and `MachineLacks` if no port is free.
+    """
+    if host in ALL_INTERFACES:
+        raise RequestError(
+            f"--host {host}: that is every network of this machine. Give the address of one"
+            f"{own_address_hint()}"
+        )
+    for each in ports(port):
+        try:
+            family, _, _, _, address = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0]
+        except OSError as error:
+            raise RequestError(f"--host {host}: {error.strerror or error}") from error
+        try:
+            return listen_on(family, address)
+        except OSError as error:
+            if port or error.errno != errno.EADDRINUSE:
+                raise MachineLacks(
+                    f"listen on {host}, port {each}: {error.strerror}{own_address_hint()}"
+                ) from error
+    raise MachineLacks(f"listen on {host}: {PORTS} ports are taken. Choose one with --port")
+
+
+def own_address_hint() -> str:
+    """Return ", such as --host ADDRESS" with an address of this machine, or ""."""
+    found = own_address()
+    return f", such as --host {found}" if found else ""
+
+
+def own_address() -> str | None:
+    """Return this machine's address for connections to other networks; None without one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect(("192.0.2.1", 9))  # chooses an address and sends nothing
+            found = str(sock.getsockname()[0])
+        except OSError:
+            return None
+    return None if found.startswith("127.") else found
+
+
+def opened(options: Options, classes: Path = CLASSES) -> ClassFolder:
+    """Return the class of this name; make it if it does not exist.
+
+    Raise `RequestError` if it exists and other worksheets or a roster are given.
+    """
+    if options.name in folder.names(classes):
+        if options.worksheets or options.roster:
+            raise RequestError(
+                f"class '{options.name}' has begun: leave out --worksheet and --roster to continue "
+                "it, or choose another --name"
+            )
+        return folder.find(options.name, classes)
+    listed = roster.from_csv(options.roster) if options.roster else None
+    return folder.make(options.name, options.worksheets or loading.names(), listed, classes)
+
+
+def serve(options: Options, classes: Path = CLASSES) -> None:
+    """Serve a class until Ctrl-C or SIGTERM, or until the instructor deletes it."""
+    add_extensions(options.extension_folders)
+    settings = _tls(options)
+    with listen(options.host, options.port) as sock:
+        found = opened(options, classes)
+        try:
+            with FileLock(found.path / folder.LOCK, timeout=0):
+                _serve(options, Room(found), sock, settings)
+        except Timeout as error:
+            text = f"class '{options.name}' is served already: end that first"
+            raise RequestError(text) from error
+
+
+def _serve(
+    options: Options, room: Room, sock: socket.socket, settings: ssl.SSLContext | None
+) -> None:
+    port = sock.getsockname()[1]
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    link = f"{'https' if settings else 'http'}://{host}:{port}"
+    config = {
+        "LINK": link,
+        "SPEED": options.speed,
+        "VM": options.vm,
+        "EXTENSION_FOLDERS": options.extension_folders,
+        "SECURE": bool(settings),
+        "TRUSTED_HOSTS": [host, *(["localhost"] if host == LOOPBACK else [])],
+        "END": _end,
+    }
+    proxy = None
+    if settings:
+        inner = listen(LOOPBACK, None)
+        proxy = TlsProxy(sock, settings, inner.getsockname()[1])
+        config["ADDRESS_OF"] = proxy.address_of
+        sock = inner
+    app = create_app(room, config)
+    waitress = server(app, sock, THREADS, "https" if settings else "http")
+    run_until_signal(waitress)
+    conductor = app.extensions["conductor"]
+    conductor.start()
+    if proxy:
+        proxy.start()
+    try:
+        _print_links(room, link, options)
+        signal.pause()
+    except KeyboardInterrupt:
+        click.echo("\nending ...", err=True)
+    finally:
+        conductor.stop()
+        send_the_rest(waitress)
+        if proxy:
+            proxy.close()
+        waitress.close()
+        room.close()
+
+
+def send_the_rest(waitress: Any) -> None:
+    """Wait until Waitress has sent all responses, at most `SENT_WITHIN_S`."""
+    ends = time.monotonic() + SENT_WITHIN_S
+    while any(each.total_outbufs_len for each in list(waitress.active_channels.values())):
+        if time.monotonic() > ends:
+            return
+        time.sleep(0.01)
+
+
+def _print_links(room: Room, link: str, options: Options) -> None:
+    join = link + instructor_api.join_path(room)
+    click.echo(f"\nClass {room.folder.name}. Students open\n\n  {join}\n")
+    if sys.stdout.isatty():
+        segno.make(join).terminal(compact=True)
+    click.echo(f"or {link} with the code {room.folder.settings.code}.\n")
+    click.echo(
+        f"Your own link, for nobody else:\n\n  {link}{instructor_api.instructor_path(room)}\n"
+    )
+    click.echo(f"For the projector:\n\n  {link}{instructor_api.projector_path(room)}\n")
+    if options.host == LOOPBACK:
+        hint = own_address_hint()
+        click.echo(f"Only this machine reaches it. For a room, use --host ADDRESS{hint}.")
+    elif not options.certificate:
+        click.echo("Plain HTTP: others in this network can read along. See --certificate.")
+    click.echo("Ctrl-C ends the server. The same command continues the class.")
+
+
+def _tls(options: Options) -> ssl.SSLContext | None:
+    if (options.certificate is None) != (options.key is None):
+        raise RequestError("TLS needs both --certificate and --key")
+    if options.certificate is None or options.key is None:
+        return None
+    return context(options.certificate, options.key)
+
+
+def _end() -> None:
+    """Make the main thread end the server. It may be called in any thread."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGTERM)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Serve a class with the arguments that the command `lab class` passes on.
+
+    Exit with the error code of a `LabError` if that fails.
+    """
+    parser = argparse.ArgumentParser(prog="class", epilog="See ./run_lab.sh class --help.")
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--host", default=LOOPBACK)
+    parser.add_argument("--port", type=int)
+    for each in ("--roster", "--certificate", "--key"):
+        parser.add_argument(each, type=Path)
+    parser.add_argument("--worksheet", action="append", default=[])
+    parser.add_argument("--speed", default="1")
+    parser.add_argument("--vm", action="store_true")
+    parser.add_argument("--with", dest="extension_folders", action="append", default=[])
+    given = vars(parser.parse_args(argv))
+    with exit_on_error():
+        given["speed"] = checked_speed(given["speed"]) or 1000.0
+        given["worksheets"] = tuple(given.pop("worksheet"))
+        folders = absolute(given.pop("extension_folders"))
+        serve(Options(**given, extension_folders=folders))
+
+
 # TLS
 #
 # Waitress has no TLS, so a proxy in the same process accepts encrypted connections and passes their
@@ -58,7 +256,7 @@ LAST_ROUNDS = 20  # of the event loop; fewer than five are needed to pass on wai
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the TLS settings of a server. Raise `RequestError` if a file cannot be used."""
+    """Return the TLS settings of the server. Raise `RequestError` if a file cannot be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -71,9 +269,8 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
     return made
 
 
-class TlsDoor(threading.Thread):
-    """A TLS proxy: accepts TLS connections on `sock`, and passes their bytes on to `port` on
-    127.0.0.1."""
+class TlsProxy(threading.Thread):
+    """Accepts TLS connections on `sock`, and passes their bytes on to `port` on 127.0.0.1."""
 
     def __init__(self, sock: socket.socket, settings: ssl.SSLContext, port: int) -> None:
         super().__init__(name="tls", daemon=True)
@@ -83,8 +280,7 @@ class TlsDoor(threading.Thread):
         self._ready = threading.Event()
 
     def address_of(self, environ: dict[str, object]) -> str:
-        """Return the network address of the browser that sent a request. `environ` is that of
-        WSGI."""
+        """Return the network address of the browser. `environ` is that of a WSGI request."""
         port = environ.get("REMOTE_PORT", "0")
         return self._behind.get(int(str(port)), str(environ.get("REMOTE_ADDR", "")))
 
@@ -100,7 +296,7 @@ class TlsDoor(threading.Thread):
         server.close()
 
     def close(self) -> None:
-        """Pass on what the server has sent, then end all connections and the thread."""
+        """Pass on what the server has sent already, then end all connections and the thread."""
         self._ready.wait()
         asyncio.run_coroutine_threadsafe(self._finish(), self._loop)
         self.join()
@@ -149,197 +345,3 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while piece := await reader.read(PIECE):
             writer.write(piece)
             await writer.drain()
-
-
-ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 - they are refused
-THREADS = 320
-SENT_WITHIN_S = 5.0  # by a server that ends
-
-
-@dataclass(frozen=True)
-class Wanted:
-    name: str
-    host: str = LOOPBACK
-    port: int | None = None
-    roster: Path | None = None
-    worksheets: tuple[str, ...] = ()
-    certificate: Path | None = None
-    key: Path | None = None
-    speed: float = 1.0
-    vm: bool = False
-    extension_folders: tuple[str, ...] = ()
-
-
-def listen(host: str, port: int | None) -> socket.socket:
-    """Return a listening socket; if `port` is None, on 8080 or the next free port.
-
-    Raise `RequestError` if `host` is not a single address, and `MachineLacks` if no port is free.
-    """
-    if host in ALL_INTERFACES:
-        raise RequestError(
-            f"--host {host}: that is every network of this machine. Give the address of one"
-            f"{own_address_hint()}"
-        )
-    for each in ports(port):
-        try:
-            family, _, _, _, address = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0]
-        except OSError as error:
-            raise RequestError(f"--host {host}: {error.strerror or error}") from error
-        try:
-            return listen_on(family, address)
-        except OSError as error:
-            if port or error.errno != errno.EADDRINUSE:
-                raise MachineLacks(
-                    f"listen on {host}, port {each}: {error.strerror}{own_address_hint()}"
-                ) from error
-    raise MachineLacks(f"listen on {host}: {PORTS} ports are taken. Choose one with --port")
-
-
-def own_address_hint() -> str:
-    """Return `, such as --host ADDRESS` with this machine's address in its network, or ""."""
-    found = own_address()
-    return f", such as --host {found}" if found else ""
-
-
-def own_address() -> str | None:
-    """Return the address that this machine uses for other networks, or None if it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.connect(("192.0.2.1", 9))  # chooses an address and sends nothing
-            found = str(sock.getsockname()[0])
-        except OSError:
-            return None
-    return None if found.startswith("127.") else found
-
-
-def opened(wanted: Wanted, classes: Path = CLASSES) -> ClassFolder:
-    """Return the class of this name, with a new folder if it does not exist. Raise `RequestError`
-    if it exists and other worksheets or a roster are given."""
-    if wanted.name in folder.names(classes):
-        if wanted.worksheets or wanted.roster:
-            raise RequestError(
-                f"class '{wanted.name}' has begun: leave out --worksheet and --roster to continue "
-                "it, or choose another --name"
-            )
-        return folder.find(wanted.name, classes)
-    listed = roster.from_csv(wanted.roster) if wanted.roster else None
-    return folder.make(wanted.name, wanted.worksheets or loading.names(), listed, classes)
-
-
-def serve(wanted: Wanted, classes: Path = CLASSES) -> None:
-    """Serve a class until Ctrl-C or SIGTERM, or until the instructor deletes it."""
-    add_extensions(wanted.extension_folders)
-    settings = _tls(wanted)
-    with listen(wanted.host, wanted.port) as sock:
-        found = opened(wanted, classes)
-        try:
-            with FileLock(found.path / folder.LOCK, timeout=0):
-                _serve(wanted, Room(found), sock, settings)
-        except Timeout as error:
-            text = f"class '{wanted.name}' is served already: end that first"
-            raise RequestError(text) from error
-
-
-def _serve(
-    wanted: Wanted, room: Room, sock: socket.socket, settings: ssl.SSLContext | None
-) -> None:
-    port = sock.getsockname()[1]
-    host = f"[{wanted.host}]" if ":" in wanted.host else wanted.host
-    link = f"{'https' if settings else 'http'}://{host}:{port}"
-    config = {
-        "LINK": link,
-        "SPEED": wanted.speed,
-        "VM": wanted.vm,
-        "EXTENSION_FOLDERS": wanted.extension_folders,
-        "SECURE": bool(settings),
-        "TRUSTED_HOSTS": [host, *(["localhost"] if host == LOOPBACK else [])],
-        "END": _end,
-    }
-    door = None
-    if settings:
-        inner = listen(LOOPBACK, None)
-        door = TlsDoor(sock, settings, inner.getsockname()[1])
-        config["ADDRESS_OF"] = door.address_of
-        sock = inner
-    app = create_app(room, config)
-    waitress = server(app, sock, THREADS, "https" if settings else "http")
-    run_until_signal(waitress)
-    conductor = app.extensions["conductor"]
-    conductor.start()
-    if door:
-        door.start()
-    try:
-        _print_links(room, link, wanted)
-        signal.pause()
-    except KeyboardInterrupt:
-        click.echo("\nending ...", err=True)
-    finally:
-        conductor.stop()
-        send_the_rest(waitress)
-        if door:
-            door.close()
-        waitress.close()
-        room.close()
-
-
-def send_the_rest(waitress: Any) -> None:
-    """Wait until Waitress has sent all responses, for at most `SENT_WITHIN_S`."""
-    ends = time.monotonic() + SENT_WITHIN_S
-    while any(each.total_outbufs_len for each in list(waitress.active_channels.values())):
-        if time.monotonic() > ends:
-            return
-        time.sleep(0.01)
-
-
-def _print_links(room: Room, link: str, wanted: Wanted) -> None:
-    join = link + instructor_api.join_path(room)
-    click.echo(f"\nClass {room.folder.name}. Students open\n\n  {join}\n")
-    if sys.stdout.isatty():
-        segno.make(join).terminal(compact=True)
-    click.echo(f"or {link} with the code {room.folder.settings.code}.\n")
-    click.echo(
-        f"Your own link, for nobody else:\n\n  {link}{instructor_api.instructor_path(room)}\n"
-    )
-    click.echo(f"For the projector:\n\n  {link}{instructor_api.projector_path(room)}\n")
-    if wanted.host == LOOPBACK:
-        hint = own_address_hint()
-        click.echo(f"Only this machine reaches it. For a room, use --host ADDRESS{hint}.")
-    elif not wanted.certificate:
-        click.echo("Plain HTTP: others in this network can read along. See --certificate.")
-    click.echo("Ctrl-C ends the server. The same command continues the class.")
-
-
-def _tls(wanted: Wanted) -> ssl.SSLContext | None:
-    if (wanted.certificate is None) != (wanted.key is None):
-        raise RequestError("TLS needs both --certificate and --key")
-    if wanted.certificate is None or wanted.key is None:
-        return None
-    return context(wanted.certificate, wanted.key)
-
-
-def _end() -> None:
-    """End the server from any of its threads."""
-    main = threading.main_thread().ident
-    assert main is not None
-    signal.pthread_kill(main, signal.SIGTERM)
-
-
-def main(argv: Sequence[str]) -> None:
-    """Serve a class with the arguments that the command `lab class` passes on. Exit with an error
-    code if that fails."""
-    parser = argparse.ArgumentParser(prog="class", epilog="See ./run_lab.sh class --help.")
-    parser.add_argument("--name", required=True)
-    parser.add_argument("--host", default=LOOPBACK)
-    parser.add_argument("--port", type=int)
-    for each in ("--roster", "--certificate", "--key"):
-        parser.add_argument(each, type=Path)
-    parser.add_argument("--worksheet", action="append", default=[])
-    parser.add_argument("--speed", default="1")
-    parser.add_argument("--vm", action="store_true")
-    parser.add_argument("--with", dest="extension_folders", action="append", default=[])
-    given = vars(parser.parse_args(argv))
-    with exit_on_error():
-        given["speed"] = checked_speed(given["speed"]) or 1000.0
-        given["worksheets"] = tuple(given.pop("worksheet"))
-        folders = absolute(given.pop("extension_folders"))
-        serve(Wanted(**given, extension_folders=folders))

@@ -26,8 +26,10 @@ Doc = dict[str, Any]
 
 
 class Slots:
-    """Limits open streams to `most_each` for each key, such as a seat, and `most` in all.
-    `on_change` is called after a stream was opened or closed."""
+    """Limits open streams to `most_each` for each key, such as a seat, and to `most` in total.
+
+    `on_change` is called after a stream was opened or closed.
+    """
 
     def __init__(self, most_each: int, most: int, on_change: Callable[[], None]) -> None:
         self._most_each, self._most, self._on_change = most_each, most, on_change
@@ -35,13 +37,15 @@ class Slots:
         self._mutex = threading.Lock()
 
     def open(self) -> frozenset[str]:
-        """Return the keys that have a stream open."""
+        """The keys that have a stream open."""
         with self._mutex:
             return frozenset(self._open)
 
     def hold(self, key: str, stream: Iterator[bytes]) -> Iterator[bytes]:
-        """Return the stream, which takes a slot until it ends or is closed. Raise `TooMuch` if all
-        slots are taken."""
+        """Return the stream, which takes a slot until it ends or is closed.
+
+        Raise `TooMuch` at once if no slot is free.
+        """
         held = self._held(key, stream)
         next(held)  # begins the iterator, because only then `finally` is sure to run
         return held
@@ -74,8 +78,8 @@ class Source:
     """What a stream sends.
 
     `kind` is the name of its events, and `owner` is the seat or role that watches. `make` returns
-    the document to send, and `plain` removes what changes with time alone, so that it causes no
-    event. There is at most one event in `every_s` seconds.
+    the document to send. `plain` removes the parts that change by time alone, which cause no event.
+    There is at most one event in `every_s` seconds.
     """
 
     kind: str
@@ -86,8 +90,8 @@ class Source:
 
 
 def stream(source: Source) -> Response:
-    """Return a response that sends a document at first, after each change, and at least every 15
-    s."""
+    """Return a response that sends a document at first, after each change, and at least every
+    `HEARTBEAT_S` seconds."""
     return event_stream(slots().hold(source.owner, _messages(room(), source, has_disconnected())))
 
 
@@ -107,7 +111,7 @@ def _messages(of: Room, source: Source, gone: Callable[[], bool]) -> Iterator[by
 
 
 def _next_version(of: Room, seat: str | None, version: int, gone: Callable[[], bool]) -> int:
-    """Wait until the version of what a stream shows is not `version`, and return it.
+    """Wait until the version of what a stream shows is not `version`, and return the new one.
 
     After `HEARTBEAT_S`, or when the browser has disconnected, return the present version.
     """

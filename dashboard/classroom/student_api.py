@@ -30,7 +30,7 @@ from lab.classroom.state import ClassRun
 
 door = Blueprint("door", __name__)  # needs no seat
 student = Blueprint("student", __name__, url_prefix="/api/class")
-EVERY_S = 0.2
+EVERY_S = 0.2  # the shortest time between two messages of a stream
 
 
 @door.get("/healthz")
@@ -125,7 +125,7 @@ def download() -> Response:
 
 
 def queued(run: ClassRun) -> Any:
-    """Return the response to a request for a run."""
+    """The response to a request for a run."""
     with room().mutex:
         return {"run": views.run(room().queue, run)}
 

@@ -168,8 +168,8 @@ def to_json(drawn: Drawing, topology: Topology) -> dict[str, Any]:
         "lines": [asdict(each) for each in drawn.lines],
         "server_of": {user: topology.server_of(user) for user in topology.users},
         "home_of": {node.id: node.home for node in topology.nodes if node.kind == "user"},
-        "doors": network_paths.doors(topology),
-        "reach": network_paths.reach(topology),
+        "doors": network_paths.attached_switches(topology),
+        "reach": network_paths.shortest_paths(topology),
     }
 
 

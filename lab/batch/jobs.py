@@ -83,7 +83,7 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
         display.say(f"{len(found)} of {len(jobs)} runs exist already")
     left = {n: job for n, job in enumerate(jobs) if n not in found}
     for job in left.values():
-        _remove_unfinished(job)
+        _remove_unusable(job)
     alone = any(engine_table.entry(job.engine).real_time for job in left.values())
     began = time.monotonic()
     run = _in_turn if alone else _side_by_side
@@ -133,10 +133,11 @@ def kept(job: Job) -> Outcome | None:
     return Outcome(result, job.out) if valid else None
 
 
-def _remove_unfinished(job: Job) -> None:
-    """Remove the job's run folder if it has a run of the same experiment.
+def _remove_unusable(job: Job) -> None:
+    """Remove the job's run folder if it has a run of the same experiment that `kept` refused.
 
-    A folder with any other content is kept. The run then fails, because a run overwrites no files.
+    Such a run may be unfinished, overloaded or changed by hand. A folder with any other content is
+    left; the job then fails, because a run overwrites no files.
     """
     if job.out is None or not (job.out / "manifest.json").is_file():
         return

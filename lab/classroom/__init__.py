@@ -1,1 +1,1 @@
-"""Run a class: seats, progress, quotas, and the journal from which all of it can be rebuilt."""
+"""A class: seats, progress, quotas, and the journal from which all of it can be rebuilt."""

@@ -1,6 +1,6 @@
-"""Let students into a class: check the code, the roster and PINs, and give out seats.
+"""Admission to a class: checks of the join code, the roster and PINs, and limits on guessing them.
 
-The door does not write the journal: it returns the event to write.
+The functions here return the event to write; the caller writes it to the journal.
 """
 
 from __future__ import annotations
@@ -16,64 +16,24 @@ from lab.classroom.journal import Joined, Person, PinSet, Returned
 from lab.classroom.lesson import Forbidden, Lesson, NotNow, TooMuch
 from lab.errors import RequestError, show
 
-# Limit how often somebody may try codes and PINs, so that nobody can guess them.
-
-
-MOST_KEYS = 10_000
-
-
-class Attempts:
-    """Count attempts by key, such as the address of a browser. Within `within_s`, each key may make
-    `most` of them."""
-
-    def __init__(
-        self, most: int, within_s: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._most, self._within_s, self._clock = most, within_s, clock
-        self._made: dict[Hashable, deque[float]] = {}
-        self._mutex = threading.Lock()
-
-    def check(self, key: Hashable) -> None:
-        """Raise `TooMuch` if the key has made all its attempts."""
-        with self._mutex:
-            made = self._recent(key)
-            if len(made) >= self._most:
-                wait_s = made[0] + self._within_s - self._clock()
-                raise TooMuch(f"too many tries: try again in {wait_s:.0f} s", max(1.0, wait_s))
-
-    def count(self, key: Hashable) -> None:
-        with self._mutex:
-            if len(self._made) >= MOST_KEYS:
-                self._made = {
-                    each: made for each in list(self._made) if (made := self._recent(each))
-                }
-            self._made.setdefault(key, deque(maxlen=self._most)).append(self._clock())
-
-    def _recent(self, key: Hashable) -> deque[float]:
-        """Return the times of the attempts of a key that still count."""
-        made = self._made.get(key, deque())
-        while made and made[0] <= self._clock() - self._within_s:
-            made.popleft()
-        return made
-
-
 MOST_SEATS = 200
 MOST_PEOPLE = 2  # on a seat
 WRONG_PER_MINUTE, WRONG_OF_ALL_PER_MINUTE = 10, 300
 JOINS_PER_ADDRESS, JOINS_WITHIN_S = 60, 600.0  # a whole class may share one address
-DUMMY = secrets.pin_hash("nobody")  # compared if there is no PIN, which takes the same time
+# Compared if there is no PIN, so that the time does not show whether there is one
+DUMMY = secrets.pin_hash("nobody")
 
 
 @dataclass(frozen=True)
 class Newcomer:
-    """What somebody who joins writes: a name, and a PIN or an empty text."""
+    """What somebody types to join. `pin` is empty if no PIN was typed."""
 
     name: str
     pin: str = ""
 
 
 class Door:
-    """Check who may come in. `address` is the network address of a browser."""
+    """Decides who may join a class or come back. `address` is the network address of a browser."""
 
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
@@ -82,10 +42,10 @@ class Door:
         self._joined = Attempts(JOINS_PER_ADDRESS, JOINS_WITHIN_S)
 
     def people(self, address: str, code: str, newcomers: Sequence[Newcomer]) -> tuple[Person, ...]:
-        """Return the people of a new seat, with hashes of their PINs.
+        """Check the people who want a new seat, and return them with hashes of their PINs.
 
         Raise `Forbidden` for a wrong code or PIN, `RequestError` for a name that cannot be used,
-        and `TooMuch` after too many tries.
+        and `TooMuch` after too many wrong tries or joins from this address.
         """
         self._check_code(address, code)
         self._joined.check(address)
@@ -98,8 +58,10 @@ class Door:
         return people
 
     def joined(self, people: tuple[Person, ...], cookie: str) -> Joined:
-        """Return the event of a new seat. Raise `NotNow` if a name is taken, `TooMuch` if all seats
-        are."""
+        """Return the event of a new seat.
+
+        Raise `NotNow` if somebody has one of the names already, `TooMuch` if all seats are taken.
+        """
         seats = self._lesson.state.seats
         for each in people:
             if self._lesson.state.seat_of_person(each.name):
@@ -112,7 +74,10 @@ class Door:
         return Joined(seat=f"s{len(seats) + 1}", people=people, browser=secrets.hashed(cookie))
 
     def returned(self, address: str, code: str, newcomer: Newcomer, cookie: str) -> Returned:
-        """Return the event of somebody who comes back. Raise `Forbidden` if the PIN is wrong."""
+        """Return the event that lets another browser use the seat of a person.
+
+        Raise `Forbidden` if the code, the name or the PIN is wrong.
+        """
         self._check_code(address, code)
         seat = self._lesson.state.seat_of_person(newcomer.name)
         stored = self._pin_of(newcomer.name)
@@ -122,7 +87,10 @@ class Door:
         return Returned(seat=seat.id, browser=secrets.hashed(cookie))
 
     def new_pin(self, seat: str) -> tuple[PinSet, str]:
-        """Return the event of a new PIN for the first person of a seat, and the PIN."""
+        """Return the event of a new PIN for the first person of a seat, and the PIN itself.
+
+        Raise `Unknown` if there is no such seat.
+        """
         self._lesson.seat(seat)
         pin = secrets.new_pin()
         return PinSet(seat=seat, pin=secrets.pin_hash(pin)), pin
@@ -170,3 +138,43 @@ class Door:
     def _count_wrong(self, address: str) -> None:
         self._wrong.count(address)
         self._wrong_of_all.count("all")
+
+
+# Limits on attempts, so that nobody can guess codes and PINs
+
+
+MOST_KEYS = 10_000  # at this number, keys without recent attempts are forgotten
+
+
+class Attempts:
+    """Allows each key, such as a browser's address, `most` attempts in any `within_s` seconds."""
+
+    def __init__(
+        self, most: int, within_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most, self._within_s, self._clock = most, within_s, clock
+        self._made: dict[Hashable, deque[float]] = {}
+        self._mutex = threading.Lock()
+
+    def check(self, key: Hashable) -> None:
+        """Raise `TooMuch` if the key may make no attempt now. `count` records an attempt."""
+        with self._mutex:
+            made = self._recent(key)
+            if len(made) >= self._most:
+                wait_s = made[0] + self._within_s - self._clock()
+                raise TooMuch(f"too many tries: try again in {wait_s:.0f} s", max(1.0, wait_s))
+
+    def count(self, key: Hashable) -> None:
+        with self._mutex:
+            if len(self._made) >= MOST_KEYS:
+                self._made = {
+                    each: made for each in list(self._made) if (made := self._recent(each))
+                }
+            self._made.setdefault(key, deque(maxlen=self._most)).append(self._clock())
+
+    def _recent(self, key: Hashable) -> deque[float]:
+        """The times of a key's attempts within the last `within_s` seconds."""
+        made = self._made.get(key, deque())
+        while made and made[0] <= self._clock() - self._within_s:
+            made.popleft()
+        return made

@@ -1,7 +1,6 @@
-"""Keep the files of a class in one folder: settings, copies of the worksheets, roster, journal and
-runs.
+"""The folder of a class: settings, copies of the worksheets, roster, journal and runs.
 
-The folder has mode 700. Deleting it deletes all that is known of the class.
+It has mode 700. Deleting it deletes all data of the class.
 """
 
 from __future__ import annotations
@@ -40,7 +39,12 @@ SETTINGS, JOURNAL, ROSTER, WORKSHEETS, RUNS = (
 
 
 class Settings(BaseModel):
-    """The content of class.json: names, secrets, and the digest of each worksheet."""
+    """The content of class.json.
+
+    `secret` is a hexadecimal key from which the seeds and variants of the seats are derived. `lab`
+    is the version of the lab that made the class. `worksheets` maps each name to the SHA-256 digest
+    of the copied file.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -54,7 +58,7 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True)
 class ClassFolder:
-    """A class as it is in its folder, apart from its journal and its runs."""
+    """What the folder of a class contains, apart from the journal and the runs."""
 
     path: Path
     settings: Settings
@@ -74,7 +78,7 @@ class ClassFolder:
         return self.path / RUNS
 
     def variant_of(self, seat: str, worksheet: str) -> Seat:
-        """Return what gives a seat its seed and its variants of a worksheet."""
+        """Return what determines the seed and the variant of a worksheet for this seat."""
         return Seat(bytes.fromhex(self.settings.secret), seat, worksheet)
 
 
@@ -83,7 +87,7 @@ def names(classes: Path = CLASSES) -> list[str]:
 
 
 def find(name: str, classes: Path = CLASSES) -> ClassFolder:
-    """Return the class `name`. Raise `RequestError` if there is none, or a file is damaged."""
+    """Read a class. Raise `RequestError` if there is none of this name, or a file is damaged."""
     path = classes / checked(name)
     try:
         found = parse_object(plain_file.read(path / SETTINGS))
@@ -104,10 +108,10 @@ def make(
     of_students: Roster | None = None,
     classes: Path = CLASSES,
 ) -> ClassFolder:
-    """Make the folder of a new class with copies of the worksheets, and return it.
+    """Make the folder of a new class with copies of the worksheets.
 
-    `worksheets` are names or files. Raise `RequestError` if one is not valid, or if there is such a
-    class already.
+    `worksheets` are names or files. Raise `RequestError` if one is not valid or the class exists
+    already, and `LabError` if a file cannot be written.
     """
     path = classes / checked(name)
     sources = {Path(each).stem: _source(each) for each in worksheets}
@@ -137,8 +141,10 @@ def make(
 
 
 def wipe(name: str, classes: Path = CLASSES) -> None:
-    """Delete everything that is known of a class. Raise `RequestError` if there is no such class,
-    and `LabError` if a file cannot be deleted."""
+    """Delete the folder of a class.
+
+    Raise `RequestError` if there is no such class, and `LabError` if a file cannot be deleted.
+    """
     path = classes / checked(name)
     if not path.is_dir() or path.is_symlink():
         raise no_such_class(name, classes)
@@ -149,14 +155,14 @@ def wipe(name: str, classes: Path = CLASSES) -> None:
 
 
 def no_such_class(name: str, classes: Path) -> RequestError:
-    """Return the error to raise if there is no class of this name."""
+    """The error to raise if there is no class of this name. It lists the known classes."""
     known = names(classes)
     choice = unknown(name, known) if known else f"{show(name)} is unknown: there is no class yet"
     return RequestError(f"class {choice}")
 
 
 def checked(name: str) -> str:
-    """Return the name of a class. Raise `RequestError` if it cannot be the name of a folder."""
+    """Return `name`. Raise `RequestError` if it cannot be the name of a class and its folder."""
     if not NAME.fullmatch(name):
         raise RequestError(
             f"class {show(name)}: write at most 40 small letters, digits, '-' and '_'"
@@ -165,7 +171,7 @@ def checked(name: str) -> str:
 
 
 def _source(worksheet: str) -> bytes:
-    """Return the text of a worksheet, after its check."""
+    """Check a worksheet, and return its text."""
     loading.load(worksheet)
     if not NAME.fullmatch(Path(worksheet).stem):
         raise RequestError(f"worksheet {worksheet}: its name is to have small letters and digits")
@@ -176,7 +182,7 @@ def _source(worksheet: str) -> bytes:
 
 
 def _worksheet(path: Path, name: str, settings: Settings) -> Worksheet:
-    """Return the class's own copy of a worksheet. Raise `RequestError` if it was changed."""
+    """Read the class's own copy of a worksheet. Raise `RequestError` if the copy was changed."""
     copy = path / WORKSHEETS / f"{checked(name)}.yaml"
     try:
         digest = hashlib.sha256(plain_file.read(copy)).hexdigest()

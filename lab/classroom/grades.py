@@ -1,9 +1,8 @@
-"""Read the grades of a class from its files, and mark it again to see whether they are the same.
+"""The grades of a class, read from its files, and a second marking that checks them.
 
-A submission is what one seat handed in for one worksheet: its answers, the runs that its checks
-looked at, each named by the digest of its files, and the version of the lab that marked each step.
-The points that the journal holds are the grades. `again` marks the same answers and runs once more;
-it starts nothing.
+A submission is what one seat handed in for one worksheet: its answers, the digests of the runs by
+which they were marked, and for each step the version of the lab that marked it. The grades are the
+points in the journal. `mark_again` marks the same answers and runs once more; it starts no run.
 """
 
 from __future__ import annotations
@@ -25,94 +24,16 @@ from lab.worksheets.evaluation import RunFiles
 from lab.worksheets.marking import mark_task
 from lab.worksheets.schema import Answer, Check, Question, Run, Task, Worksheet
 
-# Write the grades of a class as CSV, with the columns that Moodle and Canvas import.
-#
-# Both find a student by a column of the roster. Of two people on one seat, each has a line of
-# their own with the same points.
-#
-# - Moodle: First name, Last name, ID number, Email address, one column for each worksheet and one
-#   for their sum. Its import asks which column is which.
-# - Canvas: Student, ID, SIS User ID, SIS Login ID, Section, one column for each worksheet. The
-#   second line holds the points that can be had.
-
-
-COLUMNS = ("moodle", "canvas")
-MOODLE = {  # column: words for it in a roster
-    "First name": ("first name", "firstname", "given name"),
-    "Last name": ("last name", "lastname", "surname", "family name"),
-    "ID number": ("id number", "idnumber", "student id"),
-    "Email address": ("email address", "email", "e-mail", "mail"),
-}
-CANVAS = {
-    "Student": ("student", "name"),
-    "ID": ("id", "canvas id"),
-    "SIS User ID": ("sis user id", "student id", "id number", "idnumber"),
-    "SIS Login ID": ("sis login id", "login", "username", "email", "e-mail", "email address"),
-    "Section": ("section", "course"),
-}
-UNSAFE = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would take such a cell as a formula
-
-
-def text(
-    columns: str,
-    worksheets: Mapping[str, Worksheet],
-    handed_in: Sequence[Submission],
-    people: Mapping[str, Sequence[str]],
-    roster: Roster | None = None,
-) -> str:
-    """Return the grades as CSV. `columns` is one of `COLUMNS`; `people` holds the names on each
-    seat. A worksheet that a seat did not open is an empty cell."""
-    known = MOODLE if columns == "moodle" else CANVAS
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    titles = [each.title for each in worksheets.values()]
-    totals = ["Total"] if columns == "moodle" else []
-    table.writerow(_safe([*known, *titles, *totals]))
-    if columns == "canvas":
-        most = [str(each.points) for each in worksheets.values()]
-        table.writerow(["    Points Possible", *[""] * (len(known) - 1), *most])
-    points = {(each.seat, each.worksheet): each.points for each in handed_in}
-    for seat, names in people.items():
-        given = [points.get((seat, name)) for name in worksheets]
-        cells = ["" if each is None else str(each) for each in given]
-        total = [str(sum(each or 0 for each in given))] if totals else []
-        for name in names:
-            about = _about(known, name, roster)
-            table.writerow([*_safe(about), *cells, *total])
-    return out.getvalue()
-
-
-def _about(known: Mapping[str, Sequence[str]], name: str, roster: Roster | None) -> list[str]:
-    """Return the columns about a person: those of the roster, and the name where it has none."""
-    found = {folded(key): value for key, value in _columns(name, roster).items()}
-    cells = [
-        next((found[folded(word)] for word in words if found.get(folded(word))), "")
-        for words in known.values()
-    ]
-    if not any(cells[:2]):
-        cells[0] = name
-    return cells
-
-
-def _columns(name: str, roster: Roster | None) -> Mapping[str, str]:
-    entry = roster.find(name) if roster else None
-    return {**entry.columns, "name": entry.name} if entry else {}
-
-
-def _safe(cells: Sequence[str]) -> list[str]:
-    """Return cells that a spreadsheet takes as text."""
-    return [f"'{each}" if each.startswith(UNSAFE) else each for each in cells]
-
-
-READ_RUNS = 64  # files of runs that are kept in memory
+READ_RUNS = 64  # runs whose files are kept in memory
 
 
 @dataclass(frozen=True)
 class StepGrade:
     """What was handed in for one step, and the points for it.
 
-    `runs` are the ids of the runs that the step was marked by, by the id of the run step. `by_hand`
-    are points that a person gave, or None. `checker` is the version of the lab that marked it.
+    `runs` maps the id of each run step that the marking used to the id of the run. `of` are the
+    points that can be had. `by_hand` are points that a person gave, or None. `checker` is the
+    version of the lab that marked the step.
     """
 
     step: str
@@ -137,18 +58,20 @@ class Submission:
 
     @property
     def points(self) -> int:
-        """Return the points that were given."""
         return sum(each.points for each in self.steps)
 
     @property
     def of(self) -> int:
-        """Return the points that can be had."""
+        """The points that can be had."""
         return sum(each.of for each in self.steps)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A step that now gets other points, or evidence that has changed."""
+    """A difference found by marking again: other points, or a run that was changed or lost.
+
+    `step` is the id of the step; several ids are separated by commas.
+    """
 
     submission: Submission
     step: str
@@ -156,12 +79,12 @@ class Difference:
 
 
 def read_state(folder: ClassFolder) -> ClassState:
-    """Return the state of a class from its journal. Raise `LabError` if the journal is damaged."""
+    """The state of a class from its journal. Raise `LabError` if the journal is damaged."""
     return ClassState(journal.read(folder.journal))
 
 
 def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
-    """Return the submission of each seat for each worksheet that it opened."""
+    """One submission for each seat and each worksheet that the seat has opened."""
     return [
         _submission(seat, name, folder.worksheets[name], state)
         for seat in state.seats.values()
@@ -170,11 +93,11 @@ def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
     ]
 
 
-def again(folder: ClassFolder, handed_in: Submission) -> Iterator[Difference]:
+def mark_again(folder: ClassFolder, handed_in: Submission) -> Iterator[Difference]:
     """Mark a submission again from the files alone, and yield each difference.
 
-    The digest of each run is compared with that in the journal first. A run whose files were
-    changed or lost is a difference, and what was marked by it is marked all the same.
+    A run whose files are missing or do not match the digest in the journal is a difference too. If
+    its files can be read, they are used all the same. Points given by a person are not checked.
     """
     for run, digest in handed_in.digests.items():
         if problem := _changed(folder.runs / run, digest):
@@ -191,7 +114,7 @@ def again(folder: ClassFolder, handed_in: Submission) -> Iterator[Difference]:
 
 
 def runs_used(state: ClassState, handed_in: Submission) -> list[ClassRun]:
-    """Return the runs by which a submission was marked, in the order in which they were made."""
+    """The runs by which a submission was marked, in the order in which they were requested."""
     return [each for each in state.runs.values() if each.id in handed_in.digests]
 
 
@@ -219,7 +142,7 @@ def _is_marked_by_us(task: Task) -> bool:
 
 
 def _mark(task: Task, grade: StepGrade, runs: Path) -> tuple[bool, int]:
-    """Return whether a step is passed, and its points; runs that cannot be read are missing."""
+    """Whether a step is passed, and its points. Runs that cannot be read count as missing."""
     found = {}
     for step, run in grade.runs.items():
         try:
@@ -236,7 +159,7 @@ def _read(folder: Path) -> RunFiles:
 
 
 def _changed(folder: Path, digest: str) -> str:
-    """Return what is wrong with the files of a run, or an empty text."""
+    """What is wrong with the files of a run; empty if they match the digest."""
     if not folder.is_dir():
         return "its folder is missing"
     try:
@@ -244,3 +167,88 @@ def _changed(folder: Path, digest: str) -> str:
     except LabError as error:
         return str(error)
     return "" if same else "its files were changed after it had ended"
+
+
+# Grades as CSV, with the columns that Moodle and Canvas import
+#
+# Both find a student by a column of the roster. If two people share a seat, each has a row of
+# their own with the same points.
+#
+# - Moodle: First name, Last name, ID number, Email address, one column for each worksheet and one
+#   for their sum. Its import asks which column is which.
+# - Canvas: Student, ID, SIS User ID, SIS Login ID, Section, one column for each worksheet. The
+#   second line has the points that can be had.
+
+
+COLUMNS = ("moodle", "canvas")
+MOODLE = {  # column: its possible names in a roster
+    "First name": ("first name", "firstname", "given name"),
+    "Last name": ("last name", "lastname", "surname", "family name"),
+    "ID number": ("id number", "idnumber", "student id"),
+    "Email address": ("email address", "email", "e-mail", "mail"),
+}
+CANVAS = {
+    "Student": ("student", "name"),
+    "ID": ("id", "canvas id"),
+    "SIS User ID": ("sis user id", "student id", "id number", "idnumber"),
+    "SIS Login ID": ("sis login id", "login", "username", "email", "e-mail", "email address"),
+    "Section": ("section", "course"),
+}
+UNSAFE = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins so is a formula in a spreadsheet
+
+
+def to_csv(
+    columns: str,
+    worksheets: Mapping[str, Worksheet],
+    handed_in: Sequence[Submission],
+    people: Mapping[str, Sequence[str]],
+    roster: Roster | None = None,
+) -> str:
+    """The grades as a CSV table for the import of Moodle or Canvas.
+
+    `columns` is one of `COLUMNS`. `people` maps each seat to the names of its people. The cell of a
+    worksheet that the seat did not open is empty.
+    """
+    known = MOODLE if columns == "moodle" else CANVAS
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    titles = [each.title for each in worksheets.values()]
+    totals = ["Total"] if columns == "moodle" else []
+    table.writerow(_safe([*known, *titles, *totals]))
+    if columns == "canvas":
+        most = [str(each.points) for each in worksheets.values()]
+        table.writerow(["    Points Possible", *[""] * (len(known) - 1), *most])
+    points = {(each.seat, each.worksheet): each.points for each in handed_in}
+    for seat, names in people.items():
+        given = [points.get((seat, name)) for name in worksheets]
+        cells = ["" if each is None else str(each) for each in given]
+        total = [str(sum(each or 0 for each in given))] if totals else []
+        for name in names:
+            about = _about(known, name, roster)
+            table.writerow([*_safe(about), *cells, *total])
+    return out.getvalue()
+
+
+def _about(known: Mapping[str, Sequence[str]], name: str, roster: Roster | None) -> list[str]:
+    """The cells that identify a person: from the roster as far as it has them.
+
+    If the roster gives neither of the first two columns, the first is the name.
+    """
+    found = {folded(key): value for key, value in _columns(name, roster).items()}
+    cells = [
+        next((found[folded(word)] for word in words if found.get(folded(word))), "")
+        for words in known.values()
+    ]
+    if not any(cells[:2]):
+        cells[0] = name
+    return cells
+
+
+def _columns(name: str, roster: Roster | None) -> Mapping[str, str]:
+    entry = roster.find(name) if roster else None
+    return {**entry.columns, "name": entry.name} if entry else {}
+
+
+def _safe(cells: Sequence[str]) -> list[str]:
+    """Put an apostrophe before each cell that a spreadsheet would take as a formula."""
+    return [f"'{each}" if each.startswith(UNSAFE) else each for each in cells]

@@ -1,8 +1,7 @@
-"""Write the journal of a class: one line of JSON for each event, on the disk before anybody is
-told that it is saved.
+"""The journal of a class: one line of JSON for each event.
 
-A line that was cut off by a crash belongs to a request that was never answered. It is removed when
-the journal is opened.
+An event is on the disk before anybody is told that it is saved. A line that was cut off by a crash
+belongs to a request that was never answered; it is removed when the journal is opened.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from lab import plain_file
 from lab.errors import LabError, RequestError
 from lab.worksheets.schema import Answer
 
-# Define the events of a class. Each is one line of its journal; docs/class_mode.md lists them.
+# Events of a class (docs/class_mode.md)
 #
 # `n` counts the events from 1, and `at` is the time in seconds since 1970. Both are set when the
 # event is written.
 
 
 class Part(BaseModel):
-    """Set the rules for all parts of an event: no unknown keys, no changes after it was made."""
+    """Base of events and their parts: unknown keys are errors, and no field can be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Person(Part):
-    """A person on a seat: the nickname, and a hash of the PIN if there is one."""
+    """One person on a seat. `pin` is the hash of the PIN, or None."""
 
     name: str
     pin: str | None = None
@@ -46,7 +45,7 @@ class Event(Part):
 
 
 class Joined(Event):
-    """Record a new seat and its people. `browser` is the hash of the browser's cookie."""
+    """A new seat with its people. `browser` is the hash of the browser's cookie."""
 
     kind: Literal["join"] = "join"
     seat: str
@@ -55,7 +54,7 @@ class Joined(Event):
 
 
 class Returned(Event):
-    """Record that a seat is used from another browser too."""
+    """A seat is used from another browser too. `browser` is the hash of its cookie."""
 
     kind: Literal["browser"] = "browser"
     seat: str
@@ -63,7 +62,7 @@ class Returned(Event):
 
 
 class PinSet(Event):
-    """Record a new PIN for the first person of a seat."""
+    """A new PIN for the first person of a seat; `pin` is its hash."""
 
     kind: Literal["pin"] = "pin"
     seat: str
@@ -71,7 +70,7 @@ class PinSet(Event):
 
 
 class Opened(Event):
-    """Record that a seat opened a worksheet for the first time: its clock starts."""
+    """A seat opened a worksheet for the first time, so its time for the worksheet starts."""
 
     kind: Literal["open"] = "open"
     seat: str
@@ -79,10 +78,10 @@ class Opened(Event):
 
 
 class Answered(Event):
-    """Record an answer. `passed` is None for a prediction, and for a text, which a person grades.
+    """An answer. `passed` is None for a prediction, and for a text, which a person grades.
 
-    `runs` are the runs from which the right answer was measured, if it was. `checker` is the
-    version of the lab that marked it.
+    `runs` maps the id of each run step that the right answer was measured in to the id of the run.
+    `checker` is the version of the lab that marked the answer.
     """
 
     kind: Literal["answer"] = "answer"
@@ -97,22 +96,22 @@ class Answered(Event):
 
 
 class Figure(Part):
-    """A figure that a check looked at: its text in the language of checks, and its value."""
+    """A figure that a check compared, as written in the worksheet, and its measured value."""
 
     text: str
     value: float
 
     @property
     def is_of_events(self) -> bool:
-        """Return whether the figure is a time or a number of events: its text names them."""
+        """Whether it is a time or a number of events: its text then names the events."""
         return self.text.startswith(("time(", "count("))
 
 
 class Checked(Event):
-    """Record that a check was evaluated on the runs `runs`: the id of a run for each run step.
+    """A check was evaluated. `runs` maps the id of each run step to the id of the run used.
 
     `problem` says why the check could not be evaluated; it is empty if it could. `checker` is the
-    version of the lab that marked it.
+    version of the lab that evaluated it.
     """
 
     kind: Literal["check"] = "check"
@@ -128,7 +127,7 @@ class Checked(Event):
 
 
 class Requested(Event):
-    """Record that a run was put into the queue. `seat` is None if the instructor requested it."""
+    """A run was put into the queue. `seat` is None if the instructor requested it."""
 
     kind: Literal["run"] = "run"
     run: str
@@ -140,8 +139,7 @@ class Requested(Event):
 
 
 class Ended(Event):
-    """Record how a run ended, and the digest of its files; the digest is empty if it never
-    began."""
+    """The end of a run. `digest` is that of its files, empty if the run never began."""
 
     kind: Literal["ended"] = "ended"
     run: str
@@ -151,7 +149,7 @@ class Ended(Event):
 
 
 class Flipped(Event):
-    """Record that a student changed a target of a running run."""
+    """A value of a running run was changed. `target` is its name, such as `link.up1.up`."""
 
     kind: Literal["flip"] = "flip"
     run: str
@@ -160,7 +158,7 @@ class Flipped(Event):
 
 
 class Looked(Event):
-    """Record what the instructor shows to all: a run, a step of a worksheet, or nothing."""
+    """What the instructor shows to all from now on: a run, a step of a worksheet, or nothing."""
 
     kind: Literal["look"] = "look"
     run: str | None = None
@@ -169,14 +167,14 @@ class Looked(Event):
 
 
 class Froze(Event):
-    """Record that the instructor froze the class, or let it go on."""
+    """The instructor froze the class, or let it go on."""
 
     kind: Literal["freeze"] = "freeze"
     frozen: bool
 
 
 class Extended(Event):
-    """Record more time for a worksheet, in minutes; for all seats if `seat` is None."""
+    """More time for a worksheet; for all seats if `seat` is None."""
 
     kind: Literal["extend"] = "extend"
     worksheet: str
@@ -185,7 +183,7 @@ class Extended(Event):
 
 
 class Graded(Event):
-    """Record the points that a person gave for a text."""
+    """The points that a person gave for a text."""
 
     kind: Literal["grade"] = "grade"
     seat: str
@@ -217,7 +215,7 @@ One = TypeVar("One", bound=Event)
 
 
 def read(path: Path) -> tuple[AnyEvent, ...]:
-    """Return the events in a journal, without a last line that was cut off.
+    """The events in a journal, without a last line that was cut off.
 
     Raise `RequestError` if the file is missing or another line is damaged.
     """
@@ -229,7 +227,7 @@ def read(path: Path) -> tuple[AnyEvent, ...]:
 
 
 def _whole(content: bytes) -> int:
-    """Return the length in bytes of the complete lines of a journal."""
+    """The length in bytes of the complete lines."""
     return content.rfind(b"\n") + 1
 
 
@@ -247,9 +245,10 @@ def _events(path: Path, content: bytes) -> tuple[AnyEvent, ...]:
 
 
 class Journal:
-    """Append events to a journal. Several threads may do so at the same time.
+    """Appends events to a journal file. Threads may share it.
 
-    `events` are those that were in the file when it was opened.
+    `events` are those that were in the file when it was opened. Raise `LabError` if the file cannot
+    be opened, `RequestError` if a line is damaged.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
@@ -272,7 +271,7 @@ class Journal:
     def append(self, event: One) -> One:
         """Write an event to the disk, and return it with its number and its time.
 
-        Raise `LabError` if it cannot be written; then nothing was written.
+        Raise `LabError` if it cannot be written; then the journal is unchanged.
         """
         with self._mutex:
             if self._broken:
@@ -291,7 +290,7 @@ class Journal:
             return made
 
     def close(self) -> None:
-        """Close the file, unless it is closed. Later events are refused."""
+        """Close the file. Later events are refused with `LabError`."""
         with self._mutex:
             if self._file >= 0:
                 os.close(self._file)
@@ -313,8 +312,7 @@ class Journal:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the entries of a folder to the disk, so that a new file in it is found after a power
-    cut."""
+    """Write the entries of a folder to the disk: a new file is then found after a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

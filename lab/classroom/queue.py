@@ -1,9 +1,9 @@
-"""Decide which run starts next: one fair queue of a class for simulations, one for emulations.
+"""The queue of a class: which run starts next, and the command that starts it.
 
 Seats take turns: of the seats that have a run waiting and none running, the one whose last start is
-longest ago comes first. A seat runs one run at a time. A run is admitted as long as the machine has
-room by its measured load. As many runs as the machine has processors are always admitted, so that
-the queue moves on a machine that is busy with something else.
+longest ago comes first. A seat has one simulation running at a time, and a machine one emulation.
+Simulations start while the measured load of the machine permits. As many as the machine has
+processors may always run, so that a machine busy with something else does not stop the class.
 """
 
 from __future__ import annotations
@@ -20,109 +20,9 @@ from lab.classroom.state import ClassRun
 from lab.scenario import engine_table
 from lab.worksheets import planning
 
-# Measure how busy this machine is.
-
-
-PROC = Path("/proc")
-UNKNOWN_FREE = 2**40  # bytes: where the free memory cannot be read, it does not limit
-SHORTEST_S = 0.5  # between two measurements
-
-
-class LoadMeter:
-    """Measure the share of the processors that was busy since the measurement before."""
-
-    def __init__(self, proc: Path = PROC) -> None:
-        self._proc = proc
-        self._last = self._ticks()
-        self._at, self._busy = time.monotonic(), 0.0
-        self.last = Load(0.0, os.cpu_count() or 1, self._free_bytes())  # what `read` returned last
-
-    def read(self) -> Load:
-        """Return the load of the machine. It is measured at most twice a second."""
-        if time.monotonic() - self._at >= SHORTEST_S:
-            now = self._ticks()
-            busy, all_ticks = (new - old for new, old in zip(now, self._last, strict=True))
-            if all_ticks > 0:
-                self._busy = min(1.0, max(0.0, busy / all_ticks))
-            self._last, self._at = now, time.monotonic()
-        self.last = Load(self._busy, os.cpu_count() or 1, self._free_bytes())
-        return self.last
-
-    def _ticks(self) -> tuple[int, int]:
-        """Return the busy ticks and all ticks of all processors since the machine booted. Where
-        there is no /proc, return ticks that show the load average."""
-        try:
-            first = (self._proc / "stat").read_text(encoding="ascii").splitlines()[0]
-        except OSError:
-            share = os.getloadavg()[0] / (os.cpu_count() or 1)
-            now = int(time.monotonic() * 100)
-            return int(now * min(1.0, share)), now
-        fields = [int(each) for each in first.split()[1:9]]
-        idle = fields[3] + fields[4]
-        return sum(fields) - idle, sum(fields)
-
-    def _free_bytes(self) -> int:
-        try:
-            text = (self._proc / "meminfo").read_text(encoding="ascii")
-        except OSError:
-            return UNKNOWN_FREE
-        for line in text.splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-        return UNKNOWN_FREE
-
-
-# Convert a run of a class to the command that makes it.
-
-
-SHARED_SEAT = "class"  # the seat whose variant the runs of the instructor have
-LATE_S = 60.0  # a run may take so much longer than planned
-SLOWEST = 3.0  # or so many times longer
-
-
-def planned(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Request:
-    """Return the request for a run. `speed` is simulated time over real time; `vm` says whether
-    emulations run in the virtual machine."""
-    step = lesson.run_step(run).model_copy(update={"engine": run.engine})
-    variant = lesson.folder.variant_of(run.seat or SHARED_SEAT, run.worksheet)
-    asked = planning.request(step, variant, run.chosen)
-    real_time = engine_table.entry(run.engine).real_time
-    return replace(
-        asked, speed=None if real_time else f"{speed:g}", vm=vm and real_time, wait=real_time
-    )
-
-
-def check(request: Request) -> None:
-    """Raise `LabError` if the run cannot be made: the scenario is not valid with these values, or
-    the engine or this machine cannot run it."""
-    batch.checked(request)
-
-
-def arguments(request: Request, folder: Path) -> list[str]:
-    """Return the arguments of the lab's command line that make the run in `folder`."""
-    argv = ["run", request.scenario, "--engine", request.engine, "--quiet", "--out", str(folder)]
-    argv += [word for name in request.strategies for word in ("--strategy", name)]
-    argv += ["--vm"] * request.vm + ["--wait"] * request.wait
-    options = {"seed": request.seed, "duration": request.duration_s, "speed": request.speed}
-    argv += [
-        word
-        for name, value in options.items()
-        if value is not None
-        for word in (f"--{name}", str(value))
-    ]
-    return argv + [word for each in request.settings for word in ("--set", each)]
-
-
-def longest_s(request: Request, speed: float) -> float:
-    """Return the real time in s after which a run is ended, because it hangs."""
-    assert request.duration_s is not None
-    planned_s = request.duration_s / (speed if request.speed else 1.0)
-    return planned_s * SLOWEST + LATE_S + (600.0 if request.vm else 0.0)
-
-
-BUSY = 0.85  # of all processors: from here on, no more run starts
+BUSY = 0.85  # fraction of all processors; no more simulations start from here on
 LEAST_FREE_BYTES = 512 * 2**20  # of memory
-ALONE = "mininet"  # of this engine one run at a time is possible on a machine
+ALONE = "mininet"  # the engine that can have one run at a time on a machine
 
 
 @dataclass(frozen=True)
@@ -136,22 +36,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class Load:
-    """The measured load of a machine: the share of all processors that is busy, from 0 to 1,
-    the number of processors, and the free memory in bytes."""
+    """The measured load of a machine. `busy` is the fraction of the time of all processors that was
+    used, from 0 to 1."""
 
     busy: float
     processors: int
     free_bytes: int
 
     def admits(self, running: int) -> bool:
-        """Return whether one more run may start while `running` runs go on."""
+        """Whether one more simulation may start beside `running` others."""
         if running < self.processors:
             return True
         return self.busy < BUSY and self.free_bytes > LEAST_FREE_BYTES
 
 
 class Queue:
-    """The runs that wait and those that run. It starts nothing."""
+    """The runs that wait and those that run. It only keeps lists: the caller starts the runs."""
 
     def __init__(self) -> None:
         self._waiting: list[Entry] = []
@@ -161,28 +61,26 @@ class Queue:
 
     @property
     def running(self) -> int:
-        """Return the number of runs that go on."""
         return len(self._running)
 
     @property
     def waiting(self) -> int:
-        """Return the number of runs that wait."""
         return len(self._waiting)
 
     def seats(self) -> set[str | None]:
-        """Return the seats that have a run waiting."""
+        """The seats with a run that waits; None stands for the instructor."""
         return {each.seat for each in self._waiting}
 
     def add(self, entry: Entry) -> None:
-        """Put a run at the end of the runs of its seat."""
+        """Let a run wait. It starts after the earlier runs of its seat."""
         self._waiting.append(entry)
 
     def resume(self, entry: Entry) -> None:
-        """Enter a run that was running before the server was started once more."""
+        """Enter a run that has been going on since before the server was started again."""
         self._start(entry)
 
     def next(self, load: Load) -> Entry | None:
-        """Take the run that is to start now out of the queue, and return it; None if none is."""
+        """Mark the next run that may start under this load as running, and return it; or None."""
         for entry in self.order():
             if self._may_start(entry, load):
                 self._waiting.remove(entry)
@@ -191,15 +89,15 @@ class Queue:
         return None
 
     def remove(self, run: str) -> None:
-        """Take a run out, because it has ended or is not wanted any more."""
+        """Remove a run that has ended or is not wanted any more."""
         self._running.pop(run, None)
         self._waiting = [each for each in self._waiting if each.run != run]
 
     def order(self) -> list[Entry]:
-        """Return the runs that wait, in the order in which they will start.
+        """The runs that wait, in the order in which they will start.
 
-        Round after round, each seat has one turn. Within a round, the seat that has waited longest
-        since its last start is first.
+        Each seat has one turn in a round; a run that goes on counts as its turn in the first round.
+        Within a round, the seat whose last start is longest ago comes first.
         """
         rounds: dict[str | None, int] = {}
         ranked = []
@@ -209,8 +107,10 @@ class Queue:
         return [entry for *_, entry in sorted(ranked, key=lambda each: each[:3])]
 
     def place(self, run: str) -> int | None:
-        """Return the place of a run among those that wait for the same kind of engine, from 1; None
-        if it does not wait."""
+        """The position of a run in the order of start, from 1; None if it does not wait.
+
+        Emulations and simulations are counted separately.
+        """
         mine = next((each for each in self._waiting if each.run == run), None)
         if mine is None:
             return None
@@ -233,3 +133,109 @@ class Queue:
         self._starts += 1
         self._turns[entry.seat] = self._starts
         self._running[entry.run] = entry
+
+
+# Load of this machine
+
+
+PROC = Path("/proc")
+UNKNOWN_FREE = 2**40  # bytes, if the free memory cannot be read: it then limits nothing
+SHORTEST_S = 0.5  # between two measurements
+
+
+class LoadMeter:
+    """Measures the load of this machine: how busy the processors were since the last measurement,
+    and the free memory."""
+
+    def __init__(self, proc: Path = PROC) -> None:
+        self._proc = proc
+        self._last = self._ticks()
+        self._at, self._busy = time.monotonic(), 0.0
+        self.last = Load(0.0, os.cpu_count() or 1, self._free_bytes())  # what `read` returned last
+
+    def read(self) -> Load:
+        """Return the load. The processors are measured at most every `SHORTEST_S` seconds."""
+        if time.monotonic() - self._at >= SHORTEST_S:
+            now = self._ticks()
+            busy, all_ticks = (new - old for new, old in zip(now, self._last, strict=True))
+            if all_ticks > 0:
+                self._busy = min(1.0, max(0.0, busy / all_ticks))
+            self._last, self._at = now, time.monotonic()
+        self.last = Load(self._busy, os.cpu_count() or 1, self._free_bytes())
+        return self.last
+
+    def _ticks(self) -> tuple[int, int]:
+        """Busy ticks and all ticks of all processors since the machine booted.
+
+        Without /proc, both are made up such that their growth shows the load average.
+        """
+        try:
+            first = (self._proc / "stat").read_text(encoding="ascii").splitlines()[0]
+        except OSError:
+            share = os.getloadavg()[0] / (os.cpu_count() or 1)
+            now = int(time.monotonic() * 100)
+            return int(now * min(1.0, share)), now
+        fields = [int(each) for each in first.split()[1:9]]
+        idle = fields[3] + fields[4]
+        return sum(fields) - idle, sum(fields)
+
+    def _free_bytes(self) -> int:
+        try:
+            text = (self._proc / "meminfo").read_text(encoding="ascii")
+        except OSError:
+            return UNKNOWN_FREE
+        for line in text.splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+        return UNKNOWN_FREE
+
+
+# The command that makes a run
+
+
+SHARED_SEAT = "class"  # the variant of the instructor's runs is that of a seat with this id
+LATE_S = 60.0  # a run may take this much longer than `SLOWEST` times its planned time
+SLOWEST = 3.0
+
+
+def run_request(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Request:
+    """The request for a run, as `lab.batch` takes it.
+
+    `speed` is simulated time over real time; `vm` says whether emulations run in the virtual
+    machine. Emulations always run in real time, so `speed` does not apply to them.
+    """
+    step = lesson.run_step(run).model_copy(update={"engine": run.engine})
+    variant = lesson.folder.variant_of(run.seat or SHARED_SEAT, run.worksheet)
+    asked = planning.request(step, variant, run.chosen)
+    real_time = engine_table.entry(run.engine).real_time
+    return replace(
+        asked, speed=None if real_time else f"{speed:g}", vm=vm and real_time, wait=real_time
+    )
+
+
+def check_can_run(request: Request) -> None:
+    """Raise `LabError` if the run cannot be made: the scenario is not valid with these values, or
+    the engine or this machine cannot run it."""
+    batch.checked(request)
+
+
+def run_arguments(request: Request, folder: Path) -> list[str]:
+    """The arguments of the lab's command line that make the run in `folder`."""
+    argv = ["run", request.scenario, "--engine", request.engine, "--quiet", "--out", str(folder)]
+    argv += [word for name in request.strategies for word in ("--strategy", name)]
+    argv += ["--vm"] * request.vm + ["--wait"] * request.wait
+    options = {"seed": request.seed, "duration": request.duration_s, "speed": request.speed}
+    argv += [
+        word
+        for name, value in options.items()
+        if value is not None
+        for word in (f"--{name}", str(value))
+    ]
+    return argv + [word for each in request.settings for word in ("--set", each)]
+
+
+def longest_s(request: Request, speed: float) -> float:
+    """Real time in seconds after which a run counts as hanging and is ended."""
+    assert request.duration_s is not None
+    planned_s = request.duration_s / (speed if request.speed else 1.0)
+    return planned_s * SLOWEST + LATE_S + (600.0 if request.vm else 0.0)

@@ -1,7 +1,6 @@
-"""Carry out the requests of a class that goes on, one after the other.
+"""A class that goes on: requests become events, and events change the state.
 
-A request becomes an event. The event is on the disk before the state changes and before anybody
-gets an answer.
+An event is on the disk before the state changes and before the request is answered.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lab.classroom import journal as of
-from lab.classroom import rules, secrets
+from lab.classroom import journal, rules, secrets
 from lab.classroom.door import Door, Newcomer
 from lab.classroom.folder import ClassFolder
 from lab.classroom.journal import Journal
@@ -26,54 +24,17 @@ from lab.classroom.queue import Entry, Load, Queue
 from lab.classroom.state import ClassRun, ClassState
 from lab.worksheets.evaluation import RunFiles
 
-# Wake threads when something changes that they show.
-#
-# Changes are counted for each seat, for all seats together, and in all. A thread that shows a seat
-# sleeps while only other seats change.
-
-
-NO_SEAT = ""  # changes that only the instructor sees
-
-
-class News:
-    """Count changes. `mutex` is held while the state of the class changes."""
-
-    def __init__(self, mutex: threading.RLock) -> None:
-        self._condition = threading.Condition(mutex)
-        self._of: Counter[str] = Counter()
-        self._common, self._count = 0, 0
-
-    def report(self, seats: Iterable[str | None]) -> None:
-        """Count a change of these seats; None stands for all seats."""
-        with self._condition:
-            self._count += 1
-            for seat in set(seats):
-                if seat is None:
-                    self._common += 1
-                else:
-                    self._of[seat] += 1
-            self._condition.notify_all()
-
-    def wait(self, seat: str | None, version: int, timeout_s: float) -> int:
-        """Wait until the version of a seat is not `version` any more, for `timeout_s` at most.
-        Return the present version. With None, wait for any change."""
-        with self._condition:
-            self._condition.wait_for(lambda: self._version(seat) != version, timeout_s)
-            return self._version(seat)
-
-    def _version(self, seat: str | None) -> int:
-        return self._count if seat is None else self._common + self._of[seat]
-
-
-READ_RUNS = 48  # files of runs that are kept in memory
+READ_RUNS = 48  # runs whose files are kept in memory
 CheckRun = Callable[[ClassRun], None]  # raises a `LabError` if the run cannot be made
-One = TypeVar("One", bound=of.Event)
+One = TypeVar("One", bound=journal.Event)
 
 
 class Room:
-    """A class that goes on: its journal, its state and its queue. Threads may share it.
+    """A class that goes on: its journal, its state and its queue of runs. Threads may share it.
 
-    `news` wakes the threads that show the state.
+    `mutex` is held while the state is read or changed. `news` wakes the threads that show the
+    state. `run_files` returns the files of a run by its id, and caches them. `clock` returns
+    seconds since 1970.
     """
 
     def __init__(self, folder: ClassFolder, clock: Callable[[], float] = time.time) -> None:
@@ -84,14 +45,14 @@ class Room:
         self.door = Door(self.lesson)
         self.mutex = threading.RLock()
         self.news = News(self.mutex)
-        self.read = lru_cache(maxsize=READ_RUNS)(self._read)
+        self.run_files = lru_cache(maxsize=READ_RUNS)(self._read_run)
 
     @property
     def state(self) -> ClassState:
         return self.lesson.state
 
     def record(self, event: One) -> One:
-        """Write an event to the disk, change the state, and wake all who wait for changes."""
+        """Write an event to the disk, then change the state and wake the threads that show it."""
         with self.mutex:
             made = self._journal.append(event)
             self.state.apply(made)
@@ -99,7 +60,6 @@ class Room:
             return made
 
     def close(self) -> None:
-        """Close the journal."""
         self._journal.close()
 
     # --- students
@@ -112,7 +72,7 @@ class Room:
             return self.record(self.door.joined(people, cookie)).seat, cookie
 
     def come_back(self, address: str, code: str, newcomer: Newcomer) -> tuple[str, str]:
-        """Let somebody use the own seat from another browser. Return the seat's id and a cookie."""
+        """Let another browser use the seat of a person. Return the seat's id and a new cookie."""
         cookie = secrets.key()
         event = self.door.returned(address, code, newcomer, cookie)
         return self.record(event).seat, cookie
@@ -130,20 +90,20 @@ class Room:
                 self.record(event)
 
     def answer(self, at: Place, value: Any) -> None:
-        """Mark and save an answer."""
+        """Mark and save an answer. Raise an error of `lab.classroom.lesson` if it is refused."""
         self._read_evidence(at)
         with self.mutex:
-            self.record(rules.answered(self.lesson, at, value, self.clock(), self.read))
+            self.record(rules.answered(self.lesson, at, value, self.clock(), self.run_files))
 
     def check(self, at: Place) -> None:
-        """Evaluate a check on the latest runs of a seat, and save what came out."""
+        """Evaluate a check on the latest complete runs of a seat, and save the result."""
         self._read_evidence(at)
         with self.mutex:
-            if event := rules.checked(self.lesson, at, self.clock(), self.read):
+            if event := rules.checked(self.lesson, at, self.clock(), self.run_files):
                 self.record(event)
 
     def request_run(self, at: Place, chosen: Mapping[str, Any], check: CheckRun) -> ClassRun:
-        """Put a run of a seat into the queue, and return it."""
+        """Put a run of a seat into the queue. `check` raises `LabError` if it cannot be made."""
         used = self._used_bytes(at.seat)
         return self._queued(
             lambda: rules.requested(self.lesson, at, chosen, self.clock(), used), check
@@ -154,13 +114,16 @@ class Room:
     def request_run_for_all(
         self, worksheet: str, step: str, engine: str | None, check: CheckRun
     ) -> ClassRun:
-        """Put a run that all will see into the queue, and return it."""
+        """Put a run that all will see into the queue.
+
+        `engine` replaces the engine of the worksheet, if it is not None.
+        """
         return self._queued(
             lambda: rules.requested_for_all(self.lesson, worksheet, step, engine), check
         )
 
     def point_at(self, run: str | None, worksheet: str | None, step: str | None) -> None:
-        """Show a run or a step to all; with three times None, show nothing any more."""
+        """Show a run, a worksheet or a step to all; with three times None, show nothing more."""
         with self.mutex:
             if run is not None:
                 self.lesson.run(run, None)
@@ -168,21 +131,21 @@ class Room:
                 self.lesson.task(worksheet, step)
             elif worksheet is not None:
                 self.lesson.worksheet(worksheet)
-            self.record(of.Looked(run=run, worksheet=worksheet, step=step))
+            self.record(journal.Looked(run=run, worksheet=worksheet, step=step))
 
     def freeze(self, frozen: bool) -> None:
         """Stop the work of all students, or let it go on."""
         with self.mutex:
             if frozen != self.state.frozen:
-                self.record(of.Froze(frozen=frozen))
+                self.record(journal.Froze(frozen=frozen))
 
     def extend(self, worksheet: str, seat: str | None, minutes: float) -> None:
-        """Give more time for a worksheet, to one seat or to all."""
+        """Give more time for a worksheet to one seat, or to all if `seat` is None."""
         with self.mutex:
             self.lesson.worksheet(worksheet)
             if seat is not None:
                 self.lesson.seat(seat)
-            self.record(of.Extended(worksheet=worksheet, seat=seat, minutes=minutes))
+            self.record(journal.Extended(worksheet=worksheet, seat=seat, minutes=minutes))
 
     def grade(self, at: Place, points: int, comment: str) -> None:
         """Save the points that the instructor gives for a text."""
@@ -198,7 +161,7 @@ class Room:
     # --- runs
 
     def take_next(self, load: Load) -> ClassRun | None:
-        """Return the run that is to start now, marked as running; None if none is."""
+        """Mark the run that is to start now as running, and return it; None if there is none."""
         with self.mutex:
             entry = self.queue.next(load)
             if entry is None:
@@ -209,8 +172,10 @@ class Room:
             return run
 
     def resume(self, run: ClassRun, running: bool) -> None:
-        """Enter a run into the queue that had not ended when the server did: as running, or as
-        waiting."""
+        """Enter a run into the queue that had not ended when the previous server did.
+
+        `running` says whether the run has started.
+        """
         with self.mutex:
             entry = Entry(run.id, run.seat, run.engine)
             if running:
@@ -223,11 +188,11 @@ class Room:
             self._queue_moved(run)
 
     def ended(self, run: ClassRun, status: str, digest: str, error: str = "") -> None:
-        """Save how a run ended."""
+        """Save how a run ended, unless that is known. `digest` is that of its files."""
         with self.mutex:
             if not run.over:
                 self.queue.remove(run.id)
-                self.record(of.Ended(run=run.id, status=status, digest=digest, error=error))
+                self.record(journal.Ended(run=run.id, status=status, digest=digest, error=error))
                 self._queue_moved(run)
 
     def withdraw(self, run: ClassRun) -> bool:
@@ -236,17 +201,18 @@ class Room:
             if run.status != "waiting":
                 return False
             self.queue.remove(run.id)
-            self.record(of.Ended(run=run.id, status="interrupted", error="it was taken out"))
+            self.record(journal.Ended(run=run.id, status="interrupted", error="it was taken out"))
             self._queue_moved(run)
             return True
 
     def run_folder(self, run: str) -> Path:
         return self.folder.runs / run
 
-    def _queued(self, decide: Callable[[], of.Requested], check: CheckRun) -> ClassRun:
-        """Put the run that `decide` allows into the queue, if `check` finds it possible.
+    def _queued(self, decide: Callable[[], journal.Requested], check: CheckRun) -> ClassRun:
+        """Put the run that `decide` allows into the queue, if `check` finds that it can be made.
 
-        The check takes a while, so others do not wait for it; the rules are then applied once more.
+        The check takes a while, so `mutex` is free during it. `decide` is therefore called once
+        more afterwards: the state may have changed.
         """
         with self.mutex:
             event = decide()
@@ -258,36 +224,80 @@ class Room:
             self._queue_moved(run)
             return run
 
-    def _concerned(self, event: of.Event) -> str | None:
-        """Return the seat that an event changes, or None if it changes all."""
-        if isinstance(event, of.Ended | of.Flipped):
+    def _concerned(self, event: journal.Event) -> str | None:
+        """Return the seat that an event changes, or None if it may change all."""
+        if isinstance(event, journal.Ended | journal.Flipped):
             return self.state.runs[event.run].seat
         seat: str | None = getattr(event, "seat", None)
         return seat
 
     def _queue_moved(self, run: ClassRun) -> None:
-        """Tell the seat of a run, and all that wait, that their places may have changed."""
+        """Wake the seat of a run and the seats that wait: their positions may have changed."""
         self.news.report([run.seat, *self.queue.seats()])
 
-    def _read(self, run: str) -> RunFiles:
+    def _read_run(self, run: str) -> RunFiles:
         return RunFiles.read(self.run_folder(run))
 
     def _read_evidence(self, at: Place) -> None:
-        """Read the runs that mark a step before others have to wait for it."""
+        """Load the runs by which a step is marked without holding `mutex`, as it takes time."""
         with self.mutex:
             runs = self.lesson.evidence(at)
         for run in runs.values():
-            self.read(run)
+            self.run_files(run)
 
     def _used_bytes(self, seat: str) -> int:
-        """Return the size in bytes of the runs of a seat."""
+        """The size of the runs of a seat."""
         with self.mutex:
             runs = [each.id for each in self.state.runs.values() if each.seat == seat]
         return sum(size_of(self.run_folder(run)) for run in runs)
 
 
+# News of changes
+#
+# Changes are counted for each seat, for all seats together, and in total. So a thread that shows
+# one seat sleeps while only other seats change.
+
+
+NO_SEAT = ""  # changes that only the instructor sees
+
+
+class News:
+    """Counts changes of the state, and wakes the threads that wait for one.
+
+    `mutex` is the lock that is held while the state changes.
+    """
+
+    def __init__(self, mutex: threading.RLock) -> None:
+        self._condition = threading.Condition(mutex)
+        self._of: Counter[str] = Counter()
+        self._common, self._count = 0, 0
+
+    def report(self, seats: Iterable[str | None]) -> None:
+        """Count a change of these seats; None among them stands for all seats."""
+        with self._condition:
+            self._count += 1
+            for seat in set(seats):
+                if seat is None:
+                    self._common += 1
+                else:
+                    self._of[seat] += 1
+            self._condition.notify_all()
+
+    def wait(self, seat: str | None, version: int, timeout_s: float) -> int:
+        """Wait until the version of a seat is not `version` any more, at most `timeout_s`.
+
+        Return the present version. If `seat` is None, any change counts.
+        """
+        with self._condition:
+            self._condition.wait_for(lambda: self._version(seat) != version, timeout_s)
+            return self._version(seat)
+
+    def _version(self, seat: str | None) -> int:
+        return self._count if seat is None else self._common + self._of[seat]
+
+
 def size_of(folder: Path) -> int:
-    """Return the size in bytes of all files in a folder. Files that disappear do not count."""
+    """Size in bytes of all files in a folder. Files that disappear meanwhile do not count."""
     found = 0
     for place, _, names in os.walk(folder):
         for name in names:

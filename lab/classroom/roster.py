@@ -1,6 +1,6 @@
-"""Read the roster of a class: a CSV file with one row for each student.
+"""The roster of a class: a CSV file with one row for each student.
 
-The column `name` is needed; `pin` may be there; other columns, such as an e-mail address or a
+The column `name` is required, `pin` is optional. Other columns, such as an e-mail address or a
 number in a learning management system, are kept for the table of grades. PINs are hashed when the
 file is read.
 """
@@ -26,7 +26,8 @@ NAME_LENGTHS = range(1, 41)
 
 @dataclass(frozen=True)
 class Entry:
-    """One student of a roster: the name, a hash of the PIN or None, and all other columns."""
+    """One student. `pin` is the hash of the PIN, or None. `columns` are the other columns of the
+    row."""
 
     name: str
     pin: str | None
@@ -41,22 +42,24 @@ class Roster:
 
     @property
     def has_pins(self) -> bool:
-        """Return whether any student of the roster has a PIN."""
+        """Whether any student has a PIN."""
         return any(each.pin for each in self.entries.values())
 
     def find(self, name: str) -> Entry | None:
-        """Return the student of this name, in capital or small letters; None if there is none."""
+        """Return the student of this name or None. Capital and small letters are the same."""
         return self.entries.get(folded(name))
 
     def to_json(self) -> str:
-        """Return the roster as the text of roster.json."""
+        """The text of roster.json."""
         rows = [asdict(each) for each in self.entries.values()]
         return json.dumps({"rows": rows}, indent=1, ensure_ascii=False) + "\n"
 
 
 def cleaned(name: str) -> str:
-    """Return a nickname with single spaces. Raise `RequestError` if it is empty, too long, or holds
-    characters that cannot be printed."""
+    """Return a name with single spaces.
+
+    Raise `RequestError` if it is empty, too long, or has characters that cannot be printed.
+    """
     found = " ".join(name.split())
     if len(found) not in NAME_LENGTHS or not found.isprintable():
         raise RequestError(
@@ -66,12 +69,15 @@ def cleaned(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """Return a name in the form in which two names are compared."""
+    """The form in which names are compared: single spaces, small letters."""
     return " ".join(name.split()).casefold()
 
 
 def from_csv(path: Path) -> Roster:
-    """Return the roster in a CSV file. Raise `RequestError` if a row cannot be used."""
+    """Read a roster. The separator is a semicolon if the first line has one, else a comma.
+
+    Raise `RequestError` if the file or a row cannot be used.
+    """
     try:
         text = plain_file.read(path, 0, MOST_BYTES + 1, follow=True).decode("utf-8-sig")
     except OSError as error:
@@ -108,7 +114,7 @@ def _checked(path: Path, rows: list[dict[str, str]]) -> Roster:
 
 
 def from_json(path: Path) -> Roster | None:
-    """Return the roster in roster.json, or None if there is no such file."""
+    """Read roster.json; None if there is no such file. Raise `RequestError` if it is damaged."""
     try:
         rows = parse_object(plain_file.read(path))["rows"]
         entries = [Entry(row["name"], row["pin"], row["columns"]) for row in rows]

@@ -1,6 +1,7 @@
-"""Decide what a request of a student becomes: an event for the journal, or a refusal.
+"""The rules of a class: each function turns a request into an event, or raises why it is refused.
 
-Nothing is changed or started here. `now` is the time in seconds since 1970.
+Nothing is changed or started here; the caller writes the event to the journal. `now` is the time in
+seconds since 1970.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lab.classroom import journal as of
+from lab.classroom import journal
 from lab.classroom.journal import Answered, Checked, Flipped, Requested
 from lab.classroom.lesson import Forbidden, Lesson, NotNow, Place, TooMuch, Unknown
 from lab.classroom.state import ClassRun
@@ -22,24 +23,28 @@ from lab.worksheets.evaluation import RunFiles
 from lab.worksheets.marking import Mark, mark_task
 from lab.worksheets.schema import Answer, Check, Predict, Question, Run
 
-MOST_UNFINISHED = 3  # runs of a seat: 1 that runs and 2 that wait
-MOST_RUNS = 20  # of a seat in one step
-MOST_FLIPS = 200  # in one run
-MOST_BYTES = 256 * 2**20  # of the runs of a seat
+MOST_UNFINISHED = 3  # runs of a seat that run or wait
+MOST_RUNS = 20  # runs of a seat in one step
+MOST_FLIPS = 200  # changes in one run
+MOST_BYTES = 256 * 2**20  # size of the runs of a seat
 MOST_TEXT, MOST_CURVE_POINTS = 5000, 500
 ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
 ReadRun = Callable[[str], RunFiles]  # returns the files of a run that has ended, by its id
 
 
-def opened(lesson: Lesson, seat: str, worksheet: str) -> of.Opened | None:
-    """Return the event that opens a worksheet, or None if it was opened before."""
+def opened(lesson: Lesson, seat: str, worksheet: str) -> journal.Opened | None:
+    """Return the event that opens a worksheet, or None if the seat has opened it already."""
     lesson.worksheet(worksheet)
     known = worksheet in lesson.seat(seat).work
-    return None if known else of.Opened(seat=seat, worksheet=worksheet)
+    return None if known else journal.Opened(seat=seat, worksheet=worksheet)
 
 
 def answered(lesson: Lesson, at: Place, value: Any, now: float, read: ReadRun) -> Answered:
-    """Return the event for an answer to a prediction or a question."""
+    """Return the event for an answer to a prediction or a question.
+
+    Raise `RequestError` if the value is no valid answer, and `NotNow`, `TooMuch` or `Unknown` if
+    the step takes no answer now.
+    """
     task = lesson.task(at.worksheet, at.step)
     if not isinstance(task, Predict | Question):
         raise Unknown(f"step '{at.step}' of worksheet '{at.worksheet}' takes no answer")
@@ -72,7 +77,7 @@ def _answer(
 
 
 def checked(lesson: Lesson, at: Place, now: float, read: ReadRun) -> Checked | None:
-    """Return the event for a check, or None if it looked at the same runs before."""
+    """Return the event for a check, or None if it was evaluated on the same runs before."""
     task = lesson.task(at.worksheet, at.step)
     if not isinstance(task, Check):
         raise Unknown(f"step '{at.step}' of worksheet '{at.worksheet}' is no check")
@@ -89,7 +94,9 @@ def checked(lesson: Lesson, at: Place, now: float, read: ReadRun) -> Checked | N
         runs=runs,
         passed=bool(mark.passed),
         points=mark.points,
-        figures=tuple(of.Figure(text=name, value=value) for name, value in mark.verdict.figures),
+        figures=tuple(
+            journal.Figure(text=name, value=value) for name, value in mark.verdict.figures
+        ),
         problem=mark.verdict.problem,
         checker=present(),
     )
@@ -100,7 +107,7 @@ def requested(
 ) -> Requested:
     """Return the event that puts a run of a student into the queue.
 
-    `used_bytes` is the size of all runs of the seat.
+    `used_bytes` is the size of all runs of the seat so far.
     """
     step = run_step(lesson, at.worksheet, at.step)
     lesson.check_may_work(at.seat, at.worksheet, now)
@@ -122,8 +129,10 @@ def requested(
 
 
 def requested_for_all(lesson: Lesson, worksheet: str, step: str, engine: str | None) -> Requested:
-    """Return the event that puts a run of the instructor into the queue. `engine` replaces the
-    engine of the worksheet."""
+    """Return the event that puts a run of the instructor into the queue.
+
+    `engine` replaces the engine of the worksheet; only `sim` may do so.
+    """
     run = run_step(lesson, worksheet, step)
     if run.by != "instructor":
         raise NotNow(f"run '{step}': each student makes it. Start one that is by the instructor")
@@ -140,7 +149,8 @@ def flipped(
 ) -> Flipped:
     """Return the event for a change of a target in a running run.
 
-    `by` is the seat that changes it, or None for the instructor. Each changes only own runs.
+    `by` is the seat that changes it, or None for the instructor. Raise `Forbidden` if the run is
+    not theirs, and `RequestError` if the worksheet does not let a student change this target.
     """
     if run.seat != by:
         raise Forbidden(f"change run '{run.id}': it is not yours")
@@ -155,7 +165,7 @@ def flipped(
     return Flipped(run=run.id, target=target, value=value)
 
 
-def graded(lesson: Lesson, at: Place, points: int, comment: str) -> of.Graded:
+def graded(lesson: Lesson, at: Place, points: int, comment: str) -> journal.Graded:
     """Return the event for the points that a person gives for a text."""
     task = lesson.task(at.worksheet, at.step)
     if not (isinstance(task, Question) and task.text):
@@ -164,7 +174,7 @@ def graded(lesson: Lesson, at: Place, points: int, comment: str) -> of.Graded:
         raise NotNow(f"step '{at.step}': seat {at.seat} has not answered it")
     if not 0 <= points <= task.points:
         raise RequestError(f"step '{at.step}': give 0 to {task.points} points")
-    return of.Graded(
+    return journal.Graded(
         seat=at.seat, worksheet=at.worksheet, step=at.step, points=points, comment=comment
     )
 
@@ -192,7 +202,7 @@ def _request(
 
 
 def _check_may_try(lesson: Lesson, at: Place, now: float) -> None:
-    """Raise `NotNow` or `TooMuch` if a seat may not try a step now."""
+    """Raise `NotNow` or `TooMuch` if a seat may not answer or check a step now."""
     lesson.check_may_work(at.seat, at.worksheet, now)
     step, hidden = lesson.step(at), lesson.hidden(at.worksheet, now)
     task = lesson.task(at.worksheet, at.step)
@@ -209,8 +219,10 @@ def _check_may_try(lesson: Lesson, at: Place, now: float) -> None:
 
 
 def _checked_value(lesson: Lesson, at: Place, task: Predict | Question, value: Any) -> Answer:
-    """Return a value from HTTP as an answer. Raise `RequestError` if it has not the form that the
-    step asks for."""
+    """Return a JSON value as an answer.
+
+    Raise `RequestError` if it has not the form that the step requires.
+    """
     try:
         if isinstance(value, bool):
             raise RequestError(f"'{at.step}': true and false are no answers")

@@ -1,7 +1,7 @@
-"""Make and check the secrets of a class: join codes, PINs, keys and cookies.
+"""Secrets of a class: join codes, PINs, keys and cookies.
 
-Of a PIN only a scrypt hash is stored, and of a cookie only its SHA-256 hash: a cookie is a long
-random text, which nobody can guess from its hash.
+PINs are stored only as scrypt hashes, and cookies as SHA-256 hashes. The fast hash is enough for a
+cookie: it is a long random text that nobody can find by trying.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ COST, BLOCK, PARALLEL = 2**14, 8, 1  # of scrypt: 16 MiB and about 50 ms
 
 
 def join_code() -> str:
-    """Return a new join code: six capital letters."""
     return "".join(secrets.choice(LETTERS) for _ in range(CODE_LETTERS))
 
 
 def key() -> str:
-    """Return a new key or cookie: a random text of 32 characters."""
+    """Return a new key or cookie: 32 random characters that are safe in URLs."""
     return secrets.token_urlsafe(24)
 
 
 def new_pin() -> str:
-    """Return a new PIN: six digits."""
+    """Return a new PIN of six digits."""
     return f"{secrets.randbelow(10**6):06d}"
 
 
@@ -45,8 +44,7 @@ def hashed(cookie: str) -> str:
 
 
 def pin_hash(pin: str) -> str:
-    """Return `scrypt$SALT$HASH` of a PIN. Raise `RequestError` if the PIN is too short or too
-    long."""
+    """Return `scrypt$SALT$HASH` of a PIN. Raise `RequestError` if its length is not allowed."""
     if len(pin) not in PIN_LENGTHS:
         raise RequestError(f"a PIN has {PIN_LENGTHS[0]} to {PIN_LENGTHS[-1]} characters")
     salt = secrets.token_bytes(16)
@@ -54,7 +52,7 @@ def pin_hash(pin: str) -> str:
 
 
 def is_pin(pin: str, stored: str) -> bool:
-    """Return whether `stored` is the hash of `pin`."""
+    """Whether `stored` is a hash of `pin`, as `pin_hash` returns it."""
     _, salt, wanted = stored.split("$")
     return hmac.compare_digest(_scrypt(pin, bytes.fromhex(salt)), bytes.fromhex(wanted))
 

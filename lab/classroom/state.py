@@ -1,6 +1,7 @@
-"""Hold all that is known of a class while it goes on. Everything follows from the journal's events.
+"""The state of a class while it goes on. All of it follows from the events of the journal.
 
 A seat is what one student, or a pair, works on. Work is what a seat has done in one worksheet.
+Times are in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab.classroom import journal as of
+from lab.classroom import journal
 from lab.classroom.journal import Event, Person
 from lab.classroom.roster import folded
 from lab.worksheets.schema import Answer
@@ -21,9 +22,10 @@ OVER = ("complete", "interrupted", "failed", "cut")
 class StepWork:
     """What a seat has done in one step.
 
-    `wrong` counts wrong tries, and `wrong_at` is the time of the last one. `passed` is None while
-    nothing was marked. `runs` are those on which a check was evaluated last. `graded` and `comment`
-    come from a person. `checker` is the version of the lab that marked it.
+    `wrong` counts wrong tries, and `wrong_at` is the time of the last one. `passed` is None until
+    something was marked. `runs` maps run steps to the runs by which the step was marked last.
+    `graded` are the points that a person gave, with `comment`. `checker` is the version of the lab
+    that marked it.
     """
 
     answer: Answer | None = None
@@ -33,7 +35,7 @@ class StepWork:
     passed: bool | None = None
     points: int = 0
     runs: dict[str, str] = field(default_factory=dict)
-    figures: tuple[of.Figure, ...] = ()
+    figures: tuple[journal.Figure, ...] = ()
     problem: str = ""
     graded: int | None = None
     comment: str = ""
@@ -44,7 +46,9 @@ class StepWork:
 class ClassRun:
     """One run of a class. `seat` is None if the instructor requested it; then all see it.
 
-    `status` is "waiting", "running", or how the run ended.
+    `chosen` are the student's values for keys of the scenario, `at` is the time of the request.
+    `status` is "waiting", "running", or one of `OVER`. `digest` is that of the files after the end.
+    `flips` counts changes by hand.
     """
 
     id: str
@@ -60,8 +64,7 @@ class ClassRun:
     flips: int = 0
 
     @classmethod
-    def of(cls, event: of.Requested) -> ClassRun:
-        """Return the run that was requested."""
+    def of(cls, event: journal.Requested) -> ClassRun:
         return cls(
             event.run,
             event.seat,
@@ -74,7 +77,7 @@ class ClassRun:
 
     @property
     def over(self) -> bool:
-        """Return whether the run has ended."""
+        """Whether the run has ended, in whatever way."""
         return self.status in OVER
 
 
@@ -82,7 +85,7 @@ class ClassRun:
 class Work:
     """What a seat has done in a worksheet.
 
-    `opened_at` and `done_at` are times in s: of the first look, and of the last progress.
+    `opened_at` is when it was opened, `done_at` the time of the last progress.
     """
 
     opened_at: float
@@ -90,13 +93,13 @@ class Work:
     steps: dict[str, StepWork] = field(default_factory=dict)
 
     def step(self, name: str) -> StepWork:
-        """Return the work in a step; empty if there is none yet."""
+        """The work in a step; empty if there is none yet."""
         return self.steps.get(name) or StepWork()
 
 
 @dataclass
 class SeatState:
-    """A seat: its people, and its work by the name of the worksheet."""
+    """A seat. `work` has the names of worksheets as keys."""
 
     id: str
     people: tuple[Person, ...]
@@ -104,35 +107,34 @@ class SeatState:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the people on this seat."""
         return [each.name for each in self.people]
 
 
 class ClassState:
-    """The state of a class. `apply` is the only method that changes it, apart from the status
-    of runs that begin to run."""
+    """The state of a class after the events `happened`.
+
+    Only `apply` changes it, except for the status of a run that begins to run.
+    """
 
     def __init__(self, happened: Iterable[Event] = ()) -> None:
         self.seats: dict[str, SeatState] = {}
         self.runs: dict[str, ClassRun] = {}
         self._runs_of: dict[tuple[str | None, str, str], list[ClassRun]] = {}
         self.browsers: dict[str, str] = {}  # the seat, by the hash of a cookie
-        self.look = of.Looked()
+        self.look = journal.Looked()
         self._pauses: list[tuple[float, float]] = []
         self._frozen_at: float | None = None
-        self._extended: list[of.Extended] = []
+        self._extended: list[journal.Extended] = []
         for event in happened:
             self.apply(event)
 
-    # --- what is known
-
     @property
     def frozen(self) -> bool:
-        """Return whether the instructor has frozen the class."""
+        """Whether the instructor has stopped the work of all students."""
         return self._frozen_at is not None
 
     def seat_of_person(self, name: str) -> SeatState | None:
-        """Return the seat on which a person sits; None if nobody has this name."""
+        """The seat of a person; None if nobody of this name has joined."""
         wanted = folded(name)
         for seat in self.seats.values():
             if any(folded(each) == wanted for each in seat.names):
@@ -140,18 +142,19 @@ class ClassState:
         return None
 
     def runs_of(self, seat: str | None, worksheet: str, step: str) -> list[ClassRun]:
-        """Return the runs of a step that a seat requested, or the instructor if `seat` is None."""
+        """The runs of a run step that a seat requested; None as `seat` is the instructor."""
         return list(self._runs_of.get((seat, worksheet, step), ()))
 
     def unfinished(self) -> Iterator[ClassRun]:
-        """Yield the runs that wait or run, in the order in which they were requested."""
+        """The runs that wait or run, in the order in which they were requested."""
         return (each for each in self.runs.values() if not each.over)
 
     def left_s(self, seat: str, worksheet: str, minutes: float, now: float) -> float:
-        """Return the time in s that a seat has left for a worksheet of so many `minutes`.
+        """Seconds that a seat has left for a worksheet of `minutes` minutes; negative after the
+        end.
 
-        The clock starts when the seat opens the worksheet, and stands still while the class is
-        frozen. The result is negative if the time is over.
+        The time starts when the seat opens the worksheet, stands still while the class is frozen,
+        and grows by what the instructor adds.
         """
         work = self.seats[seat].work[worksheet]
         minutes += sum(
@@ -163,38 +166,35 @@ class ClassState:
         still_s = sum(max(0.0, end - max(start, work.opened_at)) for start, end in pauses)
         return work.opened_at + minutes * 60 + still_s - now
 
-    # --- what happens
-
     def apply(self, event: Event) -> None:
-        """Change the state as an event says."""
         match event:
-            case of.Joined(seat=seat, people=people, browser=browser):
+            case journal.Joined(seat=seat, people=people, browser=browser):
                 self.seats[seat] = SeatState(seat, people)
                 self.browsers[browser] = seat
-            case of.Returned(seat=seat, browser=browser):
+            case journal.Returned(seat=seat, browser=browser):
                 self.browsers[browser] = seat
-            case of.PinSet(seat=seat, pin=pin):
+            case journal.PinSet(seat=seat, pin=pin):
                 first, *others = self.seats[seat].people
                 self.seats[seat].people = (first.model_copy(update={"pin": pin}), *others)
-            case of.Opened(seat=seat, worksheet=worksheet, at=at):
+            case journal.Opened(seat=seat, worksheet=worksheet, at=at):
                 self.seats[seat].work[worksheet] = Work(at, at)
-            case of.Answered() | of.Checked() | of.Graded():
+            case journal.Answered() | journal.Checked() | journal.Graded():
                 self._work(event)
-            case of.Requested() | of.Ended() | of.Flipped():
+            case journal.Requested() | journal.Ended() | journal.Flipped():
                 self._run(event)
             case _:
                 self._class(event)
 
-    def _work(self, event: of.Answered | of.Checked | of.Graded) -> None:
+    def _work(self, event: journal.Answered | journal.Checked | journal.Graded) -> None:
         work = self.seats[event.seat].work[event.worksheet]
         step = work.steps.setdefault(event.step, StepWork())
         match event:
-            case of.Graded(points=points, comment=comment):
+            case journal.Graded(points=points, comment=comment):
                 step.graded, step.comment = points, comment
                 return
-            case of.Answered(value=value, runs=runs):
+            case journal.Answered(value=value, runs=runs):
                 step.answer, step.runs = value, runs
-            case of.Checked(runs=runs, figures=figures, problem=problem):
+            case journal.Checked(runs=runs, figures=figures, problem=problem):
                 step.runs, step.figures, step.problem = runs, figures, problem
                 if problem:
                     return
@@ -206,16 +206,16 @@ class ClassState:
         else:
             work.done_at = event.at
 
-    def _run(self, event: of.Requested | of.Ended | of.Flipped) -> None:
+    def _run(self, event: journal.Requested | journal.Ended | journal.Flipped) -> None:
         match event:
-            case of.Requested():
+            case journal.Requested():
                 run = self.runs[event.run] = ClassRun.of(event)
                 place = (run.seat, run.worksheet, run.step)
                 self._runs_of.setdefault(place, []).append(run)
-            case of.Ended(run=id, status=status, digest=digest, error=error):
+            case journal.Ended(run=id, status=status, digest=digest, error=error):
                 run = self.runs[id]
                 run.status, run.digest, run.error = status, digest, error
-            case of.Flipped(run=id):
+            case journal.Flipped(run=id):
                 run = self.runs[id]
                 run.flips += 1
         if run.seat is not None and (work := self.seats[run.seat].work.get(run.worksheet)):
@@ -223,12 +223,12 @@ class ClassState:
 
     def _class(self, event: Event) -> None:
         match event:
-            case of.Looked():
+            case journal.Looked():
                 self.look = event
-            case of.Froze(frozen=True, at=at):
+            case journal.Froze(frozen=True, at=at):
                 self._frozen_at = at if self._frozen_at is None else self._frozen_at
-            case of.Froze(frozen=False, at=at) if self._frozen_at is not None:
+            case journal.Froze(frozen=False, at=at) if self._frozen_at is not None:
                 self._pauses.append((self._frozen_at, at))
                 self._frozen_at = None
-            case of.Extended():
+            case journal.Extended():
                 self._extended.append(event)

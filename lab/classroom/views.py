@@ -1,9 +1,8 @@
-"""Make what a student may see of the own seat, and what the instructor sees of the class.
+"""What students may see of their own seat, and what the instructor sees of the class, as JSON.
 
-Nothing else of a class is sent to students.
-Left out are: right answers, conditions of checks, solutions and wrong attempts, hints that were not
-earned, the reasons of steps that were not passed, and everything about results while they are
-hidden.
+Nothing else of a class is sent to students. Left out are right answers, conditions of checks,
+solutions and wrong attempts, hints that were not earned, the explanations of steps that were not
+passed, and everything about results while they are hidden.
 """
 
 from __future__ import annotations
@@ -23,32 +22,35 @@ from lab.worksheets.marking import runs_looked_at
 from lab.worksheets.schema import Check, Predict, Question, Run, Step, Task, Worksheet
 
 Doc = dict[str, Any]
-OF_TIME = ("left_s", "wait_s")  # these change by themselves
+OF_TIME = ("left_s", "wait_s")  # fields that change by time alone
 
 
-def seat(lesson: Lesson, queue: Queue, of: str, now: float) -> Doc:
-    """Return what the pages of a seat show at first: people, worksheets, what is shown to all."""
-    known = lesson.seat(of)
+def seat(lesson: Lesson, queue: Queue, seat_id: str, now: float) -> Doc:
+    """What the first page of a seat shows: people, worksheets, and what the instructor shows to
+    all."""
+    known = lesson.seat(seat_id)
     return {
-        "seat": of,
+        "seat": seat_id,
         "people": known.names,
         "frozen": lesson.state.frozen,
         "look": pointed_at(lesson),
-        "worksheets": [_row(lesson, queue, of, name, now) for name in lesson.folder.worksheets],
+        "worksheets": [
+            _row(lesson, queue, seat_id, name, now) for name in lesson.folder.worksheets
+        ],
     }
 
 
 def pointed_at(lesson: Lesson) -> Doc | None:
-    """Return what the instructor shows to all now, or None."""
+    """What the instructor shows to all now, or None."""
     shown = lesson.state.look
     if shown.run is not None:
         return {"run": shown.run}
     return {"worksheet": shown.worksheet, "step": shown.step} if shown.worksheet else None
 
 
-def worksheet(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> Doc:
-    """Return a worksheet as a seat sees it now. Raise `NotNow` if the seat has not opened it."""
-    lesson.work(of, name)
+def worksheet(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> Doc:
+    """A worksheet as a seat sees it now. Raise `NotNow` if the seat has not opened it."""
+    lesson.work(seat_id, name)
     found = lesson.worksheet(name)
     hidden = lesson.hidden(name, now)
     return {
@@ -56,26 +58,27 @@ def worksheet(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> D
         "title": found.title,
         "goals": list(found.goals),
         "minutes": found.minutes,
-        "left_s": round(lesson.left_s(of, name, now)),
+        "left_s": round(lesson.left_s(seat_id, name, now)),
         "frozen": lesson.state.frozen,
         "hidden": hidden,
         "results_from": found.results_from.isoformat() if found.results_from else None,
-        "points": None if hidden else points(lesson, of, name),
+        "points": None if hidden else points(lesson, seat_id, name),
         "of": found.points,
-        "steps": [_step(lesson, queue, of, name, each, now) for each in found.steps],
+        "steps": [_step(lesson, queue, seat_id, name, each, now) for each in found.steps],
     }
 
 
-def points(lesson: Lesson, of: str, worksheet: str) -> int:
-    """Return the points of a seat in a worksheet that it has opened."""
-    work = lesson.work(of, worksheet)
+def points(lesson: Lesson, seat_id: str, worksheet: str) -> int:
+    """Points of a seat in a worksheet that it has opened. Where a person gave points, those count."""
+    work = lesson.work(seat_id, worksheet)
     return sum(each.points if each.graded is None else each.graded for each in work.steps.values())
 
 
 def is_done(lesson: Lesson, at: Place) -> bool:
-    """Return whether there is nothing left to do in a step: it was answered, run or passed.
+    """Whether nothing is left to do in a step: it was answered, its run is complete, or it was
+    passed.
 
-    Of a question or check, a wrong try is not enough, unless the results are hidden.
+    A wrong try is not enough, unless the worksheet shows its results only later.
     """
     task = lesson.task(at.worksheet, at.step)
     if isinstance(task, Run):
@@ -87,7 +90,7 @@ def is_done(lesson: Lesson, at: Place) -> bool:
 
 
 def run(queue: Queue, of: ClassRun) -> Doc:
-    """Return a run as the pages list it. `place` is its place in the queue; 1 is the next."""
+    """A run as lists show it. `place` is its position in the queue; 1 is the next to start."""
     return {
         "id": of.id,
         "step": of.step,
@@ -98,46 +101,48 @@ def run(queue: Queue, of: ClassRun) -> Doc:
     }
 
 
-def _row(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> Doc:
+def _row(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> Doc:
     found = lesson.worksheet(name)
-    opened = name in lesson.seat(of).work
-    tasks = [Place(of, name, each.id) for each in found.tasks]
+    opened = name in lesson.seat(seat_id).work
+    tasks = [Place(seat_id, name, each.id) for each in found.tasks]
     return {
         "name": name,
         "title": found.title,
         "goals": list(found.goals),
         "minutes": found.minutes,
         "opened": opened,
-        "left_s": round(lesson.left_s(of, name, now)) if opened else None,
-        "points": points(lesson, of, name) if opened and not lesson.hidden(name, now) else None,
+        "left_s": round(lesson.left_s(seat_id, name, now)) if opened else None,
+        "points": points(lesson, seat_id, name)
+        if opened and not lesson.hidden(name, now)
+        else None,
         "of": found.points,
         "done": sum(is_done(lesson, each) for each in tasks) if opened else 0,
         "steps": len(tasks),
-        "changed": _changed(lesson, queue, of, name, now) if opened else "",
+        "changed": _changed(lesson, queue, seat_id, name, now) if opened else "",
     }
 
 
-def _changed(lesson: Lesson, queue: Queue, of: str, name: str, now: float) -> str:
-    """Return a text that differs after each change of a worksheet, except by time alone."""
-    shown = worksheet(lesson, queue, of, name, now)
+def _changed(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> str:
+    """A text that differs after each change of a worksheet, except changes by time alone."""
+    shown = worksheet(lesson, queue, seat_id, name, now)
     steps = [without_times(each) for each in shown.pop("steps")]
     text = json.dumps([without_times(shown), steps])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def without_times(doc: Doc) -> Doc:
-    """Return a document without the fields that change by themselves."""
+    """Leave out the fields that change by time alone."""
     return {key: value for key, value in doc.items() if key not in OF_TIME}
 
 
-def _step(lesson: Lesson, queue: Queue, of: str, name: str, step: Step, now: float) -> Doc:
+def _step(lesson: Lesson, queue: Queue, seat_id: str, name: str, step: Step, now: float) -> Doc:
     if step.task is None:
         return {"kind": "text", "text": step.text, "drawing": step.drawing}
-    return task(lesson, queue, Place(of, name, step.task.id), now)
+    return task(lesson, queue, Place(seat_id, name, step.task.id), now)
 
 
 def task(lesson: Lesson, queue: Queue, at: Place, now: float) -> Doc:
-    """Return a step with a task as a seat sees it now."""
+    """A step with a task as a seat sees it now."""
     found = lesson.task(at.worksheet, at.step)
     match found:
         case Run():
@@ -192,8 +197,7 @@ def _bounds(bounds: Doc) -> Doc:
 
 
 def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
-    """Return a question or a check: what is asked, the own answer, and what may be known of its
-    mark."""
+    """A question or a check: the task, the seat's answer, and what it may know of the mark."""
     assert isinstance(asked, Question | Check)
     work, hidden = lesson.step(at), lesson.hidden(at.worksheet, now)
     sheet = lesson.worksheet(at.worksheet)
@@ -223,16 +227,21 @@ def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
 
 
 def _figures(work: StepWork, numbers: Mapping[str, int]) -> list[Doc]:
-    """Return the measured figures that a check looked at, in plain words too. Which events it looks
-    for is shown only when it is passed."""
+    """The measured figures that a check compared, with their text in words.
+
+    While the check is not passed, figures about events are left out: they would show what to look
+    for.
+    """
     shown = work.figures if work.passed else (f for f in work.figures if not f.is_of_events)
     labels = [(each, wording.figure(each.text, numbers)) for each in shown]
     return [each.model_dump() | {"label": of.words, "unit": of.unit} for each, of in labels]
 
 
 def _problem(work: StepWork, asked: Check, of: Worksheet) -> str:
-    """Return why a check could not be evaluated; empty if it could. A run that was missing is named
-    by the number of its step."""
+    """Why a check could not be evaluated; empty if it could.
+
+    A missing run is named by the number of its step.
+    """
     missing = [run for run in of.runs if run in runs_looked_at(asked) - set(work.runs)]
     if not (work.problem and missing):
         return work.problem
@@ -252,9 +261,9 @@ def _given_points(asked: Question | Check, points: int, graded: int | None) -> i
 
 
 def state(lesson: Lesson, at: Place, hidden: bool) -> str:
-    """Return the state of a question, a check or a prediction: open, passed, failed or saved.
+    """The state of a question, check or prediction: "open", "passed", "failed" or "saved".
 
-    Saved means that it was answered, and is graded by a person or not shown yet.
+    "saved" means that it was answered, and that it is not marked, or that results are still hidden.
     """
     work = lesson.step(at)
     if not work.tries:
@@ -265,7 +274,10 @@ def state(lesson: Lesson, at: Place, hidden: bool) -> str:
 
 
 def shown_worksheet(of: Worksheet) -> Doc:
-    """Return title and steps of a worksheet as the instructor's page lists them."""
+    """Title and steps of a worksheet for the instructor's page.
+
+    `shared` lists the run steps that the instructor makes for all.
+    """
     kinds = [(each.id, type(each).__name__.lower()) for each in of.tasks]
     by_instructor = [each.id for each in of.runs.values() if each.by == "instructor"]
     return {
@@ -275,11 +287,11 @@ def shown_worksheet(of: Worksheet) -> Doc:
     }
 
 
-# Make what the instructor sees: a grid of seats and steps, and the texts to grade.
+# What the instructor sees: a table of seats and steps, and the texts to grade
 
 
 def grid(lesson: Lesson, queue: Queue, online: Collection[str], load: Load, now: float) -> Doc:
-    """Return the grid. `online` are the seats that have a page open."""
+    """The table of seats and steps for the instructor. `online` are the seats with an open page."""
     return {
         "frozen": lesson.state.frozen,
         "look": pointed_at(lesson),
@@ -292,7 +304,7 @@ def grid(lesson: Lesson, queue: Queue, online: Collection[str], load: Load, now:
 
 
 def _shared(run: ClassRun) -> Doc:
-    """Return a run that the instructor requested."""
+    """A run that the instructor requested."""
     return {
         "run": run.id,
         "worksheet": run.worksheet,
@@ -304,7 +316,7 @@ def _shared(run: ClassRun) -> Doc:
 
 
 def texts(lesson: Lesson) -> list[Doc]:
-    """Return all answers that a person grades."""
+    """All answers that a person has to grade, or has graded."""
     return [
         _text(lesson, seat, name, task)
         for name, sheet in lesson.folder.worksheets.items()
@@ -316,7 +328,8 @@ def texts(lesson: Lesson) -> list[Doc]:
 
 
 def cell(lesson: Lesson, at: Place) -> str:
-    """Return the state of a step of a seat, which may be a run."""
+    """The state of a step of a seat, as in `state`. A run is "passed" when one is complete; while
+    the latest one waits or runs, the result is its status."""
     if not isinstance(lesson.task(at.worksheet, at.step), Run):
         return state(lesson, at, hidden=False)
     runs = lesson.runs_shown(at)

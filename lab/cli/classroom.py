@@ -101,7 +101,7 @@ def _differences(found: ClassFolder, handed_in: Sequence[Submission]) -> Iterato
             click.echo(f"marked by version {version}, and again by {present()}", err=True)
     count = 0
     for each in handed_in:
-        for difference in grades.again(found, each):
+        for difference in grades.mark_again(found, each):
             count += 1
             who = " and ".join(each.people)
             yield f"{each.seat} {who}, {each.worksheet}, {difference.step}: {difference.text}"
@@ -141,7 +141,7 @@ def _csv(
     columns: str, found: ClassFolder, handed_in: Sequence[Submission], state: ClassState
 ) -> str:
     people = {seat.id: seat.names for seat in state.seats.values()}
-    return grades.text(columns, found.worksheets, handed_in, people, found.roster)
+    return grades.to_csv(columns, found.worksheets, handed_in, people, found.roster)
 
 
 def _write(path: Path, text: str) -> None:

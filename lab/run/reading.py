@@ -342,8 +342,10 @@ def read_document(folder: Path, name: str) -> Line:
     try:
         return document(folder / name)
     except FileNotFoundError as error:
-        wrong = f"it holds no {name}" if folder.exists() else "there is no such folder"
-        raise RequestError(f"read {folder}: {wrong}: give the folder of a finished run") from error
+        problem = f"it holds no {name}" if folder.exists() else "there is no such folder"
+        raise RequestError(
+            f"read {folder}: {problem}: give the folder of a finished run"
+        ) from error
     except NotADirectoryError as error:
         raise RequestError(
             f"read {folder}: it is a file: give the folder of a finished run"

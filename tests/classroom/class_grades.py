@@ -35,5 +35,5 @@ def table(class_folder):
     state = grades.read_state(class_folder)
     seats = {seat.id: seat.names for seat in state.seats.values()}
     handed_in = grades.submissions(class_folder, state)
-    text = grades.text("moodle", class_folder.worksheets, handed_in, seats)
+    text = grades.to_csv("moodle", class_folder.worksheets, handed_in, seats)
     return sorted((row[0], row[-1]) for row in list(csv.reader(io.StringIO(text)))[1:])

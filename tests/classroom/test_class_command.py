@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from dashboard.classroom import serve
 classes, sheet, *tls = map(Path, sys.argv[1:])
-wanted = serve.Wanted("test", worksheets=(str(sheet),), **dict(zip(("certificate", "key"), tls)))
+wanted = serve.Options("test", worksheets=(str(sheet),), **dict(zip(("certificate", "key"), tls)))
 serve.serve(wanted, classes)
 """
 

@@ -121,7 +121,7 @@ def table(columns, worked, tmp_path, people):
     state = grades.read_state(worked)
     handed_in = grades.submissions(worked, state)
     listed = roster.from_csv(path)
-    text = grades.text(columns, worked.worksheets, handed_in, people, listed)
+    text = grades.to_csv(columns, worked.worksheets, handed_in, people, listed)
     return list(csv.reader(io.StringIO(text)))
 
 

@@ -17,7 +17,7 @@ from filelock import FileLock
 from dashboard.base.serving import server
 from dashboard.classroom import serve
 from dashboard.classroom.app import create_app
-from dashboard.classroom.serve import TlsDoor, context
+from dashboard.classroom.serve import TlsProxy, context
 from lab.classroom import folder
 from lab.classroom.door import Newcomer
 from lab.classroom.lesson import Place
@@ -33,9 +33,9 @@ def test_it_never_listens_on_all_networks(host):
 
 def test_nothing_is_made_for_a_class_that_cannot_be_served(tmp_path, sheet):
     for wanted in (
-        serve.Wanted("new", host="0.0.0.0", worksheets=(str(sheet),)),
-        serve.Wanted("new", worksheets=("nothing",)),
-        serve.Wanted("new", worksheets=(str(sheet),), roster=tmp_path / "nothing.csv"),
+        serve.Options("new", host="0.0.0.0", worksheets=(str(sheet),)),
+        serve.Options("new", worksheets=("nothing",)),
+        serve.Options("new", worksheets=(str(sheet),), roster=tmp_path / "nothing.csv"),
     ):
         with pytest.raises(RequestError):
             serve.serve(wanted, tmp_path / "classes")
@@ -47,12 +47,12 @@ def test_a_class_is_served_once(class_folder, tmp_path):
         FileLock(class_folder.path / folder.LOCK),
         pytest.raises(RequestError, match="served already"),
     ):
-        serve.serve(serve.Wanted("test"), tmp_path / "classes")
+        serve.serve(serve.Options("test"), tmp_path / "classes")
 
 
 def test_it_listens_on_the_loopback_unless_told_otherwise():
-    assert serve.Wanted("x").host == "127.0.0.1"
-    with serve.listen(serve.Wanted("x").host, None) as sock:
+    assert serve.Options("x").host == "127.0.0.1"
+    with serve.listen(serve.Options("x").host, None) as sock:
         assert sock.getsockname()[0] == "127.0.0.1"
         with pytest.raises(LabError, match="port"):
             serve.listen("127.0.0.1", sock.getsockname()[1])
@@ -62,16 +62,16 @@ def test_it_listens_on_the_loopback_unless_told_otherwise():
 
 def test_the_same_command_continues_a_class(class_folder, tmp_path, sheet):
     classes = tmp_path / "classes"
-    assert serve.opened(serve.Wanted("test"), classes).settings == class_folder.settings
+    assert serve.opened(serve.Options("test"), classes).settings == class_folder.settings
     with pytest.raises(RequestError, match="has begun"):
-        serve.opened(serve.Wanted("test", worksheets=(str(sheet),)), classes)
-    made = serve.opened(serve.Wanted("new", worksheets=(str(sheet),)), classes)
+        serve.opened(serve.Options("test", worksheets=(str(sheet),)), classes)
+    made = serve.opened(serve.Options("new", worksheets=(str(sheet),)), classes)
     assert list(made.worksheets) == ["small"]
 
 
 def test_tls_needs_both_files_and_usable_ones(tmp_path):
     with pytest.raises(RequestError, match="both"):
-        serve._tls(serve.Wanted("x", certificate=tmp_path))
+        serve._tls(serve.Options("x", certificate=tmp_path))
     (tmp_path / "x.pem").write_text("x")
     with pytest.raises(RequestError, match="PEM"):
         context(tmp_path / "x.pem", tmp_path / "x.pem")
@@ -80,7 +80,7 @@ def test_tls_needs_both_files_and_usable_ones(tmp_path):
 def test_over_tls_pages_and_streams_arrive_and_addresses_are_known(app, certificate):
     inner, outer = serve.listen("127.0.0.1", None), serve.listen("127.0.0.1", None)
     port = outer.getsockname()[1]
-    door = TlsDoor(outer, context(*certificate), inner.getsockname()[1])
+    door = TlsProxy(outer, context(*certificate), inner.getsockname()[1])
     seen = []
 
     def address_of(environ):

@@ -136,10 +136,10 @@ def test_data_that_waits_for_a_slow_subflow_is_explained_only_if_one_is_slow():
 
 def test_data_held_back_is_named_only_for_users_that_a_change_touches():
     found = waiting(0.1)
-    assert held.touched(found, "cell.wifi1.ue1.rate_mbps", 10.0) == {"ue1"}
+    assert held.concerned_users(found, "cell.wifi1.ue1.rate_mbps", 10.0) == {"ue1"}
     assert held.held_back(found, "cell.wifi1.ue1.rate_mbps", BEFORE, AFTER) == []
     assert held.held_back(found, "user.ue3.demand_mbps", BEFORE, AFTER)
-    assert held.touched(collision(), "link.up4.up", 10.0) == {"ue2"}
+    assert held.concerned_users(collision(), "link.up4.up", 10.0) == {"ue2"}
 
 
 def test_the_first_order_counts_only_after_a_change_of_the_strategy_and_before_the_next_one():

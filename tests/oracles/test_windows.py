@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from controller.strategies.subflow_selection.forecast import Walk, mean_windows
+from controller.strategies.subflow_selection.forecast import SubflowChain, mean_windows
 
 from .simulated import one_path
 
@@ -48,7 +48,7 @@ def test_the_mean_window_of_the_forecast(truth):
     walked = random_walks(losses, largest, STEPS, FORGOTTEN)
     chain = np.array(
         [
-            mean_windows([Walk(int(most), loss, ((0.05, 1.0),), 0.05)])[0]
+            mean_windows([SubflowChain(int(most), loss, ((0.05, 1.0),), 0.05)])[0]
             for loss, most in zip(losses, largest, strict=True)
         ]
     )

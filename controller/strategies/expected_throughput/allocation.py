@@ -91,19 +91,19 @@ ROUNDING = 1e-9  # of the largest free capacity; a smaller overload is a roundin
 Rates = tuple[float, ...]  # bit/s of a connection's subflows, by number
 
 
-def largest_rates(paths: Sequence[ArcUse], room_bps: Mapping[int, float]) -> Rates:
+def largest_rates(paths: Sequence[ArcUse], free_bps: Mapping[int, float]) -> Rates:
     """Return the rates in bit/s of one connection's subflows if it takes all it can.
 
-    `paths` holds one path per subflow. `room_bps` is the free capacity of each arc, without the
+    `paths` holds one path per subflow. `free_bps` is the free capacity of each arc, without the
     load of this connection. Where several of its subflows share a full arc, only the sum of their
     rates is defined; the division among them is arbitrary.
     """
     sharing = Counter(arc for path in paths for arc in path)
-    room = {arc: max(room_bps[arc], 0.0) for arc in sharing}
-    enough = -ROUNDING * max(room.values(), default=0.0)
-    rates = [min(room[arc] / part for arc, part in path.items()) for path in paths]  # 1
+    free = {arc: max(free_bps[arc], 0.0) for arc in sharing}
+    enough = -ROUNDING * max(free.values(), default=0.0)
+    rates = [min(free[arc] / part for arc, part in path.items()) for path in paths]  # 1
     while True:
-        left = room_left(room, paths, rates)
+        left = remaining_capacity(free, paths, rates)
         if min(left.values(), default=0.0) >= enough:
             return tuple(rates)
         charged = [
@@ -116,14 +116,14 @@ def largest_rates(paths: Sequence[ArcUse], room_bps: Mapping[int, float]) -> Rat
         )
 
 
-def room_left(
-    room_bps: Mapping[int, float], paths: Iterable[ArcUse], rates: Iterable[float]
+def remaining_capacity(
+    free_bps: Mapping[int, float], paths: Iterable[ArcUse], rates: Iterable[float]
 ) -> dict[int, float]:
     """Return the capacity in bit/s that stays free on each arc if the paths carry these rates.
 
-    `room_bps` is the free capacity without these rates. A negative result means overload.
+    `free_bps` is the free capacity without these rates. A negative result means overload.
     """
-    left = dict(room_bps)
+    left = dict(free_bps)
     for path, rate in zip(paths, rates, strict=True):
         for arc, part in path.items():
             left[arc] -= rate * part
@@ -202,7 +202,7 @@ class _WaterFilling:
         own = self.paths[name]
         before = self.shares[name]
         self._add(self.load, name, [-rate for rate in before])
-        alone = largest_rates(own, self._room(self.load, own))  # 1
+        alone = largest_rates(own, self._free_capacity(self.load, own))  # 1
         others = fsum(sum(self.shares[each]) for each in together if each != name)
         mean = (others + sum(alone)) / len(together)
         fair = sum(alone) >= self.fairness * mean  # 2
@@ -220,13 +220,13 @@ class _WaterFilling:
         connections above the mean. Otherwise it shares its narrowest arcs equally (`_levelled`).
         """
         own = self.paths[name]
-        room = self._room(self.final_load, own)
-        if sum(largest_rates(own, room)) > mean:
+        free = self._free_capacity(self.final_load, own)
+        if sum(largest_rates(own, free)) > mean:
             excess = self._excess_on_paths(name, alone, mean)
-            raised = _raised(alone, mean - sum(alone), own, room, excess)
+            raised = _raised(alone, mean - sum(alone), own, free, excess)
             if raised != alone:
                 return raised
-        return self._levelled(name, alone, room)  # 4
+        return self._levelled(name, alone, free)  # 4
 
     def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
         """Return for each path of `name` how far the other connections on it are above the mean.
@@ -235,8 +235,8 @@ class _WaterFilling:
         rates `alone`: the smallest excess among them, 0 without a full arc.
         """
         own = self.paths[name]
-        left = room_left(self._room(self.load, own), own, alone)
-        full = {arc for arc, room in left.items() if room <= ROUNDING * self.capacity_bps[arc]}
+        left = remaining_capacity(self._free_capacity(self.load, own), own, alone)
+        full = {arc for arc, rest in left.items() if rest <= ROUNDING * self.capacity_bps[arc]}
         return [
             min((self._excess(name, arc, mean) for arc in path if arc in full), default=0.0)
             for path in own
@@ -253,7 +253,7 @@ class _WaterFilling:
                 found.append(sum(rates) - mean)
         return fsum(found)
 
-    def _levelled(self, name: str, alone: Rates, room_bps: Mapping[int, float]) -> Rates:
+    def _levelled(self, name: str, alone: Rates, free_bps: Mapping[int, float]) -> Rates:
         """Raise the rates `alone` of the connection, path by path, and return them.
 
         On each path the rate is raised until the path is full, or until the connection's total rate
@@ -263,7 +263,8 @@ class _WaterFilling:
         for n, path in enumerate(own):
             level = min(self._level(name, arc, sum(rates) - rates[n]) for arc in path)
             rates[n] += max(
-                0.0, min(_narrowest(path, room_left(room_bps, own, rates)), level - sum(rates))
+                0.0,
+                min(_narrowest(path, remaining_capacity(free_bps, own, rates)), level - sum(rates)),
             )
         return tuple(rates)
 
@@ -302,11 +303,11 @@ class _WaterFilling:
         """
         if name in self.done:
             return self.shares[name]
-        room = self._room(self.final_load, self.paths[name])
+        free = self._free_capacity(self.final_load, self.paths[name])
         pairs = zip(self.paths[name], self.shares[name], strict=True)
-        return tuple(max(0.0, min(rate, _narrowest(path, room))) for path, rate in pairs)
+        return tuple(max(0.0, min(rate, _narrowest(path, free))) for path, rate in pairs)
 
-    def _room(self, load: Mapping[int, float], own: Iterable[ArcUse]) -> dict[int, float]:
+    def _free_capacity(self, load: Mapping[int, float], own: Iterable[ArcUse]) -> dict[int, float]:
         return {arc: self.capacity_bps[arc] - load.get(arc, 0.0) for path in own for arc in path}
 
     def _add(self, load: dict[int, float], name: str, rates: Iterable[float]) -> None:
@@ -319,29 +320,29 @@ def _raised(
     alone: Rates,
     missing: float,
     own: Sequence[ArcUse],
-    room_bps: Mapping[int, float],
+    free_bps: Mapping[int, float],
     excess: Sequence[float],
 ) -> Rates:
     """Return the rates `alone`, raised by up to `missing` bit/s in total.
 
-    `room_bps` is the free capacity of each arc without this connection. Each path in `own` gets a
+    `free_bps` is the free capacity of each arc without this connection. Each path in `own` gets a
     part of `missing` in proportion to its value in `excess`, as far as its arcs have free capacity.
     """
     rates, left = list(alone), missing
     for _ in range(MOST_ROUNDS):
-        spare = room_left(room_bps, own, rates)
+        spare = remaining_capacity(free_bps, own, rates)
         giving = [n for n, path in enumerate(own) if excess[n] > 0 and _narrowest(path, spare) > 0]
         if left <= SMALL_REST * missing or not giving:
             break
         whole, wanted = sum(excess[n] for n in giving), left
         for n in giving:
-            room = _narrowest(own[n], room_left(room_bps, own, rates))
-            added = max(0.0, min(wanted * excess[n] / whole, room))
+            possible = _narrowest(own[n], remaining_capacity(free_bps, own, rates))
+            added = max(0.0, min(wanted * excess[n] / whole, possible))
             rates[n] += added
             left -= added
     return tuple(rates)
 
 
-def _narrowest(path: ArcUse, room_bps: Mapping[int, float]) -> float:
+def _narrowest(path: ArcUse, free_bps: Mapping[int, float]) -> float:
     """Return the largest rate in bit/s of a path whose arcs have this free capacity."""
-    return min(room_bps[arc] / part for arc, part in path.items())
+    return min(free_bps[arc] / part for arc, part in path.items())

@@ -120,14 +120,14 @@ class Assignment:
         carried = load(paths, shares)
         for name in sorted(paths, key=lambda each: sum(shares[each])):
             own = load({name: paths[name]}, shares)
-            room = {
+            free = {
                 arc: self.graph.capacity_bps[arc] - carried[arc] + rate for arc, rate in own.items()
             }
-            largest = sum(largest_rates(paths[name], room))
+            largest = sum(largest_rates(paths[name], free))
             if not any(shares[name]) or largest > (1 + SLACK) * sum(shares[name]):
                 yield name
 
-    def with_room_to_gain(self) -> list[str]:
+    def with_potential_gain(self) -> list[str]:
         """Return the connections that could gain most from other paths, in this order.
 
         A connection could gain log(capacity of its interfaces / rate). It is missing if the

@@ -46,10 +46,10 @@ class _Residual:
     direction; its capacity is the flow on arc n, which can be sent back.
     """
 
-    def __init__(self, graph: Graph, room_bps: Sequence[float]) -> None:
-        self.nothing = ZERO * max(room_bps, default=0.0)
-        self.left = [0.0] * (2 * len(room_bps))
-        self.left[::2] = room_bps
+    def __init__(self, graph: Graph, free_bps: Sequence[float]) -> None:
+        self.nothing = ZERO * max(free_bps, default=0.0)
+        self.left = [0.0] * (2 * len(free_bps))
+        self.left[::2] = free_bps
         self.to, self.edges = graph.residual_ends, graph.residual_edges
         self.touched: set[int] = set()  # arcs on which flow has been sent
 
@@ -112,20 +112,20 @@ class _Residual:
 
 
 def max_flow(
-    graph: Graph, room_bps: Sequence[float], source: int, destinations: Collection[int]
+    graph: Graph, free_bps: Sequence[float], source: int, destinations: Collection[int]
 ) -> Flow:
     """Return the largest flow from `source` to all `destinations` together.
 
-    Arc n can carry `room_bps[n]` >= 0. The source must not be one of the destinations.
+    Arc n can carry `free_bps[n]` >= 0. The source must not be one of the destinations.
     """
-    residual = _Residual(graph, room_bps)
+    residual = _Residual(graph, free_bps)
     rate_bps = 0.0
     while (hops := residual.hops(source, destinations))[source] > 0:  # 1, 3
         rate_bps += residual.send(source, hops)  # 2
     carried = {
         arc: rate
         for arc in sorted(residual.touched)
-        if (rate := room_bps[arc] - residual.left[2 * arc]) > residual.nothing
+        if (rate := free_bps[arc] - residual.left[2 * arc]) > residual.nothing
     }
     return Flow(rate_bps, carried)
 

@@ -44,14 +44,14 @@ class _Group:
     """Connections that compete for arcs, as a hashable key for the cache of `levels`.
 
     `most` holds the largest rate of each path in bit/s, `owner` the number of its connection within
-    the group, from 0. `columns` lists for each path the scarce arcs that it crosses, and `room` the
-    capacity of these arcs.
+    the group, from 0. `columns` lists for each path the scarce arcs that it crosses.
+    `capacity_bps` holds the capacity of these arcs.
     """
 
     owner: tuple[int, ...]
     most: tuple[float, ...]
     columns: Columns
-    room: tuple[float, ...]
+    capacity_bps: tuple[float, ...]
 
     @property
     def unit(self) -> float:
@@ -60,7 +60,7 @@ class _Group:
 
     def matrix(self) -> Array:
         """Return the matrix that maps the rates of the paths to the loads of the scarce arcs."""
-        found = np.zeros((len(self.room), len(self.most)))
+        found = np.zeros((len(self.capacity_bps), len(self.most)))
         for n, column in enumerate(self.columns):
             for row, part in column:
                 found[row, n] += part
@@ -144,10 +144,10 @@ def _competing(paths: Mapping[str, Sequence[ArcUse]], scarce: set[int]) -> list[
 def levels(group: _Group) -> tuple[float, ...]:
     """Return the max-min fair total rate in bit/s of each connection of a group."""  # 2, 3, 4
     totals = group.totals()
-    if not group.room:
+    if not group.capacity_bps:
         return tuple(float(rate) for rate in totals @ np.array(group.most))
     final = np.full(len(totals), -1.0)
-    matrix, room = group.matrix(), np.array(group.room) / group.unit
+    matrix, capacity = group.matrix(), np.array(group.capacity_bps) / group.unit
     bounds = [(0.0, rate / group.unit) for rate in group.most]
     while (raised := final < 0).any():
         rows = np.vstack(
@@ -156,7 +156,7 @@ def levels(group: _Group) -> tuple[float, ...]:
                 np.hstack([-totals, raised[:, None].astype(float)]),
             ]
         )
-        limits = np.concatenate([room, np.where(raised, 0.0, -final)])
+        limits = np.concatenate([capacity, np.where(raised, 0.0, -final)])
         cost = np.zeros(len(bounds) + 1)
         cost[-1] = -1.0
         best = _solved(cost, rows, limits, [*bounds, (0.0, None)])
@@ -171,7 +171,7 @@ def _divided(group: _Group, level: Array, present: Array) -> Array:
 
     The rates differ as little as possible from those in `present`.
     """  # 5, 6
-    if not group.room:
+    if not group.capacity_bps:
         most = np.array(group.most)
         return present if _is_good(group, level, present) else most
     if _is_good(group, level, present):
@@ -180,7 +180,7 @@ def _divided(group: _Group, level: Array, present: Array) -> Array:
     start = np.minimum(present, most) / unit
     matrix, totals = group.matrix(), group.totals()
     rows = np.vstack([matrix, -totals])
-    limits = np.concatenate([np.array(group.room) / unit, -level / unit])
+    limits = np.concatenate([np.array(group.capacity_bps) / unit, -level / unit])
     bounds = [(0.0, rate) for rate in (*(most / unit - start), *start)]
     less = _solved(
         np.ones(len(bounds)),
@@ -197,7 +197,7 @@ def _is_good(group: _Group, level: Array, rates: Array) -> bool:
     """Return whether these rates of the paths almost reach the levels and overload no arc."""
     return bool(
         (rates <= (1 + ROUNDING) * np.array(group.most)).all()
-        and (group.matrix() @ rates <= (1 + ROUNDING) * np.array(group.room)).all()
+        and (group.matrix() @ rates <= (1 + ROUNDING) * np.array(group.capacity_bps)).all()
         and (group.totals() @ rates >= ALMOST * level).all()
     )
 

@@ -63,7 +63,7 @@ from controller.units import NS_PER_S, rate_text
 # 4) The commands are sorted so that no link is overloaded between two of them (`crowded`).
 
 
-SMALLEST_RAISE = 0.01  # of a rate; a smaller raise is not sent to the hosts (S-MPTCP, section V-C)
+SMALLEST_SENT_RAISE = 0.01  # fraction; a smaller raise is not sent to hosts (S-MPTCP, section V-C)
 SMALLEST_PART = 0.007  # of a connection's rate; its backup subflows lose at most this together
 Ranked = tuple[int, Decision]
 LOWER, ROUTE, NORMAL, BACKUP, RAISE = range(5)
@@ -73,7 +73,7 @@ def decisions(
     before: Assignment,
     after: Assignment,
     rate_scale: float,
-    smallest_raise: float = SMALLEST_RAISE,
+    smallest_raise: float = SMALLEST_SENT_RAISE,
 ) -> list[Decision]:
     """Return the commands that turn `before` into `after`, in the order in which to carry them out.
 
@@ -373,7 +373,7 @@ def _add(load: dict[int, float], more: Iterable[tuple[int, float]]) -> None:
         load[arc] = load.get(arc, 0.0) + rate
 
 
-SLIGHTEST_RAISE = 1e-4  # of a rate; a smaller difference between max-min rates is rounding
+SMALLEST_MAX_MIN_RAISE = 1e-4  # fraction; a smaller difference of max-min rates is rounding
 MOST_TRIES = 16  # connections per step, so that a step stays short in a large network
 
 
@@ -438,7 +438,7 @@ class ExpectedThroughput(Strategy):
         draft = self._with_better_paths(draft)  # 3
         if self.params.allocation == "max_min":
             after = draft.with_max_min_rates(before)
-            return decisions(before, after, observation.rate_scale, SLIGHTEST_RAISE)
+            return decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
         for name in list(draft.with_free_capacity()):  # 4
             why = f"capacity is free for {_user(draft, name)}"
             draft = draft.better_of(draft.with_new_rates(name, why))
@@ -476,7 +476,7 @@ class ExpectedThroughput(Strategy):
         The others follow in the next steps.
         """
         if self._capacity_grew(draft.graph):
-            self._to_try = draft.with_room_to_gain()
+            self._to_try = draft.with_potential_gain()
         tried, self._to_try = set(self._to_try[:MOST_TRIES]), self._to_try[MOST_TRIES:]
         for name in draft.connections:
             if name in tried:

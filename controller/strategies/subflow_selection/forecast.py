@@ -67,7 +67,7 @@ Weighted = tuple[tuple[float, float], ...]  # (value, probability)
 
 
 @dataclass(frozen=True)
-class Walk:
+class SubflowChain:
     """The parameters of the Markov chain of one subflow; its states are congestion windows.
 
     `largest` is the largest window in segments, `loss` the probability that a segment is lost.
@@ -81,11 +81,14 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Field:
-    """The sum and the largest of mean window / mean RTT of the other subflows, in segments/s."""
+class OtherRates:
+    """The mean rates of the other subflows (mean window / mean RTT): their sum and the largest.
 
-    others: float = 0.0
-    best: float = 0.0
+    In segments/s. They are all that a chain takes into account of the others (mean field).
+    """
+
+    total: float = 0.0
+    largest: float = 0.0
 
 
 def round_trips(mean_s: float, sd_s: float) -> Weighted:
@@ -100,44 +103,46 @@ def round_trips(mean_s: float, sd_s: float) -> Weighted:
     return tuple((value, weight / total) for value, weight in points)
 
 
-def mean_windows(walks: Sequence[Walk]) -> tuple[float, ...]:
+def mean_windows(chains: Sequence[SubflowChain]) -> tuple[float, ...]:
     """Return the mean congestion window of every subflow of a connection, in segments."""
-    means = [min(FIRST_WINDOW, float(walk.largest)) for walk in walks]
+    means = [min(FIRST_WINDOW, float(chain.largest)) for chain in chains]
     for _ in range(MOST_ROUNDS):
         before = tuple(means)
-        for n, walk in enumerate(walks):
-            means[n] = mean_window(walk, field(n, means, walks))  # 6
+        for n, chain in enumerate(chains):
+            means[n] = mean_window(chain, rates_of_others(n, means, chains))  # 6
         if max(abs(new - old) for new, old in zip(means, before, strict=True)) < SETTLED:
             break
     return tuple(means)
 
 
-def field(subflow: int, means: Sequence[float], walks: Sequence[Walk]) -> Field:
+def rates_of_others(
+    subflow: int, means: Sequence[float], chains: Sequence[SubflowChain]
+) -> OtherRates:
     """Return the sum and the largest of mean window / mean RTT of all subflows but one.
 
     `subflow` is the index of this one. `means` holds the mean window of every subflow in segments.
     """
     rates = [
-        mean / walk.mean_rtt_s
-        for n, (mean, walk) in enumerate(zip(means, walks, strict=True))
+        mean / chain.mean_rtt_s
+        for n, (mean, chain) in enumerate(zip(means, chains, strict=True))
         if n != subflow
     ]  # 1
-    return Field(sum(rates), max(rates, default=0.0))
+    return OtherRates(sum(rates), max(rates, default=0.0))
 
 
-def mean_window(walk: Walk, others: Field) -> float:
+def mean_window(chain: SubflowChain, others: OtherRates) -> float:
     """Return the mean congestion window of one subflow over time, in segments.
 
     Without loss it is the largest window.
     """
-    if walk.loss == 0:
-        return float(walk.largest)
-    shares = stationary(walk, others)
+    if chain.loss == 0:
+        return float(chain.largest)
+    shares = stationary(chain, others)
     rounds = sum(share / w for w, share in shares.items())  # 5
     return sum(shares.values()) / rounds
 
 
-def stationary(walk: Walk, others: Field) -> dict[int, float]:
+def stationary(chain: SubflowChain, others: OtherRates) -> dict[int, float]:
     """Map each congestion window in segments to its stationary probability in the Markov chain.
 
     The values are not normalised to a sum of 1.
@@ -145,48 +150,48 @@ def stationary(walk: Walk, others: Field) -> dict[int, float]:
     shares: dict[int, float] = {}
     landed: dict[int, float] = {}
     down = 0.0  # through the cut below w
-    for w in range(largest_state(walk), int(SMALLEST_WINDOW) - 1, -1):
-        share = shares[w] = down / climb(w, walk, others) if shares else 1.0  # 4
-        for to, probability in fall(w, walk, others).items():
+    for w in range(largest_state(chain), int(SMALLEST_WINDOW) - 1, -1):
+        share = shares[w] = down / growth_probability(w, chain, others) if shares else 1.0  # 4
+        for to, probability in windows_after_loss(w, chain, others).items():
             landed[to] = landed.get(to, 0.0) + share * probability
-        down += share * walk.loss - landed.pop(w, 0.0)
+        down += share * chain.loss - landed.pop(w, 0.0)
     return shares
 
 
-def climb(window: int, walk: Walk, others: Field) -> float:
+def growth_probability(window: int, chain: SubflowChain, others: OtherRates) -> float:
     """Return the probability that one segment raises the congestion window from `window` by 1."""
-    return (1 - walk.loss) * sum(
-        p * increase(window, r, others.others, others.best) for r, p in walk.rtts_s
+    return (1 - chain.loss) * sum(
+        p * increase(window, r, others.total, others.largest) for r, p in chain.rtts_s
     )  # 2
 
 
-def fall(window: int, walk: Walk, others: Field) -> dict[int, float]:
+def windows_after_loss(window: int, chain: SubflowChain, others: OtherRates) -> dict[int, float]:
     """Map each congestion window that a lost segment can leave to its probability.
 
     `window` is the window before. The sum of the values is the probability that a segment is lost.
     """
     probabilities: dict[int, float] = {}
-    for r, p in walk.rtts_s:
-        left = after_loss(window, r, others.best)
+    for r, p in chain.rtts_s:
+        left = after_loss(window, r, others.largest)
         whole = int(left)
         for to, part in ((whole, whole + 1 - left), (whole + 1, left - whole)):  # 3
             if part:
-                probabilities[to] = probabilities.get(to, 0.0) + walk.loss * p * part
+                probabilities[to] = probabilities.get(to, 0.0) + chain.loss * p * part
     return probabilities
 
 
-def largest_state(walk: Walk) -> int:
+def largest_state(chain: SubflowChain) -> int:
     """Return the largest congestion window, in segments, that the Markov chain includes.
 
-    It can be smaller than `walk.largest`: BALIA adds at most 1/w per segment, so a large window w
+    It can be smaller than `chain.largest`: BALIA adds at most 1/w per segment, so a large window w
     is rarely reached without a loss. Windows with a probability below `RARE` are left out.
     """
     probability = 1.0
-    for w in range(int(SMALLEST_WINDOW), walk.largest):
-        probability /= 1 + w * walk.loss / (1 - walk.loss)
+    for w in range(int(SMALLEST_WINDOW), chain.largest):
+        probability /= 1 + w * chain.loss / (1 - chain.loss)
         if probability < RARE:
             return w
-    return walk.largest
+    return chain.largest
 
 
 # The forecast of the paper; the numbers are those of the module's docstring
@@ -241,7 +246,7 @@ class Estimate:
 @lru_cache(maxsize=8192)
 def estimate(paths: tuple[PathQuality, ...], model: Model) -> Estimate:
     """Forecast a connection that uses all these paths together (DTMC selection, section III)."""
-    windows = mean_windows([_walk(path, model) for path in paths])  # 2
+    windows = mean_windows([_chain(path, model) for path in paths])  # 2
     slowest_s = max(
         round_s(path, window, model) for path, window in zip(paths, windows, strict=True)
     )
@@ -272,9 +277,9 @@ def round_s(path: PathQuality, window: float, model: Model) -> float:
     return sending_s + window * ACK_BITS / path.bandwidth_bps + path.rtt_s
 
 
-def _walk(path: PathQuality, model: Model) -> Walk:
+def _chain(path: PathQuality, model: Model) -> SubflowChain:
     rtts_s = round_trips(path.rtt_s, path.rtt_sd_s)
-    return Walk(window_cap(path, model), min(path.loss, LARGEST_LOSS), rtts_s, path.rtt_s)
+    return SubflowChain(window_cap(path, model), min(path.loss, LARGEST_LOSS), rtts_s, path.rtt_s)
 
 
 # The forecast for present-day TCP

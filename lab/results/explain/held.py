@@ -18,11 +18,11 @@ GREATER = 1.3  # a user reads waiting data if it reads this many times what its 
 def held_back(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
     """Say which multipath user's held-back data a change of `target` changed most.
 
-    Only users that the change touches count, and only if their data varied less before. A second
+    Only users that the change concerns count, and only if their data varied less before. A second
     sentence names the slow subflow that the rest waits for, if there is one.
     """
     found = []
-    for user in sorted(touched(scene, target, after.end_s) & {*scene.network.multipath}):
+    for user in sorted(concerned_users(scene, target, after.end_s) & {*scene.network.multipath}):
         number = _held(user)
         was, now = before.mean(scene.frames, number), after.mean(scene.frames, number)
         if was is None or now is None or max(was, now) < HELD_RATIO * min(was, now):
@@ -48,7 +48,7 @@ def _is_usual(
     return usual is not None and usual[1] <= now <= usual[2]
 
 
-def touched(scene: Scene, target: str, t: float) -> set[str]:
+def concerned_users(scene: Scene, target: str, t: float) -> set[str]:
     """Return the users that a change of `target` concerns directly.
 
     They are the user that it names, those with a subflow across the link that it names, the
@@ -77,7 +77,7 @@ def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
     }
     if len(rates) < 2:
         return []
-    slow, fast = (choose(rates, key=rates.__getitem__) for choose in (min, max))
+    slow, fast = (extreme(rates, key=rates.__getitem__) for extreme in (min, max))
     if not 0 < rates[slow] <= SLOW * rates[fast]:
         return []
     return [
@@ -92,7 +92,7 @@ def released(scene: Scene, target: str, after: Span) -> list[str]:
 
     That is data which had to wait for earlier data. The result is empty if the difference is small.
     """
-    found, users = [], touched(scene, target, after.end_s)
+    found, users = [], concerned_users(scene, target, after.end_s)
     for frame in inside(scene, Span(after.start_s, min(after.end_s, after.start_s + SOON_S))):
         for user in users.intersection(scene.network.multipath):
             carried = sum(

@@ -40,8 +40,8 @@ class Paths:
         self.down: set[str] = set()
         self._reported: dict[str, NodePath] = {}
         self._connections: dict[str, list[str]] = {}
-        self._reach = reach(topology)
-        self._doors = doors(topology)
+        self._shortest = shortest_paths(topology)
+        self._switches = attached_switches(topology)
 
     def follow(self, events: Iterable[Event]) -> None:
         """Apply events in their order: new paths, and links that go down or come back."""
@@ -78,13 +78,14 @@ class Paths:
         if path is None and ordinal <= len(known):
             path = self._reported.get(f"{known[ordinal - 1]}/{number}")
         server = self.topology.server_of(user)
-        here = str(sample.get("ap") or "")
-        door = self._doors.get(here, here)
-        if path and door and door in self._reach.get(server, {}) and path[-1] != door:
+        attached = str(sample.get("ap") or "")  # an access point, or the link of an interface
+        switch = self._switches.get(attached, attached)
+        if path and switch and switch in self._shortest.get(server, {}) and path[-1] != switch:
             path = None  # the user has moved to another access point
         if not path:
-            home = next(node.home for node in self.topology.nodes if node.id == user)
-            path = self._reach.get(server, {}).get(door or self._doors.get(home, home), ())
+            first = next(node.home for node in self.topology.nodes if node.id == user)
+            end = switch or self._switches.get(first, first)
+            path = self._shortest.get(server, {}).get(end, ())
         return (server, *path, user) if path else ()
 
 
@@ -97,7 +98,7 @@ def owner(name: str, sample: Mapping[str, Any]) -> tuple[str, int]:
     return named, int(ordinal) if numbered else 1
 
 
-def reach(topology: Topology) -> dict[str, dict[str, NodePath]]:
+def shortest_paths(topology: Topology) -> dict[str, dict[str, NodePath]]:
     """Return the shortest path from each server to each switch, as `{server: {switch: path}}`.
 
     A path starts after the server and ends with the switch.
@@ -111,7 +112,7 @@ def reach(topology: Topology) -> dict[str, dict[str, NodePath]]:
     return found
 
 
-def doors(topology: Topology) -> dict[str, str]:
+def attached_switches(topology: Topology) -> dict[str, str]:
     """Map the link of each user interface to the switch at its other end, and each access point to
     itself."""
     users = set(topology.users)

@@ -76,7 +76,7 @@ def test_ten_browsers_and_twenty_clients_at_once(class_folder, faults):
 
     def measured(name):
         seat = room.state.seat_of_person(name).id
-        return room.read(f"{seat}-small-both-1").result["throughput_mbps"] + 4321
+        return room.run_files(f"{seat}-small-both-1").result["throughput_mbps"] + 4321
 
     with served(app) as address, chromiums(BROWSERS) as browsers:
         for each, _ in people:

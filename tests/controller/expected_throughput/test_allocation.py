@@ -14,7 +14,7 @@ from controller.strategies.expected_throughput.allocation import (
     Sharing,
     largest_rates,
     reallocate,
-    room_left,
+    remaining_capacity,
 )
 
 # Rates that one connection could get (Algorithm 2)
@@ -48,7 +48,7 @@ def test_vectors(paths, room, rates):
 @given(st.lists(uses, min_size=1, max_size=4), rooms)
 def test_no_arc_is_overloaded_and_every_separate_path_is_full(paths, room):
     rates = largest_rates(paths, room)
-    left = room_left({arc: max(0.0, each) for arc, each in room.items()}, paths, rates)
+    left = remaining_capacity({arc: max(0.0, each) for arc, each in room.items()}, paths, rates)
     assert min(rates) >= 0
     assert min(left.values()) >= -1e-6
     alone = [

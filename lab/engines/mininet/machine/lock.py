@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lab.errors import MachineLacks
 
-LOCK = Path("/tmp/multipath-lab-emulation.lock")  # noqa: S108 - chosen on purpose: see the module
+LOCK = Path("/tmp/multipath-lab-emulation.lock")  # noqa: S108 - one path for every user
 # `hold` tries for so long, because `holder` of another process takes the lock for an instant
 RETRY_S = 0.5
 
