@@ -198,7 +198,7 @@ def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, mo
         until(teacher, lambda: "passed" in cell.nth(0).get_attribute("class"))
         teacher.click("#freeze")
         until(page, lambda: "stopped the class" in page.inner_text("#class-banners"))
-        assert page.is_disabled("#cause button.primary")
+        until(page, lambda: page.is_disabled("#cause button.primary"))
         teacher.click("text=Let them go on")
         until(page, lambda: not page.is_disabled("#cause button.primary"))
 
