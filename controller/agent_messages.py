@@ -79,10 +79,12 @@ class ParamsFlip(_Message):
 
 
 class StrategyChoice(_Message):
-    """`file` is the Python file that defines the strategy; None for a built-in strategy."""
+    """`file` is the Python file that defines the strategy; None for a built-in strategy. If
+    `source` is given, it is the path of a copy that is run instead."""
 
     name: str
     file: str | None = None
+    source: str | None = None
     params: dict[str, Any] = {}
 
 

@@ -6,6 +6,7 @@ or from a scenario file named on the command line, and never from an HTTP reques
 
 from __future__ import annotations
 
+import linecache
 import sys
 import traceback
 from importlib.machinery import SourceFileLoader
@@ -17,10 +18,11 @@ from controller.errors import UserFileRefused
 PREFIX = "user_file_"  # so that the module hides no module of Python or the project
 
 
-def import_file(path: str) -> ModuleType:
+def import_file(path: str, source: bytes | None = None) -> ModuleType:
     """Run a Python file and return its module; each call runs the file anew.
 
-    No compiled copy is written next to the file. Raise `UserFileRefused` if the file cannot be run;
+    If `source` is given, it is run instead of what the file contains now. No compiled copy is
+    written next to the file. Raise `UserFileRefused` if the file cannot be run;
     the message names the file and the line that failed.
     """
     name = PREFIX + stem(path)
@@ -34,7 +36,10 @@ def import_file(path: str) -> ModuleType:
     before = sys.modules.get(name)
     sys.modules[name] = module  # pydantic looks up the types of a class by its module
     try:
-        exec(loader.source_to_code(loader.get_data(path), path), module.__dict__)  # noqa: S102 - code of the lab or of the user who starts it
+        text = loader.get_data(path) if source is None else source
+        lines = text.decode(errors="replace").splitlines(keepends=True)
+        linecache.cache[path] = (len(text), None, lines, path)  # for tracebacks, if it is edited
+        exec(loader.source_to_code(text, path), module.__dict__)  # noqa: S102 - code of the lab or of the user who starts it
     except (Exception, SystemExit) as error:
         if before is None:
             del sys.modules[name]

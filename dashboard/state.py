@@ -13,6 +13,7 @@ from lab.results.documents import tolerant_document
 from lab.results.explain import present
 from lab.results.labels import counted
 from lab.results.labels import describe as describe_mptcp
+from lab.results.store import CHANGED, changed
 from lab.run import process, reading
 
 LAST_BYTES = 65_536  # of samples.jsonl: enough for its last line
@@ -73,6 +74,8 @@ def of(folder: Path) -> RunState:
     over = status not in ("starting", "running")
     flags = _flags(folder)
     done = result or {}
+    if names := changed(folder, done):
+        status = CHANGED
     reasons = [str(each) for each in (done.get("overload") or {}).get("reasons", [])]
     reasons = reasons or flags.overloaded
     return RunState(
@@ -83,7 +86,7 @@ def of(folder: Path) -> RunState:
         speed=flags.speed if flags.speed is not None else _first_speed(manifest),
         verdict=verdict(result, frame, _multipath_users(folder), over),
         overloaded="; ".join(reasons) if done.get("overloaded") or reasons else "",
-        error=done.get("error") or "",
+        error=reading.changed_text(names) if names else done.get("error") or "",
     )
 
 

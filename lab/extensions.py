@@ -12,6 +12,9 @@ The name of a file (NAME) is the name of what it defines:
 Such a file runs with the rights of the user who starts the lab. Its path comes from the command
 line (`--strategy`, `--cc`, `--with`), from MULTIPATH_LAB_PATH, or from a scenario file named on the
 command line. It never comes over HTTP, and never from a run folder.
+
+A file is read once per command, when it is registered. All runs of the command use this content,
+even if the file is edited meanwhile, so the digest in manifest.json is that of what ran.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from controller.errors import StrategyFailed, UserFileRefused
 from controller.strategy_names import SEPARATOR, base_name
 from controller.user_file import described as described_in
 from controller.user_file import line_of
-from lab import congestion, user_file
+from lab import congestion, inputs, sudo, user_file
 from lab.errors import RequestError
 from lab.user_file import PYTHON, YAML, C, Kind, defined_in
 
@@ -40,7 +43,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True)
 class Extension:
-    """A registered file. `name` is its file name without the ending, `source` its content."""
+    """A registered file. `name` is its file name without the ending. `source` is its content when
+    it was registered: what runs."""
 
     kind: Kind
     name: str
@@ -50,6 +54,11 @@ class Extension:
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.source).hexdigest()
+
+    @property
+    def places(self) -> tuple[str, str]:
+        """The paths by which tracebacks name the file: its own, and that of a copy (`copy_of`)."""
+        return str(self.path), str(copy_of(self.path, self.source))
 
     def row(self) -> dict[str, str]:
         """Return the entry for this file in the list `extensions` of manifest.json."""
@@ -61,7 +70,16 @@ class Extension:
         }
 
 
+def copy_of(path: Path, source: bytes) -> Path:
+    """Return the path of the copy of a congestion control that the simulator's compiler reads.
+
+    The file name is that of `path`, and the folder is named by a digest of the `source`.
+    """
+    return sudo.user_cache() / "laws" / hashlib.sha256(source).hexdigest()[:16] / path.name
+
+
 _registered: dict[tuple[str, str], Extension] = {}  # by name and ending
+_read: dict[tuple[str, str], inputs.Digests] = {}  # the files that each one read when it was run
 
 
 # Registered files
@@ -75,21 +93,25 @@ def registered() -> tuple[Extension, ...]:
 def restore(files: Iterable[Extension]) -> None:
     """Register in this process the files that another process of the lab has registered."""
     for each in files:
-        _register(each.kind, each.path)
+        _add(each)
 
 
-def strategy_file(name: str) -> Path | None:
-    """Return the path of the file that defines a user's strategy; None for a built-in strategy."""
+def digests(files: Iterable[Extension]) -> dict[str, str]:
+    """Return the SHA-256 digests of these files, and of the files that they read when they were
+    registered, by path."""
+    found: dict[str, str] = {}
+    for each in files:
+        found |= {str(each.path): each.sha256, **_read.get((each.name, each.path.suffix), {})}
+    return found
+
+
+def strategy_file(name: str) -> Extension | None:
+    """Return the file that defines a user's strategy; None for a built-in strategy."""
     return _file(base_name(name), PYTHON, "strategy")
 
 
-def topology_file(kind: str) -> Path | None:
-    """Return the path of the file that defines a user's topology; None for a built-in topology."""
-    return _file(kind, PYTHON, "topology")
-
-
-def law_file(name: str, suffix: str) -> Path | None:
-    """Return the path of a user's congestion control, or None if there is no such file.
+def law_file(name: str, suffix: str) -> Extension | None:
+    """Return the file that defines a user's congestion control, or None if there is no such file.
 
     `suffix` is ".py" for the simulator or ".c" for the emulation.
     """
@@ -124,7 +146,7 @@ def missing_half(name: str, suffix: str) -> Path | None:
         return None
     other = law_file(name, C if suffix == PYTHON else PYTHON)
     assert other is not None
-    return other.with_suffix(suffix)
+    return other.path.with_suffix(suffix)
 
 
 def described(error: Exception) -> str:
@@ -132,8 +154,9 @@ def described(error: Exception) -> str:
     if isinstance(error, StrategyFailed):
         return str(error)
     for each in registered():
-        if line_of(error, str(each.path)):
-            return described_in(error, str(each.path))
+        for place in each.places:
+            if line_of(error, place):
+                return described_in(error, place).replace(place, str(each.path))
     return f"{type(error).__name__}: {error}"
 
 
@@ -218,13 +241,20 @@ def _register(kind: Kind, path: Path) -> str:
     if kind != "scenario":
         user_file.check_rights(path)
     made = Extension(kind, path.stem, path, path.read_bytes())
-    if _registered.get((made.name, path.suffix)) != made:
-        _define(made)
-        _registered[made.name, path.suffix] = made
+    _add(made)
     other = path.with_suffix(C if path.suffix == PYTHON else PYTHON)
     if kind == "cc" and (made.name, other.suffix) not in _registered and other.is_file():
         _register("cc", other)
     return made.name
+
+
+def _add(made: Extension) -> None:
+    key = made.name, made.path.suffix
+    if _registered.get(key) != made:
+        inputs.watch(*made.places)
+        with inputs.collected() as read:
+            _define(made)
+        _registered[key], _read[key] = made, read
 
 
 def _define(made: Extension) -> None:
@@ -236,17 +266,17 @@ def _define(made: Extension) -> None:
         from controller.strategies import from_file
 
         try:
-            from_file.register(str(made.path))
+            from_file.register(str(made.path), made.source)
         except UserFileRefused as error:
             raise RequestError(str(error)) from error
     elif made.kind == "topology":
         from lab.topologies import families
 
-        families.register(made.path)
+        families.register(made.path, made.source)
     elif made.kind == "metric":
         from lab import metrics
 
-        metrics.register(made.path)
+        metrics.register(made.path, made.source)
 
 
 def _check_name(kind: Kind, path: Path) -> None:
@@ -275,9 +305,9 @@ def _is_strategy(name: str) -> bool:
     return name in STRATEGIES
 
 
-def _file(name: str, suffix: str, kind: Kind) -> Path | None:
+def _file(name: str, suffix: str, kind: Kind) -> Extension | None:
     found = _registered.get((name, suffix))
-    return found.path if found and found.kind == kind else None
+    return found if found and found.kind == kind else None
 
 
 def _law_help(name: str) -> str:

@@ -534,12 +534,12 @@ def own() -> tuple[Metric, ...]:
     return tuple(_own.values())
 
 
-def register(path: Path) -> str:
+def register(path: Path, source: bytes | None = None) -> str:
     """Import a user's file and add the `METRIC` in it. Return its name, which is the file's.
 
     Raise `RequestError` if running the file fails, or if its METRIC is wrong or none.
     """
-    module = user_file.import_file(path.resolve())
+    module = user_file.import_file(path.resolve(), source)
     doing = f"register metric {path}"
     found = getattr(module, "METRIC", None)
     if not isinstance(found, Metric):

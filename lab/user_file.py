@@ -56,15 +56,17 @@ def _is_strategy(definition: ast.ClassDef) -> bool:
     return "Strategy" in bases or bool(bases and "decide" in methods)
 
 
-def import_file(path: Path) -> ModuleType:
+def import_file(path: Path, source: bytes | None = None) -> ModuleType:
     """Import a Python file and return its module.
+
+    If `source` is given, it is run instead of what the file contains now.
 
     Raise `RequestError` if the file must not be run (`check_file`) or fails. The message names the
     file and the line that failed.
     """
     check_file(path)
     try:
-        return user_file.import_file(str(path))
+        return user_file.import_file(str(path), source)
     except UserFileRefused as error:
         raise RequestError(str(error)) from error
 

@@ -135,7 +135,11 @@ def test_the_virtual_machine_gets_the_same_paths(my, tmp_path):
     scenario = loading.load("two_paths", Overrides(strategy="keep_all", cc="scalable"))
     job = Job(scenario, "mininet", Options(), vm=True)
     paths = {my / name for name in KNOWN}
-    assert set(files_inside()) == paths
+    written = (my / "keep_all.py").read_bytes()
+    (my / "keep_all.py").write_text("edited meanwhile")
+    with files_inside() as files:
+        assert {place for place, _ in files} == paths
+        assert dict(files)[my / "keep_all.py"].read_bytes() == written
     argv = argv_inside(job, tmp_path)
     assert {Path(argv[n + 1]) for n, word in enumerate(argv) if word == "--with"} == paths
 

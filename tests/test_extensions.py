@@ -43,9 +43,8 @@ def test_a_folder_adds_its_files_by_what_they_define(my):
         ("cc", "scalable.c"),
         ("scenario", "doorway.yaml"),
     }  # plot.py defines nothing, and was not run
-    assert extensions.strategy_file("keep_all") == my / "keep_all.py"
-    assert extensions.topology_file("doorway") == my / "doorway.py"
-    assert extensions.law_file("scalable", ".c") == my / "scalable.c"
+    assert extensions.strategy_file("keep_all").path == my / "keep_all.py"
+    assert extensions.law_file("scalable", ".c").path == my / "scalable.c"
     assert extensions.strategy_file("none") is extensions.law_file("reno", ".c") is None
 
 

@@ -57,19 +57,20 @@ PASSED_ON = ("MULTIPATH_LAB_", "PYTHON", "LANG", "LC_", "TERM", "COLUMNS")
 STATISTICS_INTERVAL_MS = "3600000"  # nothing reads the port counters in Open vSwitch's database
 
 
-def prepare(argv: list[str], shared: Path, files: Iterable[Path] = ()) -> Path:
+def prepare(argv: list[str], shared: Path, files: Iterable[tuple[Path, Path]] = ()) -> Path:
     """Make the folder `shared`/vm with the files that the guest starts from; return its path.
 
-    `argv` is the command that the guest will run. `files` are copied into the folder, because the
-    guest may not see their own folders. A folder of an earlier VM is removed first.
+    `argv` is the command that the guest will run. Each of `files` is the path of a file in the
+    guest, and the path of the file on this machine whose content it gets. A folder of an earlier VM
+    is removed first.
     """
     folder = shared.absolute() / "vm"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in ("output.txt", "errors.txt"):
         (folder / name).touch()
-    for file in files:
-        _copy(Path(os.path.abspath(file)), folder / "files")
+    for place, copy in files:
+        _copy(copy, folder / "files" / Path(os.path.abspath(place)).relative_to("/"))
     (folder / "start.sh").write_text(_start_script(argv, folder))
     packet_programs.cell_program()  # compiling is slow in the guest
     packet_programs.port_program()
@@ -126,11 +127,9 @@ def environment() -> dict[str, str]:
     }
 
 
-def _copy(file: Path, folder: Path) -> None:
-    """Copy `file` to the same path below `folder` as it has below /."""
-    copy = folder / file.relative_to("/")
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(file, copy)
+def _copy(file: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, to)
 
 
 def write_switch_database(path: Path) -> None:

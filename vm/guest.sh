@@ -28,8 +28,19 @@ prepare_booted() {
 }
 [ -d /run/warm ] || prepare_booted # a restored VM has all this (snapshot_init.sh)
 
-# Copy the command's files to their original paths, unless the guest sees them there.
-[ -d "$folder/files" ] && cp -rn "$folder/files/." /
+# Put the command's files at their original paths. Where the guest sees the machine's file, the copy
+# hides it: the file may have been edited since the command began.
+place_file() {
+    local place=${1#"$folder/files"}
+    if [ -e "$place" ]; then
+        mount --bind "$1" "$place"
+    else
+        mkdir -p "${place%/*}" && cp "$1" "$place"
+    fi
+}
+if [ -d "$folder/files" ]; then
+    while IFS= read -r -d "" file; do place_file "$file"; done < <(find "$folder/files" -type f -print0)
+fi
 
 # A file `stop` in the folder interrupts the command. Reading a pipe without a writer sleeps without
 # starting a process.

@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def run(request: Request) -> Answer:
-    files = tuple(map(Path, request.files))
+    files = tuple((Path(place), Path(copy)) for place, copy in request.files)
     command = GuestCommand(list(request.argv), Path(request.shared), request.show, files)
     return Answer(launch.run_in_vm(command, wait=request.wait))
 

@@ -29,14 +29,16 @@ def launch(
     hosts_port: int = 6698,
     key_file: str | None = None,
     strategy_file: str | None = None,
+    strategy_source: str | None = None,
     of13_address: str = "127.0.0.1",
 ) -> None:
     """Start the controller; POX calls this function with the command-line options.
 
     `topology` is the path of the topology file. `params` is a JSON object with parameters of the
     strategy. `run` is the run folder, by default the folder of the topology file. `strategy_file`
-    is a Python file that defines the strategy. Bridges connect to port `of13_port` of
-    `of13_address` with OpenFlow 1.3.
+    is a Python file that defines the strategy; if `strategy_source` is given, it is the path of a
+    copy that is run instead. Bridges connect to port `of13_port` of `of13_address` with
+    OpenFlow 1.3.
 
     UDP reports arrive at `agents_port` from AP agents, the programs that report about access
     points, and at `hosts_port` from host agents, the programs on the hosts. These ports are only
@@ -57,5 +59,6 @@ def launch(
         int(hosts_port),
         key_file,
         strategy_file,
+        strategy_source,
         of13_address,
     )

@@ -20,8 +20,7 @@ from controller.pox_ext import statistics
 from controller.pox_ext.host_agents import Address, HostChannel
 from controller.pox_ext.openflow13_channel import Listener
 from controller.pox_ext.run_folder import RunFolder
-from controller.pox_ext.session import TICK_S, Session
-from controller.strategies import from_file
+from controller.pox_ext.session import TICK_S, Session, register_copy
 
 AGENTS_HOST = "127.0.0.1"
 MOST_AT_ONCE = 100  # datagrams of one socket before POX's other tasks
@@ -38,6 +37,7 @@ def start(
     hosts_port: int,
     key_file: str | None,
     strategy_file: str | None,
+    strategy_source: str | None,
     of13_address: str,
 ) -> None:
     """Start the controller; the docstring of `launch` describes the arguments.
@@ -48,7 +48,7 @@ def start(
     try:
         network = read_topology(topology)
         if strategy_file:
-            from_file.register(strategy_file)
+            register_copy(strategy_file, strategy_source)
         control = Control(strategy, read_params(params), network.rate_scale)
         key = read_key(key_file)
     except ControllerError as error:

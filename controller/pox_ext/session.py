@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from controller import decision_log as lines
@@ -24,7 +25,7 @@ from controller.agent_messages import (
 )
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control, Step
-from controller.errors import ControllerError, StrategyFailed
+from controller.errors import ControllerError, StrategyFailed, UserFileRefused
 from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext.counters import Counters
 from controller.pox_ext.forwarding import Forwarding
@@ -47,6 +48,19 @@ TICK_S = 0.25
 HOST_CHECK_S = 1.0  # between two checks of what hosts confirm, if no step is made
 PATIENCE_S = 10.0  # for switches and hosts to connect
 MOST_WARNINGS = 500
+
+
+def register_copy(path: str, copy: str | None) -> None:
+    """Register the strategy in the file `path`; what runs is the content of the file `copy`.
+
+    If `copy` is None, the file `path` itself runs. Raise `UserFileRefused` as `from_file.register`
+    does, or if the copy cannot be read.
+    """
+    try:
+        source = None if copy is None else Path(copy).read_bytes()
+    except OSError as error:
+        raise UserFileRefused(f"import {path}: read its copy {copy}: {error.strerror}") from error
+    from_file.register(path, source)
 
 
 class Session:
@@ -228,7 +242,7 @@ class Session:
             return {"value": message.value}
         if isinstance(message, StrategyFlip):
             if message.value.file is not None:
-                from_file.register(message.value.file)
+                register_copy(message.value.file, message.value.source)
             self._control.switch(message.value.name, message.value.params)
             return {"value": message.value.model_dump(exclude_none=True)}
         if isinstance(message, Tier1Flip):

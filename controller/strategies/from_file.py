@@ -18,7 +18,7 @@ from controller.strategy_names import base_name
 from controller.user_file import import_file, stem
 
 
-def register(path: str) -> str:
+def register(path: str, source: bytes | None = None) -> str:
     """Load the strategy in a Python file, add its forms to `STRATEGIES`, and return its name.
 
     A file that is registered again is loaded anew. Raise `UserFileRefused` as `load` does, and if
@@ -27,7 +27,7 @@ def register(path: str) -> str:
     before = STRATEGIES.get(stem(path))
     if before is not None and stem(path) not in BUILT_IN and source_file(before) != path:
         raise UserFileRefused(f"import {path}: {source_file(before)} has this name too, rename one")
-    strategy = load(path)
+    strategy = load(path, source)
     try:
         forms = named_forms(strategy)
     except ParamsRefused as error:
@@ -38,8 +38,10 @@ def register(path: str) -> str:
     return strategy.name
 
 
-def load(path: str) -> type[Strategy]:
+def load(path: str, source: bytes | None = None) -> type[Strategy]:
     """Import a Python file and return the strategy class that it defines.
+
+    If `source` is given, it is imported instead of what the file contains now.
 
     Raise `UserFileRefused` if the file cannot be imported or does not define exactly one strategy,
     if the class lacks a method or its `name` is not the file's name, or if a built-in strategy has
@@ -48,7 +50,7 @@ def load(path: str) -> type[Strategy]:
     if stem(path) in BUILT_IN:
         text = "a built-in strategy has this name, rename the file"
         raise UserFileRefused(f"import {path}: {text}")
-    module = import_file(path)
+    module = import_file(path, source)
     found: list[Any] = [each for each in vars(module).values() if _is_defined_in(module, each)]
     if not found:
         raise UserFileRefused(f"import {path}, line 1: it defines no class derived from Strategy")

@@ -156,7 +156,8 @@ function showState() {
   $("pill").className = `pill ${text}`;
   $("pill").textContent = text;
   const rows = [];
-  if (state.error) rows.push(["bad", `The run failed: ${state.error}`]);
+  if (state.status === "changed") rows.push(["bad", `${state.error}.`]);
+  else if (state.error) rows.push(["bad", `The run failed: ${state.error}`]);
   if (state.status === "cut")
     rows.push([
       "bad",

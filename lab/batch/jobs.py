@@ -28,7 +28,7 @@ from lab.errors import LabError
 from lab.extensions import Extension
 from lab.run.engine import Options
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, is_whole
-from lab.run.reading import read_document
+from lab.run.reading import changed, read_document
 from lab.run.result import SCHEMA
 from lab.scenario import engine_table
 from lab.scenario.loading import experiment
@@ -125,7 +125,7 @@ def kept(job: Job) -> Outcome | None:
         return None
     try:
         result = read_document(job.out, "result.json")
-        same = _is_of(job, job.out)
+        same = _is_of(job, job.out) and not changed(job.out, result)
     except (LabError, OSError, KeyError):
         return None
     same_schema = result.get("schema") == SCHEMA

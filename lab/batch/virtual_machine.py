@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lab import extensions, sudo
 from lab.batch.jobs import Job, OnProgress
 from lab.errors import LabError, MachineLacks
+from lab.extensions import Extension
 from lab.frame import Frame
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.run.reading import Follower, read_document, sample, text_of
@@ -30,9 +33,10 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     on_progress(Progress("starting the virtual machine", 0.0, scenario.duration_s))
     error = None
     try:
-        inside = in_vm.GuestCommand(argv_inside(job, folder), folder, files=files_inside())
-        follower = _follower(folder, scenario.duration_s, on_progress)
-        code = in_vm.run_in_vm(inside, follower, wait=job.options.wait)
+        with files_inside() as files:
+            inside = in_vm.GuestCommand(argv_inside(job, folder), folder, files=files)
+            follower = _follower(folder, scenario.duration_s, on_progress)
+            code = in_vm.run_in_vm(inside, follower, wait=job.options.wait)
     except MachineLacks:  # nothing was started, so the folder is empty
         shutil.rmtree(folder)
         raise
@@ -65,18 +69,32 @@ def argv_inside(job: Job, folder: Path) -> list[str]:
     scenario = str(folder.resolve() / REQUEST)
     argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", job.engine]
     pcap = ["--pcap"] if job.options.pcap else []
-    own = [word for path in files_inside() for word in ("--with", str(path))]
+    own = [word for each in own_code() for word in ("--with", str(each.path))]
     return [*argv, *pcap, *own, "--out", str(folder.resolve()), "--quiet"]
 
 
-def files_inside() -> tuple[Path, ...]:
-    """Return the paths of the user's Python and C files, which are the same inside the virtual
-    machine.
+def own_code() -> tuple[Extension, ...]:
+    """Return the user's Python and C files, which have the same paths inside the virtual machine.
 
     All registered files are included, because a change during the run can name a file that the
     scenario does not use.
     """
-    return tuple(each.path for each in extensions.registered() if each.kind != "scenario")
+    return tuple(each for each in extensions.registered() if each.kind != "scenario")
+
+
+@contextmanager
+def files_inside() -> Iterator[tuple[tuple[Path, Path], ...]]:
+    """Yield pairs for `GuestCommand.files`: the user's files, with the content that was registered.
+
+    The copies on this machine are removed at the end of the `with` block.
+    """
+    with tempfile.TemporaryDirectory(prefix="lab-own-") as folder:
+        copies = []
+        for number, each in enumerate(own_code()):
+            copy = Path(folder, f"{number}-{each.path.name}")
+            copy.write_bytes(each.source)
+            copies.append((each.path, copy))
+        yield tuple(copies)
 
 
 def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Callable[[], None]:

@@ -15,7 +15,7 @@ from lab.classroom.journal import Event, Person
 from lab.classroom.roster import folded
 from lab.worksheets.schema import Answer
 
-OVER = ("complete", "interrupted", "failed", "cut")
+OVER = ("complete", "interrupted", "failed", "cut", "changed")
 
 
 @dataclass

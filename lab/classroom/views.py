@@ -69,7 +69,8 @@ def worksheet(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float)
 
 
 def points(lesson: Lesson, seat_id: str, worksheet: str) -> int:
-    """Points of a seat in a worksheet that it has opened. Where a person gave points, those count."""
+    """Points of a seat in a worksheet that it has opened. Where a person gave points, those
+    count."""
     work = lesson.work(seat_id, worksheet)
     return sum(each.points if each.graded is None else each.graded for each in work.steps.values())
 

@@ -5,7 +5,6 @@ An engine emulates or simulates the network of a scenario.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
 from pathlib import Path
@@ -13,12 +12,13 @@ from pathlib import Path
 from lab import extensions
 from lab.congestion import BY_DELAY
 from lab.errors import LabError, MachineLacks, RequestError
+from lab.extensions import Extension
 from lab.run.engine import Engine, Options
 from lab.scenario.engine_table import VARIANTS, entry, refuse
 from lab.scenario.schema import Scenario
 from lab.vm_environment import SLOW_MACHINE
 
-_loaded: dict[Path, str] = {}  # SHA-256 of the users' laws that this process has loaded
+_loaded: dict[Path, Extension] = {}  # the users' laws that this process has loaded
 
 
 def create(name: str, options: Options) -> Engine:
@@ -67,18 +67,17 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
 
 
 def load_laws(name: str) -> None:
-    """Load the users' congestion controls for engine `name`. A file is loaded once per process, and
-    again if it has changed.
+    """Load the users' congestion controls for engine `name`: each once, and again if the file was
+    registered again with another content.
 
     Raises `RequestError`, with the file and the line, if a file has an error.
     """
     suffix = entry(name).law_suffix
-    paths = [extensions.law_file(each, suffix) for each in extensions.law_names(suffix)]
-    for path in filter(None, paths):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        if _loaded.get(path) != digest:
-            _class(name).load_law(path)
-            _loaded[path] = digest
+    files = (extensions.law_file(each, suffix) for each in extensions.law_names(suffix))
+    for file in filter(None, files):
+        if _loaded.get(file.path) != file:
+            _class(name).load_law(file.path, file.source)
+            _loaded[file.path] = file
 
 
 def is_slow(name: str, in_vm: bool) -> bool:

@@ -26,7 +26,8 @@ from lab.results.labels import WIRE_LABEL, heading
 from lab.results.labels import label as metric_label
 from lab.results.statistics import Estimate, Verdict, estimate, verdict
 from lab.results.tables import markdown_table, text_table
-from lab.run.reading import declared_metrics, read_document
+from lab.run.manifest import made_by
+from lab.run.reading import changed, changed_text, declared_metrics, read_document
 from lab.scenario import yaml_text
 from lab.scenario.loading import PROSE
 
@@ -38,6 +39,9 @@ from lab.scenario.loading import PROSE
 # result.json has two versions. Schema 2 holds rates in the units of the scenario file. Schema 1,
 # of an older version of the lab, holds rates on the wire: scenario rates multiplied by
 # `rate_scale`. Runs of different schemas are never compared.
+#
+# The content of a user's file counts as a setting: runs made before and after an edit are in two
+# groups. A run whose files were edited after its end is left out.
 
 
 NAMED_RUNS = 5
@@ -48,6 +52,8 @@ LEFT_OUT = (
 )  # runs that differ only in these are repetitions
 SCALE_KEY = "rate_scale"
 FLIPS_KEY = flips.FLIPS  # among the settings of a flipped run
+FILE_KEY = "file "  # begins the setting for a user's file, whose value is a digest
+DIGITS = 8  # of a digest that is shown
 Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JSON values
 
 
@@ -71,6 +77,7 @@ class Run:
     metrics: Mapping[str, float | None]
     folder: Path
     own: tuple[Metric, ...] = ()  # metrics of users' files, which its manifest declares
+    made_by: str = ""  # the version of the lab
 
 
 @dataclass(frozen=True)
@@ -109,14 +116,35 @@ def scale_text(rate_scale: float | None) -> str:
     return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
 
 
+class Edited(RequestError):
+    """Raised for a run whose files were edited after its end."""
+
+
 def grouped(folders: Sequence[Path]) -> list[Group]:
     """Return the runs in these folders in groups, in the order of `folders`.
 
-    Groups with the strategy `none` come first, those without flips before the others, because the
-    first group is the one that others are compared with. Raise `RequestError` if a folder has no
-    result, or if some runs have schema 1 and others schema 2.
+    Edited runs are left out. Groups with the strategy `none` come first, those without flips before
+    the others, because the first group is the one that others are compared with. Raise
+    `RequestError` if a folder has no result, if all runs are edited, or if some runs have schema 1
+    and others schema 2.
     """
-    runs = [read_run(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
+    return _groups(_unedited(folders)[0])
+
+
+def _unedited(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
+    """Return the runs in these folders, and a sentence about each edited run, which is left out."""
+    runs, left_out = [], []
+    for folder in dict.fromkeys(folder.resolve() for folder in folders):
+        try:
+            runs.append(read_run(folder))
+        except Edited as error:
+            left_out.append(str(error))
+    if left_out and not runs:
+        raise RequestError("\n".join(left_out))
+    return runs, left_out
+
+
+def _groups(runs: Sequence[Run]) -> list[Group]:
     _refuse_mixed_schemas(runs)
     found: dict[str, list[Run]] = {}
     for run in runs:
@@ -127,8 +155,8 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
 
 
 def read_run(folder: Path) -> Run:
-    """Read result.json and scenario.yaml of a run. Raise `RequestError` if the folder is not a run
-    folder of this lab."""
+    """Read result.json, manifest.json and scenario.yaml of a run. Raise `RequestError` if the
+    folder is not a run folder of this lab, and `Edited` if its files were edited."""
     try:
         return _run(folder)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -139,6 +167,8 @@ def read_run(folder: Path) -> Run:
 
 def _run(folder: Path) -> Run:
     result = read_document(folder, "result.json")
+    if names := changed(folder, result):
+        raise Edited(f"run {folder.name} is left out: {changed_text(names)}")
     scenario = yaml_text.read(folder / "scenario.yaml")
     settings = dict(_flat({k: v for k, v in scenario.items() if k not in LEFT_OUT}))
     if "strategy.name" not in settings:
@@ -148,7 +178,8 @@ def _run(folder: Path) -> Run:
     settings["engine"] = result["engine"]
     if made := result.get(flips.FLIPS):
         settings[FLIPS_KEY] = flips.setting(made)
-    own = declared_metrics(folder)
+    settings |= {f"{FILE_KEY}{name}": sha[:DIGITS] for name, sha in _files(result).items()}
+    own, versions = declared_metrics(folder), _versions(folder)
     rate_scale = None
     if result.get("schema", WIRE_RATES_SCHEMA) > WIRE_RATES_SCHEMA:
         rate_scale = float(result["rate_scale"])
@@ -164,7 +195,21 @@ def _run(folder: Path) -> Run:
         numbers(result, own),
         folder,
         own,
+        made_by(versions) if versions else "",
     )
+
+
+def _files(result: Mapping[str, Any]) -> dict[str, str]:
+    """The SHA-256 digest of each file of the user that the run has used, by file name."""
+    found = result.get("inputs", {})
+    return {str(name): str(digest) for name, digest in found.items()}
+
+
+def _versions(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(read_document(folder, "manifest.json").get("versions", {}))
+    except RequestError:
+        return {}
 
 
 def numbers(result: Mapping[str, Any], more: Sequence[Metric] = ()) -> dict[str, float | None]:
@@ -273,17 +318,24 @@ def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
 class Comparison:
     """`estimates[metric]` has one estimate per group, in the order of `groups`.
 
-    `verdicts[label][metric]` compares the group `label` with the first group.
+    `verdicts[label][metric]` compares the group `label` with the first group. `left_out` says which
+    runs are left out because they were edited.
     """
 
     groups: Sequence[Group]
     estimates: dict[str, list[Estimate]]
     verdicts: dict[str, dict[str, Verdict]]
+    left_out: Sequence[str] = ()
+
+    @property
+    def warnings(self) -> list[str]:
+        return [*(f"careful: {each}" for each in self.left_out), *warnings(self.groups)]
 
 
 def compared(folders: Sequence[Path]) -> Comparison:
     """Compare the runs in these folders. Raise `RequestError` if they cannot be compared."""
-    groups = grouped(folders)
+    found, left_out = _unedited(folders)
+    groups = _groups(found)
     runs = [run for group in groups for run in group.runs]
     metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
     base, own = groups[0], _own(groups)
@@ -297,6 +349,7 @@ def compared(folders: Sequence[Path]) -> Comparison:
             }
             for group in groups[1:]
         },
+        left_out,
     )
 
 
@@ -314,7 +367,7 @@ def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = F
     if as_json:
         return json.dumps(_document(found), indent=1)
     parts = [_markdown(found)] if as_markdown else _text(found)
-    return "\n\n".join([*parts, *_explained(found.groups), *warnings(found.groups)])
+    return "\n\n".join([*parts, *_explained(found.groups), *found.warnings])
 
 
 def direction(path: str, more: Sequence[Metric] = ()) -> int:
@@ -338,10 +391,12 @@ def warnings(groups: Sequence[Group]) -> Iterator[str]:
         for key in differing_keys([group.settings for group in groups])
         if not key.startswith("strategy.") and (key != SCALE_KEY or len(scales) == 1)
         if key != FLIPS_KEY  # always named
+        if not (key.startswith(FILE_KEY) and _only_some_use(key, groups))
         if not all(key in group.label for group in groups)
     ]
     if unnamed:
         yield f"careful: they differ in {', '.join(unnamed)}, too"
+    yield from _several_versions(groups)
     for run_id in (run_id for group in groups for run_id in group.left_out):
         yield f"careful: run {run_id} repeats a run or a seed, so it is left out"
     for run in (run for group in groups for run in group.runs):
@@ -349,6 +404,23 @@ def warnings(groups: Sequence[Group]) -> Iterator[str]:
             yield f"careful: run {run.run_id} is {run.status}"
         if run.overloaded:
             yield f"careful: run {run.run_id} overloaded the machine"
+
+
+def _only_some_use(key: str, groups: Sequence[Group]) -> bool:
+    """Return whether the groups that use a user's file all used the same content of it."""
+    found = {group.settings.get(key) for group in groups}
+    return len(found - {None}) == 1
+
+
+def _several_versions(groups: Sequence[Group]) -> Iterator[str]:
+    runs = [run for group in groups for run in group.runs]
+    versions = list(dict.fromkeys(run.made_by for run in runs if run.made_by))
+    if len(versions) > 1:
+        made = (
+            f"{_listed([run.run_id for run in runs if run.made_by == each])} by {each}"
+            for each in versions
+        )
+        yield f"careful: several versions of the lab made these runs: {'; '.join(made)}"
 
 
 def _document(found: Comparison) -> dict[str, Any]:
@@ -370,7 +442,7 @@ def _document(found: Comparison) -> dict[str, Any]:
         label: {metric: each.text for metric, each in row.items()}
         for label, row in found.verdicts.items()
     }
-    notes, own = list(warnings(found.groups)), _own(found.groups)
+    notes, own = found.warnings, _own(found.groups)
     labels = {metric: str(metric_label(metric, own)) for metric in metrics}
     return {
         "groups": groups,

@@ -177,10 +177,12 @@ def _is_number(key: str) -> bool:
 # The document of a run folder in the index
 
 
-SCHEMA = 3
+SCHEMA = 4
 STARTING_S = 600.0  # an older folder without a manifest belongs to a run that never began
 UNFINISHED = ("starting", "running")
+CHANGED = "changed"  # the status of a run whose files were edited after its end
 NOTE = "note.json"  # tags and note of a run, in its folder
+STAMPED = ("result.json", NOTE, "manifest.json", *reading.SEALED.values())
 SHOWN = (  # copied from the manifest
     "experiment",
     "scenario",
@@ -212,7 +214,7 @@ def described(folder: Path, known: Doc | None) -> Doc | None:
     `known` is the document that the index has for this folder, or None. It is returned unchanged if
     the run has ended and the files of the folder have not changed since.
     """
-    stamp = [_changed(folder / name) for name in ("result.json", NOTE, "manifest.json")]
+    stamp = [_changed(folder / name) for name in STAMPED]
     if (
         known
         and known.get("schema") == SCHEMA
@@ -239,6 +241,8 @@ def described(folder: Path, known: Doc | None) -> Doc | None:
     doc[flips.FLIPS] = _flips(folder, result)
     doc |= {"status": status, "tags": noted.get("tags", []), "note": noted.get("note", "")}
     doc |= _summary(result) if result else dict.fromkeys(SUMMARY)
+    if result and (names := changed(folder, result)):
+        doc |= dict.fromkeys(SUMMARY) | {"status": CHANGED, "error": reading.changed_text(names)}
     damage = [each["error"] for each in (manifest, noted) if each and "error" in each]
     return doc | {"error": "; ".join(damage)} if damage and not doc["error"] else doc
 
@@ -273,6 +277,14 @@ def _summary(result: Doc) -> Doc:
         "verified": verified if multipath else None,
         "error": result.get("error"),
     }
+
+
+def changed(folder: Path, result: Doc) -> tuple[str, ...]:
+    """Return which files of a run were edited after its end; () if that cannot be found out."""
+    try:
+        return reading.changed(folder, result)
+    except LabError:
+        return ()  # a page that needs the file says what is wrong
 
 
 def _flips(folder: Path, result: Doc | None) -> list[Doc]:

@@ -78,9 +78,9 @@ class Engine(ABC):
         machine lacks what it needs. `lab.scenario.engine_table` has been checked before."""
 
     @classmethod  # noqa: B027 - an engine may know no laws
-    def load_law(cls, path: Path) -> None:
-        """Load a user's congestion control from a file. Raise `RequestError` with the line of an
-        error in it."""
+    def load_law(cls, path: Path, source: bytes) -> None:
+        """Load a user's congestion control, the `source` that the file `path` had. Raise
+        `RequestError` with the line of an error in it."""
 
     options = Options()  # replaced before `open`
     real_time = True  # replaced before `open`

@@ -10,8 +10,9 @@ from typing import Any
 
 from lab.errors import LabError
 from lab.frame import Frame
+from lab.inputs import by_name
 from lab.run import result as result_json
-from lab.run.reading import read_frames
+from lab.run.reading import read_frames, sealed
 from lab.run.recorder import Recorder
 from lab.run.report import Report
 from lab.scenario.engine_table import ENGINES, named
@@ -70,12 +71,14 @@ def conclude(
         result = result_json.document(header, scenario.network, frames, report)
         if error:
             result["error"] = str(error)
+        result = sealed(result, recorder.folder)
         recorder.result(result)
     except LabError as problem:
         error = error or LabError(str(problem))  # the run has failed, whatever could not be read
         header = _header(scenario, recorder, "failed")
         result = result_json.document(header, scenario.network, [], None) | {"error": str(error)}
         with suppress(LabError):
+            result = sealed(result, recorder.folder)
             recorder.result(result)
     recorder.close()
     code = error.exit_code if error else EXIT_INTERRUPTED if interrupted else 0
@@ -93,6 +96,7 @@ def _header(scenario: Scenario, recorder: Recorder, status: str) -> result_json.
         status,
         tuple(recorder.flips),
         _stack(scenario, recorder.engine),
+        by_name(recorder.inputs),
     )
 
 

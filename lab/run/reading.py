@@ -7,7 +7,8 @@ A line ends with a newline character and with nothing else. JSON is parsed withi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -192,7 +193,47 @@ def _has_time(line: Table) -> bool:
 # missing file counts as an empty one.
 
 
+SEALED = {"samples_sha256": "samples.jsonl", "events_sha256": "events.jsonl"}
+SEAL = "result_sha256"  # a digest of all other keys of result.json
 MEASURED = ("scenario.yaml", "samples.jsonl", "events.jsonl", "result.json")
+
+
+def sealed(result: Table, folder: Path) -> Table:
+    """Return `result` with the digests by which `changed` finds out that a file was edited later.
+
+    Raise `LabError` if a file in the run folder cannot be read.
+    """
+    digests = {key: _digest(_content(folder / name)) for key, name in SEALED.items()}
+    whole = result | digests
+    return whole | {SEAL: _seal(whole)}
+
+
+def changed(folder: Path, result: Table) -> tuple[str, ...]:
+    """Return the names of the files that are not as the run has left them: its result, samples or
+    events. A run of an earlier version of the lab has no digests, and the answer is empty.
+
+    Raise `LabError` if a file cannot be read.
+    """
+    names = [
+        name
+        for key, name in SEALED.items()
+        if key in result and result[key] != _digest(_content(folder / name))
+    ]
+    is_edited = SEAL in result and result[SEAL] != _seal(result)
+    return ("result.json", *names) if is_edited else tuple(names)
+
+
+def changed_text(names: Sequence[str]) -> str:
+    return f"{' and '.join(names)} changed after the run: its numbers are not those it measured"
+
+
+def _seal(result: Table) -> str:
+    rest = {key: value for key, value in result.items() if key != SEAL}
+    return _digest(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def run_digest(folder: Path) -> str:

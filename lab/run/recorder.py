@@ -24,7 +24,7 @@ from typing import Any, TextIO
 import yaml
 
 from controller.strategy_names import base_name, folder_name
-from lab import plain_file, sudo
+from lab import extensions, plain_file, sudo
 from lab.errors import LabError, RequestError
 from lab.extensions import COPIES, Extension
 from lab.frame import Frame
@@ -54,6 +54,8 @@ class Recorder:
         self.folder, self.scenario, self.engine = folder, scenario, engine
         self.run_id = folder.name
         self.flips: list[dict[str, Any]] = []  # changes made from outside during the run
+        # the user's files that the run has used, and what these have read
+        self.inputs = {**extensions.digests(user_files(scenario, engine)), **scenario.inputs}
         self.started = time.time()
         lost = (folder / "manifest.json").exists()
         self._manifest = (
@@ -136,6 +138,7 @@ class Recorder:
         kept = self._manifest.get("extensions", [])
         if added := [each for each in files if each.row() not in kept]:
             self._copy(added)
+            self.inputs |= extensions.digests(added)
             self.describe(extensions=[*kept, *(each.row() for each in added)])
 
     def _copy(self, files: Iterable[Extension]) -> None:

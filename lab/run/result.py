@@ -8,7 +8,7 @@ measured is null, never zero.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lab import metrics
@@ -27,7 +27,8 @@ class Header:
 
     `flips` lists the changes that were made by hand during the run, each as {"t", "target", "old",
     "value"}. `stack` names the implementation of Multipath TCP; it is None if the simulator's
-    settings match no known implementation.
+    settings match no known implementation. `inputs` has the SHA-256 digest of each file of the user
+    that the run has used, by file name.
     """
 
     run_id: str
@@ -39,6 +40,7 @@ class Header:
     status: str
     flips: tuple[Mapping[str, Any], ...] = ()
     stack: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 def document(
@@ -82,6 +84,7 @@ def document(
         "convergence_s": run["convergence_s"],
         "mptcp": asdict(known.mptcp),
         **_own(samples, run),
+        "inputs": dict(header.inputs),
     }
 
 

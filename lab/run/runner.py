@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from controller.folder_changes import FolderChanges
-from lab import extensions, metrics
+from lab import extensions, inputs, metrics
 from lab.errors import LabError, RequestError
 from lab.frame import Frame
 from lab.run import inbox
@@ -121,7 +121,7 @@ class _Run:
 
     def outcome(self) -> Outcome:
         interrupted, report = False, None
-        with stop_on_signals(self._request_stop) as quiet:
+        with stop_on_signals(self._request_stop) as quiet, inputs.collected() as read:
             try:
                 self._progress("starting")
                 if self.pace:
@@ -151,6 +151,7 @@ class _Run:
             except Exception as error:  # noqa: BLE001
                 self._fail("stop", error)
             os.close(self.inbox_handle)
+            self.recorder.inputs |= read
             return self._finish(interrupted, report)
 
     def _loop(self) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from controller.bounded_json import parse_object
 from controller.strategy_names import SEPARATOR, base_name
-from lab import extensions, metrics, plain_file, user_file
+from lab import extensions, inputs, metrics, plain_file, user_file
 from lab.errors import RequestError, show, unknown
 from lab.extensions import Extension
 from lab.scenario import schema, targets
@@ -115,8 +115,9 @@ def from_data(
     `folder`, this key is refused.
     """
     changed = _with_overrides(raw, overrides)
-    scenario = _checked(changed, source, folder)
-    scenario = scenario.with_network(_network(scenario, source))
+    with inputs.collected() as read:
+        scenario = _checked(changed, source, folder)
+        scenario = scenario.with_network(_network(scenario, source)).with_inputs(read)
     _check_against_network(scenario, source)
     scenario = _with_flow_of_each_user(scenario)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
@@ -440,7 +441,7 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 def experiment(scenario: Scenario, engine: str) -> str:
     """Return a SHA-256 digest of the engine and of all settings that affect measured values.
 
-    It includes the seed and users' files, but no titles or other texts for people.
+    It includes the seed, users' files and what these read, but no titles or other texts for people.
     """
     left_out = (*PROSE, RESOLVED)
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
@@ -448,6 +449,10 @@ def experiment(scenario: Scenario, engine: str) -> str:
         del decides["topology"]["air"]
     if files := user_files(scenario, engine):
         decides["extensions"] = [[each.kind, each.name, each.sha256] for each in files]
+    own = {str(each.path) for each in files}
+    read = extensions.digests(files) | dict(scenario.inputs)
+    if data := inputs.by_name({path: read[path] for path in read if path not in own}):
+        decides["inputs"] = data
     return hashlib.sha256(
         json.dumps({"engine": engine, **decides}, sort_keys=True).encode()
     ).hexdigest()

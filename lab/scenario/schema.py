@@ -27,6 +27,7 @@ from pydantic.fields import FieldInfo
 
 from lab import extensions
 from lab.errors import RequestError, nearest, show, unknown
+from lab.inputs import Digests
 from lab.scenario.engine_table import STACKS
 from lab.topologies.topology import Topology, as_json, wire
 
@@ -227,6 +228,7 @@ class Scenario(Part):
     rate_scale: Annotated[float, Field(gt=0, le=100)] = 1
     slow_machine_rate_scale: Annotated[float, Field(gt=0, le=1)] = 1
     _network: Topology | None = PrivateAttr(default=None)
+    _inputs: Digests = PrivateAttr(default={})
 
     @property
     def network(self) -> Topology:
@@ -234,6 +236,18 @@ class Scenario(Part):
         `rate_scale`."""
         assert self._network is not None, "a Scenario is made by lab.scenario.loading"
         return self._network
+
+    @property
+    def inputs(self) -> Digests:
+        """The files that users' code has read while the scenario was checked and its network
+        built."""
+        return self._inputs
+
+    def with_inputs(self, inputs: Digests) -> Scenario:
+        """Return a copy with these inputs. Only `lab.scenario.loading` calls this."""
+        copy = self.model_copy()
+        copy._inputs = dict(inputs)
+        return copy
 
     @property
     def congestion_controls(self) -> list[str]:

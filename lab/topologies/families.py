@@ -42,7 +42,7 @@ BUILT_IN = frozenset(TOPOLOGIES)
 FORBID = "model_config = ConfigDict(extra='forbid', frozen=True)"
 
 
-def register(path: Path) -> str:
+def register(path: Path, source: bytes | None = None) -> str:
     """Import a user's file, add it to `TOPOLOGIES`, and return the name of its kind of topology:
     the file name without `.py`. A file that is registered again is imported anew.
 
@@ -59,7 +59,7 @@ def register(path: Path) -> str:
         raise RequestError(
             f"register topology {path}: {registered.__file__} is called '{kind}' too: rename one"
         )
-    module = user_file.import_file(path.resolve())
+    module = user_file.import_file(path.resolve(), source)
     check_family(module)
     TOPOLOGIES[kind] = module
     return kind

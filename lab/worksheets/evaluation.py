@@ -11,7 +11,7 @@ from typing import Any
 from lab.errors import RequestError
 from lab.results import documents as figures
 from lab.results.flips import is_waiting
-from lab.run.reading import read_document, read_events, read_samples
+from lab.run.reading import changed, changed_text, read_document, read_events, read_samples
 from lab.summaries import mean
 from lab.worksheets import language as at
 from lab.worksheets.language import Condition, Expression, Numeric, Occurrence, spelled
@@ -44,8 +44,11 @@ class RunFiles:
 
     @classmethod
     def read(cls, folder: Path) -> RunFiles:
-        """Read the files of a finished run. Raise `RequestError` if one cannot be read."""
+        """Read the files of a finished run. Raise `RequestError` if one cannot be read, or was
+        changed after the run."""
         result = read_document(folder, "result.json")
+        if names := changed(folder, result):
+            raise RequestError(f"check run {folder.name}: {changed_text(names)}")
         return cls(result, read_samples(folder), read_events(folder))
 
 

@@ -42,16 +42,22 @@ class RunningStrategy:
     name: str
     params: Mapping[str, Any]
 
-    @property
-    def file(self) -> str | None:
-        """Path of the user's file that defines the strategy; None for a built-in one."""
-        path = extensions.strategy_file(self.name)
-        return None if path is None else str(path)
-
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, folder: Path) -> dict[str, Any]:
         """Return the content of a `strategy` message to POX (docs/formats.md)."""
-        plain = {"name": self.name, "params": dict(self.params)}
-        return plain if self.file is None else plain | {"file": self.file}
+        return {"name": self.name, "params": dict(self.params), **self.copied(folder)}
+
+    def copied(self, folder: Path) -> dict[str, str]:
+        """Return the path of the user's file that defines the strategy, and that of a copy.
+
+        The copy, in `folder`, has the content that was registered; it is written now. A built-in
+        strategy has neither: the result is empty.
+        """
+        defined_in = extensions.strategy_file(self.name)
+        if defined_in is None:
+            return {}
+        copy = folder / defined_in.path.name
+        copy.write_bytes(defined_in.source)
+        return {"file": str(defined_in.path), "source": str(copy)}
 
 
 @dataclass(frozen=True)
@@ -209,8 +215,8 @@ class ControllerClient:
             f"--key_file={self._key_file}",
             f"--patience_s={PATIENCE_S}",
         ]
-        file = self.strategy.file
-        return argv if file is None else [*argv, f"--strategy_file={file}"]
+        own = self.strategy.copied(self.folder)
+        return argv + [f"--strategy_{key}={value}" for key, value in own.items()]
 
     def wait_ready(self) -> None:
         """Wait until all switches are connected to POX and have their flow tables.
@@ -300,7 +306,7 @@ class ControllerClient:
 
     def set_strategy(self, strategy: RunningStrategy) -> int:
         """Replace POX's strategy; return the message's number, which POX repeats in its answer."""
-        seq = self._send("strategy", strategy.to_json())
+        seq = self._send("strategy", strategy.to_json(self.folder))
         self._unanswered[seq] = strategy
         return seq
 

@@ -56,8 +56,8 @@ class MininetEngine(Engine):
             real_medium.check(scenario.multipath.receive_buffer_kb)
 
     @classmethod
-    def load_law(cls, path: Path) -> None:
-        ebpf.register(ebpf.user_law(path))
+    def load_law(cls, path: Path, source: bytes) -> None:
+        ebpf.register(ebpf.user_law(path, source))
 
     def ready(self, scenario: Scenario) -> None:
         """Raise `MachineLacks` if this machine cannot emulate the scenario.

@@ -40,15 +40,15 @@ class GuestCommand:
     """A command for the VM.
 
     The command runs in the project's folder. Only the files that it writes into the folder `shared`
-    are kept. `files` are files that it reads from folders that the guest does not see, such as
-    /tmp; they are copied to the same path in the guest. With `show`, the command's output is copied
+    are kept. `files` are pairs of paths: the file at the first path in the guest gets the content
+    of the file at the second path on this machine. With `show`, the command's output is copied
     to that of this process as it comes.
     """
 
     argv: list[str]
     shared: Path
     show: bool = False
-    files: tuple[Path, ...] = ()
+    files: tuple[tuple[Path, Path], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Request:
     argv: tuple[str, ...] = ()
     shared: str = ""
     show: bool = False
-    files: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
     wait: bool = False
 
 
@@ -111,7 +111,8 @@ def run_in_vm(
     running. Raises `LabError` if the VM does not start.
     """
     require()
-    shared, files = str(command.shared.absolute()), tuple(str(each) for each in command.files)
+    shared = str(command.shared.absolute())
+    files = tuple((str(place), str(copy)) for place, copy in command.files)
     argv = tuple(command.argv)
     request = Request("run", os.getpid(), argv, shared, command.show, files, wait)
     return _ask(request, on_poll).status

@@ -253,8 +253,8 @@ class SimEngine(Engine):
             )
 
     @classmethod
-    def load_law(cls, path: Path) -> None:
-        user_laws.register(path)
+    def load_law(cls, path: Path, source: bytes) -> None:
+        user_laws.register(path, source=source)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
         """Build the network and its controller. No packet is sent yet: flows that start at t = 0

@@ -3,11 +3,15 @@
 Such a file defines `on_ack` or `on_round`. It also defines `on_loss`, unless the law reduces its
 window as Reno does. `core.dispatch` documents these functions. They may be marked with
 `core.jit.jit`, but need not be.
+
+The compiler reads a law from a copy in the user's cache folder, in a folder named by a digest of
+the law. So the user can edit the file while a command makes several runs.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -17,44 +21,67 @@ from lab.engines.sim import compiled
 from lab.engines.sim.core import dispatch
 from lab.engines.sim.core.jit import jit
 from lab.errors import RequestError
+from lab.extensions import copy_of
 
 
-def register(path: Path, name: str | None = None) -> str:
+def register(path: Path, name: str | None = None, source: bytes | None = None) -> str:
     """Load the law in the file `path` for the runs of this process. Return its name: `name`, or the
     file name without `.py`.
 
-    Call this before a network is built. Raise `RequestError` if the file does not define a law, or
-    if a built-in law has this name.
+    `source` is the content of the file, which is read if `source` is None. Call this before a
+    network is built. Raise `RequestError` if the file does not define a law, or if a built-in law
+    has this name.
     """
     name = name or path.stem
     if name in dispatch.BUILT_IN:
         raise RequestError(f"load congestion control {path}: {name!r} is built in. Rename the file")
     compiled.slow_down()  # the file must import functions of the core as written
-    law = load(path, name)
+    law = load(path, name, _content(path) if source is None else source)
     check(path, law)
     compiled.add_law(name, law)
     return name
 
 
-def load(path: Path, name: str) -> ModuleType:
-    """Run the file as a module, mark its functions for the compiler, and return the module.
+def load(path: Path, name: str, source: bytes) -> ModuleType:
+    """Run a law, the `source` in the file `path`, as a module. Mark its functions for the compiler,
+    and return the module.
 
-    Raise `RequestError` if the file cannot be read or raises an exception.
+    Raise `RequestError` if the law raises an exception.
     """
     law = ModuleType(f"user_law_{name}")
-    law.__file__ = str(path.resolve())
+    law.__file__ = str(_copied(path, source))
     try:
-        exec(compile(path.read_text(encoding="utf-8"), law.__file__, "exec"), vars(law))  # noqa: S102 - code of the lab or of the user who starts it
-    except OSError as error:
-        raise RequestError(f"load congestion control {path}: {error.strerror}") from error
+        exec(compile(source, law.__file__, "exec"), vars(law))  # noqa: S102 - code of the lab or of the user who starts it
     except Exception as error:
-        text = described(error, law.__file__)
+        text = described(error, law.__file__).replace(law.__file__, str(path))
         raise RequestError(f"load congestion control {text}") from error
     for value in list(vars(law).values()):
         if isinstance(value, FunctionType) and value.__module__ == law.__name__:
             jit(value)
     sys.modules[law.__name__] = law  # numba looks functions up there
     return law
+
+
+def _copied(path: Path, source: bytes) -> Path:
+    """Return the path of the law's copy. If it cannot be written, return `path`: then nothing can
+    be compiled, because the compiled code would be in the same cache folder."""
+    copy = copy_of(path, source)
+    try:
+        if not copy.is_file() or copy.read_bytes() != source:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            beside = copy.with_name(f"{copy.name}.{os.getpid()}")
+            beside.write_bytes(source)
+            beside.replace(copy)
+    except OSError:
+        return path.resolve()
+    return copy
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RequestError(f"load congestion control {path}: {error.strerror}") from error
 
 
 def check(path: Path, law: ModuleType) -> None:

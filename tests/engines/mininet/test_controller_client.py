@@ -200,9 +200,12 @@ def test_pox_gets_the_file_of_a_users_strategy_at_the_start_and_by_a_change(
     back, forth = sorted((made.folder / "inbox").iterdir())
     assert json.loads(back.read_text())["value"] == {"name": "none", "params": {}}
     message = StrategyChoice.model_validate(json.loads(forth.read_text())["value"])
-    assert message == StrategyChoice(name="first_only", file=str(own_strategy))
+    copy = made.folder / "first_only.py"
+    assert message == StrategyChoice(name="first_only", file=str(own_strategy), source=str(copy))
+    own_strategy.write_text("edited meanwhile")
     made.restart_if_ended()
-    assert f"--strategy_file={own_strategy}" in made.argv
+    assert made.argv[-2:] == [f"--strategy_file={own_strategy}", f"--strategy_source={copy}"]
+    assert copy.read_bytes() == extensions.strategy_file("first_only").source != b"edited meanwhile"
     made._process.wait(10)
 
 

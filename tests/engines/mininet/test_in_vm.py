@@ -45,7 +45,7 @@ def run(*argv: str, **options) -> int:
 
 def test_the_program_gets_the_command_and_its_status_is_returned(program, tmp_path, capfd):
     program("print(json.dumps(request), 'PYTHONPATH' in os.environ); answer(status=7)")
-    assert run("echo", "a b", files=(Path("/tmp/law.c"),), show=True) == 7
+    assert run("echo", "a b", files=((Path("/tmp/law.c"), Path("/tmp/copy")),), show=True) == 7
     request, _, path = capfd.readouterr().out.strip().rpartition(" ")
     assert json.loads(request) == {
         "task": "run",
@@ -53,7 +53,7 @@ def test_the_program_gets_the_command_and_its_status_is_returned(program, tmp_pa
         "argv": ["echo", "a b"],
         "shared": str(Path("shared").absolute()),
         "show": True,
-        "files": ["/tmp/law.c"],
+        "files": [["/tmp/law.c", "/tmp/copy"]],
         "wait": False,
     }
     assert path == "True"

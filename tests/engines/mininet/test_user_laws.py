@@ -90,6 +90,8 @@ def test_it_is_compiled_once_per_source(tmp_path):
     first = build.require(["scalable", "reno"])
     assert build.require(["scalable"]) == first
     file.write_text(file.read_text().replace("100", "50"))
+    assert build.require(["scalable"])["scalable"] == first["scalable"]  # what was registered
+    registered(file)
     assert build.require(["scalable"]) != first
     assert first["scalable"].exists()
 

@@ -200,8 +200,11 @@ def test_files_of_the_user_are_copied_for_the_guest(tmp_path, folder):
     own = tmp_path / "laws" / "scalable.c"
     own.parent.mkdir()
     own.write_text("a law")
-    guest.prepare(["true"], tmp_path, [own])
-    assert (folder / "files" / own.relative_to("/")).read_text() == "a law"
+    copy = tmp_path / "copy.c"
+    copy.write_text("the law as it was registered")
+    guest.prepare(["true"], tmp_path, [(own, copy)])
+    placed = folder / "files" / own.relative_to("/")
+    assert placed.read_text() == "the law as it was registered"
 
 
 @pytest.mark.parametrize("kvm", [True, False])

@@ -35,20 +35,23 @@ NAME_MAX = KERNEL_NAME_MAX - len(PREFIX)
 
 @dataclass(frozen=True)
 class UserLaw:
-    """A congestion control law that a user has written; `path` is its C file (absolute)."""
+    """A congestion control law that a user has written. `path` is its C file (absolute), and
+    `source` the content of this file when it was registered."""
 
     name: str
     path: Path
+    source: bytes
 
 
 _registered: dict[str, UserLaw] = {}
 
 
-def user_law(path: Path) -> UserLaw:
-    """Return the law in the C file `path`, which is not read here: NAME.c contains the law NAME.
+def user_law(path: Path, source: bytes | None = None) -> UserLaw:
+    """Return the law in the C file `path`: NAME.c contains the law NAME.
 
-    Raises `RequestError` if the file does not exist or is no C file, or if NAME is built in, too
-    long for the kernel, or not of the form [a-z][a-z0-9_]*.
+    `source` is the content of the file, which is read if `source` is None. Raises `RequestError` if
+    the file does not exist or is no C file, or if NAME is built in, too long for the kernel, or not
+    of the form [a-z][a-z0-9_]*.
     """
     path = Path(os.path.abspath(path))
     name, doing = path.stem, f"use the congestion control {path}"
@@ -67,20 +70,22 @@ def user_law(path: Path) -> UserLaw:
         )
     if name in (*LAWS, *IN_KERNEL):
         raise RequestError(f"{doing}: '{name}' is built in. Rename the file")
-    return UserLaw(name, path)
+    return UserLaw(name, path, path.read_bytes() if source is None else source)
 
 
 def register(law: UserLaw) -> None:
-    """Make a user's law available under its name, until this process ends.
+    """Make a user's law available under its name, until this process ends. A law from the same file
+    is replaced.
 
     Raises `RequestError` if a law from another file is registered under this name.
     """
-    known = _registered.setdefault(law.name, law)
-    if known.path != law.path:
+    known = _registered.get(law.name)
+    if known is not None and known.path != law.path:
         raise RequestError(
             f"use the congestion control {law.path}: '{law.name}' is already {known.path}. "
             "Rename one of them"
         )
+    _registered[law.name] = law
 
 
 def registered() -> tuple[str, ...]:
@@ -97,6 +102,12 @@ def law_sources(by_window: bool = False) -> dict[str, Path]:
     names = (*LAWS, *IN_KERNEL) if by_window else LAWS
     built_in = {law: SOURCES / f"{law}.c" for law in names}
     return built_in | {name: law.path for name, law in _registered.items()}
+
+
+def source(law: str, by_window: bool = False) -> bytes:
+    """Return the C code of a law in `law_sources`."""
+    own = _registered.get(law)
+    return law_sources(by_window)[law].read_bytes() if own is None else own.source
 
 
 def kernel_name(cc: str, by_window: bool = False) -> str:

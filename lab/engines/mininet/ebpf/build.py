@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from lab.engines.mininet import ebpf
 from lab.engines.mininet.ebpf import IN_KERNEL, LAWS, PREFIX, SOURCES, law_sources
 from lab.engines.mininet.machine import shell, upstreams
 from lab.errors import CommandFailed, LabError, MachineLacks, RequestError
@@ -73,11 +74,11 @@ def program(law: str, types: Path = RUNNING, by_window: bool = False) -> Path:
     path = law_sources(by_window)[law]
     options = [BY_WINDOW] if by_window else []
     try:
-        source = path.read_bytes()
+        source = ebpf.source(law, by_window)
         digest = _digest(source + "".join(options).encode(), types)
         target = upstreams.cache() / "bpf" / f"{law}-{digest}.o"
         if not target.exists():
-            _compile(law, path, options, types, target)
+            _compile(law, path, source, options, types, target)
     except (CommandFailed, OSError) as problem:
         raise _not_compiled(law, problem) from problem
     return target
@@ -101,11 +102,12 @@ def _digest(source: bytes, types: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _compile(law: str, path: Path, defined: list[str], types: Path, target: Path) -> None:
-    """Compile the C file `path` of a law into the object file `target`.
+def _compile(
+    law: str, path: Path, source: bytes, defined: list[str], types: Path, target: Path
+) -> None:
+    """Compile a law, the `source` of the C file `path`, into the object file `target`.
 
-    `defined` are further options of clang. clang compiles a copy of the file; a #line directive
-    makes its errors name the original.
+    `defined` are further options of clang. A #line directive makes clang's errors name `path`.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="types-", dir=target.parent) as folder:
@@ -114,7 +116,7 @@ def _compile(law: str, path: Path, defined: list[str], types: Path, target: Path
         )
         Path(folder, "vmlinux.h").write_text(declarations)  # 1
         copy, draft = Path(folder, f"{law}.c"), Path(folder, target.name)
-        copy.write_bytes(f"#line 1 {json.dumps(str(path))}\n".encode() + path.read_bytes())
+        copy.write_bytes(f"#line 1 {json.dumps(str(path))}\n".encode() + source)
         options = ["-O2", "-g", "-target", "bpf", f"-I{folder}", f"-I{SOURCES}", *defined]
         argv = ["clang", *options, "-c", str(copy), "-o", str(draft)]
         shell.run(argv, f"compile {PREFIX}{law}")  # 2

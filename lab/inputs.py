@@ -1,0 +1,123 @@
+"""Note which files a user's code reads, such as a trace that a topology loads. They decide what a
+run measures, so their digests belong to it.
+
+Python reports every opened file to an audit hook. A file counts if a function of a watched file is
+on the stack then. The lab's own modules, installed packages and devices do not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import stat
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from lab.isolation import ROOT
+
+Digests = Mapping[str, str]  # SHA-256 of files, by path
+
+PACKAGES = tuple(
+    {f"{sysconfig.get_path(each)}{os.sep}" for each in ("stdlib", "platstdlib", "purelib")}
+)
+_watched: set[str] = set()  # paths of users' files, as tracebacks name them
+_collectors: list[dict[str, str]] = []
+_hooked = False
+_busy = threading.local()
+
+
+def watch(*files: str) -> None:
+    """From now on, note what the code in these files reads. A hook of Python cannot be removed."""
+    global _hooked
+    _watched.update(files)
+    if not _hooked:
+        _hooked = True
+        sys.addaudithook(_hear)
+
+
+@contextmanager
+def collected() -> Iterator[dict[str, str]]:
+    """Yield a dictionary that gets the digest of each file which watched code opens for reading
+    inside the `with` block."""
+    found: dict[str, str] = {}
+    _collectors.append(found)
+    try:
+        yield found
+    finally:
+        _collectors[:] = (each for each in _collectors if each is not found)
+
+
+def by_name(found: Digests) -> dict[str, str]:
+    """Return the digests by file name instead of path, so that a run has the same ones on every
+    machine. Where several files have one name, the names of their folders are added."""
+    names = _short_names(list(found))
+    return {names[path]: found[path] for path in sorted(found, key=names.__getitem__)}
+
+
+def _short_names(paths: Iterable[str]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    left, depth = set(paths), 1
+    while left:
+        short = {path: "/".join(Path(path).parts[-depth:]) for path in left}
+        alone = {path for path in left if list(short.values()).count(short[path]) == 1}
+        names |= {path: short[path] for path in alone}
+        left, depth = left - alone, depth + 1
+    return names
+
+
+def _hear(event: str, details: tuple[Any, ...]) -> None:
+    if event != "open" or not _collectors or getattr(_busy, "now", False):
+        return
+    path, mode, flags = details
+    if not isinstance(path, str | bytes | os.PathLike) or not _is_reading(mode, flags):
+        return
+    if not _is_called_by_watched(sys._getframe(1)):
+        return
+    _busy.now = True  # the file is opened once more below
+    try:
+        _note(os.path.abspath(os.fsdecode(path)))
+    finally:
+        _busy.now = False
+
+
+def _is_reading(mode: str | None, flags: int) -> bool:
+    if mode is not None:
+        return "r" in mode and "+" not in mode
+    return flags & os.O_ACCMODE == os.O_RDONLY
+
+
+def _is_called_by_watched(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename in _watched:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _note(path: str) -> None:
+    if path.endswith(".pyc"):
+        try:
+            path = importlib.util.source_from_cache(path)
+        except ValueError:
+            return
+    if path in _watched or path.startswith(PACKAGES) or _is_module_of_lab(path):
+        return
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode) or path.startswith(("/proc/", "/sys/")):
+            return
+        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return
+    for each in _collectors:
+        each[path] = digest
+
+
+def _is_module_of_lab(path: str) -> bool:
+    return path.startswith(f"{ROOT}{os.sep}") and path.endswith((".py", ".so"))
