@@ -14,6 +14,7 @@ import pytest
 from lab import metrics
 from lab.frame import ApSample, LinkSample, SubflowSample, UserSample
 from lab.run import result as result_json
+from lab.run.reading import SEAL, SEALED
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
 from lab.scenario import loading, targets
 
@@ -139,6 +140,7 @@ def test_every_field_of_a_result_is_defined():
     header = result_json.Header("run", "scenario", "none", "sim", 1, 1.0, "complete")
     result = result_json.document(header, loading.load("testbed_wifi_lte").network, [], Report())
     known = set(result) - {"aps", "users", "connections", "fairness", "mptcp"} | {"error"}
+    known |= {*SEALED, SEAL}
     for part in ("aps", "users"):
         known |= {f"{part}.{key}" for each in result[part].values() for key in each}
     known |= {f"fairness.{key}" for key in result["fairness"]}
