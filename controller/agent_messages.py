@@ -59,9 +59,9 @@ class ApReport(_Message):
     def occupancy(self, tiers: Mapping[str, int]) -> float | None:
         """Return how full the MAC buffer is, from 0 to 1; None if nothing measures it.
 
-        An LTE base station has one queue per user. The result is then the mean over the queues of
-        the users for whom this is the primary access point (Tier 1). `tiers` maps users to their
-        tier here, 1 or 2. A user that is missing there counts as Tier 1.
+        For LTE this is the mean over the queues of those users for whom this is the primary access
+        point (Tier 1). `tiers` maps users to their tier here, 1 or 2. A user that is missing there
+        counts as Tier 1.
         """
         bearers = {
             user: station.mac_occupancy
@@ -170,7 +170,8 @@ class StepsFlip(_Message):
     """A request to pause the periodic decisions of the strategy, or to continue them.
 
     The runner pauses them while the first connections open. Otherwise the strategy would decide on
-    some connections before it knows the others, and the result would depend on their order.
+    some connections before it knows the others, and the result would depend on which ones open
+    first.
     """
 
     kind: Literal["steps"]
@@ -185,7 +186,7 @@ _INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
 
 
 def read_ap_report(datagram: bytes, key: str) -> ApReport:
-    """Parse the report of an AP agent.
+    """Parse the report that the agent of an access point has sent.
 
     Raise `MessageRefused` if the report is invalid or does not begin with the secret `key`.
     """

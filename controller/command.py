@@ -100,8 +100,8 @@ class Forecast:
 class Decision:
     """A decision of a strategy, with its reason as text.
 
-    `subject` is the name of an access point, or `connection/number` for a subflow. If there is a
-    forecast, it is the name of a connection. Without a command nothing changes in the network.
+    `subject` names an access point, a subflow (`connection/number`) or, with a forecast, a
+    connection. If `command` is None, nothing changes in the network.
     """
 
     subject: str
@@ -224,8 +224,8 @@ def _check_path(
 ) -> None:
     """Raise `CommandRefused` unless `path` leads from the subflow's source to its destination.
 
-    A link must join each two consecutive nodes, and no switch may occur twice. The error message
-    begins with `doing`.
+    All consecutive nodes must be linked, and no switch may occur twice. The error message begins
+    with `doing`.
     """
     joined = {(arc.tail, arc.head) for arc in observation.arcs}
     if not path or len(set(path)) != len(path):

@@ -142,8 +142,9 @@ class Control:
 def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
     """Return the tiers after handovers: a user keeps its tier at its new access point.
 
-    `tiers` maps (user, access point) to the tier before the handovers, 1 or 2. `present` has the
-    (user, access point) pairs of now. Source: MP-SDN, section V-A4.
+    `tiers` maps (user, access point) to the tier before the handovers, 1 (primary) or 2
+    (secondary). `present` has the (user, access point) of each present association. Source: MP-SDN,
+    section V-A4.
     """
     gone = dict(sorted(set(tiers) - present))
     come = dict(sorted(present - set(tiers)))
@@ -152,9 +153,10 @@ def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
 
 
 def _withdrawn(observation: Observation, decisions: Iterable[Decision]) -> Observation:
-    """Return the observation as it is after a strategy has withdrawn its commands.
+    """Return the observation as it is after a strategy was withdrawn.
 
-    `decisions` has the commands that withdraw. All meters are removed.
+    `decisions` has the strategy's last commands, which undo its earlier ones. All meters count as
+    removed.
     """
     observation = replace(
         observation,

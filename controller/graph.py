@@ -103,8 +103,8 @@ def build_graph(arcs: Iterable[Arc]) -> Graph:
     """Return a graph with the arcs (directions of links) of an observation.
 
     If several links lead from one vertex to the same other vertex, only the first becomes an arc.
-    If no end and no capacity has changed, the same `Graph` object is returned again, with its
-    cached results.
+    If the arcs have the same ends and capacities as in an earlier call, the earlier `Graph` is
+    returned, with its cached results.
     """
     arcs = tuple(arcs)
     key = tuple(tuple(map(field, arcs)) for field in IDENTITY)
@@ -139,8 +139,8 @@ def _built(arcs: Sequence[End]) -> Graph:
 def _first_addresses(arcs: Sequence[End]) -> dict[str, str]:
     """Map every further address of a host interface to the first address of that interface.
 
-    Arcs of one link that leave the same switch lead to the addresses of one interface. The first of
-    these arcs leads to the first address. An address that also has another link is never mapped.
+    Arcs of one link that leave the same switch lead to the addresses of one interface, in order. An
+    address that also has another link is left out.
     """
     degree = Counter(tail for _, tail, _, _ in arcs)
     first: dict[tuple[str, str], str] = {}

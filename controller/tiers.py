@@ -110,8 +110,8 @@ def by_priority(
     """Map each user in `multipath` to its primary access point by priority-based selection.
 
     Associations have their turn in the order of their rates, the fastest first (MP-SDN, Algorithm
-    1). At the first turn of a user, its primary access point is chosen. There the user's rate would
-    be largest, shared with all primaries chosen so far.
+    1). At the first turn of a user, its primary access point is chosen. It is the one where the
+    user's rate would be largest if all primaries chosen so far share the access points.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     order = sorted(
@@ -289,7 +289,6 @@ def cut_off(observation: Observation) -> frozenset[tuple[str, str]]:
 
 
 def _reachable(sources: Iterable[str], arcs: Iterable[Arc]) -> dict[str, set[str]]:
-    """Map each source to all nodes that can be reached from it over `arcs`."""
     heads: dict[str, list[str]] = {}
     for each in arcs:
         heads.setdefault(each.tail, []).append(each.head)

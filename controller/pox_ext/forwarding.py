@@ -212,9 +212,9 @@ class Forwarding:
     def _no_route(self, switch: str, flow: Flow) -> None:
         """Handle a packet of a flow for which the router found no route.
 
-        If it is unknown where the destination is, send an ARP request for its address. Otherwise no
-        path leads there. Then let `switch` drop the flow for `NO_ROUTE_S`, so that the controller
-        does not get each packet of the flow.
+        If it is unknown where the destination is, send an ARP request for its address. If it is
+        known, no path leads there: `switch` then drops the flow for `NO_ROUTE_S`, so that the
+        controller does not get every packet.
         """
         if self._hosts.place(flow.destination) is None:
             self._arp.resolve(flow.destination, flow.source)
@@ -424,7 +424,10 @@ class PathEntries:
 
 
 def priority(flow: Flow) -> int:
-    """Return the OpenFlow priority: entries for TCP flows go before entries for address pairs."""
+    """Return the OpenFlow priority of the entry for a flow.
+
+    An entry for a TCP flow goes before an entry that matches only two addresses.
+    """
     return TCP_PRIORITY if flow.protocol == frames.TCP else PAIR_PRIORITY
 
 

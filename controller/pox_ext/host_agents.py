@@ -331,5 +331,4 @@ def _change(subflow: Subflow, desired: Desired) -> SubflowChange:
 
 
 def _is_same_rate(desired_bps: int, confirmed_bps: int) -> bool:
-    """Return whether two rates are equal, apart from the rounding in messages."""
     return abs(desired_bps - confirmed_bps) <= RATE_TOLERANCE * desired_bps

@@ -74,7 +74,7 @@ class Hosts:
         return kinds[0] is not None and kinds[0] == kinds[1]
 
     def move(self, address: str, place: Place) -> None:
-        """Store the new place of an address, after an AP agent has reported its station there."""
+        """Store the new place (switch and port) of an address, after a handover of its station."""
         self._places[address] = place
 
     def place(self, address: str) -> Place | None:

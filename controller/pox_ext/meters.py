@@ -77,7 +77,7 @@ class Meters:
         channel.request(messages.meter_config_request(), with_meter)
 
     def lost(self, switch: str, channel: Channel) -> None:
-        """Forget a closed connection to a switch. The desired state is kept for the next one."""
+        """Forget a closed connection to a switch; keep the desired state for a new connection."""
         if self.channels.get(switch) is channel:
             del self.channels[switch]
             self._installed.pop(switch, None)
@@ -214,7 +214,7 @@ class Meters:
         """Write the desired state again if the switch has lost entries.
 
         `installed` is the state that the controller has written, and `found` the state that the
-        switch reports. Both must have differed for `REPAIR_AFTER_S`.
+        switch reports. They must differ for `REPAIR_AFTER_S` before anything is written.
         """
         if (found.entries, replace(found, counted=installed.counted)) == (
             installed.entries,
@@ -383,9 +383,10 @@ def _meter(meter: int, installed_bps: int | None, desired_bps: int) -> list[byte
 
 
 def resets_counters(installed: Table0, desired: Table0) -> bool:
-    """Return whether `changes(installed, desired)` sets the counters of the Tier 2 meter to 0.
+    """Return whether `changes(installed, desired)` sets the counters of a meter to 0.
 
-    The messages do so if they add, modify or delete this meter, the one for secondary traffic.
+    This is the meter for secondary traffic (Tier 2). Its counters become 0 if the messages add,
+    modify or delete it.
     """
     rates = [
         None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)

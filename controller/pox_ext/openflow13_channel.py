@@ -67,7 +67,7 @@ class Channel:
     def request(self, request: tuple[int, bytes], callback: Callback) -> None:
         """Send a statistics request; call `callback` with the body of the complete reply.
 
-        `request` is the pair (kind, body). `callback` gets None if the bridge refuses the request
+        `request` is the pair (kind, body). `callback` gets None if the switch refuses the request
         or the connection closes.
         """
         kind, body = request
@@ -93,8 +93,8 @@ class Channel:
     def receive(self) -> bool:
         """Read and handle the messages that have arrived.
 
-        Return False if the connection is closed, if the bridge does not speak OpenFlow 1.3, or if a
-        message does not have the form of its type.
+        Return False if the connection is closed, if the switch does not speak OpenFlow 1.3, or if a
+        message is malformed.
         """
         try:
             data = self.socket.recv(65536)

@@ -98,7 +98,6 @@ def send_to_paths(data: Data | None, meter: int | None) -> bytes:
 
 
 def delete_entry(data: Data) -> bytes:
-    """Return a message that deletes the entry for the packets of `data` from table 0."""
     return _table0(FLOW_DELETE_STRICT, data, b"")
 
 

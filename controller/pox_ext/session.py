@@ -203,7 +203,10 @@ class Session:
         return may and self._control.due(time.monotonic_ns())
 
     def _handle_message(self, message: InboxMessage | Unreadable) -> None:
-        """Carry out a request of the runner, and write an answer to the decision log."""
+        """Carry out a request of the runner, and write an answer to the decision log.
+
+        The runner is the process that runs a scenario.
+        """
         if isinstance(message, Unreadable):
             if message.seq is None:
                 self.warn(message.why)

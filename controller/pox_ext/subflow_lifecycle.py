@@ -55,8 +55,7 @@ class SubflowLifecycle:
     def handle_syn(self, packet: Ip) -> Fallback | None:
         """Handle a SYN or SYN/ACK, which may establish a new subflow.
 
-        Return a `Fallback` if it shows that a connection fell back from MPTCP to plain TCP, else
-        None.
+        Return a `Fallback` if the packet shows that MPTCP fell back to plain TCP, else None.
         """
         event = self._tracker.handle_syn(packet)
         if event is not None:

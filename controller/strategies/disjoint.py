@@ -69,11 +69,11 @@ def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
 def _path(
     graph: Graph, subflow: Subflow, present: ArcPath | None, used: Counter[int]
 ) -> ArcPath | None:
-    """Return the shortest path of a subflow that has the fewest arcs in common with `used`.
+    """Choose a path for a subflow: a shortest path that shares few arcs with earlier subflows.
 
     An arc is one direction of a link. `used` counts the arcs on the paths of the connection's
-    earlier subflows. If no path is better than `present`, or if no path leads to the destination,
-    the result is `present`.
+    earlier subflows. The result is `present` if no shortest path shares fewer arcs, or if no path
+    leads to the destination.
     """
     if not used and present is not None:  # 1
         return present

@@ -261,10 +261,10 @@ IDLE_FRACTION = 0.5  # of the floor; subflows that send less have no data left
 
 
 class FloorBackup:
-    """Makes secondary subflows (Tier 2) backup while the limit for them is lowest.
+    """Makes secondary subflows (Tier 2) backup while the limit for them is at the floor.
 
-    The floor is the lowest limit that the strategy sets. How many control steps the limit was there
-    is lost when the controller restarts; the backup flags are in the observation.
+    The floor is the lowest limit that the strategy sets. After a restart of the controller, the
+    control steps at the floor are counted from 0 again. The backup flags are in the observation.
     """
 
     def __init__(self, floor_steps: int, room_factor: float) -> None:

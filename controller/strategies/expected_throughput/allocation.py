@@ -233,11 +233,10 @@ class _WaterFilling:
         return self._levelled(name, alone, free)  # 4
 
     def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
-        """Return, for each path of `name`, how far the other connections there are above the mean.
+        """Return, for each path of `name`, by how many bit/s other connections exceed the mean.
 
-        The result is in bit/s. Only full arcs of the path count: those without free capacity if
-        `name` has the rates `alone`. Of their excesses (`_excess`) the smallest is the result.
-        Without a full arc the result is 0.
+        Only full arcs of the path count: those without free capacity if `name` has the rates
+        `alone`. The result is the smallest value of `_excess` among them, or 0 if no arc is full.
         """
         own = self.paths[name]
         left = remaining_capacity(self._free_capacity(self.load, own), own, alone)
@@ -259,11 +258,10 @@ class _WaterFilling:
         return fsum(found)
 
     def _levelled(self, name: str, alone: Rates, free_bps: Mapping[int, float]) -> Rates:
-        """Return the rates `alone` of the connection, raised on one path after the other.
+        """Return the rates `alone`, raised on one path after the other towards equal shares.
 
-        On each path the rate rises until the path is full, or until the connection's total rate
-        reaches `_level`: what the connections with the lowest total rates get if they share the
-        path's narrowest arc equally.
+        On each path the rate rises until the path is full. It stops earlier when the connection's
+        total rate reaches the equal share of the path's narrowest arc (`_level`).
         """
         own, rates = self.paths[name], list(alone)
         for n, path in enumerate(own):
@@ -275,11 +273,11 @@ class _WaterFilling:
         return tuple(rates)
 
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
-        """Return the total rate in bit/s of the poorest connections if an arc is shared equally.
+        """Return the total rate in bit/s that connections get if they share an arc equally.
 
-        All connections with a path over the arc share it. Their total rates become equal as far as
-        possible: a connection that has more on other paths gets nothing here. The connection `name`
-        has `elsewhere` bit/s on its other paths.
+        Equal are the total rates of the connections, not their rates on this arc. A connection that
+        already has more on other paths gets nothing here. The connection `name` has `elsewhere`
+        bit/s on its other paths.
         """
         beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:

@@ -76,8 +76,8 @@ class Assignment:
     def paths_and_rates(self) -> tuple[Paths, Shares]:
         """The paths of the connections, and their rates in bit/s.
 
-        Both have one entry for each subflow with a path. Connections without any path, and those in
-        `unassigned`, are missing.
+        For each connection, both have one entry per subflow with a path. Connections without any
+        path, and those in `unassigned`, are missing.
         """
         here = {
             name: each
@@ -297,8 +297,8 @@ class Assignment:
 def load(paths: Paths, shares: Shares) -> dict[int, float]:
     """Return the load of every arc (direction of a link) in bit/s.
 
-    It is the sum of the rates on all paths that cross the arc. For a radio channel, the rate of a
-    slow station counts more than once (`arc_use`).
+    It is the sum of the rates on all paths that cross the arc. On a radio channel, a slow station
+    takes more capacity than its rate (see `arc_use`).
     """
     carried: dict[int, float] = {}
     for name, own in paths.items():

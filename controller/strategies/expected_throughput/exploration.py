@@ -126,7 +126,6 @@ def _take(free_bps: list[float], use: ArcUse, rate_bps: float) -> None:
 
 
 def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
-    """Group by source: map each source to its destinations with the wanted number of paths."""
     found: dict[int, dict[int, int]] = {}
     for (source, destination), count in wanted.items():
         found.setdefault(source, {})[destination] = count
@@ -224,7 +223,6 @@ def _fill_up(chosen: Chosen, pair: Pair, count: int, candidates: Iterable[ArcPat
 
 
 def _times_used(chosen: Chosen) -> Counter[int]:
-    """Count for each arc how many of the chosen paths cross it."""
     return Counter(arc for found in chosen.values() for path in found for arc in path)
 
 

@@ -213,10 +213,10 @@ def _is_good(group: _Group, level: Array, rates: Array) -> bool:
 def _solved(
     cost: Array, rows: Array, limits: Array, bounds: list[tuple[float, float | None]]
 ) -> OptimizeResult:
-    """Find the vector x that minimises the product `cost` x.
+    """Find the vector x that minimises `cost` times x.
 
-    The conditions are `rows` x <= `limits`, and x within `bounds`. Raise `ArithmeticError` if the
-    solver finds no solution.
+    The conditions are `rows` times x <= `limits`, and x within `bounds`. Raise `ArithmeticError` if
+    the solver finds no solution.
     """
     found = linprog(cost, A_ub=rows, b_ub=limits, bounds=bounds, method="highs")
     if found.status != 0:

@@ -75,7 +75,7 @@ def decisions(
     rate_scale: float,
     smallest_raise: float = SMALLEST_SENT_RAISE,
 ) -> list[Decision]:
-    """Return the commands that turn `before` into `after`, in the order in which to carry them out.
+    """Return the commands that change paths and rates from `before` to `after`, in a safe order.
 
     In this order no link is overloaded between two commands. Connections that did not change get no
     command. A rate stays if it would rise by less than the fraction `smallest_raise`. Reasons show

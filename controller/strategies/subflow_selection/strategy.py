@@ -111,7 +111,7 @@ class SubflowSelection(Selecting):
         return choice, ""
 
     def _tried(self, situation: Situation) -> tuple[Choice, str]:
-        """Return the set of paths to use now, as trials decide it, and the reason."""  # 6
+        """Return the set of paths that the trials want to use now, and the reason."""  # 6
         self._trials = {
             name: each for name, each in self._trials.items() if name in situation.connections
         }
