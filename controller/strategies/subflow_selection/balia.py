@@ -25,7 +25,7 @@ SMALLEST_WINDOW = 2.0
 LARGEST_DECREASE = 1.5  # halves of the window
 INTEGRATED_SDS = 8  # the integral ends at this many standard deviations from the mean
 INTEGRAL_STEPS = 2000
-ROUNDING = 1e-9  # both branches of the law meet at alpha = 1, and rounding must not miss both
+ROUNDING = 1e-9  # both branches of the increase meet at alpha = 1, and rounding must not miss both
 
 
 def increase(window: float, rtt_s: float, others: float, best: float) -> float:

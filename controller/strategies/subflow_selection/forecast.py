@@ -301,14 +301,14 @@ def _chain(path: PathQuality, model: Model) -> SubflowChain:
 # 3) A large receive buffer B: data of a lost segment waits for one more round trip. So the sum is
 #    at most 8 B / (2 max mu), and 8 B / max mu if no path loses packets.
 # 4) Coupled congestion control (BALIA): the windows at which growth and loss are in balance, with
-#    the law of the module `balia`. As they vary less than those of a subflow alone, the factor
-#    that leads from the balance to the mean is the same as in 1.
+#    the window changes of the module `balia`. These windows vary less than the window of a subflow
+#    alone, so the factor from the balance to the mean is the same as in 1.
 # Nobody reports the congestion control in use. Of both forecasts for the set that is in use, the
 # one that is closer to the measured goodput decides (`is_coupled`).
 
 
 FRAME_BITS = 1514 * 8
-BALANCE_TO_MEAN = sqrt(3) / 2  # sqrt(3/2) of the sawtooth, sqrt(2) of the balance of its law
+BALANCE_TO_MEAN = sqrt(3) / 2  # sqrt(3/2) of the sawtooth, sqrt(2) of growth and loss in balance
 ROUNDS = 400
 CLOSE_ENOUGH = 1e-4
 MOST_PATHS = 6  # of more paths, not all sets are searched
