@@ -1,7 +1,7 @@
 """Parse and validate the messages from AP agents and from the runner (docs/formats.md).
 
-An AP agent reports the state of one access point. The runner is the process that runs a scenario;
-it reports changed links and requests other strategies or parameters.
+An AP agent is a program that reports the state of one access point. The runner is the process that
+runs a scenario. It reports changed links, and requests other strategies or parameters.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class _Message(BaseModel):
 
 
 class StationReport(_Message):
-    """An AP agent's report about one station of its access point.
+    """What the agent of an access point reports about one station.
 
-    `rate_mbps` is the station's rate when it is alone. `associated` is False once it has left.
-    `mac_occupancy` (LTE only) is that of the bearer, the base station's queue for this station;
-    `ApReport` defines it.
+    `rate_mbps` is the rate that the station gets if no other station sends. `associated` is False
+    after the station has left. `mac_occupancy` is reported only for LTE: how full the base
+    station's queue for this station is, from 0 to 1.
     """
 
     rssi_dbm: float | None = None
@@ -43,9 +43,10 @@ class StationReport(_Message):
 class ApReport(_Message):
     """The report that the agent of an access point sends twice a second.
 
-    `stations` maps the name of a user to the report about its station. `backlog_packets` is the
-    number of packets that wait in the MAC buffer. `mac_occupancy` is the mean of min(1, backlog /
-    capacity of the MAC buffer) since the previous report, None if the queue is not measured.
+    `stations` maps the name of each user to the report about the user's station. `backlog_packets`
+    is the number of packets that wait in the MAC buffer. `mac_occupancy` is the mean of min(1,
+    backlog / capacity of the MAC buffer) since the previous report. It is None if nothing measures
+    the buffer.
     """
 
     kind: Literal["ap"]
@@ -56,11 +57,11 @@ class ApReport(_Message):
     stations: dict[str, StationReport] = {}
 
     def occupancy(self, tiers: Mapping[str, int]) -> float | None:
-        """Return the MAC occupancy of the access point, from 0 to 1; None if it is not measured.
+        """Return how full the MAC buffer is, from 0 to 1; None if nothing measures it.
 
-        For an LTE base station this is the mean over the bearers that carry Tier 1 traffic (a
-        bearer is the queue of one user). `tiers` maps each user to its tier at this access point, 1
-        or 2; a missing user counts as Tier 1.
+        For LTE this is the mean over the queues of those users for whom this is the primary access
+        point (Tier 1). `tiers` maps users to their tier here, 1 or 2. A user that is missing there
+        counts as Tier 1.
         """
         bearers = {
             user: station.mac_occupancy
@@ -71,7 +72,7 @@ class ApReport(_Message):
 
 
 class ParamsFlip(_Message):
-    """Requests new values for parameters of the running strategy, by parameter name."""
+    """A request to change parameters of the running strategy; `value` maps names to new values."""
 
     kind: Literal["params"]
     seq: Sequence
@@ -79,8 +80,11 @@ class ParamsFlip(_Message):
 
 
 class StrategyChoice(_Message):
-    """`file` is the Python file that defines the strategy; None for a built-in strategy. If
-    `source` is given, it is the path of a copy that is run instead."""
+    """A strategy and its parameters.
+
+    `file` is the Python file that defines the strategy. It is None for a built-in strategy. If
+    `source` is given, it is the path of a copy, which runs instead.
+    """
 
     name: str
     file: str | None = None
@@ -89,7 +93,7 @@ class StrategyChoice(_Message):
 
 
 class StrategyFlip(_Message):
-    """Requests that another strategy replaces the running one."""
+    """A request to replace the running strategy by another one."""
 
     kind: Literal["strategy"]
     seq: Sequence
@@ -97,10 +101,11 @@ class StrategyFlip(_Message):
 
 
 class LinkState(_Message):
-    """The new settings of a link that has changed; a setting that is None has not changed.
+    """New settings of a link. A setting that is None stays as it is.
 
-    A link that is not `up` carries no traffic. `delay_ms` is the one-way delay. `loss` is the
-    fraction of packets lost from end `a` of the link to end `b`, `loss_back` from `b` to `a`.
+    If `up` is False, the link carries no traffic. `delay_ms` is the one-way delay. `loss` is the
+    fraction of packets lost from end `a` of the link to end `b`, as the topology file names the
+    ends. `loss_back` is the fraction lost from `b` to `a`.
     """
 
     link: str
@@ -111,14 +116,14 @@ class LinkState(_Message):
     loss_back: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def scaled(self, factor: float) -> LinkState:
-        """Multiply the rate by `factor`; a rate of None stays None."""
+        """Return a copy with the rate multiplied by `factor`. A rate of None stays None."""
         if self.rate_mbps is None or factor == 1:
             return self
         return self.model_copy(update={"rate_mbps": round(self.rate_mbps * factor, 6)})
 
 
 class LinkFlip(_Message):
-    """Reports that a link has changed."""
+    """A report that the settings of a link have changed."""
 
     kind: Literal["link"]
     seq: Sequence
@@ -126,16 +131,20 @@ class LinkFlip(_Message):
 
 
 class Tier1Limit(_Message):
-    """The limit for all Tier 1 data of an access point together, on the wire; None: no limit."""
+    """A rate limit for all Tier 1 traffic of an access point together.
+
+    Tier 1 is the traffic of single-path users, and of multipath users whose primary access point
+    this is. `mbps` is a rate on the wire. None removes the limit.
+    """
 
     ap: str
     mbps: Annotated[float, Field(gt=0)] | None
 
     def limit(self, network: Topology, apply: Callable[[str, int | None], None]) -> dict[str, Any]:
-        """Call `apply` with the name of the access point and the limit in bit/s.
+        """Call `apply(ap, limit)` with the limit in bit/s on the wire, or None for no limit.
 
-        Return the limit in scenario units, for the log. Raise `MessageRefused` if `network` has no
-        such access point.
+        Return the limit in the units of the scenario file, for the log. Raise `MessageRefused` if
+        `network` has no such access point.
         """
         if self.ap not in network.aps:
             known = ", ".join(network.aps) or "none"
@@ -146,7 +155,7 @@ class Tier1Limit(_Message):
 
 
 class Tier1Flip(_Message):
-    """Requests another limit for the Tier 1 data of an access point."""
+    """A request to change the rate limit for the primary traffic (Tier 1) of an access point."""
 
     kind: Literal["tier1"]
     seq: Sequence
@@ -154,16 +163,17 @@ class Tier1Flip(_Message):
 
 
 class StepsState(_Message):
-    """If `held` is True, the controller makes no control steps."""
+    """While `held` is True, the strategy makes no decisions."""
 
     held: bool
 
 
 class StepsFlip(_Message):
-    """Requests that the control steps pause or go on.
+    """A request to pause the periodic decisions of the strategy, or to continue them.
 
-    They pause while the first connections open. Otherwise the strategy would decide on some of them
-    before it knows the others, and the result would depend on the order in which they became known.
+    The runner pauses them while the first connections open. Otherwise the strategy would decide on
+    some connections before it knows the others, and the result would depend on which ones open
+    first.
     """
 
     kind: Literal["steps"]
@@ -178,13 +188,16 @@ _INBOX: TypeAdapter[InboxMessage] = TypeAdapter(
 
 
 def read_ap_report(datagram: bytes, key: str) -> ApReport:
-    """Raise `MessageRefused` if the report is invalid or does not begin with `key`."""
+    """Parse the report that the agent of an access point has sent.
+
+    Raise `MessageRefused` if the report is invalid or does not begin with the secret `key`.
+    """
     doing = "read the report of an access point"
     return _validated(doing, ApReport.model_validate, unseal(datagram, key, doing))
 
 
 def read_inbox_message(text: str | bytes) -> InboxMessage:
-    """Parse one file of the inbox, the folder in which the runner leaves messages.
+    """Parse a message that the runner, the process that runs a scenario, has left in a file.
 
     Raise `MessageRefused` if the text is not a valid message.
     """

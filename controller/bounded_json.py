@@ -1,7 +1,7 @@
 """Parse JSON within limits on size, depth and numbers, so that no input can stop this process.
 
-All JSON from outside a process is parsed here: lines and documents of run folders, messages in an
-inbox, datagrams, bodies of HTTP requests.
+All JSON from outside the process is parsed here: files of run folders, messages, datagrams, and
+bodies of HTTP requests.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class JsonRefused(ValueError):
 
 
 def parse(data: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
-    """Return the value of a JSON text.
+    """Return the value of a JSON text in UTF-8.
 
-    Raise `JsonRefused` if the text is not JSON in UTF-8, is longer than `most_bytes`, is nested
-    deeper than `MOST_DEPTH`, or contains an integer of 2^64 or more, a number that is not finite,
-    or half of a surrogate pair (which cannot be written to a file).
+    Raise `JsonRefused` for invalid JSON, for a text longer than `most_bytes`, and for nesting
+    deeper than `MOST_DEPTH`. Also raise it for an integer of 2^64 or more, for a number that is not
+    finite, and for half of a surrogate pair, which cannot be written to a file.
     """
     try:
         text = data.encode() if isinstance(data, str) else data
@@ -50,7 +50,7 @@ def parse(data: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
 
 
 def parse_object(data: bytes | str, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """Parse as `parse` does, but raise `JsonRefused` if the value is not a JSON object."""
+    """Parse like `parse`, and also raise `JsonRefused` if the value is not a JSON object."""
     value = parse(data, most_bytes)
     if not isinstance(value, dict):
         raise JsonRefused("it is no JSON object")
@@ -60,8 +60,9 @@ def parse_object(data: bytes | str, most_bytes: int = MOST_BYTES) -> dict[str, A
 def _check_depth(text: bytes) -> None:
     """Raise `JsonRefused` if brackets are nested deeper than `MOST_DEPTH`.
 
-    Most texts pass a quick test: keep only the brackets and remove the innermost pairs in each
-    round. Brackets inside strings can make it fail, so a scan of the tokens then decides.
+    A quick test accepts most texts: it keeps only the brackets, and removes the innermost pairs
+    again and again. Brackets inside strings can make this test fail. A slower scan of the tokens
+    then decides.
     """
     rest = text.translate(None, _NOT_BRACKETS)
     for removed in range(MOST_DEPTH + 1):

@@ -1,7 +1,6 @@
 """The commands that a strategy can give, and their checks against the observed network.
 
-A command states the desired setting, so giving the same command twice has the effect of giving it
-once.
+A command states the desired setting. Giving the same command twice therefore changes nothing more.
 """
 
 from __future__ import annotations
@@ -18,7 +17,10 @@ LOWEST_LIMIT_BPS = 50_000  # four full packets a second
 
 @dataclass(frozen=True)
 class Throttle:
-    """Limit the TCP traffic from an access point to `addresses`, all together, with one meter."""
+    """A command to limit the total TCP rate of the user `addresses` at an access point.
+
+    An OpenFlow meter enforces the limit.
+    """
 
     ap: str
     addresses: frozenset[str]
@@ -27,14 +29,14 @@ class Throttle:
 
 @dataclass(frozen=True)
 class Unthrottle:
-    """Remove the meter of an access point."""
+    """A command to remove the rate limit (the OpenFlow meter) of an access point."""
 
     ap: str
 
 
 @dataclass(frozen=True)
 class Route:
-    """Set the path of a subflow, for both directions.
+    """A command to set the path of a subflow, in both directions.
 
     `path` lists the switches from the subflow's source to its destination.
     """
@@ -45,9 +47,10 @@ class Route:
 
 @dataclass(frozen=True)
 class Expect:
-    """Set the pacing rate of a subflow at its sender: its expected throughput (S-MPTCP, section V).
+    """A command to set the pacing rate of a subflow at its sender.
 
-    The rate counts Ethernet frames on the wire; None removes the pacing.
+    S-MPTCP calls this rate the expected throughput (section V). It counts Ethernet frames on the
+    wire. None removes the pacing.
     """
 
     subflow: SubflowKey
@@ -56,7 +59,7 @@ class Expect:
 
 @dataclass(frozen=True)
 class SetBackup:
-    """Set or clear the backup flag of a subflow (MP_PRIO, RFC 8684, section 3.3.8).
+    """A command to set or clear the backup flag of a subflow (MP_PRIO, RFC 8684, section 3.3.8).
 
     A backup subflow carries data only if no other subflow of its connection can.
     """
@@ -79,11 +82,12 @@ ACTIONS = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """The forecast for one connection if exactly the subflows in `active` carry data.
+    """A strategy's throughput forecast for one connection.
 
-    `buffer_bytes` is the receive buffer that this throughput needs. `measured_bps`, for comparison,
-    is the sum of the subflows' rates since the last control step, None if none was measured. All
-    rates are wire rates: scenario units times the rate scale.
+    `active` lists the subflows that carry data according to the forecast; the others are backup.
+    `buffer_bytes` is the receive buffer that this throughput needs. `measured_bps` is the measured
+    sum of the subflows' rates since the last decision, for comparison. It is None if nothing was
+    measured. All rates are rates on the wire.
     """
 
     active: tuple[SubflowKey, ...]
@@ -94,10 +98,10 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision of a strategy with its reason; without a command nothing changes in the network.
+    """A decision of a strategy, with its reason as text.
 
-    `subject` is the name of an access point, or of a subflow as `connection/number`; with a
-    forecast it is the name of a connection.
+    `subject` names an access point, a subflow (`connection/number`) or, with a forecast, a
+    connection. If `command` is None, nothing changes in the network.
     """
 
     subject: str
@@ -124,19 +128,18 @@ class Decision:
 
 
 def effective_floor_bps(min_rate_bps: int = 0) -> int:
-    """Return the lowest wire rate in bit/s to request for a meter or for pacing.
+    """Return the lowest rate in bit/s that a strategy should set for a meter or for pacing.
 
-    It is at least `min_rate_bps` and at least `LOWEST_LIMIT_BPS`, to which `Control` raises any
-    lower request.
+    It is the larger of `min_rate_bps` and `LOWEST_LIMIT_BPS`. All rates are rates on the wire.
     """
     return max(min_rate_bps, LOWEST_LIMIT_BPS)
 
 
 def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
-    """Raise the meter or pacing rate of a decision to `LOWEST_LIMIT_BPS`, and say so in the reason.
+    """Return the decision with its meter or pacing rate raised to at least `LOWEST_LIMIT_BPS`.
 
-    The text gives the rate in scenario units (wire rate divided by `rate_scale`). Other decisions
-    are returned unchanged.
+    If the rate is raised, the reason says so, with the new rate in the units of the scenario file
+    (the rate on the wire divided by `rate_scale`). Any other decision is returned unchanged.
     """
     command = decision.command
     if not isinstance(command, Throttle | Expect) or command.rate_bps is None:
@@ -149,12 +152,12 @@ def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
 
 
 def subflow_name(key: SubflowKey) -> str:
-    """Return the name of a subflow in decisions, `connection/number`."""
+    """Return `connection/number`, the name of a subflow in decisions and in the log."""
     return f"{key[0]}/{key[1]}"
 
 
 def checked(command: Command, observation: Observation) -> Command:
-    """Raise `CommandRefused` if the network cannot carry it out; else return it unchanged."""
+    """Return the command unchanged; raise `CommandRefused` if the network cannot carry it out."""
     if isinstance(command, Throttle | Unthrottle):
         _check_ap(command, observation)
     else:
@@ -221,7 +224,8 @@ def _check_path(
 ) -> None:
     """Raise `CommandRefused` unless `path` leads from the subflow's source to its destination.
 
-    Each step must follow an existing link, and no switch may occur twice.
+    All consecutive nodes must be linked, and no switch may occur twice. The error message begins
+    with `doing`.
     """
     joined = {(arc.tail, arc.head) for arc in observation.arcs}
     if not path or len(set(path)) != len(path):

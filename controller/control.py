@@ -28,11 +28,10 @@ from controller.units import ns_from_s
 
 @dataclass(frozen=True)
 class Step:
-    """The result of one control step.
+    """The result of one control step: the strategy has seen one observation and has decided.
 
-    `observation` is the input of the strategy, with the tier of each association filled in.
-    `strategy` is the name of the strategy that decided. `refused` has an error message for each
-    command that was refused.
+    `strategy` is the name of the strategy. `refused` has an error message for each command that was
+    refused.
     """
 
     observation: Observation
@@ -42,16 +41,20 @@ class Step:
 
 
 class Control:
-    """The running strategy and its control steps.
+    """The running strategy. Each control step turns an observation into decisions.
 
-    A change of parameters or of the strategy is validated when it is requested, and takes effect at
-    the next step.
+    A request for other parameters or for another strategy is validated at once, and takes effect at
+    the next control step.
     """
 
     def __init__(
         self, name: str, params: dict[str, Any] | None = None, rate_scale: float = 1.0
     ) -> None:
-        """Rates in `params` are in scenario units; a wire rate is `rate_scale` times as large."""
+        """Create the strategy `name` and make it the running strategy.
+
+        Rates in `params` are as in the scenario file. Rates on the wire are `rate_scale` times as
+        large.
+        """
         self.rate_scale = rate_scale
         self.strategy = strategies.make(name, params or {}, rate_scale)
         self._next = self.strategy
@@ -62,13 +65,13 @@ class Control:
 
     @property
     def params(self) -> StrategyParams:
-        """The parameters that the next step will use, pending changes included."""
+        """The parameters that the next control step will use, including requested changes."""
         return self._next.params
 
     def change(self, values: dict[str, Any]) -> None:
-        """Change parameters at the next step; those missing in `values` keep their values.
+        """Change the parameters in `values` at the next control step; all others keep their values.
 
-        Raise `ParamsRefused` if a value is not valid; then no parameter changes.
+        Raise `ParamsRefused` if a value is not valid. Then no parameter changes.
         """
         doing = f"change parameters of strategy '{self._next.name}'"
         params = checked_params(
@@ -81,26 +84,26 @@ class Control:
             self._next = type(self._next)(params)
 
     def switch(self, name: str, params: dict[str, Any] | None = None) -> None:
-        """Replace the running strategy at the next step."""
+        """Replace the running strategy by the strategy `name` at the next control step."""
         self._next = strategies.make(name, params or {}, self.rate_scale)
 
     def due(self, now_ns: int) -> bool:
-        """Return whether a control step is due; the first one is due immediately."""
+        """Return whether it is time for a control step; the first one is due immediately."""
         return self._due_ns is None or now_ns >= self._due_ns
 
     def wake(self) -> None:
-        """Make the next step due immediately, if the strategy wants this (`wakes_on_subflows`).
+        """Make the next control step due immediately if the strategy has `wakes_on_subflows`.
 
-        To be called when a subflow was established or has ended.
+        Call this when a subflow was established or has ended.
         """
         if self.strategy.wakes_on_subflows:
             self._due_ns = None
 
     def step(self, observation: Observation) -> Step:
-        """Run one control step on the observation.
+        """Run one control step: pass the observation to the strategy and check its decisions.
 
-        The next step is due `interval_s` after this one was due, or earlier if the strategy asks
-        for it (`wake_at_ns`). Raise `StrategyFailed` if the strategy raises an exception.
+        The next step is due `interval_s` after this one was due, or earlier if the strategy's
+        `wake_at_ns` says so. Raise `StrategyFailed` if the strategy raises an exception.
         """
         leaving, self.strategy = self.strategy, self._next  # 1
         observation = replace(observation, rate_scale=self.rate_scale)
@@ -137,10 +140,11 @@ class Control:
 
 
 def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
-    """Let users keep their tiers at their new access points (MP-SDN, section V-A4).
+    """Return the tiers after handovers: a user keeps its tier at its new access point.
 
-    `tiers` maps (user, access point) to the tier before; `present` has the (user, access point) of
-    each current association.
+    `tiers` maps (user, access point) to the tier before the handovers, 1 (primary) or 2
+    (secondary). `present` has the (user, access point) of each present association. Source: MP-SDN,
+    section V-A4.
     """
     gone = dict(sorted(set(tiers) - present))
     come = dict(sorted(present - set(tiers)))
@@ -149,7 +153,11 @@ def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
 
 
 def _withdrawn(observation: Observation, decisions: Iterable[Decision]) -> Observation:
-    """Return the observation without meters, and with the effect of the commands in `decisions`."""
+    """Return the observation as it is after a strategy was withdrawn.
+
+    `decisions` has the strategy's last commands, which undo its earlier ones. All meters count as
+    removed.
+    """
     observation = replace(
         observation,
         access_points=tuple(replace(ap, meter_bps=None) for ap in observation.access_points),
@@ -174,7 +182,7 @@ def _checked_step(observation: Observation, strategy: str, decisions: Iterable[D
 
 
 def _after(command: Command, observation: Observation) -> Observation:
-    """Return the observation with the effect of `command`, to check the next command against it."""
+    """Return the observation as it is after `command`, to check the next command against it."""
     if isinstance(command, SetBackup):
         change: dict[str, Any] = {"backup": command.backup}
     elif isinstance(command, Expect):

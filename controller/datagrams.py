@@ -19,15 +19,15 @@ MOST_KEY_BYTES = 256
 
 
 def seal(values: Mapping[str, Any], key: str) -> bytes:
-    """Return a datagram with `values` as JSON, after `key`, the secret key of the run."""
+    """Return a datagram: the secret key of the run, a newline, and `values` as JSON."""
     return key.encode() + b"\n" + json.dumps(values, separators=(",", ":")).encode()
 
 
 def content(datagram: bytes, key: str, doing: str) -> bytes:
-    """Return the JSON text of a datagram.
+    """Return the JSON text of a datagram that begins with the secret `key` of the run.
 
-    Raise `MessageRefused` if the datagram does not begin with `key`, or if `key` is empty. The
-    error message begins with `doing`.
+    Raise `MessageRefused` if the datagram does not begin with `key`, if it is too long, or if `key`
+    is empty. The error message begins with `doing`.
     """
     sent, newline, text = datagram[:MOST_BYTES].partition(b"\n")
     right = hmac.compare_digest(sent[:MOST_KEY_BYTES], key.encode())
@@ -37,10 +37,10 @@ def content(datagram: bytes, key: str, doing: str) -> bytes:
 
 
 def unseal(datagram: bytes, key: str, doing: str) -> dict[str, Any]:
-    """Return the object in a datagram.
+    """Return the JSON object in a datagram that begins with the secret `key` of the run.
 
-    Raise `MessageRefused` if the datagram does not begin with `key`, or if it contains no JSON
-    object within the limits of `controller.bounded_json`. The error message begins with `doing`.
+    Raise `MessageRefused` if the key is not there, or if the rest is no JSON object within the
+    limits of `controller.bounded_json`. The error message begins with `doing`.
     """
     try:
         return bounded_json.parse_object(content(datagram, key, doing))

@@ -1,6 +1,6 @@
 """Convert decisions, observations and subflows to lines (JSON objects) of the decision log.
 
-Rates are in scenario units. docs/formats.md defines the fields.
+Rates are in the units of the scenario file. docs/formats.md defines the fields.
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ def _command_fields(command: Command | None, rate_scale: float) -> dict[str, Any
 
 
 def observation_line(step: Step) -> dict[str, Any]:
-    """Return what a step observed before its decisions took effect, with the tier of each user."""
+    """Return the log line of what the strategy observed, before its decisions took effect.
+
+    The line has the state of each access point, and the tier of each user there: 1 if it is the
+    user's primary access point, else 2.
+    """
     aps = {
         ap.id: {
             "mac_occupancy": _rounded(ap.mac_occupancy),
@@ -83,21 +87,25 @@ def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
 
 
 def applied_line(seq: int, what: str, effect: dict[str, Any]) -> dict[str, Any]:
-    """Answer message `seq` of the runner, which was carried out.
+    """Return the log line that tells the runner that its request number `seq` was carried out.
 
-    `effect` has the key `value`, with rates in scenario units, and for a link `flows_moved`. A
-    change of the strategy takes effect at the next step.
+    The runner is the process that runs a scenario. `what` is the kind of request. `effect` has the
+    key `value`, with rates in the units of the scenario file. For a link it also has `flows_moved`.
+    A new strategy takes over at the next control step.
     """
     return {"kind": "flip", "seq": seq, "what": what, "state": "applied", "ok": True, **effect}
 
 
 def refused_line(seq: int, why: str) -> dict[str, Any]:
-    """Answer message `seq` of the runner, which was refused and changes nothing."""
+    """Return the log line that tells the runner that its request number `seq` was refused.
+
+    The runner is the process that runs a scenario. The request has changed nothing.
+    """
     return {"kind": "flip", "seq": seq, "state": "refused", "ok": False, "why": why}
 
 
 def subflow_line(subflow: Subflow, rate_scale: float = 1.0, ended: bool = False) -> dict[str, Any]:
-    """Return the line of a subflow that was established, has changed, or (`ended`) has ended."""
+    """Return the log line of a subflow that has begun, has changed, or (with `ended`) has ended."""
     line = {
         "kind": "subflow",
         "connection": subflow.connection,

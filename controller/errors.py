@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ControllerError(ValueError):
-    """The message says what was tried, what is wrong and what the user can do."""
+    """Base class; the message says what was tried, what is wrong and what the user can do."""
 
 
 class UnknownStrategy(ControllerError):
@@ -16,7 +16,7 @@ class ParamsRefused(ControllerError):
 
 
 class CommandRefused(ControllerError):
-    """Raised for a command that the network cannot carry out or that would stop a connection."""
+    """Raised for a strategy's command that is impossible or that would stop a connection."""
 
 
 class MessageRefused(ControllerError):

@@ -18,10 +18,11 @@ class FolderChanges:
         self._changed_ns, self._polls_left = 0, 0
 
     def may_have_changed(self) -> bool:
-        """Read the modification time; return whether to list the folder now.
+        """Return whether the folder should be listed now, because it may have new files.
 
-        The result is True for `POLLS` calls after each change. One would not do: a second file can
-        be created within the same clock tick, after the listing, and then does not change the time.
+        The result is True for `POLLS` calls after each change of the modification time. One call
+        would not be enough: a second file may appear after the listing within the same clock tick,
+        and then the time does not change again.
         """
         changed_ns = self._read_changed_ns()
         self._polls_left = POLLS if changed_ns != self._changed_ns else max(0, self._polls_left - 1)

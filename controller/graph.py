@@ -33,12 +33,12 @@ End = tuple[str, str, str, int]  # link, tail, head and capacity in bit/s of an 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A network as vertices and arcs, which are numbered from 0.
+    """A network as numbered vertices and arcs. An arc is one direction of a link.
 
     `names` lists the names of the vertices. `vertex` maps the name of a switch, or any address of a
-    host, to its vertex. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`. `leaving[v]` and
-    `entering[v]` list the arcs that leave and that enter vertex `v`. `memo` caches results that
-    were computed for this graph (`remembered`).
+    host, to the number of its vertex. Arc `i` leads from vertex `tail[i]` to vertex `head[i]`.
+    `leaving[v]` and `entering[v]` list the arcs that leave and that enter vertex `v`. `memo` caches
+    results for this graph (see `remembered`).
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,10 @@ class Graph:
 
     @cached_property
     def residual_ends(self) -> list[int]:
-        """Where each edge of the residual graph leads: 2n along arc n, 2n + 1 against arc n."""
+        """The vertex to which each edge of the residual graph leads.
+
+        Edge 2n has the direction of arc n, and edge 2n + 1 the opposite direction.
+        """
         return [end for ends in zip(self.head, self.tail, strict=True) for end in ends]
 
     @cached_property
@@ -63,7 +66,7 @@ class Graph:
         ]
 
     def capacities(self) -> dict[tuple[str, str], float]:
-        """Map (name of the tail, name of the head) of each arc to its capacity in bit/s."""
+        """Map the names of (tail, head) of each arc to its capacity in bit/s."""
         name = self.names
         return {
             (name[tail], name[head]): capacity
@@ -77,9 +80,9 @@ class Graph:
 def remembered(
     function: Callable[Concatenate[Graph, Parameters], Result],
 ) -> Callable[Concatenate[Graph, Parameters], Result]:
-    """Cache the results of `function` in its first argument, the graph.
+    """Decorator that caches the results of `function` in the graph, its first argument.
 
-    The other arguments must be hashable. The caller must not change a result.
+    The other arguments must be hashable. Callers must not modify a result.
     """
 
     @wraps(function)
@@ -97,10 +100,11 @@ _recent: deque[tuple[tuple[Any, ...], Graph]] = deque(maxlen=MOST_GRAPHS)
 
 
 def build_graph(arcs: Iterable[Arc]) -> Graph:
-    """Return a graph with the arcs of an observation.
+    """Return a graph with the arcs (directions of links) of an observation.
 
     If several links lead from one vertex to the same other vertex, only the first becomes an arc.
-    Arcs with unchanged ends and capacities give the same object as before, with its cached results.
+    If the arcs have the same ends and capacities as in an earlier call, the earlier `Graph` is
+    returned, with its cached results.
     """
     arcs = tuple(arcs)
     key = tuple(tuple(map(field, arcs)) for field in IDENTITY)
@@ -135,8 +139,8 @@ def _built(arcs: Sequence[End]) -> Graph:
 def _first_addresses(arcs: Sequence[End]) -> dict[str, str]:
     """Map every further address of a host interface to the first address of that interface.
 
-    The arcs of one link that leave the same switch lead to the addresses of one interface, the
-    first address first. An address with a second link is never mapped.
+    Arcs of one link that leave the same switch lead to the addresses of one interface, in order. An
+    address that also has another link is left out.
     """
     degree = Counter(tail for _, tail, _, _ in arcs)
     first: dict[tuple[str, str], str] = {}
@@ -152,10 +156,9 @@ def _first_addresses(arcs: Sequence[End]) -> dict[str, str]:
 def arc_path(
     graph: Graph, source: str, switches: Sequence[str], destination: str
 ) -> ArcPath | None:
-    """Return the arcs from host address `source` over `switches` to host address `destination`.
+    """Return the arcs from the host address `source` over `switches` to the address `destination`.
 
-    Return None if `switches` is empty, if a name is not in the graph, or if no link joins two
-    successive stops of the path.
+    Return None if `switches` is empty, if a name is not in the graph, or if a link is missing.
     """
     return _arc_path(graph, source, tuple(switches), destination)
 
@@ -177,10 +180,10 @@ def _arc_path(
 
 
 def _arcs_between(graph: Graph, here: int, there: int) -> list[int]:
-    """Return the arc from vertex `here` to vertex `there`, or two arcs that meet in the air.
+    """Return the arcs that lead from vertex `here` to vertex `there`.
 
-    The air is the vertex between an access point and its stations. The list is empty if neither
-    exists.
+    Usually this is one arc. Between an access point and a station there are two, because the radio
+    channel is a vertex of its own. The list is empty if the vertices are not linked.
     """
     direct = graph.between(here, there)
     if direct is not None:
@@ -202,9 +205,8 @@ def switches_on(graph: Graph, path: ArcPath) -> tuple[str, ...]:
 def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
     """Return, for each arc of a path, the capacity in bit/s that one bit/s on the path takes.
 
-    For a wired arc this is 1. The radio channel of an access point is an arc with the rate of the
-    fastest station as its capacity. It takes this capacity divided by the rate of the path's
-    station, because frames of a slow station take more airtime (MP-SDN, eq (2)).
+    For a wired arc this is 1. The capacity of a radio channel is the rate of the fastest station,
+    so a slower station takes more than 1: its frames take more airtime (MP-SDN, eq (2)).
     """
     parts = dict.fromkeys(path, 1.0)
     for one, other in pairwise(path):
@@ -220,9 +222,10 @@ def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
 def hops_to(
     graph: Graph, destinations: Iterable[int], usable: Container[int] | None = None
 ) -> dict[int, int]:
-    """Map each vertex to its distance in arcs from the nearest vertex in `destinations`.
+    """Map each vertex to its distance in arcs to the nearest vertex in `destinations`.
 
-    Only arcs in `usable` count (None: all). Vertices that reach no destination are missing.
+    Only arcs in `usable` count, or all arcs if `usable` is None. Vertices that reach no destination
+    are missing.
     """
     hops = dict.fromkeys(destinations, 0)
     waiting = deque(hops)
@@ -244,9 +247,10 @@ def simple_paths(
     extra_hops: int = EXTRA_HOPS,
     most: int = MOST_PATHS,
 ) -> list[ArcPath]:
-    """Return at most `most` loop-free paths, up to `extra_hops` arcs longer than the shortest.
+    """Return loop-free paths from `source` to `destination`, the shortest first.
 
-    The shortest come first; paths of equal length are sorted by the names of their vertices.
+    There are at most `most` paths. Each is at most `extra_hops` arcs longer than the shortest one.
+    Paths of equal length are sorted by the names of their vertices.
     """
     hops = hops_to(graph, [destination])
     if source not in hops:
@@ -265,8 +269,8 @@ def _of_length(
 ) -> Iterator[ArcPath]:
     """Yield the loop-free paths of exactly `length` arcs from `source` to `destination`.
 
-    `hops` maps each vertex to its distance from the destination, so that branches that cannot reach
-    it in time are skipped.
+    `hops` maps each vertex to its distance from the destination. Vertices that are too far away are
+    skipped early.
     """
     stack: list[tuple[int, ArcPath, frozenset[int]]] = [(source, (), frozenset({source}))]
     while stack:

@@ -22,11 +22,10 @@ LARGEST = 2**63
 
 @dataclass(frozen=True)
 class SubflowChange:
-    """The desired settings of a subflow; a setting that is None stays as it is.
+    """New settings for a subflow. A setting that is None stays as it is.
 
-    `source` and `destination` are `address:port`, with the user at `destination`. `expected_mbps`
-    is the rate to which the host limits the subflow, in Ethernet frames on the wire; 0 removes the
-    limit.
+    `source` and `destination` are `address:port`; the user is at `destination`. `expected_mbps` is
+    the pacing rate, counted in Ethernet frames on the wire; 0 removes the pacing.
     """
 
     source: str
@@ -39,8 +38,8 @@ class SubflowChange:
 class HostCommand:
     """A command to the agent on `host` to change subflows of one connection.
 
-    `token` is the connection's name, as in `Subflow.connection`. `seq` must be larger in each new
-    command: the host refuses any other.
+    `token` is the connection's name, as in `Subflow.connection`. Each command must have a larger
+    `seq` than the one before; otherwise the host refuses the command.
     """
 
     seq: int
@@ -51,11 +50,11 @@ class HostCommand:
 
 @dataclass(frozen=True)
 class SubflowState:
-    """A subflow as one of its two hosts reports it.
+    """A subflow as the agent on one of its two hosts reports it.
 
-    `token` is the MPTCP token by which this host knows the connection, `NO_TOKEN` without MPTCP.
-    `local` and `remote` are `address:port`; `local` is the end at this host. `expected_mbps` is the
-    pacing rate in Mb/s, None without one.
+    `token` is the MPTCP token of the connection at this host, or `NO_TOKEN` without MPTCP. `local`
+    is the end at this host and `remote` the other end, both `address:port`. `expected_mbps` is the
+    pacing rate in Mb/s, or None if the subflow is not paced.
     """
 
     token: str
@@ -68,10 +67,10 @@ class SubflowState:
 
 @dataclass(frozen=True)
 class HostReport:
-    """All subflows of a host, and the loss of its paths.
+    """A host agent's report: all subflows of the host, and the loss on its paths.
 
-    `loss` maps each address of the host to the loss, a fraction, on the path to this address in the
-    direction of the data. `seq` is larger in each new report.
+    `loss` maps each address of the host to the fraction of data packets lost on the path of this
+    address. `seq` is larger in each new report.
     """
 
     seq: int
@@ -86,14 +85,22 @@ def encode(message: HostCommand | HostReport, key: str) -> bytes:
 
 
 def read_command(datagram: bytes, key: str) -> HostCommand:
-    """Raise `MessageRefused` if the datagram is not a valid command or does not contain `key`."""
+    """Parse a command to a host agent.
+
+    Raise `MessageRefused` if the datagram is not a valid command or does not begin with the secret
+    `key`.
+    """
     reading = _Reading("read a command", datagram, key, {"seq", "host", "token", "subflows"})
     subflows = tuple(_subflow_change(each) for each in reading.parts("subflows", SubflowChange))
     return HostCommand(reading.count("seq"), reading.text("host"), reading.text("token"), subflows)
 
 
 def read_report(datagram: bytes, key: str) -> HostReport:
-    """Raise `MessageRefused` if the datagram is not a valid report or does not contain `key`."""
+    """Parse the report of a host agent.
+
+    Raise `MessageRefused` if the datagram is not a valid report or does not begin with the secret
+    `key`.
+    """
     reading = _Reading(
         "read the report of a host", datagram, key, {"seq", "host", "subflows", "loss"}
     )
@@ -104,10 +111,10 @@ def read_report(datagram: bytes, key: str) -> HostReport:
 
 
 class _Part:
-    """Access to the fields of one JSON object in a message, with checks.
+    """One JSON object of a message, with a method for each type of field.
 
-    Each method returns the field `name` as one type, or raises `MessageRefused` if the value is not
-    valid. The error message begins with `doing`.
+    A method returns the field `name`, or raises `MessageRefused` if the value is not valid. The
+    error message begins with `doing`.
     """
 
     def __init__(self, doing: str, values: Any, fields: set[str]) -> None:
@@ -182,7 +189,7 @@ class _Part:
 
 
 class _Reading(_Part):
-    """A whole message; its key, the names of its fields and its version are checked."""
+    """A whole message. The constructor checks the key, the names of the fields and the version."""
 
     def __init__(self, doing: str, datagram: bytes, key: str, fields: set[str]) -> None:
         super().__init__(doing, unseal(datagram, key, doing), fields | {"v"})

@@ -16,13 +16,14 @@ RECEIVE_BUFFER_BYTES = 4_000_000  # the default
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """An access point and the meter of its switch (MP-SDN, section III-B1).
+    """An access point as a strategy observes it (MP-SDN, section III-B1).
 
-    `capacity_bps` is the largest rate that a station can have when alone. `mac_occupancy` is the
-    mean of min(1, backlog / capacity of the MAC buffer) since the last control step, None without a
-    report. `tier2_bps` is the rate of the Tier 2 traffic (see `controller.tiers`) since the last
-    step, behind the meter if there is one; None if it was not measured. `meter_bps` is the limit
-    that the meter enforces, None without a meter.
+    `capacity_bps` is the largest rate that a station can get if no other station sends.
+    `mac_occupancy` is the mean of min(1, backlog / capacity of the MAC buffer) since the last
+    control step; it is None without a report. `tier2_bps` is the rate of secondary traffic (Tier
+    2): that of multipath users with another primary access point. It is None if it was not
+    measured. `meter_bps` is the limit that an OpenFlow meter sets for this traffic, None without a
+    meter. With a meter, `tier2_bps` counts only what passes the meter.
     """
 
     id: str
@@ -37,8 +38,9 @@ class AccessPoint:
 class Association:
     """The association of a user with an access point (MP-SDN, section III-A).
 
-    `rate_bps` is the user's rate when it is alone there. `weight` is its LTE resource weight
-    (MP-SDN, eq (3)). `addresses` are those of the user's interface at this access point.
+    `rate_bps` is the rate that the user gets if no other user sends. `weight` is the user's LTE
+    resource weight (MP-SDN, eq (3)). `addresses` are those of the user's interface at this access
+    point.
     """
 
     user: str
@@ -50,7 +52,7 @@ class Association:
 
 
 def air(ap: str) -> str:
-    """Name the graph node for the air of `ap`, the radio channel that its stations share."""
+    """Return the name of the graph node for the radio channel that the stations of `ap` share."""
     return f"{ap}~air"
 
 
@@ -58,10 +60,9 @@ def air(ap: str) -> str:
 class Arc:
     """One direction of a link, from the node `tail` to the node `head`.
 
-    A node is a switch, a host address, or the air of an access point, which lies between its switch
-    and its stations. `used_bps` is the mean rate since the last control step. `delay_s` is the
-    one-way delay, `jitter_s` its standard deviation. `loss` is the configured random loss, a
-    fraction.
+    A node is a switch, a host address, or the radio channel of an access point (`air`). `used_bps`
+    is the mean rate since the last control step. `delay_s` is the one-way delay and `jitter_s` its
+    standard deviation. `loss` is the configured random loss, as a fraction.
     """
 
     link: str
@@ -76,19 +77,21 @@ class Arc:
 
 @dataclass(frozen=True)
 class Subflow:
-    """One subflow of an MPTCP connection.
+    """One subflow of an MPTCP connection, as a strategy observes it.
 
-    `source` is the server's end and `destination` the user's end, both `address:port`; `path` lists
+    `source` is the server's end and `destination` the user's end, both `address:port`. `path` lists
     the switches from the server to the user. `ap` is the access point of the destination address.
+    `tier` is 1 if this is the user's primary access point, else 2.
 
     Packet counters are totals in the direction that carries the data: to the user for a download,
-    from it for an upload. None means not measured. `sent_packets` are the packets that reached the
-    first switch, so drops on the sender's own link are not included; `lost_packets` of them did not
-    reach the receiver. `retransmitted_packets` counts TCP's retransmits.
+    from the user for an upload. None means not measured. `sent_packets` counts the packets that
+    reached the first switch; packets that were dropped on the sender's own link are missing.
+    `lost_packets` counts those of them that did not reach the receiver. `retransmitted_packets`
+    counts TCP's retransmits.
 
-    `rate_bps` is the rate of `sent_packets` since the last control step, as Ethernet frames.
-    `device_loss` is the loss, a fraction, that the user's interface reports. `expected_bps` is the
-    pacing rate that the hosts have confirmed.
+    `rate_bps` is the rate of `sent_packets` since the last control step, in Ethernet frames.
+    `device_loss` is the loss that the user's interface reports, as a fraction. `expected_bps` is
+    the pacing rate that the hosts have confirmed.
     """
 
     connection: str
@@ -118,7 +121,7 @@ class Subflow:
 
     @property
     def flow(self) -> Flow:
-        """The 5-tuple of the segments from `source` to `destination`."""
+        """The 5-tuple of the packets from `source` to `destination`."""
         (source, source_port), (destination, port) = (
             end.rsplit(":", 1) for end in (self.source, self.destination)
         )
@@ -131,8 +134,8 @@ class Observation:
 
     `multipath` names the users that use MPTCP. `Control` fills in `tiers` before a strategy gets
     the observation. `receive_buffer_bytes` is the receive buffer of every connection.
-    `user_addresses` maps each multipath user to the addresses of all its interfaces, those of
-    broken links included. Rates are wire rates: scenario units times `rate_scale`.
+    `user_addresses` maps each multipath user to all its addresses, including those on broken links.
+    Rates are rates on the wire: those of the scenario file times `rate_scale`.
     """
 
     now_ns: int
@@ -163,7 +166,7 @@ class Observation:
         }
 
     def of_user(self, user: str) -> tuple[Association, ...]:
-        """Sorted by access point."""
+        """Return the associations of a user, sorted by access point."""
         return tuple(
             sorted(
                 (each for each in self.associations if each.user == user), key=lambda each: each.ap
@@ -171,7 +174,7 @@ class Observation:
         )
 
     def at(self, ap: str) -> tuple[Association, ...]:
-        """Sorted by user."""
+        """Return the associations at an access point, sorted by user."""
         return tuple(
             sorted(
                 (each for each in self.associations if each.ap == ap), key=lambda each: each.user
@@ -179,9 +182,10 @@ class Observation:
         )
 
     def addresses(self, ap: str, tier: int) -> frozenset[str]:
-        """Return the addresses of the associations at `ap` that are in `tier`, 1 or 2.
+        """Return the addresses of all users that are in `tier` (1 or 2) at access point `ap`.
 
-        An association that is missing in `tiers` counts as Tier 1.
+        A user is in Tier 1 at its primary access point, and in Tier 2 at all others. A user that is
+        missing in `tiers` counts as Tier 1.
         """
         found = (each for each in self.at(ap) if self.tiers.get((each.user, each.ap), 1) == tier)
         return frozenset(address for each in found for address in each.addresses)

@@ -18,7 +18,7 @@ Neighbours = Mapping[str, Iterable[str]]  # from each switch to the switches nex
 class Flow:
     """The 5-tuple of one direction of a TCP connection.
 
-    For any other protocol it is the two addresses and the protocol number, with both ports 0.
+    For other protocols both ports are 0.
     """
 
     source: str
@@ -87,8 +87,8 @@ def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
 def choose(candidates: list[Path], flow: Flow) -> Path:
     """Choose one of the candidate paths by a hash of the flow.
 
-    Both directions of a flow get the same path if the candidates of one direction are those of the
-    other reversed, in the same order.
+    The opposite direction gets the same path reversed, if its candidates are the same paths
+    reversed, in the same order.
     """
     return candidates[digest(min(flow, flow.back())) % len(candidates)]
 

@@ -34,11 +34,12 @@ CW_MIN, BACKOFF_STAGES = 16, 6
 
 @dataclass(frozen=True)
 class Settings:
-    """How to choose the primary association of each multipath user (MP-SDN, section IV).
+    """How to choose the primary access point of each multipath user (MP-SDN, section IV).
 
-    With `preseed`, priority-based selection counts the associations of single-path users from the
-    start, not only when their turn comes. `contention` "bianchi" takes the mean number of
-    transmissions of a WiFi packet from Bianchi's collision model; "none" assumes one.
+    `selection` is the method (see the module's docstring). With `preseed`, priority-based selection
+    counts the single-path users at each access point from the start, not only when their turn
+    comes. `contention` "bianchi" takes the mean number of transmissions of a WiFi packet from
+    Bianchi's collision model; "none" assumes one.
     """
 
     selection: Selection = "priority"
@@ -51,8 +52,8 @@ def categorise(
 ) -> dict[tuple[str, str], int]:
     """Map (user, access point) of every association to its tier, 1 or 2.
 
-    The primary association of a multipath user is Tier 1, its other associations are Tier 2. All
-    associations of other users are Tier 1.
+    A multipath user is in Tier 1 at its primary access point, and in Tier 2 at all others. All
+    other users are in Tier 1 everywhere.
     """
     chosen = primaries(observation, settings)
     return {
@@ -62,7 +63,10 @@ def categorise(
 
 
 def _within_reach(observation: Observation) -> Observation:
-    """Leave out the associations in `cut_off`, except those of users who would have none left."""
+    """Return the observation without the associations that the server cannot reach (`cut_off`).
+
+    If the server can reach none of a user's associations, the user keeps all of them.
+    """
     gone = cut_off(observation)
     kept = {each.user for each in observation.associations if (each.user, each.ap) not in gone}
     return replace(
@@ -76,11 +80,12 @@ def _within_reach(observation: Observation) -> Observation:
 
 
 def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> float:
-    """Return the mean MAC occupancy, 0 to 1, of the LTE bearers that carry Tier 1 traffic.
+    """Return the mean MAC occupancy, from 0 to 1, of the LTE queues of users in Tier 1.
 
-    A bearer is the base station's queue for one user. `occupancies` maps each user to the occupancy
-    of its bearer, `tiers` to its tier; a user missing in `tiers` counts as Tier 1. Without a Tier 1
-    bearer the mean is over all bearers, and 0 without any.
+    An LTE base station has one queue per user, a bearer. `occupancies` maps each user to the
+    occupancy of this queue. `tiers` maps each user to 1 if this is the user's primary access point,
+    else to 2; a missing user counts as 1. If no user is in Tier 1, the mean is over all queues.
+    Without any queue it is 0.
     """
     primary = [each for user, each in occupancies.items() if tiers.get(user, 1) == 1]
     counted = primary or list(occupancies.values())
@@ -90,8 +95,8 @@ def tier1_mean(occupancies: Mapping[str, float], tiers: Mapping[str, int]) -> fl
 def primaries(observation: Observation, settings: Settings = Settings()) -> dict[str, str]:
     """Map every multipath user with more than one association to its primary access point.
 
-    This is the access point with the largest expected rate among those with a path to the user's
-    server; traffic over it is Tier 1.
+    This is the access point with the largest expected rate among those that the user's server can
+    reach.
     """
     choose = by_priority if settings.selection == "priority" else by_filtering
     multipath = {user for user in observation.multipath if len(observation.of_user(user)) > 1}
@@ -104,9 +109,9 @@ def by_priority(
 ) -> dict[str, str]:
     """Map each user in `multipath` to its primary access point by priority-based selection.
 
-    Associations take their turn in the order of their rates, the fastest first (MP-SDN, Algorithm
-    1). At the first turn of a user, its primary becomes the access point where its rate would be
-    largest if all primaries chosen so far share the access points.
+    Associations have their turn in the order of their rates, the fastest first (MP-SDN, Algorithm
+    1). At the first turn of a user, its primary access point is chosen. It is the one where the
+    user's rate would be largest if all primaries chosen so far share the access points.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     order = sorted(
@@ -136,8 +141,8 @@ def by_filtering(
 ) -> dict[str, str]:
     """Map each user in `multipath` to its primary access point by connection filtering.
 
-    Associations with a weak signal are dropped first. The primary of a user is then the access
-    point where its rate is largest while all remaining associations share the access points.
+    Associations with a weak signal are dropped first. The remaining ones share the access points.
+    The primary access point of a user is then the one with the largest rate for this user.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     left = filtered(observation.associations, [ap.id for ap in observation.access_points])  # 1
@@ -150,15 +155,18 @@ def by_filtering(
 
 
 def filter_fraction(users: int, associations: int) -> float:
-    """Return B_f = 1 - N_d / N_c, the fraction of associations to drop (MP-SDN, section IV)."""
+    """Return the fraction of associations to drop (B_f in MP-SDN, section IV).
+
+    It is 1 - users / associations.
+    """
     return 1 - users / associations if associations else 0.0
 
 
 def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[Association]:
     """Return the associations that connection filtering keeps.
 
-    Access points are filtered in the order of their names. At each access point, the weakest
-    signals are dropped first, but never the last association of a user.
+    Access points are treated in the order of their names. At each, the associations with the
+    weakest signals are dropped first, but never the last association of a user.
     """
     left = list(associations)
     fraction = filter_fraction(len({each.user for each in left}), len(left))
@@ -176,10 +184,10 @@ def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[As
 def share_bps(
     association: Association, others: Iterable[Association], kind: str, settings: Settings
 ) -> float:
-    """Return the rate in bit/s of an association that shares its access point with `others`.
+    """Return the rate in bit/s that a user gets if it shares its access point with `others`.
 
-    Entries of `others` at another access point, or of the same user, are ignored. `kind` is "wifi"
-    or "lte".
+    `others` may also contain associations of the same user or at other access points; they are
+    ignored. `kind` is "wifi" or "lte".
     """
     rest = [each for each in others if each.ap == association.ap and each.user != association.user]
     if kind == "wifi":
@@ -190,21 +198,21 @@ def share_bps(
 
 
 def wifi_share_bps(rates_bps: list[int], contention: str = "none") -> float:
-    """Return the rate in bit/s that each of N stations of a WiFi access point gets.
+    """Return the rate in bit/s that each station of a WiFi access point gets.
 
-    All get the same, 1 / (k sum 1/r) (MP-SDN, eq (2)). `rates_bps` are the rates r of the stations
-    when alone. k is the mean number of transmissions of a packet: 1, or with `contention` "bianchi"
-    that of N contending stations.
+    All get the same rate, 1 / (k sum(1/r)) (MP-SDN, eq (2)). `rates_bps` has the rate r of each
+    station if no other station sends. k is the mean number of transmissions of a packet. It is 1,
+    or with `contention` "bianchi" the number from Bianchi's collision model.
     """
     k = transmissions(len(rates_bps)) if contention == "bianchi" else 1.0
     return 1 / (k * sum(1 / rate for rate in rates_bps))
 
 
 def lte_share_bps(association: Association, others: Iterable[Association]) -> float:
-    """Return the proportional-fair share of one LTE station in bit/s: w r / sum w (MP-SDN, eq (3)).
+    """Return the rate in bit/s of one LTE station: w r / sum(w) (MP-SDN, eq (3)).
 
-    w is the resource weight of a station, and r the rate of this station when alone. The sum is
-    over this station and `others`.
+    This is its proportional-fair share. w is the resource weight of a station, and r the rate of
+    this station if no other station sends. The sum is over this station and `others`.
     """
     return (
         association.weight
@@ -247,7 +255,10 @@ def _attempt_probability(p: float) -> float:
 
 
 def _signal(association: Association) -> tuple[float, str, str]:
-    """A sort key: unknown signals, the slowest first, then known ones from weak to strong."""
+    """Sort key: the weakest signal comes first.
+
+    Associations with an unknown signal come before all others, the slowest of them first.
+    """
     strength = (
         association.rate_bps / 1e9 - 1000 if association.rssi_dbm is None else association.rssi_dbm
     )
@@ -255,10 +266,11 @@ def _signal(association: Association) -> tuple[float, str, str]:
 
 
 def cut_off(observation: Observation) -> frozenset[tuple[str, str]]:
-    """Return (user, access point) of multipath users' associations that the server cannot reach.
+    """Return (user, access point) of all associations that the user's server cannot reach.
 
-    The server reaches one if links that are up lead from the source of one of the user's subflows
-    to the switch of the access point. A user without subflows counts as reachable everywhere.
+    Only multipath users count. The server reaches an access point if links that are up lead there
+    from the source of one of the user's subflows. If a user has no subflows, all its access points
+    count as reachable.
     """
     users = observation.multipath & {each.user for each in observation.associations}
     sources: dict[str, set[str]] = {}
@@ -277,7 +289,6 @@ def cut_off(observation: Observation) -> frozenset[tuple[str, str]]:
 
 
 def _reachable(sources: Iterable[str], arcs: Iterable[Arc]) -> dict[str, set[str]]:
-    """Map each source to all nodes that arcs lead to from there, directly or over other nodes."""
     heads: dict[str, list[str]] = {}
     for each in arcs:
         heads.setdefault(each.tail, []).append(each.head)

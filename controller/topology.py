@@ -23,7 +23,10 @@ class _Part(BaseModel):
 
 
 class Switch(_Part):
-    """`ports` maps the name of each neighbouring switch to the name of the port towards it."""
+    """A switch with its OpenFlow datapath id.
+
+    `ports` maps the name of each neighbouring switch to the name of the port towards it.
+    """
 
     dpid: Annotated[int, Field(ge=1)]
     ports: dict[str, str] = {}
@@ -32,9 +35,10 @@ class Switch(_Part):
 class Shape(_Part):
     """Rate, delay, jitter and loss of a link.
 
-    `rate_mbps` None means that the rate is not limited. `delay_ms` is the one-way delay;
-    `jitter_ms` is the largest deviation from it. `loss` is a fraction and acts from end `a` of the
-    link to end `b`; on a host's link `a` is the switch. `loss_back` acts in the other direction.
+    If `rate_mbps` is None, the rate is not limited. `delay_ms` is the one-way delay, and
+    `jitter_ms` the largest deviation from it. `loss` is the fraction of packets lost from end `a`
+    of the link to end `b`, and `loss_back` the fraction lost from `b` to `a`. On the link of a
+    host, `a` is the switch.
     """
 
     rate_mbps: Rate | None = None
@@ -55,10 +59,11 @@ class Shape(_Part):
 
 
 class HostPort(Shape):
-    """An interface of a host, and the switch and port to which it is connected.
+    """An interface of a host, with the switch and the port to which it is connected.
 
-    `address` is the first address of the interface, `further` lists all others. Addresses and MAC
-    addresses that the file omits are learned from the first packets.
+    `address` is the first address of the interface, and `further` lists all others. If the topology
+    file has no IP or MAC address for the interface, the controller learns it from the first
+    packets.
     """
 
     name: str
@@ -85,17 +90,21 @@ class Trunk(Shape):
 
 
 class PlannedStation(_Part):
-    """`rate_mbps` is the rate when alone, `weight` the LTE resource weight (MP-SDN, eq (3))."""
+    """A user's station at an access point.
+
+    `rate_mbps` is the rate that the station gets if no other station sends. `weight` is its LTE
+    resource weight (MP-SDN, eq (3)).
+    """
 
     rate_mbps: Rate
     weight: Rate = 1.0
 
 
 class PlannedAp(_Part):
-    """An access point; `stations` is keyed by user.
+    """An access point; `stations` maps each user to the user's station.
 
-    `capacity_mbps` is the rate of the fastest station when alone; 0 means no limit. `port` is the
-    port of the switch to which a handover moves stations; empty if stations cannot come.
+    `capacity_mbps` is the rate of the fastest station if no other station sends; 0 means no limit.
+    `port` is the switch port for stations that move here. It is empty if no station can move here.
     `is_measured` is False if nothing measures the MAC occupancy.
     """
 
@@ -107,10 +116,11 @@ class PlannedAp(_Part):
 
 
 class Topology(_Part):
-    """The content of topology.json. Creating a `Topology` checks every name that occurs in it.
+    """The content of topology.json. The constructor checks every name that occurs in it.
 
-    `multipath` names the hosts that use MPTCP. `data` maps a host to the directions of its data, by
-    default only "down". All rates are wire rates: scenario units times `rate_scale`.
+    `multipath` names the hosts that use MPTCP. `data` maps a host to the directions of its data;
+    the default is only "down". All rates are rates on the wire: those of the scenario file times
+    `rate_scale`.
     """
 
     switches: dict[str, Switch]
@@ -155,7 +165,10 @@ class Topology(_Part):
         return uses
 
     def data_directions(self, user: str) -> tuple[Direction, ...]:
-        """ "down" is data to the user, "up" is data from the user."""
+        """Return the directions of the data of `user`.
+
+        "down" is data that the user receives, and "up" is data that the user sends.
+        """
         return self.data.get(user, ("down",))
 
     @property
@@ -176,8 +189,8 @@ class Topology(_Part):
     def arcs(self) -> tuple[Arc, ...]:
         """Return both directions of every link of the network.
 
-        Between a station and the switch of its access point there is a node for the air, the shared
-        radio channel (see `Arc`).
+        The radio channel of an access point is a node of its own. It lies between the switch of the
+        access point and the stations.
         """
         pairs = [each.arcs(each.link, each.a, each.b) for each in self.trunks]
         for user, ports in self.hosts.items():
@@ -196,10 +209,10 @@ class Topology(_Part):
         return tuple(arc for both in pairs for arc in both)
 
     def left_by(self, user: str, ap: str) -> str | None:
-        """Return the access point that `user` has left, given that `ap` reports it as its station.
+        """Return the access point that `user` has left, if `ap` reports the user as a new station.
 
-        This is the access point of the same kind (WiFi or LTE) at which the network has the user.
-        None if the network has the user at `ap`, or at no access point of this kind.
+        It is the access point of the same kind (WiFi or LTE) that has this user as a station.
+        Return None if there is none, or if `ap` itself has this user already.
         """
         if user in self.aps[ap].stations:
             return None
@@ -214,7 +227,10 @@ class Topology(_Part):
         )
 
     def handed_over(self, user: str, old: str, new: str) -> Topology | None:
-        """Move a user from one access point to another; None if the port of `new` is not known."""
+        """Return the network after a user has moved from access point `old` to access point `new`.
+
+        Return None if `new` has no port for stations that move there.
+        """
         before, after = self.aps[old], self.aps[new]
         if not after.port:
             return None
@@ -232,7 +248,10 @@ class Topology(_Part):
         return self.model_copy(update={"aps": self.aps | aps, "hosts": self.hosts | {user: ports}})
 
     def ap_of(self, host: str, address: str) -> str | None:
-        """Return None if the interface with this address is not connected to an access point."""
+        """Return the access point to which the interface with this address is connected.
+
+        Return None if the interface is not connected to an access point.
+        """
         return next(
             (
                 each.switch

@@ -1,7 +1,7 @@
 """Convert between Mb/s and bit/s, between s, ms and ns, and between fractions and ppm.
 
-Users read and write rates in scenario units. The emulated or simulated network carries each rate
-multiplied by `rate_scale`: the product is the wire rate.
+Users read and write rates as in the scenario file (scenario units). The emulated or simulated
+network carries each rate multiplied by `rate_scale`: the product is the rate on the wire.
 """
 
 from __future__ import annotations
@@ -18,18 +18,27 @@ def mbps_from_bps(bits_per_second: float) -> float:
 
 
 def wire_bps(mbps: float, rate_scale: float) -> int:
-    """Convert Mb/s in scenario units to bit/s on the wire, which is `rate_scale` times as much."""
+    """Convert a rate of the scenario file in Mb/s to the rate on the wire in bit/s.
+
+    The rate on the wire is `rate_scale` times as large.
+    """
     return bps_from_mbps(mbps * rate_scale)
 
 
 def scenario_mbps(rate_bps: float, rate_scale: float) -> float:
-    """Convert a wire rate (scenario rate times `rate_scale`) to Mb/s in scenario units."""
+    """Convert a rate on the wire in bit/s to the rate in the scenario file in Mb/s.
+
+    The rate on the wire is `rate_scale` times as large.
+    """
     mbps = mbps_from_bps(rate_bps)
     return mbps if rate_scale == 1 else round(mbps / rate_scale, 6)
 
 
 def rate_text(rate_bps: float, rate_scale: float) -> str:
-    """Format a wire rate in scenario units with three significant digits: "2.25 Mb/s"."""
+    """Format a rate on the wire as the rate in the scenario file, such as "2.25 Mb/s".
+
+    It is divided by `rate_scale`, and has three significant digits.
+    """
     return f"{scenario_mbps(rate_bps, rate_scale):.3g} Mb/s"
 
 

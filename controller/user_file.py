@@ -50,7 +50,7 @@ def import_file(path: str, source: bytes | None = None) -> ModuleType:
 
 
 def stem(path: str) -> str:
-    """Return the name of a file without folder and `.py`: the name of its strategy or topology."""
+    """Return the name of a file without folder and `.py`."""
     name = path.replace("\\", "/").rpartition("/")[2]
     return name.removesuffix(".py")
 
@@ -58,7 +58,7 @@ def stem(path: str) -> str:
 def described(error: BaseException, path: str, line: int | None = None) -> str:
     """Format an error with its place in the file `path`: "my.py, line 3: NameError: ...".
 
-    `line` is shown if the traceback of the error has no line of this file.
+    `line` is the line to show if the traceback has no line of this file.
     """
     line = line_of(error, path) or line
     text = str(error.msg if isinstance(error, SyntaxError) else error).strip().partition("\n")[0]
@@ -69,7 +69,8 @@ def described(error: BaseException, path: str, line: int | None = None) -> str:
 def line_of(error: BaseException, path: str) -> int | None:
     """Return the innermost line of the file `path` in the traceback of an error.
 
-    For a syntax error in the file it is the line of this error. None if there is no such line.
+    For a syntax error in this file, return the line of the syntax error. Return None if there is no
+    such line.
     """
     if isinstance(error, SyntaxError) and error.filename == path:
         return error.lineno

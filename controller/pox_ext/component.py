@@ -79,7 +79,10 @@ def start(
 
 
 def read_topology(path: str | None) -> topology.Topology:
-    """Raise `TopologyRefused` if `path` is empty or the file cannot be read or is not valid."""
+    """Read and check the topology file.
+
+    Raise `TopologyRefused` if `path` is empty, or if the file cannot be read or is not valid.
+    """
     if not path:
         raise TopologyRefused(
             "start the controller: no topology. Add --topology=FILE (see docs/formats.md)"
@@ -94,7 +97,7 @@ def read_topology(path: str | None) -> topology.Topology:
 
 
 def read_params(text: str) -> dict[str, Any]:
-    """Raise `ParamsRefused` if `text` is not a JSON object."""
+    """Parse the parameters of a strategy; raise `ParamsRefused` if `text` is not a JSON object."""
     try:
         values = bounded_json.parse(text or "{}")
     except bounded_json.JsonRefused as error:
@@ -107,7 +110,7 @@ def read_params(text: str) -> dict[str, Any]:
 
 
 def read_key(path: str | None) -> str:
-    """Return the key that agents and the controller share; "" if `path` is None.
+    """Return the secret key that the agents and the controller share; "" if `path` is None.
 
     Raise `TopologyRefused` if the file cannot be read.
     """
@@ -122,7 +125,7 @@ def read_key(path: str | None) -> str:
 
 
 class DatagramSocket(Task):  # type: ignore[misc]
-    """Receives and sends UDP datagrams at a port of the loopback interface."""
+    """A UDP port of the loopback interface, served in POX's event loop."""
 
     _take: Callable[[bytes, Address], None]
 
@@ -133,9 +136,9 @@ class DatagramSocket(Task):  # type: ignore[misc]
         self._socket.setblocking(False)
 
     def receive(self, handle: Callable[[bytes, Address], None]) -> None:
-        """Begin to call `handle(data, sender)` with each datagram and the address of its sender.
+        """Begin to call `handle(data, sender)` for each datagram; `sender` is the sender's address.
 
-        If `handle` raises an exception, it is logged and the next datagram is received.
+        If `handle` raises an exception, the exception is logged and the next datagram is received.
         """
         self._take = handle
         self.start()

@@ -2,12 +2,12 @@
 
 Port counters do not include the packets that a queue drops. The loss of a flow is therefore
 computed from flow entries: the packets that entered the first switch of its path, minus those that
-left the last switch, minus the packets in flight, which are estimated as rate times link delay.
-Packets in queues are missing too, but only for a while, so loss is the smallest number of missing
-packets within `LOSS_WINDOW_S`. If a queue never empties, its packets are wrongly counted as lost,
-but only once.
+left the last switch, minus the packets in flight. The packets in flight are estimated as rate times
+link delay. Packets in queues are missing too, but only for a while. The loss is therefore the
+smallest number of missing packets within `LOSS_WINDOW_S`. If a queue never empties, its packets are
+wrongly counted as lost, but only once.
 
-Counters of flow entries are stored by cookie, which is a hash of the flow.
+The counters of a flow entry are stored by the entry's cookie, which is a hash of the flow.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ Document = dict[str, Any]
 
 @dataclass
 class EntryCounter:
-    """Packets and bytes of a flow entry, also across resets of the switch's counters."""
+    """The packets and bytes that a flow entry has counted.
+
+    The totals continue to grow if the switch resets its own counters to 0.
+    """
 
     packets: int = 0
     bytes: int = 0
@@ -40,7 +43,7 @@ class EntryCounter:
     _last: tuple[int, int] = (0, 0)
 
     def add_reading(self, packets: int, size: int) -> None:
-        """Add the total packets and the total bytes (`size`) that the switch reports."""
+        """Add a reading of the switch's counters: total packets and total bytes (`size`)."""
         was_reset = packets < self._last[0]
         before = (0, 0) if was_reset else self._last
         self.packets, self.bytes = self.packets + packets - before[0], self.bytes + size - before[1]
@@ -49,9 +52,9 @@ class EntryCounter:
 
 @dataclass(frozen=True)
 class PathDelay:
-    """The switches that a flow passes, and the sum of the link delays between them in s.
+    """The switches that a flow passes, and the sum of the link delays between them.
 
-    Links of hosts and waiting times in queues are not included.
+    The links of hosts and the waiting times in queues are not included.
     """
 
     path: Path
@@ -60,9 +63,10 @@ class PathDelay:
 
 @dataclass
 class PathCount:
-    """The packets of a flow that entered its first switch (`sent`), and those that were lost.
+    """The packet counts of one flow.
 
-    `rate_bps` and `bytes` are measured at the first switch of the path.
+    `sent` counts the packets that entered the first switch of the path, and `lost` those that the
+    path then lost. `rate_bps` and `bytes` are measured at the first switch too.
     """
 
     rate_bps: int | None = None
@@ -72,10 +76,10 @@ class PathCount:
     _missing: list[tuple[float, int]] = field(default_factory=list)
 
     def update(self, first: EntryCounter, last: EntryCounter, delay_s: float, now_s: float) -> None:
-        """Update the counts from the entry counters at the first and the last switch of the path.
+        """Update the counts from the flow entries at the first and at the last switch of the path.
 
-        Both counters must be read at the same moment, `now_s`. `delay_s` is the sum of the link
-        delays between the two switches.
+        Both counters must have been read at the time `now_s`. `delay_s` is the sum of the link
+        delays between the two switches; packets in flight do not count as lost.
         """
         self.sent, self.bytes, self.rate_bps = first.packets, first.bytes, first.rate_bps
         in_flight = round((first.rate_bps or 0) / FRAME_BITS * delay_s)
@@ -88,14 +92,14 @@ class PathCount:
 class Counters:
     """The counters of the ports and flow entries of all switches.
 
-    Once per control step, `update` computes packet counts and losses of each flow from them.
+    `update` computes from them the packet counts and losses of each flow.
     """
 
     def __init__(self, ports: Callable[[str], dict[str, int]], rate_scale: float = 1.0) -> None:
         """`ports(switch)` maps the port names of a switch to port numbers.
 
-        Rows of the statistics file hold rates in scenario units: wire rates divided by
-        `rate_scale`.
+        The statistics file has rates in the units of the scenario file: the rates on the wire
+        divided by `rate_scale`.
         """
         self._port_numbers, self._rate_scale = ports, rate_scale
         self._ports: dict[tuple[str, str], Document] = {}
@@ -116,9 +120,9 @@ class Counters:
             self._ports[switch, name] = {"switch": switch, "name": name} | vars(count) | rates
 
     def take_flows(self, switch: str, entries: Iterable[FlowCount]) -> None:
-        """Store a reading of the path entries of a switch, and compute the rate of each entry.
+        """Store the counters of a switch's flow entries, and compute the rate of each entry.
 
-        A path entry is the flow entry that forwards one flow.
+        Each entry forwards one flow.
         """
         now_ns = time.monotonic_ns()
         flows = self._flows[switch]
@@ -135,7 +139,7 @@ class Counters:
         return 0 if counter is None else counter.rate_bps or 0
 
     def update(self, paths: Mapping[Flow, PathDelay], now_s: float) -> None:
-        """Update the packet counts of the flows in `paths`, and forget those of all other flows.
+        """Update the packet counts of the flows in `paths`, and forget all other flows.
 
         The two directions of a connection are two flows.
         """
@@ -152,9 +156,10 @@ class Counters:
                 del flows[cookie]
 
     def data(self, flow: Flow) -> PathCount | None:
-        """Return the counts of `flow` or of its opposite direction, whichever has more bytes.
+        """Return the counts of `flow` or of the opposite direction, whichever has more bytes.
 
-        That direction carries the data, the other one the ACKs. None if neither was counted.
+        That direction carries the data, and the other one the ACKs. Return None if neither was
+        counted.
         """
         both = [
             count
@@ -175,10 +180,10 @@ class Counters:
     def documents(
         self, subflows: Iterable[tuple[Joined, Subflow, bool]]
     ) -> dict[str, list[Document]]:
-        """Return the rows of the statistics file by table name: `ports`, `paths` and `subflows`.
+        """Return the rows of the tables `ports`, `paths` and `subflows` of the statistics file.
 
-        Each element of `subflows` is a tuple: the subflow as tracked from its SYN packets, the
-        subflow as strategies observe it, and whether a strategy chose its path.
+        Each element of `subflows` has three parts: the subflow as tracked from its SYN packets, the
+        subflow as strategies observe it, and True if a strategy chose its path.
         """
         found = [self._document(*each) for each in subflows]
         by_path: dict[Path, list[Document]] = {}
@@ -232,7 +237,10 @@ class Counters:
 
 
 class CounterRates:
-    """Computes rates from readings of byte counters, which switches sometimes reset to zero."""
+    """Computes rates from readings of byte counters.
+
+    A switch may reset a counter to 0 between two readings.
+    """
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[int, int]] = {}
@@ -240,11 +248,11 @@ class CounterRates:
     def rate_bps(
         self, name: Hashable, now_ns: int, total_bytes: int, least_ns: int = 0
     ) -> int | None:
-        """Store a reading of the counter `name`; return the rate in bit/s since its last reading.
+        """Store a reading of the counter `name`; return the rate in bit/s since the last reading.
 
-        Return None at the first reading. A value smaller than the last one means that the counter
-        was reset to zero in between. If less than `least_ns` has passed since the last reading,
-        ignore this one and return None.
+        Return None at the first reading. If the value is smaller than the last one, the counter was
+        reset to 0 in between. A reading less than `least_ns` after the last one is ignored, and the
+        result is None.
         """
         before = self._last.get(name)
         if before is not None and 0 <= now_ns - before[0] < least_ns:

@@ -39,7 +39,10 @@ MOST_INSTALLED = 256
 
 
 class Forwarding:
-    """Handles POX's events: installs routes for new flows, and moves flows to other paths."""
+    """Installs routes for new flows, and moves flows to other paths.
+
+    POX calls the methods `_handle_...` for its OpenFlow events.
+    """
 
     def __init__(
         self,
@@ -56,9 +59,9 @@ class Forwarding:
         """Register for the events of `nexus`, POX's OpenFlow object.
 
         `on_syn(packet)` is called for every SYN and SYN/ACK. `on_switch(switch, state)` is called
-        when a switch changes its state: "connected", "ready" (table 1 is written) or "lost".
-        `on_idle(cookie)` is called with the cookie of each entry that was removed because no packet
-        used it. `warn(text)` gets a warning for each message that a switch refuses.
+        when a switch becomes "connected", "ready" (its forwarding table is set up) or "lost".
+        `on_idle(cookie)` is called when a switch has removed a flow entry because no packet used
+        it. `warn(text)` is called for each message that a switch refuses.
         """
         self._hosts, self._router, self._on_syn, self._on_switch, self._on_idle = (
             hosts,
@@ -127,10 +130,10 @@ class Forwarding:
             self._on_idle(event.ofp.cookie)
 
     def _fixed_entries(self, switch: str) -> Iterator[bytes]:
-        """Yield the messages that write those entries of table 1 that do not depend on flows.
+        """Yield messages that write the flow entries of table 1 that do not depend on flows.
 
-        They send ARP packets, SYN packets from hosts, and IP packets without a path entry to the
-        controller. They drop multicast and everything else.
+        These entries send ARP packets, SYN packets from hosts, and IP packets of unknown flows to
+        the controller. They drop multicast packets and all others.
         """
         controller = [nicira.output(nicira.PORT_CONTROLLER)]
         ip = nicira.eth_type(nicira.ETH_IP)
@@ -145,7 +148,11 @@ class Forwarding:
         yield from self._edge_entries(switch)
 
     def _edge_entries(self, switch: str) -> Iterator[bytes]:
-        """Yield an entry per port to a host: its SYNs and SYN/ACKs go to the controller."""
+        """Yield messages that write flow entries for SYN and SYN/ACK packets from hosts.
+
+        There is one entry for each port that leads to a host. It sends these packets to the
+        controller.
+        """
         for name, number in self.switches.ports(switch).items():
             if self._hosts.is_edge(switch, name):
                 match = (
@@ -205,9 +212,9 @@ class Forwarding:
     def _no_route(self, switch: str, flow: Flow) -> None:
         """Handle a packet of a flow for which the router found no route.
 
-        If the place of the destination address is unknown, send an ARP request for it. Otherwise no
-        path leads to it: drop the flow at `switch` for `NO_ROUTE_S`, so that not each of its
-        packets comes to the controller.
+        If it is unknown where the destination is, send an ARP request for its address. If it is
+        known, no path leads there: `switch` then drops the flow for `NO_ROUTE_S`, so that the
+        controller does not get every packet.
         """
         if self._hosts.place(flow.destination) is None:
             self._arp.resolve(flow.destination, flow.source)
@@ -216,7 +223,7 @@ class Forwarding:
         self._entries.drop_for(switch, flow, NO_ROUTE_S)
 
     def _install(self, flow: Flow, route: Route) -> None:
-        """Write the entries of `flow` along `route`, and the entries of the opposite direction.
+        """Write the flow entries of `flow` along `route`, and those of the opposite direction.
 
         Do nothing if the entries of `flow` were written less than `SETTLING_S` ago.
         """
@@ -234,9 +241,9 @@ class Forwarding:
     # Changes of paths
 
     def pin(self, flow: Flow, path: Path) -> int:
-        """Route `flow` over the switches in `path`, and its opposite direction over the reverse.
+        """Route `flow` over the switches in `path`, and the opposite direction over the reverse.
 
-        With an empty `path`, the router chooses the path itself. Return how many of the two
+        If `path` is empty, the router chooses the path itself. Return how many of the two
         directions moved.
         """
         self._router.pin(flow, path)
@@ -245,22 +252,22 @@ class Forwarding:
     def reroute(
         self, flows: Iterable[Flow] | None = None, done: Callable[[], None] = lambda: None
     ) -> int:
-        """Choose the routes of `flows` anew; return how many flows move.
+        """Choose new routes for `flows`; return how many flows move.
 
-        With None, do this for all flows that have a stored route. `done()` is called when all
-        entries are written.
+        If `flows` is None, do this for all flows that have a stored route. `done()` is called when
+        all flow entries are written.
         """
         moved = self._router.changed(flows)
         self._entries.move(moved, time.monotonic(), done)
         return len(moved)
 
     def tick(self) -> None:
-        """Delete entries of old paths that are due; stop waiting for bridges that do not reply."""
+        """Delete old flow entries that are due; stop waiting for switches that do not reply."""
         self.switches.expire(time.monotonic())
         self._entries.delete_stale(time.monotonic(), self._router.switches)
 
     def set_link(self, link: str, up: bool) -> int | None:
-        """Mark a link as up or down, and move the flows whose route changes because of it.
+        """Mark a link as up or down, and move the flows whose route changes.
 
         Return how many flows move, or None if the link does not join two switches.
         """
@@ -272,10 +279,11 @@ class Forwarding:
         return self.reroute(done=lambda: None if up else self._clear(ends))  # 4
 
     def _clear(self, ends: list[tuple[str, str]]) -> None:
-        """Delete all path entries that send packets out of the ports `ends`, (switch, port) each.
+        """Delete all flow entries that send packets out of the ports in `ends`.
 
-        These are the ends of a link that is down. Entries that are left there were written by an
-        earlier controller process. The next packets of their flows come to this controller.
+        Each element of `ends` is a (switch, port) pair, one end of a link that is down. Entries
+        that are left there were written by an earlier controller process. The next packets of their
+        flows come to this controller.
         """
         for switch, name in ends:
             number = self.switches.port(switch, name)
@@ -294,13 +302,13 @@ Move = tuple[Flow, Route, Route]  # flow, old route, new route
 
 
 class PathEntries:
-    """The path entries: those entries of table 1 that forward a flow.
+    """Writes and deletes the flow entries that forward flows (in table 1 of the switches).
 
-    A flow moves to another path hop by hop, from the last switch of the path to the first. Each
-    step waits until the bridges have carried out the step before. A packet therefore finds a
-    complete path, old or new, wherever it is, and none is lost. Entries at switches that only the
-    old path passes are deleted `LINGER_S` later, when no packet is in flight there. Existing
-    entries are modified, so that their counters continue.
+    A flow moves to another path hop by hop, from the last switch of the path to the first. Each hop
+    waits until the switches have confirmed the hop before. A packet therefore always finds a
+    complete path, old or new, and none is lost. Entries at switches that only the old path passes
+    are deleted `LINGER_S` later, when no packet is in flight there. Existing entries are modified,
+    so that their counters continue.
     """
 
     def __init__(self, switches: Switches, hosts: Hosts) -> None:
@@ -308,10 +316,10 @@ class PathEntries:
         self._stale: list[tuple[float, str, Flow]] = []
 
     def write(self, flow: Flow, route: Route, only: str | None = None) -> None:
-        """Write the entries of `flow` along `route`, from the last switch to the first.
+        """Write the flow entries of `flow` along `route`, from the last switch to the first.
 
-        In this order no packet reaches a switch before its entry. If `only` names a switch, write
-        only the entry at this switch.
+        In this order no packet reaches a switch that has no entry yet. If `only` names a switch,
+        write only the entry at this switch.
         """
         for hop in reversed(route):
             if only in (None, hop.switch):
@@ -320,9 +328,9 @@ class PathEntries:
     def move(
         self, moves: Iterable[Move], now_s: float, done: Callable[[], None] = lambda: None
     ) -> None:
-        """Move several flows to new routes together; call `done` when all entries are written.
+        """Move several flows to new routes together; call `done` when all flow entries are written.
 
-        Schedule the deletion of the entries at switches that only the old routes pass.
+        Entries at switches that only an old route passes are deleted later (`delete_stale`).
         """
         moving = list(moves)
         for flow, old, new in moving:
@@ -331,9 +339,9 @@ class PathEntries:
         self._step(moving, 1, done)
 
     def delete_stale(self, now_s: float, switches_of: Callable[[Flow], Container[str]]) -> None:
-        """Delete the entries of old routes that are due at `now_s`.
+        """Delete the flow entries of old routes that are due at `now_s`.
 
-        `switches_of(flow)` returns the switches of the flow's present route, where entries are
+        `switches_of(flow)` returns the switches of the flow's present route. Entries there are
         kept.
         """
         due = [each for each in self._stale if each[0] <= now_s]
@@ -356,9 +364,10 @@ class PathEntries:
         )
 
     def actions(self, hop: Hop, ingress_port: int | None = None) -> list[bytes]:
-        """Return the actions that send a packet out of the port of `hop`; empty without this port.
+        """Return the OpenFlow actions that send a packet out of the port of `hop`.
 
-        `ingress_port` is the port by which the packet entered.
+        The list is empty if the switch has no such port. `ingress_port` is the port by which the
+        packet entered.
         """
         number = self._switches.port(hop.switch, hop.port)
         if number is None:
@@ -367,10 +376,10 @@ class PathEntries:
         return [*rewrite, nicira.output(number, ingress_port)]
 
     def _step(self, moves: list[Move], from_the_end: int, done: Callable[[], None]) -> None:
-        """Write one hop of every new route; when the bridges confirm, write the hop before it.
+        """Write one hop of every new route, wait for the switches, and continue with the next hop.
 
-        `from_the_end` selects the hop: 1 is the last switch of each route, 2 the switch before the
-        last. After the first hop of the longest route, call `done`.
+        The hops are written in the order from the last switch to the first. `from_the_end` is 1 for
+        the last switch of each route, 2 for the switch before it. When no hop is left, call `done`.
         """
         writing = [(flow, new[-from_the_end]) for flow, _, new in moves if len(new) >= from_the_end]
         if not writing:
@@ -407,7 +416,7 @@ class PathEntries:
     def _entry_port(self, flow: Flow, hop: Hop) -> int | None:
         """Return the port of `hop` if the flow also enters the switch by this port, else None.
 
-        This happens between two stations of one access point.
+        A flow between two stations of one access point enters and leaves by the same port.
         """
         place = self._hosts.place(flow.source)
         same = place is not None and (place.switch, place.port) == (hop.switch, hop.port)
@@ -415,7 +424,10 @@ class PathEntries:
 
 
 def priority(flow: Flow) -> int:
-    """An entry for a TCP flow has priority over one that matches only two addresses."""
+    """Return the OpenFlow priority of the entry for a flow.
+
+    An entry for a TCP flow goes before an entry that matches only two addresses.
+    """
     return TCP_PRIORITY if flow.protocol == frames.TCP else PAIR_PRIORITY
 
 
@@ -423,11 +435,11 @@ MOST_WAITING = 256
 
 
 class ArpResponder:
-    """Answers ARP requests; stores a request until the requested MAC address is known.
+    """Answers the ARP requests of hosts.
 
-    MAC addresses come from the topology file or from earlier packets. If the requested one is
-    unknown, the request is sent out of every port that leads to a host. ARP packets are never
-    flooded between switches.
+    MAC addresses come from the topology file or from earlier packets. If a requested MAC address is
+    unknown, the request is stored, and sent out of every port that leads to a host. ARP packets are
+    never flooded between switches.
     """
 
     def __init__(self, network: Topology, hosts: Hosts, switches: Switches) -> None:
@@ -452,14 +464,14 @@ class ArpResponder:
         self._send_requests(packet, but=(switch, port))
 
     def learned(self, address: str) -> None:
-        """Answer the stored requests for `address` if its MAC address is known by now."""
+        """Answer the stored ARP requests for `address`, if its MAC address is known now."""
         place = self._hosts.place(address)
         if place is not None and place.mac:
             for switch, port, request in self._waiting.pop(address, ()):
                 self._reply(switch, port, request, place.mac)
 
     def resolve(self, address: str, sender: str) -> None:
-        """Send an ARP request for `address` in the name of the host address `sender`.
+        """Send an ARP request for `address` on behalf of the host address `sender`.
 
         If the MAC address of `sender` is unknown, send nothing.
         """
@@ -479,10 +491,10 @@ class ArpResponder:
             self._switches.send(switch, out, "send an ARP reply")
 
     def _send_requests(self, packet: Arp, but: tuple[str, str] = ("", "")) -> None:
-        """Send the ARP request `packet` to the switch and port where its target is known to be.
+        """Send the ARP request `packet` out of the port behind which its target is known to be.
 
-        If they are unknown, send it out of every port that leads to a host, except the port `but`,
-        a pair (switch, port).
+        If this port is unknown, send the request out of every port that leads to a host, except the
+        (switch, port) pair `but`.
         """
         place = self._hosts.place(packet.target)
         request = frames.arp(

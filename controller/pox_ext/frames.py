@@ -36,9 +36,10 @@ class Arp:
 
 @dataclass(frozen=True)
 class Ip:
-    """What the controller needs of an IPv4 packet: its flow, and the flags and options of TCP.
+    """The parts of an IPv4 packet that the controller needs.
 
-    `flags` is 0 and `options` is empty if the packet is not TCP.
+    `flags` and `options` are those of the TCP header. They are 0 and empty if the packet is not
+    TCP.
     """
 
     flow: Flow
@@ -53,7 +54,7 @@ class Ip:
 
 @dataclass(frozen=True)
 class Frame:
-    """`payload` is None if the frame contains neither ARP nor IPv4."""
+    """An Ethernet frame. `payload` is None if the frame contains neither ARP nor IPv4."""
 
     destination_mac: str
     source_mac: str
@@ -61,7 +62,7 @@ class Frame:
 
 
 def parse(data: bytes) -> Frame | None:
-    """Parse an Ethernet frame; None if it is too short. No input raises an exception."""
+    """Parse an Ethernet frame; return None if it is too short. No input raises an exception."""
     try:
         return _frame(data)
     except (struct.error, OSError, IndexError):
@@ -173,7 +174,10 @@ class Capable:
     data_length: int | None = None
 
     def token(self) -> str | None:
-        """Return the token of the sender's key (RFC 8684, section 3.2), None without a key."""
+        """Return the MPTCP token of the sender's key (RFC 8684, section 3.2).
+
+        Return None if the option contains no key.
+        """
         return None if self.sender_key is None else token(self.sender_key, self.version)
 
 
@@ -181,8 +185,9 @@ class Capable:
 class Join:
     """An MP_JOIN option (section 3.2 of RFC 8684 and RFC 6824).
 
-    `step` names the packet of the handshake: "syn", "syn_ack" or "ack". Only the SYN has a token.
-    The third ACK has neither address id nor backup flag: they are then 0 and False.
+    `step` is the handshake packet that contains the option: "syn", "syn_ack" or "ack". Only the SYN
+    has a token. The third ACK has neither an address id nor a backup flag; they are then 0 and
+    False.
     """
 
     step: str
@@ -195,8 +200,8 @@ class Join:
 class Prio:
     """An MP_PRIO option, which sets the backup flag (RFC 8684 and RFC 6824, section 3.3.8).
 
-    With an `address_id` (v0 only), the flag applies to all subflows of this address. Without one,
-    it applies to the subflow on which the option arrived.
+    If `address_id` is None, the flag applies to the subflow on which the option arrived. Otherwise
+    it applies to all subflows of this address. Only version 0 of MPTCP has an address id here.
     """
 
     backup: bool
@@ -223,10 +228,10 @@ def token(key: bytes, version: int) -> str:
 
 
 def mptcp_option(options: bytes) -> MptcpOption | None:
-    """Return the most important MPTCP option of a TCP segment, None without any.
+    """Return the most important MPTCP option of a TCP segment, or None if there is none.
 
-    A segment may contain several, such as DSS and MP_PRIO. The first MP_CAPABLE, MP_JOIN or MP_PRIO
-    goes before all others. No input raises an exception.
+    A segment may contain several. The first MP_CAPABLE, MP_JOIN or MP_PRIO is more important than
+    all other MPTCP options. No input raises an exception.
     """
     found = [option for option in map(_option, _mptcp_options(options)) if option is not None]
     named = [option for option in found if not isinstance(option, Other)]

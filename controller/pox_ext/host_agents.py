@@ -1,7 +1,7 @@
 """Exchange datagrams with host agents, the programs of the lab that run on the hosts.
 
-`HostChannel` carries the datagrams, `HostReports` stores what the agents report, and `HostCommands`
-sends the settings that strategies choose.
+`HostChannel` carries the datagrams, `HostReports` stores the reports of the agents, and
+`HostCommands` sends them the settings that strategies choose.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Address = tuple[str, int]
 class HostChannel:
     """Reads the reports of host agents and sends datagrams to host agents.
 
-    Datagrams to an agent go to the address from which its latest report came. `key` is the secret
-    that agents and controller share. `send(datagram, address)` must transmit the datagram; the
-    default transmits nothing.
+    A host agent is a program on a host. Datagrams to an agent go to the address from which its
+    latest report came. `key` is the secret that agents and controller share. `send(datagram,
+    address)` must transmit the datagram; the default transmits nothing.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class HostChannel:
         self._addresses: dict[str, Address] = {}
 
     def report(self, data: bytes, sender: Address) -> HostReport:
-        """Parse the report of a host agent, and store the address of its sender.
+        """Parse the report of a host agent, and store the address of the sender.
 
         Raise `MessageRefused` if the report is not valid.
         """
@@ -51,7 +51,10 @@ class HostChannel:
         return report
 
     def send(self, host: str, data: bytes) -> bool:
-        """Return False, and send nothing, if no report from this host has come."""
+        """Send `data` to the agent on `host`.
+
+        Return False, and send nothing, if the agent has not sent a report yet.
+        """
         address = self._addresses.get(host)
         if address is not None:
             self._send(data, address)
@@ -65,11 +68,12 @@ MISSING_AFTER_S, MISSING_AFTER_REPORTS = 5.0, 4
 
 @dataclass(frozen=True)
 class Confirmed:
-    """The settings of a subflow that the reports of its two hosts confirm; None: not confirmed.
+    """The settings of a subflow that the reports of its two hosts confirm.
 
-    `backup` comes from the server's report: the user's host sends the flag (MP_PRIO), so its report
-    would only show that the flag was sent. `expected_bps` is the pacing rate if every host that
-    reports the subflow reports the same one. `retransmitted_packets` is the sum over both hosts.
+    A setting that is not confirmed is None. `backup` comes from the server's report. The user's
+    host sends the backup flag (MP_PRIO), so its own report would only show that the flag was sent.
+    `expected_bps` is the pacing rate, if all hosts that report the subflow report the same rate.
+    `retransmitted_packets` is the sum over both hosts.
     """
 
     backup: bool | None = None
@@ -78,7 +82,7 @@ class Confirmed:
 
 
 class HostReports:
-    """The latest report of every host."""
+    """The latest report of every host agent."""
 
     def __init__(self) -> None:
         self._latest: dict[str, HostReport] = {}
@@ -87,7 +91,11 @@ class HostReports:
         self._unreported_since: dict[Flow, tuple[float, int]] = {}
 
     def add(self, report: HostReport) -> bool:
-        """Store a report; return False if `seq` shows that it is not newer than the stored one."""
+        """Store a report.
+
+        Return False, and store nothing, if `seq` shows that the report is not newer than the stored
+        one.
+        """
         before = self._latest.get(report.host)
         if before is not None and report.seq <= before.seq:
             return False
@@ -99,9 +107,10 @@ class HostReports:
         return True
 
     def confirmed(self, to_user: Flow) -> Confirmed:
-        """Return the confirmed settings of a subflow; every setting is None if no host reports it.
+        """Return the settings of a subflow that its hosts confirm.
 
-        `to_user` is the 5-tuple of the subflow in the direction from the server to the user.
+        `to_user` is the 5-tuple of the subflow in the direction from the server to the user. Every
+        setting is None if no host reports the subflow.
         """
         source, destination = ends(to_user)
         server, user = (
@@ -130,12 +139,11 @@ class HostReports:
         return any(host in self._latest for host in hosts)
 
     def is_over(self, to_user: Flow, hosts: Iterable[str | None], now_s: float) -> bool:
-        """Return whether a subflow has ended: the reports of its hosts do not list it any more.
+        """Return whether a subflow has ended, because the reports of its hosts no longer list it.
 
-        `to_user` is the 5-tuple of the subflow in the direction to the user, and `hosts` are the
-        two hosts at its ends. A subflow that no report has listed yet counts as ended only after
-        `MISSING_AFTER_S` and `MISSING_AFTER_REPORTS` reports. Return False if neither host sends
-        reports.
+        `to_user` is the 5-tuple of the subflow in the direction to the user. `hosts` are the two
+        hosts at its ends; if neither sends reports, the result is False. A subflow that was never
+        listed counts as ended only after `MISSING_AFTER_S` and `MISSING_AFTER_REPORTS` reports.
         """
         ends_of = set(hosts)
         if not self.reports_any(ends_of):
@@ -151,14 +159,14 @@ class HostReports:
         return now_s - since_s > MISSING_AFTER_S and reports - before >= MISSING_AFTER_REPORTS
 
     def forget(self, to_user: Flow) -> None:
-        """Drop the record of when reports stopped listing the subflow `to_user`: it has ended."""
+        """Forget the subflow `to_user` after its end."""
         self._unreported_since.pop(to_user, None)
 
     def subflows_at(self, host: str) -> Iterator[tuple[str | None, Flow]]:
         """Yield the MPTCP token and the 5-tuple of each subflow in the latest report of `host`.
 
-        The token is None for a connection without MPTCP. The 5-tuple is in the direction away from
-        `host`. A restarted controller learns from these the subflows that it does not track.
+        The token is None for a connection without MPTCP. `host` is the source of the 5-tuple. A
+        restarted controller learns from these reports which subflows exist.
         """
         for state in self._latest[host].subflows if host in self._latest else ():
             (source, source_port), (destination, port) = (
@@ -194,18 +202,20 @@ Send = Callable[[str, bytes], bool]
 
 @dataclass(frozen=True)
 class Desired:
-    """The settings that strategies have chosen for a subflow; None means not chosen.
+    """The settings that strategies have chosen for a subflow.
 
-    `rate_bps` is the pacing rate; 0 means that the subflow must have no pacing rate.
+    A setting is None if no strategy has chosen it. `rate_bps` is the pacing rate; 0 means that the
+    subflow must not be paced.
     """
 
     backup: bool | None = None
     rate_bps: int | None = None
 
     def unconfirmed(self, subflow: Subflow) -> Desired:
-        """Return the settings that the reports about `subflow` do not confirm yet.
+        """Return the settings that the hosts have not confirmed yet.
 
-        In the result, a setting is None if it is confirmed or if no strategy has chosen it.
+        In the result, a setting is None if the hosts have confirmed it or if no strategy has chosen
+        it.
         """
         is_confirmed = self.rate_bps is None or _is_same_rate(
             self.rate_bps, subflow.expected_bps or 0
@@ -217,16 +227,16 @@ class Desired:
 
 
 class HostCommands:
-    """The desired settings of each subflow; sends commands until the hosts confirm them."""
+    """Sends the settings that strategies choose to the hosts, until the hosts confirm them."""
 
     def __init__(
         self, key: str, send: Send, host_of: Callable[[str], str | None], now_ms: Callable[[], int]
     ) -> None:
         """`send(host, datagram)` must return False if the host cannot be reached.
 
-        `host_of(address)` returns the name of the host with this address, `now_ms()` the time of
-        day in ms. Command numbers start at this time, so that a restarted controller uses larger
-        numbers than before.
+        `host_of(address)` returns the name of the host with this address. `now_ms()` returns the
+        time of day in ms. Commands are numbered from this time on, so that a restarted controller
+        uses larger numbers than before.
         """
         self._key, self._send, self._host_of, self._now_ms = key, send, host_of, now_ms
         self._desired: dict[SubflowKey, Desired] = {}
@@ -234,18 +244,21 @@ class HostCommands:
         self._seq = 0
 
     def set_backup(self, key: SubflowKey, backup: bool) -> None:
-        """Choose the backup flag of a subflow; the command of its connection becomes due."""
+        """Choose the backup flag of a subflow. The next `refresh` sends it to the hosts."""
         self._desire(key, replace(self._desired.get(key, Desired()), backup=backup))
 
     def expect(self, key: SubflowKey, rate_bps: int | None) -> None:
-        """Choose the pacing rate of a subflow (None: no pacing); its command becomes due."""
+        """Choose the pacing rate of a subflow. The next `refresh` sends it to the hosts.
+
+        None means that the subflow is not paced.
+        """
         self._desire(key, replace(self._desired.get(key, Desired()), rate_bps=rate_bps or 0))
 
     def refresh(self, subflows: Iterable[Subflow], now_s: float) -> list[str]:
         """Send the commands that are due at `now_s`; return the hosts that cannot be reached.
 
-        `subflows` must hold all open subflows. The settings of a connection that has no open
-        subflow are forgotten.
+        `subflows` must contain all open subflows. If a connection has no open subflow, its settings
+        are forgotten.
         """
         connections: dict[str, list[Subflow]] = {}
         for each in subflows:
@@ -269,7 +282,10 @@ class HostCommands:
         self._due_s.pop(key[0], None)  # 1
 
     def _due(self, subflows: list[Subflow], now_s: float) -> dict[Subflow, Desired]:
-        """Return the unconfirmed settings of a connection if it is time to send them."""
+        """Return the unconfirmed settings of one connection.
+
+        Return nothing if they were sent less than `REPEAT_AFTER_S` ago.
+        """
         connection = subflows[0].connection
         changes = {
             each: to
@@ -282,9 +298,9 @@ class HostCommands:
         return changes
 
     def _command(self, changes: dict[Subflow, Desired]) -> list[str]:
-        """Send these changes of one connection; return the hosts that cannot be reached.
+        """Send these changes of one connection to its hosts; return the unreachable hosts.
 
-        For a connection without MPTCP one host is enough: the one that sends the data.
+        For a connection without MPTCP, one reachable host is enough; then the result is empty.
         """
         owners = {self._host_of(address) for each in changes for address in each.ends}
         hosts = sorted(host for host in owners if host)
@@ -301,7 +317,7 @@ class HostCommands:
 
 
 def _rises(subflow: Subflow, desired: Desired) -> bool:
-    """Return whether the pacing rate of the subflow rises; no pacing counts as 0."""
+    """Return whether the pacing rate must rise. A subflow without pacing counts as 0."""
     return desired.rate_bps is not None and desired.rate_bps > (subflow.expected_bps or 0)
 
 
@@ -315,5 +331,4 @@ def _change(subflow: Subflow, desired: Desired) -> SubflowChange:
 
 
 def _is_same_rate(desired_bps: int, confirmed_bps: int) -> bool:
-    """Return whether two rates are equal except for the rounding in messages."""
     return abs(desired_bps - confirmed_bps) <= RATE_TOLERANCE * desired_bps

@@ -1,6 +1,6 @@
 """Find the place of each host address: the switch and the port that lead to it.
 
-Places come from the topology file, or are learned from packets that enter at ports to hosts.
+Places come from the topology file, or are learned from packets of hosts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Place:
 
 
 class Hosts:
-    """The place of each host address, that is the switch and the port that lead to it.
+    """The place of each host address: the switch and the port that lead to the address.
 
-    When a station sends from another port, the place of its address changes.
+    If a station sends from another port, the place of its address changes.
     """
 
     def __init__(self, network: Topology) -> None:
@@ -45,10 +45,10 @@ class Hosts:
         return (switch, port) not in self._trunks
 
     def learn(self, address: str, mac: str, switch: str, port: str) -> bool:
-        """Store the place from which `address` sent a frame; return True if its place has changed.
+        """Store the place (switch and port) from which `address` sent; return True if it changed.
 
         An address of the topology file may only move from one access point to another of the same
-        kind (WiFi or LTE). A frame from anywhere else is ignored: a host with several interfaces
+        kind (WiFi or LTE). Frames from anywhere else are ignored: a host with several interfaces
         may send from the wrong one, and this is no handover.
         """
         before = self._places.get(address)
@@ -74,7 +74,7 @@ class Hosts:
         return kinds[0] is not None and kinds[0] == kinds[1]
 
     def move(self, address: str, place: Place) -> None:
-        """Store the new place of an address, because an AP agent has reported its station there."""
+        """Store the new place (switch and port) of an address, after a handover of its station."""
         self._places[address] = place
 
     def place(self, address: str) -> Place | None:
@@ -93,11 +93,11 @@ class Hosts:
         )
 
     def addresses(self, host: str) -> tuple[str, ...]:
-        """Return the addresses of the topology file, then the learned ones."""
+        """Return the addresses of a host, those of the topology file before the learned ones."""
         return tuple(own for own, owner in self._owners.items() if owner == host)
 
     def associations(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Map (user, access point) of each station in the network to its addresses there."""
+        """Map (user, access point) of each station to the addresses of the user there."""
         return {
             (user, ap): self.at(user, ap)
             for ap, line in self.network.aps.items()
@@ -105,9 +105,10 @@ class Hosts:
         }
 
     def _own(self, address: str, switch: str, port: str) -> None:
-        """Store the host of a learned address if the topology file leaves only one possibility.
+        """Store to which host a learned address belongs, if this is certain.
 
-        There is one if exactly one interface is at this port and the file gives it no address.
+        It is certain if the topology file has exactly one interface at this port and gives it no
+        address.
         """
         here = [
             (host, each)

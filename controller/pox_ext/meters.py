@@ -1,8 +1,9 @@
 """Manage table 0 and the meters of every access point's switch.
 
-Table 0 sends all packets to table 1, which forwards them; on the way, some are counted or pass a
-meter. The traffic of a multipath user over its primary access point is Tier 1, and over its other
-access points Tier 2. One meter limits the rate of all Tier 2 traffic of an access point together.
+Table 0 sends all packets to table 1, where they are forwarded; on the way, some are counted or pass
+a meter (a rate limit). The traffic of a multipath user over its primary access point is Tier 1, and
+over its other access points Tier 2. One meter limits the rate of all Tier 2 traffic of an access
+point together.
 
 1) A bridge connects: read its table 0 and its meters, so that a restarted controller continues
    with the installed state.
@@ -38,17 +39,17 @@ MIN_PERIOD_NS = 100_000_000  # over a shorter time, single bursts would dominate
 
 
 class Meters:
-    """The installed and the desired state of table 0 and of the meters, for every switch.
+    """Reads and writes table 0 and the meters of every switch.
 
-    At a switch that is no access point, table 0 has a single entry, which sends all packets to
-    table 1.
+    At an access point, table 0 counts traffic and sends some of it through a meter (a rate limit).
+    At any other switch, table 0 has a single entry, which sends all packets to table 1.
     """
 
     def __init__(self, network: Topology, hosts: Hosts, ready: Callable[[str], None]) -> None:
         """`ready(switch)` is called when table 0 of the switch is written.
 
-        Table 0 of an access point counts the data of each multipath user by address and direction;
-        `network` has the users and directions, `hosts` the addresses.
+        `network` has the users and the directions of their data, `hosts` their addresses. Table 0
+        of an access point has an entry for each address and direction.
         """
         self._plan, self._hosts, self._ready = network, hosts, ready
         self.channels: dict[str, Channel] = {}
@@ -62,7 +63,7 @@ class Meters:
         self._tiers: Tiers = {}
 
     def connected(self, switch: str, channel: Channel) -> None:
-        """Read the installed state of a connected bridge, then write the desired state."""  # 1
+        """Read table 0 and the meters of a connected switch, then write the desired state."""  # 1
         self.channels[switch], channel.name = channel, switch
 
         def with_meter(config: bytes | None) -> None:
@@ -76,21 +77,25 @@ class Meters:
         channel.request(messages.meter_config_request(), with_meter)
 
     def lost(self, switch: str, channel: Channel) -> None:
-        """Forget a closed connection; keep the desired state for the bridge's next one."""
+        """Forget a closed connection to a switch; keep the desired state for a new connection."""
         if self.channels.get(switch) is channel:
             del self.channels[switch]
             self._installed.pop(switch, None)
 
     def limit_bps(self, switch: str) -> int | None:
-        """Return the rate of the Tier 2 meter at a switch in bit/s, None without this meter."""
+        """Return the rate limit in bit/s for secondary traffic (Tier 2) at a switch.
+
+        Return None if there is no limit.
+        """
         installed = self._installed.get(switch)
         return installed.rate_bps if installed else None
 
     def tier2_bps(self, switch: str, addresses: Iterable[str]) -> int | None:
-        """Return the throughput of Tier 2 at a switch in bit/s, None if it was not measured.
+        """Return the throughput of secondary traffic (Tier 2) at a switch in bit/s.
 
-        With a meter it is the traffic that passed the meter. Otherwise it is the sum of the rates
-        that the entries for `addresses`, those in Tier 2, have counted.
+        With a meter, it is the rate that passes the meter. Without one, it is the sum of the rates
+        that table 0 has counted for `addresses`, which must be those in Tier 2. Return None if
+        nothing was measured.
         """
         if self.limit_bps(switch) is not None:
             return self._tier2_bps.get(switch)
@@ -115,12 +120,15 @@ class Meters:
         self._apply_desired(command.ap)
 
     def limit_tier1(self, switch: str, rate_bps: int | None) -> None:
-        """Limit the rate of all Tier 1 data at an access point together; None removes the limit."""
+        """Limit the rate of all primary traffic (Tier 1) of an access point together.
+
+        None removes the limit.
+        """
         self._tier1_bps[switch] = rate_bps
         self.refresh(switch, self._tiers)
 
     def _limited(self, switch: str) -> Iterator[Data]:
-        """Yield the Tier 1 data at an access point if it is limited, otherwise nothing.
+        """Yield the primary data (Tier 1) of an access point if its rate is limited, else nothing.
 
         A user without a known tier counts as Tier 1.
         """
@@ -131,7 +139,10 @@ class Meters:
                 yield from self._data_of(user, switch)
 
     def _counted(self, switch: str) -> Iterator[Data]:
-        """Yield the data of all multipath users at an access point; nothing at any other switch."""
+        """Yield address and direction of the data of all multipath users at an access point.
+
+        Yield nothing at a switch that is no access point.
+        """
         users = self._plan.multipath if switch in self._plan.aps else ()
         for user in users:
             yield from self._data_of(user, switch)
@@ -148,7 +159,7 @@ class Meters:
     def hand_over(self, addresses: Iterable[str], old: str, new: str) -> None:
         """Move the addresses of a station from table 0 of switch `old` to table 0 of `new`.
 
-        Addresses that passed the meter of `old` pass the meter of `new`, if it has one.
+        Addresses that passed the meter of `old` pass the meter of `new`, if `new` has a meter.
         """
         if old not in self._desired or new not in self._desired:
             return
@@ -161,9 +172,9 @@ class Meters:
             self._apply_desired(switch)
 
     def read(self, switch: str, done: Callable[[], None]) -> None:
-        """Request the counters of the meters and of table 0, and repair missing entries.
+        """Request the counters of the meters and of table 0, and write missing entries again.
 
-        `done()` is called when the second reply has come or its request has failed.
+        `done()` is called after the last reply, or after its request has failed.
         """  # 3, 4
         channel, before = self.channels[switch], self._installed.get(switch)
 
@@ -202,8 +213,8 @@ class Meters:
     def _repair(self, switch: str, installed: Table0, found: Table0) -> None:
         """Write the desired state again if the switch has lost entries.
 
-        `found` is the state that the switch reports now. It must have differed from `installed` for
-        `REPAIR_AFTER_S`.
+        `installed` is the state that the controller has written, and `found` the state that the
+        switch reports. They must differ for `REPAIR_AFTER_S` before anything is written.
         """
         if (found.entries, replace(found, counted=installed.counted)) == (
             installed.entries,
@@ -221,7 +232,7 @@ class Meters:
     def refresh(self, switch: str, tiers: Tiers) -> None:
         """Write the entries of table 0 for newly learned addresses and for changed tiers.
 
-        `tiers` are those of the last control step.
+        `tiers` maps (user, access point) to 1 (primary) or 2 (secondary).
         """
         self._tiers = tiers
         if switch in self._installed and self._desired.get(switch):
@@ -280,11 +291,13 @@ class Meters:
 
 @dataclass(frozen=True)
 class Table0:
-    """The content of table 0 of a switch, and the rates of its meters (None: no such meter).
+    """The entries of table 0 of a switch, and the rates of its two meters (rate limits).
 
-    `counted` has an entry under every strategy. `metered` passes the Tier 2 meter with the rate
-    `rate_bps`, `limited` the Tier 1 meter with the rate `tier1_bps`. `default` says whether the
-    entry exists that sends all other packets to table 1.
+    `counted` has the data that is counted under every strategy. The data in `metered` passes the
+    meter for secondary traffic (Tier 2), which has the rate `rate_bps`. The data in `limited`
+    passes the meter for primary traffic (Tier 1), which has the rate `tier1_bps`. A rate is None if
+    the meter does not exist. `default` is True if there is an entry that sends all other packets to
+    table 1.
     """
 
     counted: frozenset[Data] = frozenset()
@@ -299,16 +312,17 @@ class Table0:
         return self.counted | self.metered | self.limited
 
     def meter(self, data: Data) -> int | None:
-        """Return the number of the meter that `data` passes, None if it passes no meter."""
+        """Return the number of the meter that `data` passes, or None if it passes no meter."""
         if data in self.metered:
             return messages.TIER_2_METER
         return messages.TIER_1_METER if data in self.limited else None
 
 
 def table0_of(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | None = None) -> Table0:
-    """Convert the entries that a switch reports for table 0.
+    """Convert the flow entries that a switch reports for table 0.
 
-    `rate_bps` and `tier1_bps` are the rates of its meters for Tier 2 and Tier 1, None without one.
+    `rate_bps` and `tier1_bps` are the rates of the meters for secondary (Tier 2) and for primary
+    traffic (Tier 1). A rate is None if the meter does not exist.
     """
     counted = frozenset(each.data for each in flows if each.data)
     metered, limited = (
@@ -326,9 +340,10 @@ def table0_of(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | Non
 
 
 def handed_over(old: Table0, new: Table0, addresses: Container[str]) -> tuple[Table0, Table0]:
-    """Return table 0 of two switches after a station with these addresses has moved to `new`.
+    """Return table 0 of both access points after a station has moved from `old` to `new`.
 
-    Its data that passed the Tier 2 meter at `old` pass this meter at `new`, if there is one.
+    `addresses` are those of the station. If some of its data passed the meter for secondary traffic
+    at `old`, this data passes the same kind of meter at `new`, if there is one.
     """
     moved = frozenset(data for data in old.metered if data.address in addresses)
     come = moved if new.rate_bps is not None else frozenset()
@@ -336,7 +351,7 @@ def handed_over(old: Table0, new: Table0, addresses: Container[str]) -> tuple[Ta
 
 
 def changes(installed: Table0, desired: Table0) -> list[bytes]:
-    """Return the messages that change table 0 and the meters from `installed` to `desired`."""
+    """Return the OpenFlow messages that change table 0 and the meters to the desired state."""
     wanted = (
         [messages.send_to_paths(None, meter=None)]
         if desired.default and not installed.default
@@ -368,9 +383,10 @@ def _meter(meter: int, installed_bps: int | None, desired_bps: int) -> list[byte
 
 
 def resets_counters(installed: Table0, desired: Table0) -> bool:
-    """Return whether `changes(installed, desired)` resets the counters of the Tier 2 meter to 0.
+    """Return whether `changes(installed, desired)` sets the counters of a meter to 0.
 
-    It does if this meter is added, modified or deleted.
+    This is the meter for secondary traffic (Tier 2). Its counters become 0 if the messages add,
+    modify or delete it.
     """
     rates = [
         None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)
@@ -379,7 +395,7 @@ def resets_counters(installed: Table0, desired: Table0) -> bool:
 
 
 def described(message: bytes) -> str:
-    """Return a text that says what a message of `changes` does."""
+    """Return a text that says what a message of `changes` does, such as "delete its meter 1"."""
     if message[1] == messages.METER_MOD:
         command, _, meter = struct.unpack_from("!HHL", message, 8)
         if command == messages.METER_DELETE:

@@ -26,7 +26,7 @@ _VERSION, _VENDOR, _PACKET_OUT, _BARRIER_REQUEST = 1, 4, 13, 18
 
 
 def _nxm(vendor: int, field: int, value: bytes, mask: bytes = b"") -> bytes:
-    """Return one field of an extended match: a header with the lengths, the value, and the mask."""
+    """Return one field of an extended match: a header with the length, the value, and the mask."""
     return (
         struct.pack("!HBB", vendor, field << 1 | bool(mask), len(value) + len(mask)) + value + mask
     )
@@ -50,12 +50,12 @@ def destination(address: str, prefix_bits: int = 32) -> bytes:
 
 
 def syn() -> bytes:
-    """Match TCP segments with the SYN flag, whatever other flags are set."""
+    """Return a match for TCP segments with the SYN flag; all other flags may be set or not."""
     return _nxm(1, 34, struct.pack("!H", SYN), struct.pack("!H", SYN))
 
 
 def match_flow(flow: Flow) -> bytes:
-    """Match the packets of exactly this flow, whatever port they enter by."""
+    """Return a match for exactly the packets of this flow, at any ingress port."""
     match = (
         eth_type(ETH_IP)
         + protocol(flow.protocol)
@@ -70,10 +70,10 @@ def match_flow(flow: Flow) -> bytes:
 
 
 def output(port: int, ingress_port: int | None = None) -> bytes:
-    """Return an action that sends a packet out of `port`; the controller gets whole packets.
+    """Return an action that sends a packet out of `port`. The controller gets whole packets.
 
     `ingress_port` is the port by which the packet entered. If it equals `port`, the action names
-    the reserved port PORT_IN: OpenFlow sends a packet back only by this number.
+    the reserved port PORT_IN instead: OpenFlow sends a packet back only in this way.
     """
     return struct.pack("!HHHH", 0, 8, PORT_IN if port == ingress_port else port, 0xFFFF)
 
@@ -83,9 +83,9 @@ def set_destination_mac(mac: str) -> bytes:
 
 
 def enable_table_ids(xid: int = 0) -> bytes:
-    """Let flow-mods on this connection name a table.
+    """Return a message after which flow-mods on this connection can name a table.
 
-    The table number is in the upper byte of the command field.
+    The table number is then in the upper byte of the flow-mod's command field.
     """
     return _vendor(NXT_FLOW_MOD_TABLE_ID, struct.pack("!B7x", 1), xid)
 

@@ -1,7 +1,7 @@
 """Build the `Observation` of each control step from reports, counters and tracked subflows.
 
-`Arcs` has the state of the links, `Stations` what AP agents report; `Handovers` moves stations that
-appear at another access point.
+`Arcs` has the state of the links, and `Stations` the state of the stations as AP agents report it.
+`Handovers` moves stations that appear at another access point.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from controller.units import NS_PER_S, bps_from_mbps
 
 
 class Observer:
-    """Builds observations; reads neither a clock nor a file."""
+    """Builds the observations for strategies. It reads neither a clock nor a file."""
 
     def __init__(
         self,
@@ -49,11 +49,12 @@ class Observer:
         self._first_observed: dict[str, int] = {}  # connection: number of its first observation
 
     def add_report(self, report: ApReport) -> list[tuple[str, str]]:
-        """Store the report of an access point; return (user, access point left) for each newcomer.
+        """Store the report of an access point; return the users that have moved there.
 
-        Rate, signal strength and association of a station are those of the latest report. The MAC
-        occupancy is the mean over the reports since the last control step. Raise `ValueError` if
-        the access point is unknown.
+        Each element is a pair: the user, and the access point that the user has left. Rate, signal
+        strength and association of a station are those of the latest report. The MAC occupancy is
+        the mean over all reports since the last observation. Raise `ValueError` if the access point
+        is unknown.
         """
         if report.ap not in self.network.aps:
             known = ", ".join(self.network.aps) or "none"
@@ -72,9 +73,9 @@ class Observer:
         return [(user, old) for user, old in left if old is not None]
 
     def hand_over(self, network: Topology, user: str, old: str, new: str) -> None:
-        """Count a user as a station of access point `new` from now on. The user keeps its tier.
+        """Record that a user has moved from access point `old` to `new`. The user keeps its tier.
 
-        `network` is the network after this change.
+        `network` is the network after the move.
         """
         self.network = self.hosts.network = network
         self.arcs.replace_plan(network)
@@ -84,7 +85,7 @@ class Observer:
         }
 
     def observe(self, now_ns: int) -> Observation:
-        """Return the observation for a control step, with the reports since the previous call."""
+        """Return an observation; it includes the reports since the previous call."""
         self._count(now_ns)
         reports, self._reports = self._reports, {}
         observation = Observation(
@@ -125,10 +126,11 @@ class Observer:
         self._counters.update(paths, now_ns / NS_PER_S)
 
     def _subflows(self) -> tuple[Subflow, ...]:
-        """Return the tracked subflows by connection, in the order of first observation.
+        """Return the tracked subflows. Connections that were observed earlier come first.
 
-        Connections first observed together are sorted by user, in the order of the network.
-        Their real order depends on the machine's speed, and must not change a decision.
+        Connections that were first observed together are sorted by user, in the order of the
+        topology file. Their real order depends on the speed of the machine, and must not change a
+        decision.
         """
         found = [self.subflow(each) for each in self._tracker.subflows()]
         self._observations += 1
@@ -150,8 +152,8 @@ class Observer:
     def subflow(self, joined: Joined) -> Subflow:
         """Convert a tracked subflow to the form that strategies observe.
 
-        Its source is the server and its destination the user. The packet counts are those of the
-        direction that carries more bytes.
+        The source is the server and the destination the user. The packet counts are those of the
+        direction with more bytes.
         """
         to_user = joined.flow.back() if self._is_user(joined.flow.source) else joined.flow
         place = self.hosts.place(to_user.destination)
@@ -176,14 +178,18 @@ class Observer:
         )
 
     def knows_tier(self, subflow: Subflow) -> bool:
-        """Return whether the tier of a subflow is known, or the subflow is at no access point.
+        """Return False if the tier of a subflow at an access point is not known yet.
 
-        Tiers are first determined in the first control step.
+        The tier, 1 for primary and 2 for secondary subflows, is first determined in the first
+        control step. For a subflow at no access point the result is True.
         """
         return subflow.ap not in self.network.aps or (subflow.user, subflow.ap) in self.tiers
 
     def is_user(self, host: str) -> bool:
-        """A user is a host that uses MPTCP or is a station; every other host is a server."""
+        """Return whether a host is a user and not a server.
+
+        Users are the hosts that use MPTCP, and all stations of access points.
+        """
         return host in self.network.multipath or any(
             host in line.stations for line in self.network.aps.values()
         )
@@ -191,7 +197,8 @@ class Observer:
     def _is_user(self, address: str) -> bool:
         """Return whether `address`, one end of a subflow, is the user's end and not the server's.
 
-        It is if it is at an access point, if its host uses MPTCP, or if its switch is unknown.
+        It is the user's end in three cases: its switch is unknown, its switch is an access point,
+        or its host uses MPTCP.
         """
         place = self.hosts.place(address)
         return (
@@ -234,7 +241,10 @@ class Handovers:
         self._meters, self._reroute, self._write = meters, reroute, write
 
     def handle(self, report: ApReport) -> None:
-        """Store a report; raise `ValueError` if its access point is unknown."""
+        """Store a report of an AP agent, and move the stations that are new at its access point.
+
+        Raise `ValueError` if the access point is unknown.
+        """
         for user, old in self._observer.add_report(report):
             self._move(user, old, report.ap)
 
@@ -264,9 +274,9 @@ Ends = tuple[str, str, str]  # identifies an arc: link, tail, head
 
 
 class Arcs:
-    """The arcs (directions of links) with their current link settings and traffic.
+    """The arcs (directions of links) of the network, with their present settings and traffic.
 
-    The network lists the links and their initial settings. Links that are down are left out.
+    The topology file lists the links and their initial settings. Links that are down are left out.
     """
 
     def __init__(
@@ -278,7 +288,7 @@ class Arcs:
         self.replace_plan(network)
 
     def replace_plan(self, network: Topology) -> None:
-        """Compute the arcs anew from `network`, in which a station is at another access point."""
+        """Compute the arcs anew from `network`, for example after a handover of a station."""
         self._arcs = network.arcs()
         self._between: defaultdict[tuple[str, str], list[Arc]] = defaultdict(list)
         for arc in self._arcs:
@@ -304,17 +314,17 @@ class Arcs:
         }
 
     def change_link(self, state: LinkState) -> None:
-        """Store the new settings of a link; a setting that `state` leaves out stays as it is."""
+        """Store new settings of a link. A setting that is missing in `state` stays as it is."""
         before = self._link_states.get(state.link, LinkState(link=state.link))
         self._link_states[state.link] = before.model_copy(
             update=state.model_dump(exclude_unset=True)
         )
 
     def documents(self) -> list[dict[str, Any]]:
-        """Return the changed link settings as rows of the table `links` in the statistics file.
+        """Return the changed link settings as rows of the table `links` of the statistics file.
 
-        Rates are in scenario units: wire rates divided by the rate scale of the network.
-        A restarted controller restores the link settings from these rows.
+        A restarted controller restores the settings from these rows. Rates are in the units of the
+        scenario file.
         """
         return [
             state.scaled(1 / self._rate_scale).model_dump(exclude_none=True)
@@ -322,7 +332,7 @@ class Arcs:
         ]
 
     def observed(self) -> tuple[Arc, ...]:
-        """Return every arc whose link is up, with its current settings and its mean rate.
+        """Return all arcs whose links are up, with their present settings and mean rates.
 
         The mean is over the time between the last two readings of the flow counters.
         """
@@ -378,8 +388,9 @@ class Arcs:
     def _users(self, arc: Arc) -> list[str]:
         """Return the users whose station rates determine the capacity of this arc.
 
-        Between an access point and its air (the node where the arcs of its stations meet) these are
-        all its stations' users, between the air and a station its user. A wired link has none.
+        The radio channel of an access point is a node of its own. For the arc between the access
+        point and this node, the result is the users of all stations. For the arc between this node
+        and a station, it is the user of the station. For a wired link it is empty.
         """
         if air(arc.link) not in (arc.tail, arc.head):
             return []
@@ -389,10 +400,10 @@ class Arcs:
     def _used(self) -> Counter[Ends]:
         """Return the sum of the rates of all flows on each arc, in bit/s.
 
-        A flow is counted at the switch where it leaves a link, on the link of a host at the switch
-        of this host. Flows whose path a strategy chose are included; a strategy that needs the
-        other traffic subtracts them. Port counters are not used: Open vSwitch updates flow counters
-        only twice a second, so differences between flow and port counters would be noise.
+        The switch at the end of a link counts the flow. On the link of a host, the host's switch
+        counts it. Flows whose path a strategy chose are included. Port counters are not used: Open
+        vSwitch updates flow counters only twice a second, so differences between port and flow
+        counters would be noise.
         """
         used: Counter[Ends] = Counter()
         for flow, route in self._router.routes.items():
@@ -416,10 +427,10 @@ class Arcs:
         )
 
     def _joining(self, address: str, switch: str, ends_at_host: bool) -> Iterator[Ends]:
-        """Yield the arcs between a host with this `address` and its `switch`.
+        """Yield the arcs between the host with this `address` and its `switch`.
 
-        A wired host has one arc. A station has two, which meet at the air of its access point. The
-        arcs lead to the host if `ends_at_host`, else away from the host.
+        A wired host has one arc. A station has two, which meet at the node for the radio channel.
+        The arcs lead to the host if `ends_at_host` is True, else away from the host.
         """
         link = self._links.get(address, "")
         nodes = (
@@ -438,9 +449,10 @@ def _host_ports(network: Topology) -> Iterator[HostPort]:
 
 @dataclass
 class StationState:
-    """What an AP agent has reported about a station, in place of the network's values.
+    """What an AP agent has reported about a station.
 
-    A rate or signal strength that is None has not been reported.
+    The values replace those of the topology file. A rate or signal strength that is None has not
+    been reported.
     """
 
     rate_bps: int | None = None
@@ -450,14 +462,14 @@ class StationState:
 
 @dataclass
 class Stations:
-    """The latest reported state of every station, by (user, access point)."""
+    """The latest reported state of every station; the keys are pairs (user, access point)."""
 
     states: dict[tuple[str, str], StationState] = field(default_factory=dict)
 
     def associations(
         self, network: Topology, addresses: dict[tuple[str, str], tuple[str, ...]]
     ) -> tuple[Association, ...]:
-        """Return an association for every planned station that has not been reported as gone.
+        """Return the associations of all stations that have not been reported as gone.
 
         `addresses` maps (user, access point) to the user's addresses at that access point.
         """

@@ -22,7 +22,7 @@ SELECT_TIMEOUT_S = 1.0
 
 
 class Channel:
-    """The OpenFlow 1.3 connection to one bridge, and its requests that have no reply yet."""
+    """The OpenFlow 1.3 connection to one switch, and the requests that have no reply yet."""
 
     def __init__(self, connection: socket.socket, listener: Listener) -> None:
         self.socket, self._listener = connection, listener
@@ -46,9 +46,10 @@ class Channel:
         self.flush()
 
     def command(self, message: bytes, described: Callable[[bytes], str]) -> None:
-        """Send a message that changes the bridge.
+        """Send a message that changes the state of the switch.
 
-        If the bridge refuses it, `described(message)` must return what it does, for the warning.
+        If the switch refuses the message, `described(message)` is called. It returns what the
+        message does, such as "delete its meter 1", for a warning.
         """
         self.send(self._sent.numbered(message, lambda: described(message)))
 
@@ -66,7 +67,7 @@ class Channel:
     def request(self, request: tuple[int, bytes], callback: Callback) -> None:
         """Send a statistics request; call `callback` with the body of the complete reply.
 
-        `request` is the pair (kind, body). `callback` gets None if the bridge refuses the request
+        `request` is the pair (kind, body). `callback` gets None if the switch refuses the request
         or the connection closes.
         """
         kind, body = request
@@ -75,9 +76,9 @@ class Channel:
         )
 
     def barrier(self, done: Callback) -> None:
-        """Call `done` when the bridge has carried out all earlier messages.
+        """Call `done` when the switch has carried out all earlier messages.
 
-        The argument of `done` is empty bytes, or None if the bridge refuses or the connection
+        The argument of `done` is empty bytes. It is None if the switch refuses or the connection
         closes.
         """
         self._send_request(messages.BARRIER_REQUEST, b"", done)
@@ -92,8 +93,8 @@ class Channel:
     def receive(self) -> bool:
         """Read and handle the messages that have arrived.
 
-        Return False if the connection is closed, if the bridge does not speak OpenFlow 1.3, or if a
-        message does not have the form of its type.
+        Return False if the connection is closed, if the switch does not speak OpenFlow 1.3, or if a
+        message is malformed.
         """
         try:
             data = self.socket.recv(65536)
@@ -171,10 +172,10 @@ class Channel:
 
 
 class Listener(Task):  # type: ignore[misc]
-    """Accepts the OpenFlow 1.3 connections of bridges and serves them in POX's loop.
+    """Accepts the OpenFlow 1.3 connections of switches and serves them in POX's loop.
 
-    `up(channel)` is called when the bridge has sent its datapath id, and `down(channel)` when the
-    connection of this bridge has ended. `warn(text)` is called with warnings for the user.
+    `up(channel)` is called when a switch has sent its datapath id, and `down(channel)` when the
+    connection of this switch has ended. `warn(text)` is called with warnings for the user.
     """
 
     def __init__(
@@ -193,7 +194,7 @@ class Listener(Task):  # type: ignore[misc]
         self._channels: list[Channel] = []
 
     def connected(self, channel: Channel) -> None:
-        """Call `up` when a bridge has sent its datapath id; close older channels to it."""
+        """Call `up` for a switch that has sent its datapath id; close older connections to it."""
         for other in [
             each for each in self._channels if each.dpid == channel.dpid and each is not channel
         ]:

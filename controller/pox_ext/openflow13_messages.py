@@ -38,7 +38,10 @@ _GOTO, _METER_INSTRUCTION = 1, 6
 
 
 class Data(NamedTuple):
-    """The data at one address of a user: received by the user ("down") or sent ("up")."""
+    """The TCP data at one address of a user, in one direction.
+
+    Data in the direction "down" is received by the user, and data in the direction "up" is sent.
+    """
 
     address: str
     direction: str = "down"
@@ -49,7 +52,7 @@ def message(kind: int, body: bytes = b"", xid: int = 0) -> bytes:
 
 
 def disable_async() -> bytes:
-    """Disable packet-in, port status and flow removed on this connection.
+    """Return a message that disables packet-in, port status and flow removed messages.
 
     POX gets these messages on its OpenFlow 1.0 connection instead.
     """
@@ -71,7 +74,10 @@ def burst_kbit(rate_bps: int) -> int:
 
 
 def meter_mod(command: int, rate_bps: int = 0, meter: int = TIER_2_METER) -> bytes:
-    """`command` is `METER_ADD`, `METER_MODIFY` or `METER_DELETE`; the last needs no rate."""
+    """Return a message that adds, modifies or deletes a meter (a rate limit).
+
+    `command` is `METER_ADD`, `METER_MODIFY` or `METER_DELETE`. The last one needs no rate.
+    """
     band = (
         struct.pack("!HHLL4x", 1, 16, kbps(rate_bps), burst_kbit(rate_bps))
         if command != METER_DELETE
@@ -83,15 +89,15 @@ def meter_mod(command: int, rate_bps: int = 0, meter: int = TIER_2_METER) -> byt
 def send_to_paths(data: Data | None, meter: int | None) -> bytes:
     """Return a message that adds an entry to table 0 for the TCP packets of `data`.
 
-    The entry sends the packets to table 1, which forwards them, through the meter `meter` if it is
-    not None. If `data` is None, it is the default entry, for all packets that match no other.
+    The entry sends the packets to table 1, where they are forwarded. If `meter` is not None, the
+    packets pass this meter first. If `data` is None, the entry is for all packets that match no
+    other entry.
     """
     metered = struct.pack("!HHL", _METER_INSTRUCTION, 8, meter) if meter else b""
     return _table0(FLOW_ADD, data, metered + struct.pack("!HHB3x", _GOTO, 8, PATHS_TABLE))
 
 
 def delete_entry(data: Data) -> bytes:
-    """Return a message that deletes from table 0 the entry for the packets of `data`."""
     return _table0(FLOW_DELETE_STRICT, data, b"")
 
 
@@ -118,7 +124,7 @@ def _oxm(field: int, value: bytes) -> bytes:
 
 
 def flow_stats_request(table: int) -> tuple[int, bytes]:
-    """Return (kind, body) of a request for all entries of a table with their counters."""
+    """Return (kind, body) of a request for all entries of a table and their counters."""
     return FLOW_STATS, struct.pack("!B3xLL4xQQ", table, ANY, ANY, 0, 0) + _match(None)
 
 
@@ -138,8 +144,9 @@ def meter_config_request() -> tuple[int, bytes]:
 class FlowEntry:
     """A flow entry with its counters.
 
-    `data` is the address and direction that the entry matches; None if it matches no address.
-    `meter` is the meter that matching packets pass, or None. Both are used only in table 0.
+    `data` is the address and the direction that the entry matches, or None if it matches no
+    address. `meter` is the number of the meter that matching packets pass, or None. Only table 0
+    uses these two fields.
     """
 
     cookie: int
@@ -158,7 +165,10 @@ class FlowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class MeterCount:
-    """`offered_bytes` have reached the meter; `dropped_bytes` of them were dropped there."""
+    """The counters of a meter (a rate limit), and the time since it was added.
+
+    `offered_bytes` have reached the meter. It has dropped `dropped_bytes` of them.
+    """
 
     offered_bytes: int
     dropped_bytes: int
@@ -171,7 +181,7 @@ class MeterCount:
 
 @dataclass(frozen=True)
 class PortCount:
-    """A counter that the switch does not support is 0."""
+    """The counters of a port. A counter that the switch does not support is 0."""
 
     port: int
     rx_bytes: int
@@ -187,7 +197,10 @@ def flows(body: bytes) -> list[FlowEntry]:
 
 
 def flow_counts(body: bytes) -> list[FlowCount]:
-    """Return the counters of path entries, the only ones with a cookie other than 0."""
+    """Return the counters of the entries that forward one flow.
+
+    These are the entries whose cookie is not 0.
+    """
     counts = (
         FlowCount(*struct.unpack_from("!QQQ", entry, 24)) for entry in _entries(body, least=48)
     )
@@ -211,9 +224,10 @@ def _flow(entry: bytes) -> FlowEntry:
 
 
 def data_of(fields: bytes) -> Data | None:
-    """Find the user's IPv4 address in encoded match fields (OXM); None without an address.
+    """Return the IPv4 address in encoded match fields (OXM), with its direction.
 
-    The direction is "up" if the address is the source, "down" if it is the destination.
+    The direction is "up" if the address is the source, and "down" if it is the destination. Return
+    None if the fields contain no address.
     """
     while len(fields) >= 4:
         kind, field, length = struct.unpack_from("!HBB", fields)
@@ -233,7 +247,7 @@ def _meter(instructions: bytes) -> int | None:
 
 
 def meter_count(body: bytes, wanted: int = TIER_2_METER) -> MeterCount | None:
-    """Return None if the meter statistics reply does not contain the meter `wanted`."""
+    """Find the meter `wanted` in a meter statistics reply; None if the reply does not have it."""
     for entry in _entries(body, length_at=4, least=40):
         meter, _, _, _, offered, age_s, age_ns = struct.unpack_from("!LH6xLQQLL", entry)
         if meter == wanted:
@@ -245,7 +259,7 @@ def meter_count(body: bytes, wanted: int = TIER_2_METER) -> MeterCount | None:
 
 
 def meter_rate_bps(body: bytes, wanted: int = TIER_2_METER) -> int | None:
-    """Return None if the meter configuration reply does not contain the meter `wanted`."""
+    """Find the rate of the meter `wanted` in a meter configuration reply; None if not there."""
     for entry in _entries(body, least=16):
         _, _, meter = struct.unpack_from("!HHL", entry)
         if meter == wanted:
@@ -269,8 +283,8 @@ def ports(body: bytes) -> list[PortCount]:
 def _entries(body: bytes, length_at: int = 0, least: int = 4) -> Iterator[bytes]:
     """Yield each entry of a list in which every entry states its own length in bytes.
 
-    The length is at offset `length_at`. Entries shorter than `least` bytes are left out. Stop at a
-    length that is not valid.
+    The length is at offset `length_at` of the entry. Entries shorter than `least` bytes are left
+    out. An invalid length ends the list.
     """
     while len(body) >= length_at + 2:
         (length,) = struct.unpack_from("!H", body, length_at)

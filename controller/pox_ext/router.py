@@ -51,7 +51,7 @@ class Router:
     def route(self, flow: Flow) -> Route | None:
         """Choose and store the route of a flow.
 
-        Return None if the switch of an address is unknown or no path joins the two switches.
+        Return None if it is unknown where an address is, or if no path leads to the destination.
         """
         source, destination = (
             self._hosts.place(flow.source),
@@ -75,9 +75,10 @@ class Router:
         return tuple(hop.switch for hop in self.routes.get(flow) or self.route(flow) or ())
 
     def pin(self, flow: Flow, path: paths.Path) -> None:
-        """Choose `path` for a flow, and `path` reversed for its opposite direction.
+        """Use `path` for a flow, and `path` reversed for its opposite direction.
 
-        The choice is used while all links of the path are up. An empty path ends the choice.
+        While a link of the path is down, the router chooses another path. An empty `path` removes
+        an earlier one.
         """
         for each, its_path in ((flow, path), (flow.back(), path[::-1])):
             self._pins.pop(each, None)
@@ -89,11 +90,11 @@ class Router:
         return flow in self._pins
 
     def switches(self, flow: Flow) -> set[str]:
-        """Return the switches of the stored route of a flow; empty if none is stored."""
+        """Return the switches on the stored route of a flow; empty if no route is stored."""
         return {hop.switch for hop in self.routes.get(flow, ())}
 
     def forget(self, flow: Flow) -> None:
-        """Forget the routes and the chosen path of an ended flow, in both directions."""
+        """Forget the route of an ended flow and the path chosen for it, in both directions."""
         self.pin(flow, ())
         for each in (flow, flow.back()):
             self.routes.pop(each, None)
@@ -114,11 +115,11 @@ class Router:
         return [end for each in found for end in ((each.a, each.a_port), (each.b, each.b_port))]
 
     def changed(self, flows: Iterable[Flow] | None = None) -> list[tuple[Flow, Route, Route]]:
-        """Choose the routes of `flows` anew; return the flows whose route has changed.
+        """Choose new routes for `flows`; return (flow, old route, new route) for each change.
 
-        Each element is (flow, old route, new route). With None, do this for all flows that have a
-        stored route. The old route is empty if the flow had none. If a flow has no route any more,
-        its stored route is removed and it is not in the result.
+        If `flows` is None, do this for all flows that have a stored route. The old route is empty
+        if the flow had none. If no path leads to the destination any more, the stored route is
+        removed and the flow is not in the result.
         """
         found = []
         for flow in list(self.routes if flows is None else flows):

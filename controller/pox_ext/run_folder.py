@@ -21,10 +21,10 @@ from controller.folder_changes import FolderChanges
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A message that is not valid, and why.
+    """A file of the inbox folder that has no valid message, and the reason.
 
-    `seq` comes from the name of its file, such as `000007.json`; it is None if the name is no
-    number.
+    `seq` is the number in the name of the file, such as 7 for `000007.json`. It is None if the name
+    is no number.
     """
 
     seq: int | None
@@ -47,7 +47,8 @@ class RunFolder:
     def write(self, *lines: dict[str, Any]) -> None:
         """Append `lines` to the decision log as JSON lines, each with the time of day.
 
-        This is a single write, because each is slow if the folder is shared with a virtual machine.
+        All lines are written at once, because each write is slow if the folder is shared with a
+        virtual machine.
         """
         at = round(time.time(), 3)
         self._decisions.write(
@@ -55,7 +56,7 @@ class RunFolder:
         )
 
     def messages(self) -> Iterator[InboxMessage | Unreadable]:
-        """Yield the new messages in the order of their file names, and delete their files."""
+        """Yield the new inbox messages in the order of their file names; delete the files."""
         for file in sorted(self._inbox.glob("*.json")) if self._changes.may_have_changed() else ():
             text = file.read_bytes()
             file.unlink()

@@ -27,7 +27,10 @@ OPENFLOW13_ERRORS = {
 
 
 class SentMessages:
-    """The purposes of the latest messages, by transaction id."""
+    """The purposes of the latest OpenFlow messages, by transaction id.
+
+    With them a warning can say which message a switch has refused.
+    """
 
     def __init__(self, errors: Mapping[int, str]) -> None:
         """`errors` maps the error types of this OpenFlow version to their names."""
@@ -47,7 +50,10 @@ class SentMessages:
         return self._last
 
     def numbered(self, message: bytes, doing: str | Callable[[], str]) -> bytes:
-        """Return `message` with the next transaction id; `doing` is as in `number`."""
+        """Return a copy of `message` that has the next transaction id.
+
+        `doing` is the purpose of the message: a text, or a function that returns a text.
+        """
         return message[:4] + struct.pack("!L", self.number(doing)) + message[8:]
 
     def refusal(self, switch: str, xid: int, error: int, code: int) -> str:

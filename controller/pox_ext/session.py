@@ -1,6 +1,6 @@
 """Run the controller: a tick four times a second, and a control step whenever one is due.
 
-1) When a step is due and the bridges are connected, request their counters.
+1) When a step is due and the switches are connected, request their counters.
 2) When all have replied, or after a second: observe the network, let the strategy decide, carry out
    its commands, and write the decision log and the statistics.
 """
@@ -64,7 +64,7 @@ def register_copy(path: str, copy: str | None) -> None:
 
 
 class Session:
-    """Creates the parts of the controller, and passes reports, events and commands between them.
+    """The running controller: it passes reports, events and commands between its parts.
 
     Everything but the writing of the statistics file runs in POX's own thread.
     """
@@ -146,7 +146,7 @@ class Session:
             self.warn(str(error))
 
     def channel_up(self, channel: Channel) -> None:
-        """Read and write table 0 and the meters of a bridge that connected with OpenFlow 1.3."""
+        """Set up table 0 and the meters of a switch that has connected with OpenFlow 1.3."""
         switch = self._plan.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.connected(switch, channel)
@@ -158,13 +158,13 @@ class Session:
             self._readiness.lost(switch, TABLE_0)
 
     def warn(self, text: str) -> None:
-        """Log a warning unless the same was logged before; log at most `MOST_WARNINGS` in all."""
+        """Log a warning, unless the same text was logged before. Log at most `MOST_WARNINGS`."""
         if text not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add(text)
             self._folder.write({"kind": "warning", "text": text})
 
     def restore(self, tables: Tables) -> None:
-        """Restore link settings and subflows from statistics that an earlier controller wrote."""
+        """Restore link settings and subflows from the statistics of an earlier controller."""
         for document in tables.get("links", []):
             self._link(LinkState.model_validate(document).scaled(self._plan.rate_scale))
         self._subflows.restore(tables.get("subflows", []))
@@ -197,7 +197,7 @@ class Session:
     # The loop
 
     def tick(self) -> None:
-        """Handle new messages; start or finish a control step if it is time. Run every `TICK_S`."""
+        """Handle new messages, and start or finish a control step if it is time."""
         for message in self._folder.messages():
             self._handle_message(message)
         now_s = time.monotonic()
@@ -217,7 +217,10 @@ class Session:
         return may and self._control.due(time.monotonic_ns())
 
     def _handle_message(self, message: InboxMessage | Unreadable) -> None:
-        """Carry out a message of the runner, and answer it with its number."""
+        """Carry out a request of the runner, and write an answer to the decision log.
+
+        The runner is the process that runs a scenario.
+        """
         if isinstance(message, Unreadable):
             if message.seq is None:
                 self.warn(message.why)
@@ -254,7 +257,7 @@ class Session:
         }
 
     def _link(self, state: LinkState) -> int | None:
-        """Apply a link's new settings; return how many flows move.
+        """Apply new settings of a link; return how many flows move to other paths.
 
         Return None if `state.up` is None, or if the link does not join two switches.
         """
@@ -322,10 +325,10 @@ TABLE_0, TABLE_1 = "table 0", "table 1"
 
 
 class Readiness:
-    """Which switches are ready, that is, have both table 0 and table 1 written.
+    """Keeps track of which switches are ready: those with both flow tables written.
 
-    Table 0 counts and meters traffic and is written with OpenFlow 1.3. Table 1 forwards packets and
-    is written with OpenFlow 1.0.
+    Table 0 counts traffic and limits its rate; it is written with OpenFlow 1.3. Table 1 forwards
+    packets and is written with OpenFlow 1.0.
     """
 
     def __init__(self, switches: Iterable[str]) -> None:
@@ -336,7 +339,10 @@ class Readiness:
         return all(len(parts) == 2 for parts in self._parts.values())
 
     def ready(self, switch: str, part: str) -> bool:
-        """Record that a table is written; return True if it was the last missing one of all."""
+        """Record that the table `part` of a switch is written.
+
+        Return True if this was the last missing table of all switches.
+        """
         before = self.complete
         self._parts[switch].add(part)
         return self.complete and not before
@@ -364,10 +370,10 @@ REPLY_TIMEOUT_S = 1.0
 
 
 class CounterPoll:
-    """Requests the counters of all bridges, and calls `done()` after the last reply.
+    """Requests the counters of all switches, and calls `done()` after the last reply.
 
-    The counters are those of ports, meters and path entries, the flow entries that forward a flow.
-    `aps` names the access points, the switches that can have a meter.
+    These are the counters of ports, of meters, and of the flow entries that forward a flow. `aps`
+    names the access points; only they can have meters.
     """
 
     def __init__(
@@ -382,7 +388,7 @@ class CounterPoll:
         return self._started_s is not None
 
     def is_over(self, now_s: float) -> bool:
-        """Return whether a poll runs and has all replies, or has taken `REPLY_TIMEOUT_S`."""
+        """Return whether a poll runs, and has all replies or has lasted `REPLY_TIMEOUT_S`."""
         if self._started_s is None:
             return False
         return self._outstanding == 0 or now_s - self._started_s > REPLY_TIMEOUT_S

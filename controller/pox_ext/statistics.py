@@ -21,7 +21,11 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 class ReplacedFile(Storage):
-    """Stores the database in one file, which each write replaces by renaming a new file."""
+    """Stores a TinyDB database in one file.
+
+    Each write creates a new file and gives it the old name, so a reader never finds a half-written
+    one.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,7 +48,10 @@ class ReplacedFile(Storage):
 
 
 def read(path: Path) -> Tables:
-    """Return the rows of each table; empty if the file does not exist or cannot be parsed."""
+    """Return the rows of each table of the statistics file.
+
+    The result is empty if the file does not exist or cannot be parsed.
+    """
     with TinyDB(path, storage=ReplacedFile) as database:
         return {
             name: [dict(document) for document in database.table(name)]
@@ -55,7 +62,7 @@ def read(path: Path) -> Tables:
 class Writer:
     """Writes the statistics file in a separate thread.
 
-    If newer tables arrive while the thread is busy, older tables that wait are not written.
+    If new tables arrive before earlier ones are written, the earlier ones are dropped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,13 +76,13 @@ class Writer:
         self._thread.start()
 
     def put(self, tables: Tables) -> None:
-        """Hand over new tables without waiting until they are written."""
+        """Store new tables for the writing thread; return without waiting for it."""
         with self._news:
             self._latest = tables
             self._news.notify()
 
     def close(self) -> None:
-        """Write the tables that are not written yet, and end the writing thread."""
+        """Write the tables that are not written yet, and end the thread."""
         with self._news:
             self._open = False
             self._news.notify()

@@ -29,7 +29,7 @@ Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup, expected rate
 
 
 class SubflowLifecycle:
-    """Tracks when subflows begin, change and end, and writes their lines to the decision log."""
+    """Tracks when subflows begin, change and end, and logs each such event."""
 
     def __init__(
         self,
@@ -53,7 +53,10 @@ class SubflowLifecycle:
         self._written: dict[SubflowKey, Logged] = {}
 
     def handle_syn(self, packet: Ip) -> Fallback | None:
-        """Handle a SYN or SYN/ACK; return a `Fallback` if MPTCP fell back to plain TCP."""
+        """Handle a SYN or SYN/ACK, which may establish a new subflow.
+
+        Return a `Fallback` if the packet shows that MPTCP fell back to plain TCP, else None.
+        """
         event = self._tracker.handle_syn(packet)
         if event is not None:
             self._joined(event.joined if isinstance(event, Fallback) else event)  # 1
@@ -62,7 +65,7 @@ class SubflowLifecycle:
     def handle_report(self, report: HostReport) -> None:
         """Store the report of a host agent.
 
-        If its host is a server, begin to track the reported subflows that are not tracked yet.
+        If the host is a server, begin to track those reported subflows that are not tracked yet.
         """
         if self._host_reports.add(report) and not self._is_user(report.host):
             known = {each.flow for each in self._tracker.subflows()}
@@ -71,10 +74,10 @@ class SubflowLifecycle:
                     self._joined(self._tracker.adopt(token, flow.back()))
 
     def handle_idle_entry(self, cookie: int) -> None:
-        """End the subflow whose flow entry was removed because no packet used it.
+        """End the subflow of a flow entry that was removed because no packet used it.
 
-        `cookie` identifies the flow entry. If one of the subflow's hosts sends reports, do nothing:
-        the reports show when the subflow ends.
+        `cookie` identifies the flow entry. If a host of the subflow sends reports, do nothing: the
+        reports show when the subflow ends.
         """
         for joined in self._tracker.subflows():
             here = cookie in (digest(joined.flow), digest(joined.flow.back()))
@@ -82,7 +85,7 @@ class SubflowLifecycle:
                 self._end(joined)  # 3
 
     def refresh(self, now_s: float) -> list[Subflow]:
-        """Return the open subflows; write a line for each subflow that has changed or ended."""
+        """Return the open subflows, and log each subflow that has changed or ended."""
         open_subflows = []
         for joined in self._tracker.subflows():
             subflow = self._observer.subflow(joined)
@@ -99,7 +102,10 @@ class SubflowLifecycle:
         return None if joined is None else self._observer.subflow(joined).flow
 
     def restore(self, documents: Iterable[dict[str, Any]]) -> None:
-        """Restore the subflows before a restart from rows of the statistics table `subflows`."""
+        """Restore the subflows that were open before a restart.
+
+        `documents` are the rows of the table `subflows` of the statistics file.
+        """
         for document in documents:
             joined = Counters.joined(document)
             self._tracker.restore(joined)
@@ -114,10 +120,10 @@ class SubflowLifecycle:
             )
 
     def documents(self) -> list[tuple[Joined, Subflow, bool]]:
-        """Return all open subflows for the statistics file.
+        """Return all open subflows, for the statistics file.
 
-        Each tuple holds the subflow as tracked from its SYN packets, the subflow as strategies
-        observe it, and whether a strategy chose its path.
+        Each element has three parts: the subflow as tracked from its SYN packets, the subflow as
+        strategies observe it, and True if a strategy chose its path.
         """
         found = [(joined, self._observer.subflow(joined)) for joined in self._tracker.subflows()]
         return [

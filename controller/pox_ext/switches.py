@@ -1,6 +1,6 @@
-"""Send messages to the bridges on POX's OpenFlow 1.0 connections.
+"""Send messages to the switches on POX's OpenFlow 1.0 connections.
 
-A barrier is a request that a bridge answers when it has carried out all earlier messages.
+A barrier is a request that a switch answers when it has carried out all earlier messages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ BARRIER_TIMEOUT_S = 2.0  # the longest wait for a reply
 
 
 class Switches:
-    """The port numbers of the connected bridges, and the barriers that have no reply yet."""
+    """Sends messages to the switches, and has their port numbers.
+
+    It can also wait until a switch has carried out all earlier messages (a barrier in OpenFlow).
+    """
 
     def __init__(self, nexus: Any, network: Topology) -> None:
         self._nexus, self._plan = nexus, network
@@ -27,15 +30,18 @@ class Switches:
         self._sent = SentMessages(OPENFLOW10_ERRORS)
 
     def name(self, dpid: int) -> str | None:
-        """Return None if the topology file contains no bridge with this datapath id."""
+        """Return the name of a switch; None if the topology file has no such datapath id."""
         return self._plan.names.get(dpid)
 
     def port(self, switch: str, name: str) -> int | None:
-        """Return None if the switch is not connected or has no port with this name."""
+        """Return the number of a port; None if the switch is not connected or has no such port."""
         return self.ports(switch).get(name)
 
     def ports(self, switch: str) -> dict[str, int]:
-        """Map port names to numbers, without reserved ports; empty if not connected."""
+        """Map the names of a switch's ports to their numbers, without reserved ports.
+
+        The result is empty if the switch is not connected.
+        """
         if switch not in self._ports:
             connection = self._connection(switch)
             if connection is None:
@@ -45,7 +51,7 @@ class Switches:
         return self._ports[switch]
 
     def port_name(self, switch: str, number: int) -> str:
-        """Return the name of a port, "" if the switch has no port with this number."""
+        """Return the name of a port, or "" if the switch has no port with this number."""
         return next((name for name, known in self.ports(switch).items() if known == number), "")
 
     def connected(self, switch: str) -> bool:
@@ -54,7 +60,8 @@ class Switches:
     def send(self, switch: str, message: bytes, doing: str) -> None:
         """Send a message to a switch if it is connected; otherwise do nothing.
 
-        `doing` says what the message does, for the warning if the switch refuses it.
+        `doing` says what the message does. A warning shows this text if the switch refuses the
+        message.
         """
         connection = self._connection(switch)
         if connection is not None:
@@ -77,7 +84,7 @@ class Switches:
         self._connection(switch).send(nicira.barrier(xid))
 
     def answered(self, xid: int) -> None:
-        """Call the callback of the barrier with this transaction id, if it still waits."""
+        """Call the callback that waits for the barrier reply with this transaction id."""
         if xid in self._waiting:
             self._waiting.pop(xid)[1]()
 
@@ -86,11 +93,14 @@ class Switches:
             self.answered(xid)
 
     def changed(self, switch: str) -> None:
-        """Forget the ports of a switch, so that the next use reads them from POX."""
+        """Forget the ports of a switch, so that they are read from POX again at the next use."""
         self._ports.pop(switch, None)
 
     def lost(self, switch: str) -> None:
-        """Forget the ports of a disconnected switch, and call the callbacks of its barriers."""
+        """Forget the ports of a disconnected switch.
+
+        Call all callbacks that still wait for a reply of the switch.
+        """
         self.changed(switch)
         for xid in [xid for xid, (where, _, _) in self._waiting.items() if where == switch]:
             self.answered(xid)

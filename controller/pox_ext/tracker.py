@@ -29,11 +29,10 @@ PLAIN = "tcp-"  # begins the name of a connection without MPTCP
 
 @dataclass(frozen=True)
 class Joined:
-    """A tracked subflow: its handshake is complete.
+    """A subflow whose handshake is complete.
 
-    `connection` is the MPTCP token of its connection, or the name of a connection without MPTCP
-    (`plain_name`). `number` counts the subflows of the connection from 1, and `flow` is the 5-tuple
-    of its SYN.
+    `connection` is the MPTCP token of the connection, or `plain_name` for a connection without
+    MPTCP. `number` counts the subflows of the connection from 1. `flow` is the 5-tuple of the SYN.
     """
 
     connection: str
@@ -44,21 +43,24 @@ class Joined:
 
 @dataclass(frozen=True)
 class Fallback:
-    """The only subflow of a connection that requested MPTCP and fell back to plain TCP."""
+    """A connection that requested MPTCP and fell back to plain TCP.
+
+    `joined` is its only subflow.
+    """
 
     joined: Joined
 
 
 def plain_name(flow: Flow) -> str:
-    """Return the name of a connection without MPTCP; `flow` is the 5-tuple of its SYN."""
+    """Name a connection without MPTCP; `flow` is the 5-tuple of its SYN."""
     return f"{PLAIN}{digest(flow) >> 32:08x}"
 
 
 class Tracker:
-    """The open subflows of each connection, in the order of their SYN/ACKs.
+    """Tracks the open subflows of each connection.
 
-    Connections are identified by their MPTCP token or their `plain_name`. At most
-    `MOST_CONNECTIONS` are stored; the oldest are forgotten first.
+    A connection is known by its MPTCP token, or by its `plain_name` without MPTCP. At most
+    `MOST_CONNECTIONS` connections are stored; the oldest are forgotten first.
     """
 
     def __init__(self) -> None:
@@ -67,10 +69,10 @@ class Tracker:
         self._numbers: dict[str, int] = {}
 
     def handle_syn(self, packet: Ip) -> Joined | Fallback | None:
-        """Handle a SYN or SYN/ACK; other packets are ignored.
+        """Handle a SYN or SYN/ACK; ignore all other packets.
 
-        Return a new subflow if the packet completes its handshake, a `Fallback` if the packet shows
-        that MPTCP fell back to plain TCP, else None.
+        Return the new subflow if the packet completes its handshake. Return a `Fallback` if the
+        packet shows that MPTCP fell back to plain TCP. Otherwise return None.
         """
         if not packet.is_syn:
             return None
@@ -85,10 +87,10 @@ class Tracker:
         self._add(joined)
 
     def adopt(self, token: str | None, flow: Flow) -> Joined:
-        """Add a subflow that a host reports and whose handshake was not observed.
+        """Add a subflow that a host reports, but whose handshake was not observed.
 
-        `token` identifies its connection; it is None without MPTCP. `flow` is its 5-tuple in the
-        direction of its SYN.
+        `token` is the MPTCP token of the connection, or None without MPTCP. `flow` is the 5-tuple
+        of the subflow in the direction of its SYN.
         """
         name = token or plain_name(flow)
         return self._add(Joined(name, self._numbers.get(name, 0) + 1, flow))
@@ -102,7 +104,7 @@ class Tracker:
         )
 
     def remove(self, joined: Joined) -> None:
-        """Remove a subflow that has ended; with the last one the connection is removed."""  # 6
+        """Remove an ended subflow. With the last subflow, the connection is removed too."""  # 6
         left = [each for each in self._subflows.get(joined.connection, ()) if each != joined]
         if left:
             self._subflows[joined.connection] = left

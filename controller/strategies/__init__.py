@@ -40,7 +40,10 @@ __all__ = ["BUILT_IN", "STRATEGIES", "Strategy", "StrategyParams", "known", "mak
 
 
 def known(name: str) -> type[Strategy]:
-    """Raise `UnknownStrategy` if no strategy has this name; the message lists the valid names."""
+    """Return the class of the strategy `name`.
+
+    Raise `UnknownStrategy` if no strategy has this name. The message lists the valid names.
+    """
     if name not in STRATEGIES:
         raise UnknownStrategy(
             explain_unknown(name, STRATEGIES)
@@ -50,10 +53,10 @@ def known(name: str) -> type[Strategy]:
 
 
 def make(name: str, params: dict[str, Any], rate_scale: float = 1.0) -> Strategy:
-    """Create the strategy `name`; parameters that are missing in `params` get their defaults.
+    """Create the strategy `name`. Parameters that are missing in `params` get their defaults.
 
-    Rates in `params` are in scenario units, that is, as in the scenario file. They are multiplied
-    by `rate_scale` to get wire rates.
+    Rates in `params` are as in the scenario file. Rates on the wire are `rate_scale` times as
+    large.
     """
     strategy = known(name)
     checked = checked_params(strategy.Params, params, f"start strategy '{name}'", rate_scale)

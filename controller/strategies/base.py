@@ -18,15 +18,18 @@ from controller.units import wire_bps
 
 
 def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
-    """Return a pydantic field for a parameter; `bounds` are pydantic's ge, gt, le and lt."""
+    """Return a pydantic field for a parameter of a strategy, with its unit and help text.
+
+    `bounds` are ge, gt, le and lt, as in pydantic.
+    """
     return Field(default, description=help, json_schema_extra={"unit": unit}, **bounds)
 
 
 class StrategyParams(BaseModel):
-    """The parameters of all strategies; a strategy derives a class with its own fields.
+    """The parameters that all strategies have. A strategy derives a class with its own fields.
 
-    A field whose unit is "Mb/s" holds the rate as in the scenario file. `rate_bps` returns it in
-    bit/s on the wire: multiplied by the network's rate scale.
+    A field whose unit is "Mb/s" has the rate as in the scenario file. `rate_bps` converts it to
+    bit/s on the wire, with the rate scale of the network.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -39,16 +42,16 @@ class StrategyParams(BaseModel):
     def scaled(self, rate_scale: float) -> Self:
         """Return a copy for a network with this rate scale.
 
-        The fields stay the same; only the results of `rate_bps` are multiplied.
+        The fields stay the same. Only `rate_bps` uses the scale.
         """
         params = self.model_copy()
         params._rate_scale = rate_scale
         return params
 
     def rate_bps(self, field: str) -> int:
-        """Return a field whose unit is "Mb/s" as a rate on the wire in bit/s.
+        """Convert a field whose unit is "Mb/s" to a rate on the wire in bit/s.
 
-        Raise `KeyError` for a field with another unit.
+        Raise `KeyError` if the field has another unit.
         """
         about = type(self).model_fields[field].json_schema_extra
         if not isinstance(about, dict) or about.get("unit") != "Mb/s":
@@ -57,11 +60,11 @@ class StrategyParams(BaseModel):
 
 
 class Strategy(ABC):
-    """Base class of strategies, which decide what to change in the network.
+    """Base class of strategies. A strategy decides what to change in the network.
 
-    The observation is the only input. The controller creates a new object when a parameter changes
-    or when it restarts during a run. The new object must continue where the old one stopped, so it
-    must find everything it needs in the observation.
+    Its only input is an observation. The controller creates a new object when a parameter changes
+    or when the controller restarts. The new object must continue where the old one stopped, so
+    everything that it needs must be in the observation.
     """
 
     name: ClassVar[str]
@@ -74,21 +77,21 @@ class Strategy(ABC):
 
     @classmethod
     def unfit(cls, network: Topology) -> str | None:
-        """Return the reason why the strategy could never act on the network `network`, or None."""
+        """Return why the strategy can never have an effect in `network`, or None if it can."""
         return None
 
     @abstractmethod
     def decide(self, observation: Observation) -> list[Decision]:
-        """Return the decisions for this moment, in the order in which to carry out their commands.
+        """Return the decisions for now, in the order in which their commands are carried out.
 
-        Take the time only from `observation.now_ns`. `observation.tiers` says which associations
-        are Tier 1 and which are Tier 2.
+        Take the time only from `observation.now_ns`. `observation.tiers` tells for each user at
+        each access point whether this is the user's primary access point (1) or not (2).
         """
 
     def wake_at_ns(self) -> int | None:
-        """Return when to decide next, if this is before the end of the interval; else None.
+        """Return the time in ns of the next decision if it must come before the interval ends.
 
-        The controller calls this after each decision.
+        Otherwise return None. The controller calls this after each decision.
         """
         return None
 
@@ -100,16 +103,19 @@ class Strategy(ABC):
         """
 
     def tier_settings(self) -> tiers.Settings:
-        """Return how to choose the primary associations (Tier 1) while this strategy runs."""
+        """Return how to choose each user's primary access point while this strategy runs."""
         return tiers.Settings()
 
     def categorisation_interval_s(self) -> float:
-        """Return the time between two choices of the primary associations (Tier 1)."""
+        """Return the time in s between two choices of the users' primary access points."""
         return self.params.interval_s
 
 
 def without_subflows(network: Topology) -> str | None:
-    """Return a reason not to use a strategy that chooses among subflows, if no user has several."""
+    """Return a reason not to use a strategy that chooses among subflows, or None.
+
+    There is a reason if no user has several subflows.
+    """
     return (
         None
         if network.multipath
@@ -120,10 +126,10 @@ def without_subflows(network: Topology) -> str | None:
 def checked_params(
     schema: type[StrategyParams], values: Mapping[str, Any], doing: str, rate_scale: float = 1.0
 ) -> StrategyParams:
-    """Validate `values`, for a network with this rate scale.
+    """Return `values` as checked parameters for a network with this rate scale.
 
-    Raise `ParamsRefused` for an invalid value: its message begins with `doing` and names the key,
-    the value and the bounds.
+    Raise `ParamsRefused` for an invalid value. The message begins with `doing`, and names the
+    parameter, the value and the reason.
     """
     try:
         return schema.model_validate(dict(values)).scaled(rate_scale)
@@ -144,11 +150,11 @@ def _first_problem(schema: type[StrategyParams], error: ValidationError) -> str:
 
 
 def hashed_paths(observation: Observation) -> list[Decision]:
-    """Return a route command for each subflow that is not on its hashed path; for `withdraw`.
+    """Return a route command for each subflow that is not on its default path.
 
-    Without a strategy, the network routes a subflow over one of the shortest paths, chosen by a
-    hash of its addresses and ports. Paths over links that are down do not count. A subflow without
-    any path to its destination gets no command.
+    Without a strategy, the network chooses one of the shortest paths by a hash of the subflow's
+    addresses and ports. A strategy uses this function in `withdraw`. Paths over links that are down
+    do not count. A subflow without any path to its destination gets no command.
     """
     near: dict[str, set[str]] = {}
     for arc in observation.arcs:  # hosts and the air are dead ends, so no path leads through them

@@ -24,7 +24,10 @@ from controller.topology import Topology
 
 
 class Disjoint(Strategy):
-    """Nothing is stored between two decisions: the present paths are in the observation."""
+    """Routes the subflows of each connection over paths that share few links.
+
+    Nothing is stored between two decisions: the present paths are in the observation.
+    """
 
     name = "disjoint"
     wakes_on_subflows = True
@@ -66,11 +69,11 @@ def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
 def _path(
     graph: Graph, subflow: Subflow, present: ArcPath | None, used: Counter[int]
 ) -> ArcPath | None:
-    """Return the shortest path of a subflow that has the fewest arcs in common with `used`.
+    """Choose a path for a subflow: a shortest path that shares few arcs with earlier subflows.
 
-    `used` counts the arcs on the paths of the connection's earlier subflows. The subflow keeps its
-    path `present` if `used` is empty, if no shortest path has fewer arcs in common, or if no path
-    leads to its destination.
+    An arc is one direction of a link. `used` counts the arcs on the paths of the connection's
+    earlier subflows. The result is `present` if no shortest path shares fewer arcs, or if no path
+    leads to the destination.
     """
     if not used and present is not None:  # 1
         return present

@@ -15,10 +15,11 @@ from controller.user_file import described, line_of
 
 @contextmanager
 def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
-    """Turn an exception of the `with` block into `StrategyFailed`; pass on a `ControllerError`.
+    """Turn an exception in the `with` block into `StrategyFailed`.
 
     The block must call the method `method` of the strategy. The error names the innermost line of
-    the strategy's file in the traceback, or the first line of `method` if there is none.
+    the strategy's file in the traceback, or else the first line of the method. A `ControllerError`
+    is not changed.
     """
     try:
         yield
@@ -32,9 +33,9 @@ def failures_of(strategy: type[Strategy], method: str) -> Iterator[None]:
 
 
 def decisions(strategy: Strategy, method: str, observation: Observation) -> list[Decision]:
-    """Call `strategy.decide` or `strategy.withdraw`, named by `method`, and return its decisions.
+    """Call `strategy.decide` or `strategy.withdraw`, as `method` says, and return its decisions.
 
-    Raise `StrategyFailed` if it raises an exception or does not return a list of decisions.
+    Raise `StrategyFailed` if the method raises an exception or does not return a list of decisions.
     """
     with failures_of(type(strategy), method):
         found = list(getattr(strategy, method)(observation))
@@ -45,7 +46,10 @@ def decisions(strategy: Strategy, method: str, observation: Observation) -> list
 
 
 def source_file(strategy: type[Strategy]) -> str:
-    """Return the file of a strategy as tracebacks name it; its module's name if unknown."""
+    """Return the path of the file that defines a strategy, as tracebacks show it.
+
+    If the file is unknown, return the name of the strategy's module.
+    """
     try:
         return inspect.getfile(strategy)
     except (OSError, TypeError):

@@ -18,10 +18,11 @@ from controller.strategy_names import IMPROVED, SEPARATOR
 
 
 def named_forms(strategy: type[Strategy]) -> dict[str, type[Strategy]]:
-    """Map each name of a strategy to a class: `NAME`, and `NAME/improved` if it has presets.
+    """Map `NAME` to the strategy, and `NAME/improved` to its improved form if it has one.
 
-    Presets are not inherited from a base class. Raise `ParamsRefused` if `strategy.improved` has an
-    unknown parameter or a wrong value.
+    A strategy has an improved form if its class has the attribute `improved`: other defaults of
+    some parameters. A base class does not count. Raise `ParamsRefused` if `improved` has an unknown
+    parameter or a wrong value.
     """
     forms = {strategy.name: strategy}
     if vars(strategy).get("improved"):
@@ -31,9 +32,9 @@ def named_forms(strategy: type[Strategy]) -> dict[str, type[Strategy]]:
 
 
 def explain_unknown(name: str, known: Iterable[str]) -> str:
-    """Return the error message for `name` = `STRATEGY/FORM`, which is not in `known`.
+    """Return the error message for the name of an unknown form, such as "NAME/FORM".
 
-    Return "" if there is no slash, or if `STRATEGY` itself is not in `known`.
+    Return "" if the name has no slash, or if the strategy NAME itself is not in `known`.
     """
     base, slash, _ = name.partition(SEPARATOR)
     known = list(known)
@@ -47,7 +48,10 @@ def explain_unknown(name: str, known: Iterable[str]) -> str:
 
 
 def preset_text(strategy: type[Strategy]) -> str:
-    """Return the presets of an improved form, such as "at_floor: backup"; "" for other forms."""
+    """Return the changed defaults of an improved form, such as "at_floor: backup".
+
+    Return "" if `strategy` is not an improved form.
+    """
     if SEPARATOR not in strategy.name:
         return ""
     return ", ".join(f"{key}: {value}" for key, value in strategy.improved.items())

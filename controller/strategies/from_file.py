@@ -19,10 +19,11 @@ from controller.user_file import import_file, stem
 
 
 def register(path: str, source: bytes | None = None) -> str:
-    """Load the strategy in a Python file, add its forms to `STRATEGIES`, and return its name.
+    """Load the strategy in a Python file, add it to `STRATEGIES`, and return its name.
 
-    A file that is registered again is loaded anew. Raise `UserFileRefused` as `load` does, and if
-    another file with the same name is already registered.
+    Its improved form is added too, if it has one. A file that is registered again is loaded again.
+    Raise `UserFileRefused` as `load` does, and if another file with this name is already
+    registered.
     """
     before = STRATEGIES.get(stem(path))
     if before is not None and stem(path) not in BUILT_IN and source_file(before) != path:
@@ -43,9 +44,9 @@ def load(path: str, source: bytes | None = None) -> type[Strategy]:
 
     If `source` is given, it is imported instead of what the file contains now.
 
-    Raise `UserFileRefused` if the file cannot be imported or does not define exactly one strategy,
-    if the class lacks a method or its `name` is not the file's name, or if a built-in strategy has
-    this name. The message names the file, and the line if there is one.
+    Raise `UserFileRefused` in these cases: the file cannot be imported, it does not define exactly
+    one strategy, the class lacks a method, the class's `name` is not the file's name, or a built-in
+    strategy has this name. The message names the file, and the line if one is known.
     """
     if stem(path) in BUILT_IN:
         text = "a built-in strategy has this name, rename the file"

@@ -40,11 +40,12 @@ from controller.units import ns_from_s
 
 @dataclass
 class Window:
-    """The loss measurement of one subflow, and the mode that was last commanded for it.
+    """The loss measurement of one subflow, and the latest command for the subflow.
 
-    `since_ns` is the time of that command. `sent` and `lost` are the packets of the present
-    measurement window. `counted` has the subflow's sent and lost counters at the last step, None
-    until they are read after a change of mode.
+    `backup` is True if the latest command made the subflow backup, and `since_ns` is the time of
+    this command. `sent` and `lost` count the packets of the present measurement. `counted` has the
+    subflow's sent and lost counters at the previous control step. It is None if they were not read
+    since the command.
     """
 
     backup: bool
@@ -57,14 +58,14 @@ class Window:
         self.sent, self.lost = 0, 0.0
 
     def set_mode(self, backup: bool, now_ns: int) -> None:
-        """Record the commanded mode, and begin a new window."""
+        """Store a command that makes the subflow backup or not, and begin a new measurement."""
         self.backup, self.since_ns, self.counted = backup, now_ns, None
         self.restart()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A subflow whose loss in this measurement window has reached the threshold `gamma`."""
+    """A subflow whose measured loss has reached the threshold `gamma`."""
 
     subflow: Subflow
     sent: int
@@ -84,9 +85,10 @@ ROUNDING = 1e-9  # a loss equal to gamma, apart from rounding, reaches gamma
 
 
 class LossAwareParams(TrialParams):
-    """The thresholds gamma are those of MPTCP-LA, section 4.3.1.
+    """Parameters of the strategy `loss_aware`.
 
-    The paper gives no value for the window length N, so the default of `window_packets` is ours.
+    The loss thresholds (gamma) are those of MPTCP-LA, section 4.3.1. The paper gives no value for
+    the window length N, so the default of `window_packets` is ours.
     """
 
     interval_s: float = param(0.5, "s", "Time between two control steps", ge=0.2, le=60)
@@ -121,8 +123,8 @@ class LossAwareParams(TrialParams):
 class LossAware(Strategy):
     """Makes subflows with a large loss backup (MPTCP-LA).
 
-    The packet counts of the present measurement window and the last commands are lost when the
-    controller restarts or a parameter changes.
+    When the controller restarts or a parameter changes, the packet counts of the present
+    measurement and the latest commands are lost.
     """
 
     name = "loss_aware"
@@ -165,7 +167,7 @@ class LossAware(Strategy):
         ]
 
     def _commanded(self, subflow: Subflow) -> bool:
-        """Return whether the last command of this strategy for the subflow made it backup."""
+        """Return whether this strategy's latest command for the subflow made it backup."""
         window = self._windows.get(subflow.key)
         return window is not None and window.backup
 
@@ -189,7 +191,10 @@ class LossAware(Strategy):
     def _decide_by_trials(
         self, subflows: tuple[Subflow, ...], observation: Observation
     ) -> list[Decision]:
-        """Return the commands that put the set of the running trial, or its winner, into use."""
+        """Return the commands that put a set of subflows of one connection into use.
+
+        While a trial runs, this is the set on trial. Otherwise it is the best set so far.
+        """
         for each in subflows:
             verdict = None if each.backup else self._judge(each, observation)
             if verdict is not None:
@@ -216,10 +221,10 @@ class LossAware(Strategy):
         return [_set_backup(each, backup, texts.get(each.key, why)) for each, backup in changes]
 
     def _judge(self, subflow: Subflow, observation: Observation) -> Verdict | None:
-        """Return a verdict if the loss of a normal subflow has reached the threshold, else None.
+        """Return a verdict if the loss of a subflow has reached the threshold, else None.
 
-        A measurement window ends with a verdict, or when it has reached `window_packets`. Then a
-        new one begins.
+        A measurement ends with a verdict, or when `window_packets` packets were sent. Then a new
+        one begins.
         """
         window, gamma = self._windows[subflow.key], self._gamma(subflow, observation)
         self._count(window, subflow)  # 1
@@ -234,7 +239,7 @@ class LossAware(Strategy):
         return verdict
 
     def _count(self, window: Window, subflow: Subflow) -> None:
-        """Add to `window` the packets that the subflow has sent and lost since the last step.
+        """Add to `window` the packets that the subflow has sent and lost since the previous step.
 
         Nothing is added if a counter is missing or has restarted from a lower value.
         """
@@ -255,10 +260,11 @@ class LossAware(Strategy):
         window.lost += newly_sent * (subflow.device_loss or 0.0) if device else lost - before[1]
 
     def _leaving(self, verdicts: list[Verdict], normal: int, now_ns: int) -> list[Decision]:
-        """Make the subflow with the largest loss backup, and log why the others in `verdicts` stay.
+        """Make the subflow with the largest loss backup.
 
-        `normal` is the number of normal subflows of the connection. If there is only one, it stays
-        normal.
+        `verdicts` has the subflows whose loss has reached the threshold. The log says why the
+        others of them stay in use. `normal` is the number of the connection's subflows that are in
+        use. The last of these never becomes backup.
         """
         ranked = sorted(verdicts, key=lambda each: (-each.loss, each.subflow.number))  # 3
         if not ranked:
@@ -281,10 +287,10 @@ class LossAware(Strategy):
         return [_set_backup(worst.subflow, True, worst.text()), *kept]
 
     def _returning(self, backups: Iterable[Subflow], observation: Observation) -> list[Decision]:
-        """Return a command for each subflow in `backups` that becomes normal.
+        """Return a command for each subflow in `backups` that is no longer to be backup.
 
-        These are the subflows whose interface reports a loss below the threshold, if they have been
-        backup for at least `stay_s`.
+        Its interface must report a loss below the threshold, and it must have been backup for at
+        least `stay_s`.
         """
         decisions = []
         for each in backups:

@@ -47,7 +47,7 @@ UNUSED_FRACTION = 0.5
 
 
 class MeterThrottlingParams(StrategyParams):
-    """Names and defaults are those of MP-SDN, section VI.
+    """Parameters of the strategy `meter_throttling`, with names and defaults of MP-SDN, section VI.
 
     The paper does not have `m_floor`, `windup_guard`, `preseed`, `at_floor`, `floor_steps` and
     `room_factor`.
@@ -114,10 +114,10 @@ class MeterThrottlingParams(StrategyParams):
 
 
 class MeterThrottling(Strategy):
-    """Limits the Tier 2 traffic of each congested access point with a meter (MP-SDN).
+    """Limits the secondary traffic (Tier 2) of each congested access point with a meter (MP-SDN).
 
-    The present limits and the backup flags are part of the observation, also after a restart of the
-    controller.
+    The present limits and backup flags are part of the observation, so a restarted controller
+    continues with them.
     """
 
     name = "meter_throttling"
@@ -174,9 +174,10 @@ class MeterThrottling(Strategy):
         return Decision(ap.id, reason, Throttle(ap.id, addresses, limit_bps))
 
     def next_limit(self, ap: AccessPoint, rate_scale: float = 1.0) -> tuple[int, str]:
-        """Return the next limit of access point `ap` in bit/s on the wire, and the reason as text.
+        """Return the next limit for secondary traffic (Tier 2) at `ap`, and the reason as text.
 
-        The rates in the text are in scenario units, that is, divided by `rate_scale`.
+        The limit is in bit/s on the wire. The text shows rates in the units of the scenario file
+        (rate on the wire / `rate_scale`).
         """
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
         if ap.meter_bps is None:  # 1
@@ -260,10 +261,10 @@ IDLE_FRACTION = 0.5  # of the floor; subflows that send less have no data left
 
 
 class FloorBackup:
-    """Makes Tier 2 subflows backup while the limit of their access point is at the floor.
+    """Makes secondary subflows (Tier 2) backup while the limit for them is at the floor.
 
-    The counts of control steps are lost when the controller restarts; the backup flags are in the
-    observation.
+    The floor is the lowest limit that the strategy sets. After a restart of the controller, the
+    control steps at the floor are counted from 0 again. The backup flags are in the observation.
     """
 
     def __init__(self, floor_steps: int, room_factor: float) -> None:
@@ -274,10 +275,11 @@ class FloorBackup:
     def decisions(
         self, limits: Sequence[Decision], floor_bps: int, observation: Observation
     ) -> list[Decision]:
-        """Return the limits and the changes of backup flags of this control step.
+        """Return the decisions about limits and backup flags for this control step.
 
-        `limits` are the decisions about the limits of access points. An access point gets no limit
-        while subflows that have become backup still send the data that they have.
+        `limits` has the decisions about the limits of access points; `floor_bps` is the lowest
+        possible limit. An access point gets no limit while subflows that have become backup still
+        send data.
         """
         limits_bps = {
             each.command.ap: each.command.rate_bps
@@ -312,9 +314,9 @@ class FloorBackup:
         floor_bps: int,
         observation: Observation,
     ) -> bool:
-        """Return whether `ap` gets no limit, so that its backup subflows can send their last data.
+        """Return whether `ap` gets no limit now, so that its backup subflows can finish sending.
 
-        `backup` has the keys of the subflows that are backup after this step.
+        `backup` has the keys of the subflows that are backup after this control step.
         """
         subflows = tier2_subflows(ap.id, observation)
         if not subflows or any(each.key not in backup for each in subflows):
@@ -355,8 +357,8 @@ def is_backed_up(ap: str, observation: Observation) -> bool:
 def wanted(unused: set[str], observation: Observation) -> set[tuple[str, int]]:
     """Return the keys of the subflows that should be backup.
 
-    `unused` names the access points whose Tier 2 subflows should not be used. A connection that
-    would have no other subflow left keeps them in use.
+    These are the secondary subflows (Tier 2) at the access points in `unused`. If this would make
+    all subflows of a connection backup, none of them is in the result.
     """
     keys = {each.key for ap in unused for each in tier2_subflows(ap, observation)}
     for subflows in observation.connections().values():
@@ -369,10 +371,11 @@ def wanted(unused: set[str], observation: Observation) -> set[tuple[str, int]]:
 def changes(
     backup: set[tuple[str, int]], limits_bps: Mapping[str, int], observation: Observation
 ) -> Iterator[Decision]:
-    """Yield a decision for each subflow whose backup flag must change to match `backup`.
+    """Yield a decision for each subflow whose backup flag must change.
 
-    `backup` has the keys of the subflows that should be backup. Flags are cleared before others are
-    set, so that every connection always has a subflow in use.
+    `backup` has the keys of the subflows that should be backup. `limits_bps` maps access points to
+    their limits, for the reasons. Flags are cleared before others are set, so that every connection
+    always has a subflow in use.
     """
     changed = [each for each in observation.subflows if each.backup != (each.key in backup)]
     for each in sorted(changed, key=lambda each: (not each.backup, each.key)):

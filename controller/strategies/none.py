@@ -8,7 +8,7 @@ from controller.strategies.base import Strategy
 
 
 class NoStrategy(Strategy):
-    """Remove the limits that an earlier strategy has left at access points; do nothing else."""
+    """Only removes the limits that an earlier strategy has left at access points."""
 
     name = "none"
 

@@ -26,9 +26,9 @@ class OptimumParams(SelectingParams):
 
 
 class Optimum(Selecting):
-    """Search all sets of subflows for the one with the largest forecast throughput.
+    """Searches all sets of subflows for the one with the largest forecast throughput.
 
-    A set is skipped if the upper bound of its throughput is not above the best throughput found.
+    The forecast of a set is left out if an upper bound shows that another set is better.
     """
 
     name = "optimum"

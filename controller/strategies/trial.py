@@ -47,7 +47,8 @@ LATEST = 6  # samples of the challenger that count, because its windows may stil
 class Goodput:
     """The latest samples of the goodput of one set of subflows, in packets per second.
 
-    A data packet counts once, however often it is sent.
+    A data packet counts once, even if it is sent several times. `bool()` is True if there are
+    enough samples for a comparison.
     """
 
     samples: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
@@ -57,7 +58,7 @@ class Goodput:
 
     @property
     def mean(self) -> float:
-        """0 without samples."""
+        """The mean of the samples in packets per second; 0 if there are none."""
         return fmean(self.samples) if self.samples else 0.0
 
     def latest(self) -> Goodput:
@@ -65,10 +66,9 @@ class Goodput:
 
 
 def packets_of(subflows: Sequence[Subflow]) -> dict[int, int] | None:
-    """Map the number of each subflow to the data packets it has sent, without retransmits.
+    """Map the number of each subflow to the data packets that it has sent, without retransmits.
 
-    A packet that was lost and is not retransmitted yet is not counted. Return None if a counter of
-    a subflow is not known.
+    A lost packet counts only after its retransmission. Return None if a counter is not known.
     """
     packets = {}
     for each in subflows:
@@ -118,17 +118,21 @@ class TrialParams(StrategyParams):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The subflows to use now; `reason` is "" if the set has not changed."""
+    """The numbers of the subflows to use now, and the reason.
+
+    `reason` is "" if the set has not changed.
+    """
 
     active: Numbers
     reason: str = ""
 
 
 def is_alone(subflows: Sequence[Subflow], observation: Observation) -> bool:
-    """Return whether the user of these subflows, all of one connection, has no other connection.
+    """Return whether the user of these subflows has no other connection.
 
-    Only then may sets of subflows be tried: the kernel sets backup flags per address, so a trial
-    would also change the user's other connections.
+    `subflows` are all from one connection. Sets of subflows may be tried only if the user has no
+    other: the kernel sets backup flags per address, so a trial would change the other connections
+    too.
     """
     first = subflows[0]
     return all(
@@ -139,19 +143,20 @@ def is_alone(subflows: Sequence[Subflow], observation: Observation) -> bool:
 
 
 def loss_conditions(losses: Iterable[float | None]) -> Hashable:
-    """Round losses to powers of 2, so that only a large change ends a trial."""
+    """Round each loss to a power of 2, so that only a large change of a loss ends a trial."""
     return tuple(round(log2(each)) if each else None for each in losses)
 
 
 class Trials:
-    """Finds the set of subflows with the most goodput for one connection, by trials."""
+    """Finds by trials the set of a connection's subflows that has the most goodput."""
 
     def __init__(
         self, params: TrialParams, head_start_s: float = 0.0, start_s: float = START_S
     ) -> None:
-        """The budget is that of a connection that is `head_start_s` older.
+        """The trials of a connection may cost a part of what the connection has carried.
 
-        New subflows are measured after `start_s`, when their windows have grown.
+        For this budget, the connection counts as `head_start_s` older than it is. New subflows are
+        measured only after `start_s`, when their windows have grown.
         """
         self.params, self._head_start_s, self._start_s = params, head_start_s, start_s
         self.base: Numbers = frozenset()
@@ -171,7 +176,10 @@ class Trials:
         return self.incumbent if self.challenger is None else self.challenger
 
     def measured(self) -> float | None:
-        """Return the goodput of the incumbent in packets per second, None if not known."""
+        """Return the goodput of the set in use in packets per second; None if it is not known.
+
+        During a trial, it is the goodput of the set that was in use before.
+        """
         goodput = self._goodput.get(self.incumbent)
         return goodput.mean if goodput else None
 
@@ -185,9 +193,10 @@ class Trials:
     ) -> Outcome:
         """Return the subflows to use after this control step.
 
-        `subflows` are all subflows of the connection. If `conditions` differs from the last step,
-        all measurements start anew. `candidates` are sets that may carry more, the best first.
-        `opening()` returns the set to begin with; if it is empty, all subflows are used.
+        `subflows` has all subflows of the connection. If `conditions` differs from the previous
+        step, all measurements start anew. `candidates` has sets of subflow numbers that may carry
+        more, the best first. `opening()` returns the set with which the connection begins. If it is
+        empty, the connection begins with all subflows.
         """
         base = frozenset(each.number for each in subflows)
         if base != self.base or conditions != self._conditions:
@@ -209,13 +218,13 @@ class Trials:
         self._goodput, self._waits = {}, {}
 
     def _settle(self, now_ns: int, settle_s: float = SETTLE_S) -> None:
-        """Take no samples for `settle_s`, because the set of subflows in use changes now."""
+        """Take no samples for `settle_s`, because the set of subflows in use changes."""
         settled_ns = now_ns + ns_from_s(settle_s)
         self._settled_ns, self._pending = max(self._settled_ns, settled_ns), [0.0, 0.0]
         self._shares = {}
 
     def _count(self, now_ns: int, subflows: Sequence[Subflow]) -> None:
-        """Add the packets since the last step to the samples of the set in use."""  # 1
+        """Count the packets since the previous control step for the set of subflows in use."""  # 1
         packets, elapsed_s = packets_of(subflows), (now_ns - self._before_ns) / NS_PER_S
         before, self._before, self._before_ns = self._before, packets, now_ns
         normal = frozenset(each.number for each in subflows if not each.backup)
@@ -242,7 +251,7 @@ class Trials:
             self._pending = [0.0, 0.0]
 
     def _choose(self, now_ns: int, candidates: Sequence[Numbers]) -> Outcome:
-        """Begin a trial if one is due and affordable, else stay with the incumbent."""  # 2, 3, 5
+        """Begin a trial if one is due and not too costly; otherwise change nothing."""  # 2, 3, 5
         incumbent = self._goodput.get(self.incumbent)
         if not incumbent:
             return Outcome(self.incumbent)
@@ -264,7 +273,10 @@ class Trials:
         return now_ns >= self._waits.get(numbers, (0, 0.0))[0]
 
     def _affordable(self, numbers: Numbers, rate: float) -> bool:
-        """Return whether the budget covers the first samples of a trial of `numbers`."""
+        """Return whether the budget covers the first samples of a trial of the subflows `numbers`.
+
+        `rate` is the goodput before the trial in packets per second.
+        """
         total = sum(self._shares.values())
         left_out = sum(each for number, each in self._shares.items() if number not in numbers)
         share = left_out / total if total else 1.0
@@ -281,7 +293,7 @@ class Trials:
         return Outcome(numbers, f"trial of {_text(numbers)}: {why}")
 
     def _judge(self, now_ns: int) -> Outcome:
-        """End the trial if the challenger is clearly better or worse, or too costly."""  # 3, 4
+        """End the trial if the set on trial is clearly better or worse, or costly."""  # 3, 4
         assert self.challenger is not None
         challenger = self._goodput.get(self.challenger, Goodput()).latest()
         incumbent = self._goodput[self.incumbent]
@@ -300,7 +312,7 @@ class Trials:
         return Outcome(self.challenger)
 
     def _judge_base(self, now_ns: int, base: Goodput, incumbent: Goodput, over: bool) -> Outcome:
-        """End a trial of all subflows; the smaller set wins only if clearly better."""  # 5
+        """End a trial of all subflows. The smaller set wins only if it is clearly better."""  # 5
         worse = incumbent.mean > base.mean * (1 + self.params.trial_gain)
         if base and worse and (over or standard_errors(incumbent, base) >= DEVIATIONS):
             self._wait(self.base, now_ns)

@@ -5,8 +5,7 @@ exploration  paths for the subflows of one connection
 allocation   rates of connections that have arcs in common, as in the paper
 max_min      max-min fair rates instead; a module of its own because it loads scipy
 assignment   the paths and rates of all connections, observed or drafted
-decisions    the commands that turn one assignment into another, and their order
-strategy     the strategy, which uses all of the above
+strategy     the strategy, and the commands that turn one assignment into another, in a safe order
 
 An arc is one direction of a link (`controller.graph`).
 """

@@ -35,7 +35,7 @@ Paths = Mapping[str, Sequence[ArcUse]]  # by connection, in the order in which t
 
 
 class Sharing:
-    """Which connections use which arcs (an arc is one direction of a link).
+    """Tells which connections share arcs. An arc is one direction of a link.
 
     `users` maps each arc to the names of the connections that use it.
     """
@@ -58,7 +58,7 @@ class Sharing:
     def together(self, start: Iterable[str]) -> set[str]:
         """Return `start` and all connections that share arcs with it, directly or through others.
 
-        S-MPTCP calls the result "Set".
+        S-MPTCP calls the result "Set". An arc is one direction of a link.
         """
         found = set(start)
         waiting = deque(found)
@@ -69,7 +69,7 @@ class Sharing:
         return found
 
     def sets(self) -> Iterator[set[str]]:
-        """Yield disjoint sets of connections; those of different sets share no arc."""
+        """Divide the connections into sets. Connections of different sets share no arc."""
         left = dict.fromkeys(self._paths)
         while left:
             found = self.together([next(iter(left))])
@@ -92,11 +92,11 @@ Rates = tuple[float, ...]  # bit/s of a connection's subflows, by number
 
 
 def largest_rates(paths: Sequence[ArcUse], free_bps: Mapping[int, float]) -> Rates:
-    """Return the rates in bit/s of one connection's subflows if it takes all it can.
+    """Return the rates in bit/s of one connection's subflows if the connection takes all it can.
 
-    `paths` holds one path per subflow. `free_bps` is the free capacity of each arc, without the
-    load of this connection. Where several of its subflows share a full arc, only the sum of their
-    rates is defined; the division among them is arbitrary.
+    `paths` has one path per subflow. `free_bps` is the free capacity of each arc (direction of a
+    link), without the load of this connection. If several of the subflows share a full arc, only
+    the sum of their rates is defined; the division among them is arbitrary.
     """
     sharing = Counter(arc for path in paths for arc in path)
     free = {arc: max(free_bps[arc], 0.0) for arc in sharing}
@@ -121,7 +121,8 @@ def remaining_capacity(
 ) -> dict[int, float]:
     """Return the capacity in bit/s that stays free on each arc if the paths carry these rates.
 
-    `free_bps` is the free capacity without these rates. A negative result means overload.
+    An arc is one direction of a link. `free_bps` is the free capacity without these rates. A
+    negative result means overload.
     """
     left = dict(free_bps)
     for path, rate in zip(paths, rates, strict=True):
@@ -146,20 +147,20 @@ def reallocate(
 ) -> dict[str, Rates]:
     """Return new rates in bit/s for all connections after `first` has arrived or got new paths.
 
-    Water filling, S-MPTCP's Algorithms 3 and 4 (see the module's docstring). `shares` holds the
-    present rates, one per path; a connection that is missing there has none yet. A connection that
-    gets at least `fairness` times the mean rate takes no capacity from others. `sharing` is
-    `Sharing(paths)`, if the caller has it.
+    The method is water filling, S-MPTCP's Algorithms 3 and 4 (see the module's docstring). `shares`
+    has the present rates of each connection, one per path; a new connection is missing there. A
+    connection that gets at least `fairness` times the mean rate takes no capacity from others.
+    `sharing` must be `Sharing(paths)`; it is computed if it is None.
     """
     sharing = sharing or Sharing(paths)
     return _WaterFilling(capacity_bps, paths, shares, fairness, sharing).run(first)
 
 
 class _WaterFilling:
-    """One allocation of rates by water filling (see the module's docstring).
+    """Computes new rates by water filling (see the module's docstring).
 
-    `load` is the load of each arc by all connections. `final_load` is its load by those connections
-    that have had their turn: their rates change no more.
+    Connections get their new rates one after the other. `load` is the load of each arc by all
+    connections. `final_load` is the load by those connections that have their new rates already.
     """
 
     def __init__(
@@ -180,7 +181,10 @@ class _WaterFilling:
             self._add(self.load, name, self.shares[name])
 
     def run(self, first: str) -> dict[str, Rates]:
-        """Return the rates of all connections after turns in the order of distance from `first`."""
+        """Give connections new rates one after the other, and return the rates of all connections.
+
+        The first is `first`. Connections that share arcs with it come next, then their neighbours.
+        """
         order = {name: n for n, name in enumerate(self.paths)}
         together = self.sharing.together([first])
         waiting, met = [(1, order[first], first)], {first}
@@ -194,10 +198,10 @@ class _WaterFilling:
         return self.shares
 
     def _turn(self, name: str, together: set[str]) -> bool:
-        """Set the rates of the connection `name`, which has its turn.
+        """Give the connection `name` its new rates.
 
-        Return True if it got enough without taking capacity from other connections: `fairness`
-        times the mean rate over the connections in `together`.
+        Return True if it gets enough without taking capacity from others. Enough is `fairness`
+        times the mean rate of the connections in `together`.
         """
         own = self.paths[name]
         before = self.shares[name]
@@ -215,9 +219,9 @@ class _WaterFilling:
     def _filled(self, name: str, alone: Rates, mean: float) -> Rates:
         """Return the rates of the connection `name`, which may take capacity from others.
 
-        `alone` holds its rates if all others keep theirs, `mean` is the mean rate in bit/s. Its
-        total rate is raised towards the mean if its paths can carry the mean and are used by
-        connections above the mean. Otherwise it shares its narrowest arcs equally (`_levelled`).
+        `alone` has its rates if it takes nothing, and `mean` is the mean rate in bit/s. If its
+        paths can carry the mean, and are used by connections above the mean, its total rate rises
+        towards the mean. Otherwise it shares its narrowest arcs equally (`_levelled`).
         """
         own = self.paths[name]
         free = self._free_capacity(self.final_load, own)
@@ -229,10 +233,10 @@ class _WaterFilling:
         return self._levelled(name, alone, free)  # 4
 
     def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
-        """Return for each path of `name` how far the other connections on it are above the mean.
+        """Return, for each path of `name`, by how many bit/s other connections exceed the mean.
 
-        The result is in bit/s. Only full arcs count, on which nothing is free if `name` has the
-        rates `alone`: the smallest excess among them, 0 without a full arc.
+        Only full arcs of the path count: those without free capacity if `name` has the rates
+        `alone`. The result is the smallest value of `_excess` among them, or 0 if no arc is full.
         """
         own = self.paths[name]
         left = remaining_capacity(self._free_capacity(self.load, own), own, alone)
@@ -243,7 +247,7 @@ class _WaterFilling:
         ]
 
     def _excess(self, name: str, arc: int, mean: float) -> float:
-        """Return the sum of (rate - `mean`), in bit/s, of all other connections on the arc."""
+        """Return the sum of (rate - `mean`) in bit/s over all other connections on an arc."""
         found: list[float] = []
         for each in self.users[arc] - {name}:
             rates = self._rates_left(each)
@@ -254,10 +258,10 @@ class _WaterFilling:
         return fsum(found)
 
     def _levelled(self, name: str, alone: Rates, free_bps: Mapping[int, float]) -> Rates:
-        """Raise the rates `alone` of the connection, path by path, and return them.
+        """Return the rates `alone`, raised on one path after the other towards equal shares.
 
-        On each path the rate is raised until the path is full, or until the connection's total rate
-        is as large as that of the poorest connections on the path's narrowest arc.
+        On each path the rate rises until the path is full. It stops earlier when the connection's
+        total rate reaches the equal share of the path's narrowest arc (`_level`).
         """
         own, rates = self.paths[name], list(alone)
         for n, path in enumerate(own):
@@ -269,10 +273,11 @@ class _WaterFilling:
         return tuple(rates)
 
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
-        """Return the total rate in bit/s of the poorest connections on an arc, shared equally.
+        """Return the total rate in bit/s that connections get if they share an arc equally.
 
-        All connections with a path over the arc count, among them `name`, which has `elsewhere`
-        bit/s on its other paths. Equal are the total rates, as far as this is possible.
+        Equal are the total rates of the connections, not their rates on this arc. A connection that
+        already has more on other paths gets nothing here. The connection `name` has `elsewhere`
+        bit/s on its other paths.
         """
         beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:
@@ -288,18 +293,18 @@ class _WaterFilling:
         return min(levels)
 
     def _part(self, name: str, arc: int) -> float:
-        """Return how many bit/s of the arc's capacity one bit/s of the connection `name` takes.
+        """Return the capacity in bit/s of an arc that one bit/s of the connection `name` takes.
 
-        On a radio arc this is more than 1 for a station slower than the fastest. If several paths
-        of the connection cross the arc, the largest value counts.
+        On a radio channel this is more than 1 for a station that is slower than the fastest one. If
+        several paths of the connection cross the arc, the largest value counts.
         """
         return max(path[arc] for path in self.paths[name] if arc in path)
 
     def _rates_left(self, name: str) -> Rates:
         """Return the rates in bit/s that the connection can keep, one per path.
 
-        They can be lower than its present rates, because connections that have had their turn may
-        have taken capacity.
+        They can be lower than its present rates, because connections that already have new rates
+        may have taken capacity.
         """
         if name in self.done:
             return self.shares[name]
@@ -325,8 +330,9 @@ def _raised(
 ) -> Rates:
     """Return the rates `alone`, raised by up to `missing` bit/s in total.
 
-    `free_bps` is the free capacity of each arc without this connection. Each path in `own` gets a
-    part of `missing` in proportion to its value in `excess`, as far as its arcs have free capacity.
+    `own` lists the paths of the connection. Each path gets a part of `missing` in proportion to its
+    value in `excess`, if its arcs have enough free capacity. `free_bps` is the free capacity of
+    each arc without the load of this connection.
     """
     rates, left = list(alone), missing
     for _ in range(MOST_ROUNDS):
@@ -344,5 +350,5 @@ def _raised(
 
 
 def _narrowest(path: ArcUse, free_bps: Mapping[int, float]) -> float:
-    """Return the largest rate in bit/s of a path whose arcs have this free capacity."""
+    """Return the largest rate in bit/s that a path can carry with this free capacity per arc."""
     return min(free_bps[arc] / part for arc, part in path.items())

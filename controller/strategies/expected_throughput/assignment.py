@@ -39,10 +39,10 @@ WORTH = 0.05  # of one connection's rate; an optional change must gain at least 
 
 @dataclass(frozen=True)
 class Connection:
-    """The subflows of one connection, and for each subflow its ends, its path and its rate.
+    """The subflows of one connection, with the ends, the path and the rate of each subflow.
 
-    Entry n of all four tuples belongs to the same subflow. `pairs` holds the vertices of source and
-    destination. A subflow without a path has None in `paths`. `rates` are in bit/s.
+    Entry n of all four tuples belongs to the same subflow. `pairs` has the graph vertices of source
+    and destination. An entry of `paths` is None if the subflow has no path. `rates` are in bit/s.
     """
 
     subflows: tuple[Subflow, ...]
@@ -61,8 +61,8 @@ class Assignment:
 
     `unassigned` names the connections that still need paths; they add no load. At most
     `most_subflows` subflows of a connection get a path. A connection with at least `fairness` times
-    the mean rate takes no capacity from others. `why` maps each connection that differs from the
-    observation to the reason for the change.
+    the mean rate takes no capacity from others. If a connection differs from the observation, `why`
+    has the reason for the change.
     """
 
     graph: Graph
@@ -74,9 +74,10 @@ class Assignment:
 
     @cached_property
     def paths_and_rates(self) -> tuple[Paths, Shares]:
-        """The paths of the assigned connections, and their rates in bit/s.
+        """The paths of the connections, and their rates in bit/s.
 
-        Both have one entry per subflow that has a path. Connections without any path are missing.
+        For each connection, both have one entry per subflow with a path. Connections without any
+        path, and those in `unassigned`, are missing.
         """
         here = {
             name: each
@@ -96,11 +97,14 @@ class Assignment:
         return Sharing(self.paths_and_rates[0])
 
     def utility(self) -> float:
-        """Return the sum of the logarithms of all assigned connections' rates (S-MPTCP, eq (4))."""
+        """Return the sum of the logarithms of the connections' rates in bit/s (S-MPTCP, eq (4))."""
         return sum(math.log(max(1.0, sum(rates))) for rates in self.paths_and_rates[1].values())
 
     def overloaded(self) -> list[str]:
-        """Return the connections that use an arc whose load is over 102 % of its capacity."""
+        """Return the connections that use an overloaded arc (direction of a link).
+
+        Overloaded means that the load is more than 102 % of the capacity.
+        """
         paths, shares = self.paths_and_rates
         full = {
             arc
@@ -112,9 +116,10 @@ class Assignment:
         ]
 
     def with_free_capacity(self) -> Iterator[str]:
-        """Yield the connections that have no rate, or could get over 2 % more from free capacity.
+        """Yield the connections that could get more without taking anything from others.
 
-        No other connection would lose anything by this. The poorest connection comes first.
+        These are connections without a rate, and connections that could get over 2 % more. The
+        connection with the lowest rate comes first.
         """
         paths, shares = self.paths_and_rates
         carried = load(paths, shares)
@@ -128,11 +133,11 @@ class Assignment:
                 yield name
 
     def with_potential_gain(self) -> list[str]:
-        """Return the connections that could gain most from other paths, in this order.
+        """Return the connections that might gain from other paths, the largest gain first.
 
-        A connection could gain log(capacity of its interfaces / rate). It is missing if the
-        connections with which it shares arcs, directly or through others, could together not gain
-        enough for `better_of`.
+        A connection can gain at most log(capacity of its interfaces / its rate). Connections that
+        share arcs, directly or through others, are taken together: if the sum of their gains is too
+        small for `better_of`, all of them are left out.
         """
         shares = self.paths_and_rates[1]
         potential = {
@@ -149,17 +154,20 @@ class Assignment:
         return sorted(found, key=lambda name: (-potential[name], order[name]))
 
     def _most(self, name: str) -> float:
-        """Return in bit/s what the interfaces at both ends of the connection can carry."""
+        """Return the rate in bit/s that the interfaces of the connection can carry.
+
+        Of the source's and the destination's interfaces, the smaller total capacity counts.
+        """
         graph, pairs = self.graph, [pair for pair in self.connections[name].pairs if pair]
         out = {arc for source, _ in pairs for arc in graph.leaving[source]}
         into = {arc for _, destination in pairs for arc in graph.entering[destination]}
         return min(fsum(graph.capacity_bps[arc] for arc in arcs) for arcs in (out, into))
 
     def poor(self) -> list[str]:
-        """Return the connections whose rate is far below the mean rate, the poorest first.
+        """Return the connections whose rate is far below the mean rate, the lowest rate first.
 
-        Far below means below (`fairness` - 0.02) times the mean. The mean is taken over the
-        connection and all that share arcs with it, directly or through others.
+        Far below means less than (`fairness` - 0.02) times the mean. The mean is over the
+        connection and all connections that share arcs with it, directly or through others.
         """
         paths, shares = self.paths_and_rates
         rate = {name: sum(rates) for name, rates in shares.items()}
@@ -173,11 +181,11 @@ class Assignment:
         )
 
     def with_poor_raised(self) -> Assignment:
-        """Return the assignment after a new allocation of rates for each poor connection.
+        """Return an assignment with new rates for connections with a rate far below the mean.
 
-        A connection can be poor because an allocation ends when a new connection has enough: an
-        earlier one that gave up capacity for it may stay poor. If the new rates are not clearly
-        better (`better_of`), this assignment is returned unchanged.
+        Such connections exist because an allocation of rates ends as soon as a new connection has
+        enough: an earlier one that gave up capacity may keep a low rate. If the new rates are not
+        clearly better (`better_of`), return this assignment unchanged.
         """
         draft = self
         for name in self.poor():
@@ -188,7 +196,8 @@ class Assignment:
     def with_new_paths(self, name: str, why: str) -> Assignment:
         """Return a copy of the assignment with new paths and rates for the connection `name`.
 
-        The rates of connections that share arcs with it can change too. `why` is the reason to log.
+        The rates of connections that share arcs with it can change too. `why` is the reason for the
+        log.
         """
         connection = self.connections[name]
         paths, shares = self.paths_and_rates
@@ -221,9 +230,9 @@ class Assignment:
         return assigned.with_new_rates(name, why)
 
     def with_new_rates(self, first: str, why: str) -> Assignment:
-        """Return a copy with new rates, from an allocation that begins with the connection `first`.
+        """Return a copy with new rates; their computation begins with the connection `first`.
 
-        If `first` has no path, nothing changes. `why` is the reason to log.
+        If `first` has no path, nothing changes. `why` is the reason for the log.
         """
         paths, shares = self.paths_and_rates
         if first not in paths:
@@ -243,10 +252,10 @@ class Assignment:
         )
 
     def with_max_min_rates(self, present: Assignment) -> Assignment:
-        """Return a copy in which all connections have their max-min fair rates (`max_min`).
+        """Return a copy in which all connections have max-min fair rates (module `max_min`).
 
-        The rates differ as little as possible from those in `present`, which the hosts have
-        confirmed.
+        The rates differ as little as possible from those in `present`, the assignment that the
+        hosts use now.
         """
         from controller.strategies.expected_throughput.max_min import max_min_rates
 
@@ -277,15 +286,20 @@ class Assignment:
         )
 
     def better_of(self, other: Assignment) -> Assignment:
-        """Return `other` if its utility is larger by log(1 + WORTH), else this assignment.
+        """Return `other` if it is clearly better than this assignment, else this assignment.
 
-        The utility is the sum of the logarithms of all connections' rates.
+        Clearly better means that the sum of the logarithms of the connections' rates is larger by
+        more than log(1 + WORTH).
         """
         return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
 
 
 def load(paths: Paths, shares: Shares) -> dict[int, float]:
-    """Return the load of every arc in bit/s, summed over the rates on all paths that cross it."""
+    """Return the load of every arc (direction of a link) in bit/s.
+
+    It is the sum of the rates on all paths that cross the arc. On a radio channel, a slow station
+    takes more capacity than its rate (see `arc_use`).
+    """
     carried: dict[int, float] = {}
     for name, own in paths.items():
         for path, rate in zip(own, shares[name], strict=True):
@@ -297,12 +311,12 @@ def load(paths: Paths, shares: Shares) -> dict[int, float]:
 def observed(
     graph: Graph, observation: Observation, fairness: float, most_subflows: int
 ) -> Assignment:
-    """Return the paths and rates that the observation shows.
+    """Return the present paths and rates, as the observation shows them.
 
-    A backup subflow has the rate 0. A connection is unassigned if one of its subflows has lost its
-    path, or has no rate although it is no backup. Subflows at position `most_subflows` or later
-    count as having no path. In `Connection.pairs`, a subflow has None if one of its ends is not in
-    the graph.
+    A backup subflow has the rate 0. Only the first `most_subflows` subflows of a connection can
+    have a path. A connection is unassigned if one of these has lost its path, or has no rate
+    although it is not backup. In `Connection.pairs`, a subflow has None if one of its ends is not
+    in the graph.
     """
     found: dict[str, Connection] = {}
     unassigned = []
@@ -325,10 +339,10 @@ def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
 
 
 def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
-    """Return whether a subflow needs a new path or rate.
+    """Return whether a subflow needs a new path or a first rate.
 
-    A normal subflow needs one if it has no path or no rate. A backup subflow needs one if it has no
-    path although one to its destination exists.
+    A subflow that is not backup needs both. A backup subflow needs no rate, and a path only if one
+    to its destination exists.
     """
     if path is None:
         return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))

@@ -39,7 +39,11 @@ SAME = 1e-6  # of the total rate; two candidates with a smaller difference are e
 
 @dataclass(frozen=True)
 class PathRequest:
-    """Source and destination of a subflow that needs a path, and its present path."""
+    """A subflow that needs a path.
+
+    `pair` has the graph vertices of its source and destination. `present` is its present path, or
+    None.
+    """
 
     pair: Pair
     present: ArcPath | None = None
@@ -52,11 +56,12 @@ def explore(
     shares: Shares,
     sharing: Sharing | None = None,
 ) -> list[ArcPath | None]:
-    """Return a path for each subflow in `requests`; None if no path joins its two ends.
+    """Return a path for each subflow in `requests`, or None if no path joins its two ends.
 
-    All requests are from one connection. `others` holds the paths of all other connections, and
-    `shares` their rates on these paths in bit/s. `sharing` is `Sharing(others)`, if the caller has
-    it. S-MPTCP, Algorithm 1, as repaired.
+    All requests are from one connection. `others` has the paths of all other connections, and
+    `shares` their rates on these paths in bit/s. `sharing` must be `Sharing(others)`; it is
+    computed if it is None. The method is S-MPTCP's Algorithm 1, as repaired (see the module's
+    docstring).
     """
     wanted = Counter(each.pair for each in requests)
     candidates = {pair: simple_paths(graph, *pair) for pair in wanted}
@@ -76,11 +81,11 @@ def explore(
 def _over_free_capacity(
     graph: Graph, wanted: Mapping[Pair, int], others: Paths, shares: Shares
 ) -> Chosen:
-    """Return for each pair the paths of the largest flow, or the widest paths if they carry more.
+    """Return paths through the capacity that other connections leave free.
 
-    Only capacity counts that the connections in `others`, with the rates in `shares`, leave free. A
-    pair is the source and the destination of a subflow. `wanted` maps each pair to the largest
-    number of paths it may get.
+    `wanted` maps each pair of source and destination to its largest number of paths. The other
+    connections have the paths `others` and the rates `shares`. The paths carry the largest flow, or
+    are the widest paths if these carry more.
     """
     free = list(graph.capacity_bps)
     for name, own in others.items():
@@ -97,11 +102,11 @@ def _over_free_capacity(
 def _widest(
     graph: Graph, free_bps: Sequence[float], source: int, ends: Mapping[int, int]
 ) -> list[tuple[ArcPath, float]]:
-    """Return paths from `source` with their rates in bit/s: the largest flow, or the widest paths.
+    """Return paths from `source` through the capacity `free_bps`, with their rates in bit/s.
 
     `ends` maps each destination to the wanted number of paths. The largest flow is split into at
-    most that many paths. If these carry less than the whole flow, the widest paths are taken one
-    after another instead, provided that they carry more.
+    most this many paths. If they cannot carry the whole flow, the widest paths are taken one after
+    another instead, provided that they carry more.
     """
     flow = max_flow(graph, free_bps, source, ends)
     found = split(graph, flow, source, ends)
@@ -121,7 +126,6 @@ def _take(free_bps: list[float], use: ArcUse, rate_bps: float) -> None:
 
 
 def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
-    """Map each source to its destinations, and each of these to the number of paths wanted."""
     found: dict[int, dict[int, int]] = {}
     for (source, destination), count in wanted.items():
         found.setdefault(source, {})[destination] = count
@@ -129,10 +133,10 @@ def _by_source(wanted: Mapping[Pair, int]) -> dict[int, dict[int, int]]:
 
 
 class _Competition:
-    """The rates of the other connections with which a candidate path would share arcs.
+    """The other connections that share arcs with a connection's candidate paths.
 
-    `mean` is the mean rate in bit/s over these connections and all that share arcs with them,
-    directly or through others.
+    `mean` is the mean rate in bit/s over these connections and all connections that share arcs with
+    them, directly or through others.
     """
 
     def __init__(self, candidates: Chosen, sharing: Sharing, shares: Shares) -> None:
@@ -146,8 +150,8 @@ class _Competition:
     def excess(self, path: ArcPath) -> int:
         """Return the sum of (rate - mean rate) over the connections on a path (S-MPTCP, eq (3)).
 
-        It is an integer in units of `SAME` times the total rate, so that nearly equal paths compare
-        as equal.
+        It is an integer in units of `SAME` times the total rate. Paths with nearly the same sum
+        therefore compare as equal.
         """
         met = self._on(path)
         above = fsum(self._rates[name] for name in met) - len(met) * self.mean
@@ -166,8 +170,8 @@ def _add_for_fairness(
 ) -> None:
     """Add candidate paths to `chosen` until the chosen paths can carry the mean rate.
 
-    The mean rate is that of the competing connections. The chosen paths must be able to carry it if
-    nobody else uses them. Stop earlier if no candidate is left.
+    This is the mean rate of the competing connections. The paths must be able to carry it if no
+    other connection uses them. Stop earlier if no candidate is left.
     """
     while _alone_bps(graph, chosen) < competition.mean:
         used = _times_used(chosen)
@@ -207,8 +211,8 @@ def _alone_bps(graph: Graph, chosen: Chosen) -> float:
 def _fill_up(chosen: Chosen, pair: Pair, count: int, candidates: Iterable[ArcPath]) -> None:
     """Add candidates to `chosen` until `pair` has `count` paths, one for each of its subflows.
 
-    The candidate that shares the fewest arcs with the chosen paths comes first. A path is added a
-    second time only if no unused candidate is left.
+    A pair is a source and a destination. The candidate that shares the fewest arcs with the chosen
+    paths comes first. A path is added a second time only if no unused candidate is left.
     """
     while len(chosen[pair]) < count:
         left = [path for path in candidates if path not in chosen[pair]] or list(candidates)
@@ -219,15 +223,14 @@ def _fill_up(chosen: Chosen, pair: Pair, count: int, candidates: Iterable[ArcPat
 
 
 def _times_used(chosen: Chosen) -> Counter[int]:
-    """Count the chosen paths that cross each arc."""
     return Counter(arc for found in chosen.values() for path in found for arc in path)
 
 
 def _assigned(requests: Sequence[PathRequest], chosen: Chosen) -> list[ArcPath | None]:
     """Return a path from `chosen` for each request, or None if no path is left for it.
 
-    A subflow keeps its present path if that is among the chosen paths of its pair. The other
-    subflows get the remaining paths in order.
+    A subflow keeps its present path if this path was chosen. The other subflows get the remaining
+    paths in order.
     """
     left = {pair: list(found) for pair, found in chosen.items()}
     given: list[ArcPath | None] = [None] * len(requests)

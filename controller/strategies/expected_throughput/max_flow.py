@@ -33,17 +33,20 @@ LEFT_OVER = 0.01  # of the flow; a smaller rest gets no path
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow through the graph: its total rate in bit/s, and its rate on each used arc."""
+    """A flow through the graph, in the sense of the max-flow problem.
+
+    `rate_bps` is its total rate. `on_arc` maps each used arc to the rate there in bit/s.
+    """
 
     rate_bps: float
     on_arc: Mapping[int, float]
 
 
 class _Residual:
-    """The residual graph: how much more, or less, flow each arc can carry.
+    """The residual graph: how much the flow on each arc can still grow or shrink.
 
-    Edge 2n has the capacity of arc n that is still free. Edge 2n + 1 leads in the opposite
-    direction; its capacity is the flow on arc n, which can be sent back.
+    Edge 2n has the free capacity of arc n. Edge 2n + 1 leads in the opposite direction. Its
+    capacity is the flow on arc n, which can be sent back.
     """
 
     def __init__(self, graph: Graph, free_bps: Sequence[float]) -> None:
@@ -54,10 +57,10 @@ class _Residual:
         self.touched: set[int] = set()  # arcs on which flow has been sent
 
     def hops(self, source: int, destinations: Collection[int]) -> list[int]:
-        """Return the number of hops from each vertex to the nearest destination, -1 if unknown.
+        """Return the number of hops from each vertex to the nearest destination, or -1.
 
         The search begins at the destinations and stops when it reaches `source`. A vertex has -1 if
-        no path leads from it to a destination, or if the search stopped before reaching it.
+        no path leads from it to a destination, or if the search stopped earlier.
         """
         left, to, edges, nothing = self.left, self.to, self.edges, self.nothing
         hops = [-1] * len(edges)
@@ -77,8 +80,8 @@ class _Residual:
     def send(self, source: int, hops: list[int]) -> float:
         """Send as much flow as possible along edges that lead one hop nearer to a destination.
 
-        `hops` holds each vertex's distance from the nearest destination. Return the rate that was
-        added to the flow, in bit/s.
+        `hops` has the distance of each vertex from the nearest destination. Return the added rate
+        in bit/s.
         """
         left, to, edges, nothing = self.left, self.to, self.edges, self.nothing
         next_edge = [0] * len(edges)
@@ -135,8 +138,8 @@ def split(
 ) -> list[tuple[ArcPath, float]]:
     """Split a flow into paths; return each path with its rate in bit/s, the widest first.
 
-    `wanted` maps each destination to the largest number of paths that may lead to it. A rest of
-    less than 1 % of the flow gets no path.
+    `wanted` maps each destination to the largest number of paths that may lead to it. If less than
+    1 % of the flow is left, this rest gets no path.
     """
     on_arc, left = dict(flow.on_arc), flow.rate_bps
     open_ends = Counter(wanted)
@@ -155,9 +158,10 @@ def split(
 
 
 def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Container[int]) -> float:
-    """Return the rate in bit/s of the widest path from `source` to any of `ends`; 0 without a path.
+    """Return the width in bit/s of the widest path from `source` to any of `ends`.
 
-    The width of a path is the smallest rate among its arcs, which `on_arc` holds.
+    The width of a path is the smallest rate among its arcs. `on_arc` maps arcs to rates. Without a
+    path the result is 0.
     """
     waiting = [(float("-inf"), source)]
     done: set[int] = set()
@@ -176,7 +180,7 @@ def _width(graph: Graph, on_arc: Mapping[int, float], source: int, ends: Contain
 def _first_shortest(graph: Graph, usable: set[int], source: int, ends: Iterable[int]) -> ArcPath:
     """Return a shortest path from `source` to one of `ends` over the arcs in `usable`.
 
-    Of several, it is the first one in the order of the vertex names.
+    Among several, it is the first one by the names of the vertices.
     """
     hops = hops_to(graph, ends, usable)
     path: list[int] = []

@@ -41,11 +41,12 @@ Columns = tuple[tuple[tuple[int, float], ...], ...]  # for each path: (row of an
 
 @dataclass(frozen=True)
 class _Group:
-    """Connections that compete for arcs, as a hashable key for the cache of `levels`.
+    """Connections that compete for arcs; a hashable key for the cache of `levels`.
 
-    `most` holds the largest rate of each path in bit/s, `owner` the number of its connection within
-    the group, from 0. `columns` lists for each path the scarce arcs that it crosses.
-    `capacity_bps` holds the capacity of these arcs.
+    Scarce arcs are those that cannot carry all their paths at full rate. `owner` has for each path
+    the number of its connection within the group, from 0. `most` has the largest rate of each path
+    in bit/s, and `columns` the scarce arcs that the path crosses. `capacity_bps` has the capacities
+    of the scarce arcs.
     """
 
     owner: tuple[int, ...]
@@ -55,11 +56,11 @@ class _Group:
 
     @property
     def unit(self) -> float:
-        """The rate in bit/s by which all rates are divided in the linear programmes."""
+        """The rate in bit/s that counts as 1 in the linear programmes."""
         return min((rate for rate in self.most if rate > 0), default=1.0)
 
     def matrix(self) -> Array:
-        """Return the matrix that maps the rates of the paths to the loads of the scarce arcs."""
+        """Return the matrix that converts rates of paths to loads of the scarce arcs."""
         found = np.zeros((len(self.capacity_bps), len(self.most)))
         for n, column in enumerate(self.columns):
             for row, part in column:
@@ -67,7 +68,7 @@ class _Group:
         return found
 
     def totals(self) -> Array:
-        """Return the matrix that maps the rates of the paths to the rates of the connections."""
+        """Return the matrix that converts rates of paths to total rates of connections."""
         found = np.zeros((self.owner[-1] + 1, len(self.owner)))
         found[list(self.owner), range(len(self.owner))] = 1.0
         return found
@@ -76,7 +77,7 @@ class _Group:
 def max_min_rates(capacity_bps: Sequence[float], paths: Paths, present: Shares) -> dict[str, Rates]:
     """Return the max-min fair rates in bit/s of all connections, one rate per path.
 
-    The present rates are kept where they are fair already.
+    If the rates in `present` are already fair, they are kept.
     """
     rates: dict[str, Rates] = {}
     for names, group in _groups(capacity_bps, paths):
@@ -87,7 +88,7 @@ def max_min_rates(capacity_bps: Sequence[float], paths: Paths, present: Shares) 
 
 
 def _groups(capacity_bps: Sequence[float], paths: Paths) -> Iterator[tuple[list[str], _Group]]:
-    """Yield each group of competing connections, with the names of the connections."""  # 1
+    """Yield each group of competing connections, after the names of its connections."""  # 1
     most = {
         name: [min(capacity_bps[arc] / part for arc, part in path.items()) for path in own]
         for name, own in paths.items()
@@ -120,7 +121,10 @@ def _groups(capacity_bps: Sequence[float], paths: Paths) -> Iterator[tuple[list[
 
 
 def _competing(paths: Mapping[str, Sequence[ArcUse]], scarce: set[int]) -> list[list[str]]:
-    """Return lists of connections that share scarce arcs, directly or through others."""
+    """Divide the connections into lists. Connections in different lists share no scarce arc.
+
+    `scarce` has the arcs that cannot carry all their paths at full rate.
+    """
     leader: dict[int | str, int | str] = {}
 
     def find(each: int | str) -> int | str:
@@ -167,9 +171,10 @@ def levels(group: _Group) -> tuple[float, ...]:
 
 
 def _divided(group: _Group, level: Array, present: Array) -> Array:
-    """Return the rate in bit/s of each path of a group such that connections have their `level`.
+    """Return the rate in bit/s of each path of a group.
 
-    The rates differ as little as possible from those in `present`.
+    The total rates of the connections become those in `level`. The rates of the paths differ as
+    little as possible from those in `present`.
     """  # 5, 6
     if not group.capacity_bps:
         most = np.array(group.most)
@@ -194,7 +199,10 @@ def _divided(group: _Group, level: Array, present: Array) -> Array:
 
 
 def _is_good(group: _Group, level: Array, rates: Array) -> bool:
-    """Return whether these rates of the paths almost reach the levels and overload no arc."""
+    """Return whether `rates` overload no arc and almost reach the total rates in `level`.
+
+    `rates` has one entry per path, and `level` one entry per connection.
+    """
     return bool(
         (rates <= (1 + ROUNDING) * np.array(group.most)).all()
         and (group.matrix() @ rates <= (1 + ROUNDING) * np.array(group.capacity_bps)).all()
@@ -205,9 +213,10 @@ def _is_good(group: _Group, level: Array, rates: Array) -> bool:
 def _solved(
     cost: Array, rows: Array, limits: Array, bounds: list[tuple[float, float | None]]
 ) -> OptimizeResult:
-    """Find the x that minimises `cost` x, with `rows` x <= `limits` and x within `bounds`.
+    """Find the vector x that minimises `cost` times x.
 
-    Raise `ArithmeticError` if the solver finds none.
+    The conditions are `rows` times x <= `limits`, and x within `bounds`. Raise `ArithmeticError` if
+    the solver finds no solution.
     """
     found = linprog(cost, A_ub=rows, b_ub=limits, bounds=bounds, method="highs")
     if found.status != 0:

@@ -16,8 +16,8 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    With `allocation: max_min`, all connections get the max-min fair rates on their paths instead of
    steps 4 and 5 (module `max_min`).
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
-   backup, unless it is the last normal one of its connection. No command overloads a link (module
-   `decisions`).
+   backup, unless all others of its connection are backup. No command overloads a link
+   (function `decisions`).
 A change of steps 3 to 5 is kept only if the sum of the logarithms of all rates grows enough. The
 present paths and rates are those that the hosts confirm, so a restarted controller reads them from
 the observation and changes nothing.
@@ -75,19 +75,20 @@ def decisions(
     rate_scale: float,
     smallest_raise: float = SMALLEST_SENT_RAISE,
 ) -> list[Decision]:
-    """Return the commands that turn `before` into `after`, in the order in which to carry them out.
+    """Return the commands that change paths and rates from `before` to `after`, in a safe order.
 
-    Connections that did not change get no command. A rate stays if it would rise by less than the
-    fraction `smallest_raise`. Reasons show rates in scenario units (wire rate / `rate_scale`).
+    In this order no link is overloaded between two commands. Connections that did not change get no
+    command. A rate stays if it would rise by less than the fraction `smallest_raise`. Reasons show
+    rates in the units of the scenario file (rate on the wire / `rate_scale`).
     """
     return _Comparison(before, after, rate_scale, smallest_raise).decisions()
 
 
 @dataclass(frozen=True)
 class _Target:
-    """The path, the pacing rate and the backup flag that one subflow shall have after the step.
+    """The path, the pacing rate and the backup flag that a subflow will have after this step.
 
-    `present` is its path before the step. `change` compares its load before and after the step.
+    `present` is its path before. `change` has its load on the links before and after.
     """
 
     subflow: Subflow
@@ -175,9 +176,10 @@ class _Comparison:
         return load(*self.after.paths_and_rates)
 
     def _commands(self, target: _Target, half: bool, why: str) -> Iterator[Ranked]:
-        """Yield the commands that set pacing rate and backup flag of one subflow, with their ranks.
+        """Yield the commands that set the pacing rate and the backup flag of one subflow.
 
-        `half` is True if the subflow must have half its rate while paths change.
+        Each command has a rank; commands with a lower rank are carried out first. `half` is True if
+        the subflow must have half its rate while paths change.
         """
         subflow, change = target.subflow, target.change
         if target.backup:
@@ -209,10 +211,10 @@ class _Comparison:
         return _decision(subflow, text, Expect(subflow.key, rate_bps))
 
     def _share(self, name: str) -> str:
-        """Return a text with the rate of the connection `name`, compared with other connections.
+        """Return a text that compares the rate of the connection `name` with a mean rate.
 
-        The comparison is with the mean rate over this connection and all that share arcs with it,
-        directly or through others.
+        The mean is over this connection and all connections that share arcs with it, directly or
+        through others.
         """
         paths, shares = self.after.paths_and_rates
         together = self.after.sharing.together([name]) if name in paths else {name}
@@ -235,10 +237,11 @@ def _load(graph: Graph, path: ArcPath | None, rate_bps: int | None, backup: bool
 
 
 def _backups(rates: Sequence[float]) -> list[bool]:
-    """Return for each subflow of a connection, given their rates, whether it becomes backup.
+    """Return for each subflow of a connection whether it becomes backup.
 
-    Those with the smallest rates do, as long as their sum is at most `SMALLEST_PART` of the whole.
-    If no rate is above 0, the first subflow stays normal.
+    `rates` has the rate of each subflow. The subflows with the smallest rates become backup, as
+    long as these rates together are at most `SMALLEST_PART` of the total. If no rate is above 0,
+    the first subflow does not become backup.
     """
     backups, lost = [False] * len(rates), 0.0
     for n in sorted(range(len(rates)), key=rates.__getitem__):
@@ -289,9 +292,10 @@ NOWHERE: ArcUse = {}
 
 @dataclass(frozen=True)
 class Load:
-    """The load that one subflow puts on arcs: its rate times the part in `use` for each arc.
+    """The load that one subflow puts on links.
 
-    `rate_bps` is 0 for a backup subflow and for a subflow without a pacing rate.
+    `use` maps each arc (direction of a link) on the path to the capacity that one bit/s takes
+    there. `rate_bps` is 0 for a backup subflow and for a subflow without a pacing rate.
     """
 
     use: ArcUse
@@ -304,9 +308,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Change:
-    """The load of one subflow before and after the commands of a step.
+    """The load of one subflow before and after the commands of a control step.
 
-    `alone` is True if no subflow of the connection is normal both before and after the step.
+    `alone` is True if no subflow of the connection is in use (not backup) both before and after.
     """
 
     before: Load
@@ -315,12 +319,12 @@ class Change:
 
     @property
     def leaves_late(self) -> bool:
-        """Whether the subflow becomes backup only after another one became normal."""
+        """Whether the subflow becomes backup only after another subflow is in use."""
         return self.alone and self.after.backup and not self.before.backup
 
     @property
     def moves(self) -> bool:
-        """Whether an arc gets or loses load of the subflow while paths and backup flags change."""
+        """Whether the subflow's load on any arc changes while paths and backup flags are set."""
         return (
             self.leaves_late
             or self.before.use != self.after.use
@@ -329,12 +333,12 @@ class Change:
 
     @property
     def leaving_bps(self) -> float:
-        """The rate in bit/s on the old path while paths change, if it is not halved."""
+        """The rate in bit/s on the old path while paths change, without any halving."""
         return self.before.rate_bps if self.leaves_late else self.staying_bps
 
     @property
     def coming_bps(self) -> float:
-        """The rate in bit/s on the new path while paths change, if it is not halved."""
+        """The rate in bit/s on the new path while paths change, without any halving."""
         return self.after.rate_bps if self.before.backup else self.staying_bps
 
     @property
@@ -345,8 +349,8 @@ class Change:
 def crowded(capacity_bps: Sequence[float], changes: Iterable[Change]) -> list[bool]:
     """Return for each subflow whether it must halve its rate while paths change.
 
-    Otherwise an arc would be overloaded while some subflows have left it and others have not.
-    `changes` holds all subflows of the network, also those that stay as they are.
+    It must if a link would otherwise be overloaded while some subflows have left it and others have
+    not. `changes` has one entry for every subflow of the network, also for unchanged ones.
     """
     changes = list(changes)
     most: dict[int, float] = {}
@@ -378,7 +382,10 @@ MOST_TRIES = 16  # connections per step, so that a step stays short in a large n
 
 
 class ExpectedThroughputParams(StrategyParams):
-    """`fairness` is from S-MPTCP. Subflows of a connection beyond `max_subflows` are backup."""
+    """Parameters of the strategy `expected_throughput`; `fairness` is from S-MPTCP.
+
+    Subflows of a connection beyond `max_subflows` are backup.
+    """
 
     interval_s: float = param(
         2.0, "s", "Time between two control steps if no subflow opens or closes", ge=0.2, le=60
@@ -402,7 +409,8 @@ class ExpectedThroughput(Strategy):
     """Chooses a path and a pacing rate for every subflow (S-MPTCP).
 
     Between two decisions it stores the graph of the network, to notice when a link's capacity
-    grows, and when it first saw each connection, to limit how long it waits for further subflows.
+    grows. It also stores when it first saw each connection, to limit how long the connection waits
+    for further subflows.
     """
 
     name = "expected_throughput"
@@ -470,10 +478,10 @@ class ExpectedThroughput(Strategy):
         return hashed_paths(observation) + paced + backups
 
     def _with_better_paths(self, draft: Assignment) -> Assignment:
-        """Return the assignment with new paths for connections that get more on them.
+        """Return `draft`, with new paths for connections that get clearly more on them.
 
-        At most `MOST_TRIES` connections are tried in one step, in the order in which they appeared.
-        The others follow in the next steps.
+        Paths are tried after a link came up or its capacity grew. At most `MOST_TRIES` connections
+        are tried in one control step; the others follow in the next steps.
         """
         if self._capacity_grew(draft.graph):
             self._to_try = draft.with_potential_gain()
@@ -485,9 +493,9 @@ class ExpectedThroughput(Strategy):
         return draft
 
     def _capacity_grew(self, graph: Graph) -> bool:
-        """Return whether a link is new since the last step, or has a larger capacity than then.
+        """Return whether a link is new, or has more capacity than in the previous control step.
 
-        The result is False at the first step.
+        The result is False in the first step.
         """
         before, self._graph = self._graph, graph
         if before is None or before is graph:
@@ -529,7 +537,8 @@ LONGEST_WAIT_NS = NS_PER_S
 class Arrivals:
     """Decides which new connections wait until all their subflows are open.
 
-    `next_ns` is the time in ns at which the earliest wait ends, None if no connection waits.
+    `next_ns` is the time in ns at which the first of these waits ends. It is None if no connection
+    waits.
     """
 
     def __init__(self) -> None:
@@ -537,9 +546,9 @@ class Arrivals:
         self._first_seen_ns: dict[str, int] = {}
 
     def waiting(self, graph: Graph, observation: Observation, most_subflows: int) -> frozenset[str]:
-        """Return the names of the connections that wait at this moment.
+        """Return the names of the connections that wait now.
 
-        At most `most_subflows` subflows of a connection are expected.
+        A connection does not wait for more than `most_subflows` subflows.
         """
         connections = observation.connections()
         self._first_seen_ns = {

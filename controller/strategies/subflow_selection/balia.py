@@ -1,17 +1,18 @@
-"""BALIA's window law and its inverses: eqs (1) to (6) and (10) of DTMC selection, corrected.
+"""The window changes of BALIA, and their inverses: eqs (1) to (6) and (10) of DTMC selection.
 
-BALIA is a congestion control for MPTCP. The module `forecast` uses the law; the inverse functions
-only serve to check the equations of the paper. For one subflow, w is its congestion window in
-segments, r its RTT in seconds, and Y = w / r in segments per second. Two numbers stand for the
-other subflows of the connection: `others`, the sum of their Y (C in the paper), and `best`, the
-largest of their Y. With alpha = max(1, best / Y), the new window after one segment is:
+BALIA is a congestion control for MPTCP. The equations of the paper are corrected here. The module
+`forecast` uses the window changes. The inverse functions only serve to check the paper's equations.
+For one subflow, w is its congestion window in segments, r its RTT in seconds, and Y = w / r in
+segments per second. Two numbers stand for the other subflows of the connection: `others`, the sum
+of their Y (C in the paper), and `best`, the largest of their Y. With alpha = max(1, best / Y), the
+new window after one segment is:
 
     delivered:  w + Y / (r (others + Y)^2) (1 + alpha)/2 (4 + alpha)/5       (1a)
     lost:       w - w/2 min(alpha, 1.5)                                      (1b)
 
 The paper prints only the increment of (1a) and the decrement of (1b).
 
-Law: Walid, Peng, Hwang and Low, draft-walid-mptcp-congestion-control-04, section 3. Paper: DTMC
+BALIA: Walid, Peng, Hwang and Low, draft-walid-mptcp-congestion-control-04, section 3. Paper: DTMC
 selection, section III.
 """
 
@@ -24,14 +25,15 @@ SMALLEST_WINDOW = 2.0
 LARGEST_DECREASE = 1.5  # halves of the window
 INTEGRATED_SDS = 8  # the integral ends at this many standard deviations from the mean
 INTEGRAL_STEPS = 2000
-ROUNDING = 1e-9  # both branches of the law meet at alpha = 1, and rounding must not miss both
+ROUNDING = 1e-9  # both branches of the increase meet at alpha = 1, and rounding must not miss both
 
 
 def increase(window: float, rtt_s: float, others: float, best: float) -> float:
-    """Return the growth of the window for one delivered segment, in segments, at most 1.
+    """Return by how many segments a delivered segment increases the congestion window, at most 1.
 
-    BALIA, DTMC selection eq (1a). `others` is the sum of window / RTT over the other subflows of
-    the connection, `best` the largest term of this sum; both are in segments per second.
+    This is BALIA (DTMC selection, eq (1a)). `others` is the sum of window / RTT over the other
+    subflows of the connection, and `best` the largest term of this sum. Both are in segments per
+    second.
     """
     rate = window / rtt_s
     alpha = best / rate if best > rate else 1.0
@@ -40,10 +42,10 @@ def increase(window: float, rtt_s: float, others: float, best: float) -> float:
 
 
 def after_loss(window: float, rtt_s: float, best: float) -> float:
-    """Return the window in segments that a lost segment leaves, at least 2.
+    """Return the congestion window in segments after the loss of a segment, at least 2.
 
-    BALIA, DTMC selection eq (1b). `best` is the largest window / RTT among the other subflows, in
-    segments per second.
+    This is BALIA (DTMC selection, eq (1b)). `best` is the largest window / RTT among the other
+    subflows, in segments per second.
     """
     alpha = best * rtt_s / window
     halves = LARGEST_DECREASE if alpha > LARGEST_DECREASE else alpha if alpha > 1 else 1.0
@@ -52,12 +54,13 @@ def after_loss(window: float, rtt_s: float, best: float) -> float:
 
 
 def rtt_of_increase(window: float, added: float, others: float, best: float) -> float | None:
-    """Return the RTT in s at which a delivered segment adds `added` segments, or None.
+    """Return the RTT in s at which a delivered segment adds `added` segments to the window.
 
-    This is the inverse of `increase` (DTMC selection, eqs (3) and (5)). D is `added`, w is
-    `window`, C is `others`, and r is the result. If this subflow has the largest window / RTT, r =
-    (sqrt(w/D) - w) / C. Otherwise, with k = best/w, r is that root of the following equation for
-    which k * r >= 1: (10 D C^2 - w k^2) r^2 + (20 D C w - 5 w k) r + (10 D w^2 - 4 w) = 0.
+    This is the inverse of `increase` (DTMC selection, eqs (3) and (5)). Return None if there is no
+    such RTT. With D = `added`, w = `window`, C = `others` and k = `best` / w, the RTT r is
+    (sqrt(w/D) - w) / C if this subflow has the largest window / RTT. Otherwise r is that root of
+    the following equation for which k r >= 1: (10 D C^2 - w k^2) r^2 + (20 D C w - 5 w k) r + (10 D
+    w^2 - 4 w) = 0.
     """
     k = best / window
     as_largest = (sqrt(window / added) - window) / others
@@ -72,11 +75,11 @@ def rtt_of_increase(window: float, added: float, others: float, best: float) -> 
 
 
 def rtt_of_loss(window: float, left: float, best: float) -> float:
-    """Return the RTT in s at which a loss leaves a window of `left` segments.
+    """Return the RTT in s at which a loss reduces the congestion window to `left` segments.
 
-    The inverse of `after_loss` (DTMC selection, eq (6a)). `window` is the window before the loss;
-    `left` must be from window/4 to window/2. `best` is the largest window / RTT among the other
-    subflows, in segments per second.
+    This is the inverse of `after_loss` (DTMC selection, eq (6a)). `window` is the window before the
+    loss. `left` must be from window/4 to window/2. `best` is the largest window / RTT among the
+    other subflows, in segments per second.
     """
     return 2 * (window - left) / best
 
@@ -84,12 +87,11 @@ def rtt_of_loss(window: float, left: float, best: float) -> float:
 def probability_of_largest(
     subflow: int, windows: Sequence[float], rtts_s: Sequence[tuple[float, float]]
 ) -> float:
-    """Return the probability that one subflow has the largest window / RTT.
+    """Return the probability that the subflow with index `subflow` has the largest window / RTT.
 
-    `subflow` is its index in `windows` (segments) and in `rtts_s`, the mean and the standard
-    deviation (> 0) of each subflow's RTT in s. RTTs are independent and normally distributed, cut
-    off at 0. This is Z of DTMC selection, eq (10), corrected: the subflow with the smallest RTT /
-    window has the largest rate.
+    `windows` are in segments. `rtts_s` has the mean and the standard deviation (> 0) of each
+    subflow's RTT in s. RTTs are independent and normally distributed, cut off at 0. This is Z of
+    DTMC selection, eq (10), corrected: the largest rate belongs to the smallest RTT / window.
     """
     mean, sd = rtts_s[subflow]
     low, high = max(0.0, mean - INTEGRATED_SDS * sd), mean + INTEGRATED_SDS * sd
@@ -112,7 +114,7 @@ def _beyond(value: float, mean: float, sd: float) -> float:
 
 
 def _roots(square: float, linear: float, constant: float) -> Iterable[float]:
-    """Return the real roots of square x^2 + linear x + constant = 0; `square` may be 0."""
+    """Return the real roots of square x^2 + linear x + constant = 0. `square` may be 0."""
     if square == 0:
         return [-constant / linear] if linear else []
     inside = linear**2 - 4 * square * constant

@@ -68,10 +68,10 @@ Weighted = tuple[tuple[float, float], ...]  # (value, probability)
 
 @dataclass(frozen=True)
 class SubflowChain:
-    """The parameters of the Markov chain of one subflow; its states are congestion windows.
+    """The parameters of the Markov chain of one subflow. Its states are congestion windows.
 
-    `largest` is the largest window in segments, `loss` the probability that a segment is lost.
-    `rtts_s` holds RTTs in s with their probabilities.
+    `largest` is the largest window in segments. `loss` is the probability that a segment is lost.
+    `rtts_s` has pairs (RTT in s, probability).
     """
 
     largest: int
@@ -82,9 +82,10 @@ class SubflowChain:
 
 @dataclass(frozen=True)
 class OtherRates:
-    """The mean rates of the other subflows (mean window / mean RTT): their sum and the largest.
+    """The rates of a connection's other subflows: their sum and the largest of them.
 
-    In segments/s. They are all that a chain takes into account of the others (mean field).
+    A rate is mean window / mean RTT, in segments/s. The Markov chain of a subflow uses only these
+    two numbers of the other subflows (mean-field approximation).
     """
 
     total: float = 0.0
@@ -118,9 +119,10 @@ def mean_windows(chains: Sequence[SubflowChain]) -> tuple[float, ...]:
 def rates_of_others(
     subflow: int, means: Sequence[float], chains: Sequence[SubflowChain]
 ) -> OtherRates:
-    """Return the sum and the largest of mean window / mean RTT of all subflows but one.
+    """Return the sum and the largest of the rates of all subflows except one.
 
-    `subflow` is the index of this one. `means` holds the mean window of every subflow in segments.
+    `subflow` is the index of the excepted one. A rate is mean window / mean RTT. `means` has the
+    mean window of every subflow in segments.
     """
     rates = [
         mean / chain.mean_rtt_s
@@ -133,7 +135,7 @@ def rates_of_others(
 def mean_window(chain: SubflowChain, others: OtherRates) -> float:
     """Return the mean congestion window of one subflow over time, in segments.
 
-    Without loss it is the largest window.
+    If the subflow has no loss, it is the largest window.
     """
     if chain.loss == 0:
         return float(chain.largest)
@@ -166,9 +168,10 @@ def growth_probability(window: int, chain: SubflowChain, others: OtherRates) -> 
 
 
 def windows_after_loss(window: int, chain: SubflowChain, others: OtherRates) -> dict[int, float]:
-    """Map each congestion window that a lost segment can leave to its probability.
+    """Map each congestion window that can follow the loss of a segment to its probability.
 
-    `window` is the window before. The sum of the values is the probability that a segment is lost.
+    `window` is the window before the loss. The probability that the segment is lost at all is
+    included, so the values add up to it.
     """
     probabilities: dict[int, float] = {}
     for r, p in chain.rtts_s:
@@ -183,8 +186,9 @@ def windows_after_loss(window: int, chain: SubflowChain, others: OtherRates) -> 
 def largest_state(chain: SubflowChain) -> int:
     """Return the largest congestion window, in segments, that the Markov chain includes.
 
-    It can be smaller than `chain.largest`: BALIA adds at most 1/w per segment, so a large window w
-    is rarely reached without a loss. Windows with a probability below `RARE` are left out.
+    Windows with a probability below `RARE` are left out. The result can therefore be smaller than
+    `chain.largest`: BALIA adds at most 1/w per segment, so a large window w is rarely reached
+    without a loss.
     """
     probability = 1.0
     for w in range(int(SMALLEST_WINDOW), chain.largest):
@@ -205,9 +209,10 @@ LARGEST_LOSS = 0.99  # the chain needs some segments that arrive
 
 @dataclass(frozen=True)
 class PathQuality:
-    """Q_i = (b, l, mu, sigma) of DTMC selection.
+    """The quality of a path, (b, l, mu, sigma) in DTMC selection.
 
-    `loss` is the probability that a segment is lost, `rtt_sd_s` the standard deviation of the RTT.
+    `loss` is the probability that a segment is lost. `rtt_s` is the mean RTT, and `rtt_sd_s` its
+    standard deviation.
     """
 
     bandwidth_bps: float
@@ -218,11 +223,12 @@ class PathQuality:
 
 @dataclass(frozen=True)
 class Model:
-    """Settings of the paper's forecast.
+    """Settings of the paper's throughput forecast.
 
-    `round` chooses the formula for the duration of a round: eq (14) of DTMC selection, or one in
-    which ACKs return while the sender still sends. `largest_window` limits every window, in
-    segments. `queue_bdp` is the queue of a path as a multiple of its bandwidth-delay product.
+    In a round a subflow sends one window and gets the ACKs. With `round` "paper", a round lasts as
+    in eq (14) of DTMC selection; with "pipelined", ACKs return while the sender still sends.
+    `largest_window` limits every window, in segments. `queue_bdp` is the queue of a path as a
+    multiple of its bandwidth-delay product.
     """
 
     round: Literal["paper", "pipelined"] = "paper"
@@ -232,9 +238,9 @@ class Model:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A forecast for paths that one connection uses together.
+    """A throughput forecast for a connection that uses several paths together.
 
-    `buffer_bytes` is the receive buffer that the connection needs. `windows` holds the mean
+    `buffer_bytes` is the receive buffer that the connection needs. `windows` has the mean
     congestion window of each path in segments.
     """
 
@@ -295,14 +301,14 @@ def _chain(path: PathQuality, model: Model) -> SubflowChain:
 # 3) A large receive buffer B: data of a lost segment waits for one more round trip. So the sum is
 #    at most 8 B / (2 max mu), and 8 B / max mu if no path loses packets.
 # 4) Coupled congestion control (BALIA): the windows at which growth and loss are in balance, with
-#    the law of the module `balia`. As they vary less than those of a subflow alone, the factor
-#    that leads from the balance to the mean is the same as in 1.
+#    the window changes of the module `balia`. These windows vary less than the window of a subflow
+#    alone, so the factor from the balance to the mean is the same as in 1.
 # Nobody reports the congestion control in use. Of both forecasts for the set that is in use, the
 # one that is closer to the measured goodput decides (`is_coupled`).
 
 
 FRAME_BITS = 1514 * 8
-BALANCE_TO_MEAN = sqrt(3) / 2  # sqrt(3/2) of the sawtooth, sqrt(2) of the balance of its law
+BALANCE_TO_MEAN = sqrt(3) / 2  # sqrt(3/2) of the sawtooth, sqrt(2) of growth and loss in balance
 ROUNDS = 400
 CLOSE_ENOUGH = 1e-4
 MOST_PATHS = 6  # of more paths, not all sets are searched
@@ -312,8 +318,9 @@ MOST_PATHS = 6  # of more paths, not all sets are searched
 def estimate_today(paths: tuple[PathQuality, ...], buffer_bytes: int, coupled: bool) -> Estimate:
     """Forecast a connection that uses all these paths together, for present-day TCP.
 
-    `buffer_bytes` is the size of its receive buffer. `coupled` says whether its congestion control
-    couples the windows of the subflows. `throughput_bps` counts Ethernet frames.
+    `buffer_bytes` is the size of the connection's receive buffer. `coupled` is True if the
+    congestion control couples the windows of the subflows, as BALIA does. The forecast throughput
+    counts Ethernet frames.
     """
     windows = _coupled_windows(paths) if coupled else tuple(map(_window_alone, paths))
     wanted_bps = sum(
@@ -325,7 +332,10 @@ def estimate_today(paths: tuple[PathQuality, ...], buffer_bytes: int, coupled: b
 
 
 def is_coupled(paths: tuple[PathQuality, ...], buffer_bytes: int, measured_bps: float) -> bool:
-    """Return whether the forecast with coupled windows is closer to the measured goodput."""
+    """Guess from the measured goodput whether the windows of the subflows are coupled.
+
+    Return True if the forecast with coupled windows is closer to the goodput than the other one.
+    """
     coupled, alone = (
         abs(estimate_today(paths, buffer_bytes, each).throughput_bps - measured_bps)
         for each in (True, False)
@@ -336,10 +346,11 @@ def is_coupled(paths: tuple[PathQuality, ...], buffer_bytes: int, measured_bps: 
 def searched(
     paths: tuple[PathQuality, ...], buffer_bytes: int, coupled: bool
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """Return (forecast in bit/s, indices of paths) of many sets of paths, the best first.
+    """Return (forecast in bit/s, indices of paths) for many sets of paths, the best set first.
 
-    Of equal forecasts, the larger set comes first. Up to six paths, all sets are compared. Of more
-    paths, one after the other is left out, always the one that costs the least throughput.
+    Of sets with equal forecasts, the larger one comes first. Up to `MOST_PATHS` paths, all sets are
+    compared. With more, paths are left out one by one, each time the path that costs the least
+    throughput.
     """
 
     def forecast(numbers: tuple[int, ...]) -> float:
@@ -371,10 +382,11 @@ def _window_alone(path: PathQuality) -> float:
 
 
 def _coupled_windows(paths: Sequence[PathQuality]) -> tuple[float, ...]:
-    """Return the windows in frames at which growth and loss of BALIA are in balance.
+    """Return the windows in frames at which BALIA's growth and decrease are in balance.
 
-    For the paths that are not full: growth (1 - l) Y (1 + a)(4 + a) / (10 mu sum(Y)^2) equals
-    decrease l w/2 min(a, 1.5), with Y = w / mu and a = max Y / Y. The equation is solved by
+    A window is at most the bandwidth-delay product of its path. Below this limit, the growth (1 -
+    l) Y (1 + a)(4 + a) / (10 mu sum(Y)^2) equals the decrease l w/2 min(a, 1.5). w is a window, l
+    the loss and mu the RTT of its path, Y = w / mu, and a = max Y / Y. The equation is solved by
     iteration.
     """
     rtts_s, full = [path.rtt_s for path in paths], [_full(path) for path in paths]

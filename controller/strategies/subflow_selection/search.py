@@ -47,7 +47,7 @@ Starts = Literal["first", "all"]
 
 @dataclass(frozen=True)
 class Choice:
-    """The indices of the chosen paths in ascending order, and the forecast for this set."""
+    """The chosen set of paths: their indices in ascending order, and the forecast for the set."""
 
     chosen: tuple[int, ...]
     estimate: Estimate
@@ -62,9 +62,9 @@ def greedy(
 ) -> Choice:
     """Return the set of paths that the greedy search finds (DTMC selection, Algorithm 1).
 
-    `accept` and `starts` choose between readings of the paper (see the module's docstring). With
-    `accept` "printed", the buffer is checked before a path is added, so the set may need more than
-    `rl_max_bytes`.
+    The set should need a receive buffer of at most `rl_max_bytes`. `accept` and `starts` choose
+    between readings of the paper (see the module's docstring). With `accept` "printed", the buffer
+    is checked before a path is added, so the set may need more.
     """
     order = ranked(paths)
     firsts = order if starts == "all" else order[:1]
@@ -97,9 +97,10 @@ def _grow(
     rl_max_bytes: float,
     accept: Accept,
 ) -> Choice:
-    """Begin with path `first`, and add paths in the order `order` of their indices.
+    """Return a set that begins with the path `first` and grows by one path after another.
 
-    A path is added if it passes the test that `accept` chooses (see the module's docstring).
+    Paths are tried in the order of the indices in `order`. `accept` chooses the test that a path
+    must pass (see the module's docstring).
     """
     best = _choice((first,), paths, model)
     for each in order:
@@ -120,7 +121,7 @@ def exhaustive(
 ) -> Choice:
     """Return the set of at most `most_paths` paths with the largest forecast throughput.
 
-    Only sets whose receive buffer is at most `rl_max_bytes` count.
+    Only sets that need a receive buffer of at most `rl_max_bytes` count.
     """
     bounds = sorted(_bounds(paths, model, rl_max_bytes, most_paths), reverse=True)
     best: Choice | None = None
@@ -138,9 +139,9 @@ def exhaustive(
 def _bounds(
     paths: Sequence[PathQuality], model: Model, rl_max_bytes: float, most_paths: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield an upper bound of the throughput in bit/s and the indices of each set of paths.
+    """Yield an upper bound of the throughput in bit/s, with path indices, for each set of paths.
 
-    A set has at most `most_paths` paths.
+    Only sets of at most `most_paths` paths are included.
     """
     shortest_s = [round_s(path, SMALLEST_WINDOW, model) for path in paths]
     windows = _largest_windows(paths, model)
@@ -158,7 +159,7 @@ def _bounds(
 def _largest_windows(paths: Sequence[PathQuality], model: Model) -> list[list[float]]:
     """Return a matrix: entry [i][j] is the mean window of path i if only i and j are used.
 
-    The windows are in segments. Entry [i][i] is the mean window of path i alone.
+    The windows are in segments. Entry [i][i] is the mean window of path i if it is used alone.
     """
     windows = [[estimate((path,), model).windows[0]] * len(paths) for path in paths]
     for n, m in combinations(range(len(paths)), 2):

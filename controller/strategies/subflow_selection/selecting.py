@@ -1,7 +1,7 @@
 """The base class of `subflow_selection` and `optimum`, which select subflows by a forecast.
 
 For every connection with more than one subflow, `Selecting` determines the quality of each path,
-lets the derived class choose a set, and makes the chosen subflows normal and the others backup.
+lets the derived class choose a set, and makes all subflows that were not chosen backup.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LARGEST_WINDOW = 512  # a chain with more states takes a controller too long
 class SelectingParams(StrategyParams):
     """Parameters of the strategies `subflow_selection` and `optimum`.
 
-    The paper gives no values: the defaults are ours.
+    The paper gives no values, so the defaults are ours.
     """
 
     interval_s: float = param(2.0, "s", "Time between two selections", ge=0.2, le=60)
@@ -70,12 +70,12 @@ class SelectingParams(StrategyParams):
 
 @dataclass(frozen=True)
 class Situation:
-    """The input of the choice for one connection.
+    """What a strategy knows when it chooses the subflows of one connection.
 
-    `paths` has the quality of each subflow's path. `model` and `rl_max_bytes`, the largest receive
-    buffer that a set may need, are for the paper's forecast. `buffer_bytes` is the size of the
-    receive buffer. `connections` names all open connections; `alone` says that the user has no
-    other one.
+    `paths` has the quality of each subflow's path. `model` and `rl_max_bytes` (the largest receive
+    buffer that a set may need) are for the paper's forecast. `buffer_bytes` is the actual receive
+    buffer. `connections` names all open connections of the network. `alone` is True if the user has
+    no other connection.
     """
 
     subflows: tuple[Subflow, ...]
@@ -97,9 +97,10 @@ class Situation:
 
 
 class Selecting(Strategy):
-    """Selects the subflows that carry data; a derived class defines the search.
+    """Base class of strategies that choose which subflows carry data.
 
-    Nothing is stored between two decisions: the observation says which subflows are backup.
+    A derived class defines `search`. Nothing is stored between two decisions: the observation says
+    which subflows are backup.
     """
 
     wakes_on_subflows = True
@@ -112,13 +113,17 @@ class Selecting(Strategy):
 
     @abstractmethod
     def search(self, paths: Sequence[PathQuality], model: Model, rl_max_bytes: float) -> Choice:
-        """Return the best set of paths and its forecast, which is computed with `model`.
+        """Return the best set of paths, with its forecast.
 
-        The set should need a receive buffer of at most `rl_max_bytes`.
+        `model` has the settings of the forecast. The set should need a receive buffer of at most
+        `rl_max_bytes`.
         """
 
     def choose(self, situation: Situation) -> tuple[Choice, str]:
-        """Return the set of paths to use, and a reason to log besides the forecast, or ""."""
+        """Return the set of paths to use, and a text for the log.
+
+        The log shows the text after the forecast. The text may be "".
+        """
         return self.search(situation.paths, situation.model, situation.rl_max_bytes), ""  # 2
 
     def decide(self, observation: Observation) -> list[Decision]:
@@ -182,10 +187,10 @@ class Selecting(Strategy):
 def _decisions(
     subflows: Sequence[Subflow], choice: Choice, reason: str, rate_scale: float
 ) -> list[Decision]:
-    """Return the forecast for the log, and the commands that put the chosen subflows into use.
+    """Return a decision with the forecast, and the commands that put the chosen subflows into use.
 
-    Chosen subflows become normal and all others backup. No subflow becomes backup before at least
-    one chosen subflow is normal.
+    All other subflows become backup, but not before at least one chosen subflow is in use. The text
+    `reason` is added to the forecast in the log.
     """
     chosen = [subflows[n] for n in choice.chosen]
     rest = [each for each in subflows if each not in chosen]
@@ -238,9 +243,10 @@ LOAD_STEPS = 10
 
 
 def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
-    """Return the arcs from the source to the destination, None if one is unknown.
+    """Return the arcs on the path of a subflow, from the source to the destination.
 
-    `arcs` maps (tail, head) to the arc between these two nodes.
+    An arc is one direction of a link; `arcs` maps (tail, head) to the arc between these two nodes.
+    Return None if an arc is missing.
     """
     source, destination = subflow.ends
     found: list[Arc] = []
@@ -256,8 +262,8 @@ def arcs_along(subflow: Subflow, arcs: ArcsByEnds) -> tuple[Arc, ...] | None:
 def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) -> PathQuality:
     """Return the quality of a path, with loss and RTT from its arcs (DTMC selection, section II-A).
 
-    If no arc has a known jitter, the standard deviation of the RTT is `rtt_sd_of_mean` times its
-    mean.
+    An arc is one direction of a link. If no arc has a known jitter, the standard deviation of the
+    RTT is `rtt_sd_of_mean` times the RTT.
     """
     rtt_s = max(SMALLEST_RTT_S, 2 * sum(arc.delay_s for arc in path))
     measured_sd_s = sqrt(2 * sum(arc.jitter_s**2 for arc in path))
@@ -273,8 +279,8 @@ def available_bps(path: Sequence[Arc], own_bps: Mapping[str, int]) -> float:
     """Return the rate in bit/s that other connections leave free on a path.
 
     `own_bps` maps each link to the load by the connection itself, which counts as free. The free
-    part of each arc is rounded to tenths of its capacity, at least one, so that noise in the
-    measurements changes nothing. The result is the smallest among the arcs.
+    part of each arc (direction of a link) is rounded to tenths of its capacity, at least one tenth,
+    so that noise in the measurements changes nothing. The result is the smallest of these parts.
     """
 
     def available(arc: Arc) -> float:

@@ -5,8 +5,8 @@ one subflow:
 1) Determine bandwidth, loss and round trip of each subflow's path (module `selecting`).
 2) Search the set with the largest expected throughput whose receive buffer is within `rl_max_kb`
    (module `search`).
-3) Make the chosen subflows normal and the others backup. No subflow becomes backup before at least
-   one chosen subflow is normal.
+3) Use the chosen subflows and make the others backup. No subflow becomes backup before at least one
+   chosen subflow is in use.
 4) Log the forecast together with the throughput measured since the last step.
 The forecast uses the rates on the wire. Paper: sections IV and V-A.
 
@@ -53,7 +53,7 @@ ALIKE = 0.03  # the forecast does not tell sets apart that differ by less
 class SubflowSelectionParams(SelectingParams, TrialParams):
     """Parameters of the greedy search, of the forecast for present-day TCP and of the trials.
 
-    The paper's Algorithm 1 can be read in several ways; `accept` and `starts` choose one.
+    The paper's Algorithm 1 can be read in several ways; `accept` and `starts` choose between them.
     """
 
     accept: Accept = param(
@@ -111,7 +111,7 @@ class SubflowSelection(Selecting):
         return choice, ""
 
     def _tried(self, situation: Situation) -> tuple[Choice, str]:
-        """Return the set of paths that the trials of this connection use now, and why."""  # 6
+        """Return the set of paths that the trials want to use now, and the reason."""  # 6
         self._trials = {
             name: each for name, each in self._trials.items() if name in situation.connections
         }
@@ -134,7 +134,11 @@ class SubflowSelection(Selecting):
         return self._choice(situation, chosen, coupled), outcome.reason
 
     def _opening(self, situation: Situation) -> Numbers:
-        """Return the set of subflows to begin with; it is empty if no set promises enough."""
+        """Return the set of subflows with which a new connection begins.
+
+        It is empty if no set promises much more throughput than all subflows (`OPENING_GAIN`
+        times).
+        """
         if self.params.forecast == "paper" or not situation.alone:
             return frozenset()
         promises = []
@@ -150,9 +154,9 @@ class SubflowSelection(Selecting):
     ) -> list[tuple[int, ...]]:
         """Return sets of paths that may carry more than `measured_bps`, the best first.
 
-        The paper's forecast is mostly too low, so with it the best set counts whatever was
-        measured. With the other forecast, sets with nearly equal forecasts count as equal, and
-        smaller ones come first.
+        The paper's forecast is mostly too low. With it, the set with the best forecast is returned
+        in any case. With the forecast for present-day TCP, sets with nearly equal forecasts count
+        as equal, and smaller sets come first.
         """
         if self.params.forecast == "paper":
             return [super().choose(situation)[0].chosen]
