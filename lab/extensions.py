@@ -78,6 +78,21 @@ def copy_of(path: Path, source: bytes) -> Path:
     return sudo.user_cache() / "laws" / hashlib.sha256(source).hexdigest()[:16] / path.name
 
 
+TRUST = "--trust-extensions"
+_trusted: set[str] = set()  # SHA-256 of files that the user trusts, wherever they come from
+
+
+def trust(digests: Iterable[str]) -> None:
+    """Allow files with these SHA-256 digests to run, wherever they come from.
+
+    Raise `RequestError` if one is no digest.
+    """
+    for each in digests:
+        if not re.fullmatch(r"[0-9a-f]{64}", each):
+            raise RequestError(f"{TRUST} {each}: write a SHA-256 digest, which has 64 hex digits")
+        _trusted.add(each)
+
+
 _registered: dict[tuple[str, str], Extension] = {}  # by name and ending
 _read: dict[tuple[str, str], inputs.Digests] = {}  # the files that each one read when it was run
 
@@ -218,16 +233,19 @@ def cc_name(text: str) -> str:
     return _register("cc", Path(text)) if is_path(text) else text
 
 
-def add_topology(path: Path) -> str:
-    """Register the file of a topology. Return its kind, which is the file name without `.py`."""
-    return _register("topology", path)
+def add_topology(path: Path, refused: str = "") -> str:
+    """Register the file of a topology. Return its kind, which is the file name without `.py`.
+
+    If `refused` says why the file must not run, it runs only if the user trusts its digest.
+    """
+    return _register("topology", path, refused)
 
 
-def _register(kind: Kind, path: Path) -> str:
+def _register(kind: Kind, path: Path, refused: str = "") -> str:
     """Register one file and return the name of what it defines.
 
     For a congestion control, register both its .py and its .c file. Raise `RequestError` if the
-    file cannot be used.
+    file cannot be used, or if it is `refused` and not trusted.
     """
     path = Path(os.path.abspath(path))
     endings = dict.fromkeys(get_args(Kind), (PYTHON,)) | {"cc": (PYTHON, C), "scenario": (YAML,)}
@@ -237,10 +255,11 @@ def _register(kind: Kind, path: Path) -> str:
         )
     if not path.is_file():
         raise RequestError(f"use {path} as {kind}: there is no such file")
+    made = Extension(kind, path.stem, path, path.read_bytes())
+    _check_trusted(made, refused or _copy_of_a_run(path))
     _check_name(kind, path)
     if kind != "scenario":
         user_file.check_rights(path)
-    made = Extension(kind, path.stem, path, path.read_bytes())
     _add(made)
     other = path.with_suffix(C if path.suffix == PYTHON else PYTHON)
     if kind == "cc" and (made.name, other.suffix) not in _registered and other.is_file():
@@ -287,16 +306,25 @@ def _check_name(kind: Kind, path: Path) -> None:
         )
     if kind == "cc" and path.stem in congestion.BUILT_IN:
         raise RequestError(f"{doing}: a built-in congestion control has this name: rename the file")
-    if path.parent.name == COPIES and (path.parents[1] / "manifest.json").exists():
-        raise RequestError(
-            f"{doing}: it is the copy in a run folder, and nothing is loaded from there: "
-            "give the original file"
-        )
     for each in registered():
         same_thing = each.kind == kind and each.path.parent == path.parent
         both_code = "scenario" not in (kind, each.kind)
         if each.name == path.stem and not same_thing and (both_code or kind == each.kind):
             raise RequestError(f"{doing}: {each.path} has this name too: rename one")
+
+
+def _copy_of_a_run(path: Path) -> str:
+    """Return why the file must not run if it is the copy in a run folder, else ""."""
+    is_copy = path.parent.name == COPIES and (path.parents[1] / "manifest.json").exists()
+    return "it is the copy in a run folder, and nothing is loaded from there" if is_copy else ""
+
+
+def _check_trusted(made: Extension, refused: str) -> None:
+    if refused and made.sha256 not in _trusted:
+        raise RequestError(
+            f"use {made.path} as {made.kind}: {refused}. Read the file. Then give it by --with, or "
+            f"type {TRUST} {made.sha256}"
+        )
 
 
 def _is_strategy(name: str) -> bool:

@@ -78,7 +78,7 @@ def test_all_runs_of_a_command_use_what_was_read_at_its_start(my, tmp_path):
     extensions.add(my)
     choice = {"cc": "scalable", "strategy": "keep_all", "duration_s": 1.0}
     scenarios = [
-        loading.load(str(my / "doorway.yaml"), Overrides(seed=seed, **choice))
+        loading.load(str(my / "doorway.yaml"), Overrides(seed=seed, **choice), may_run_code=True)
         for seed in range(1, 7)
     ]
     before = {each.path.name: each.sha256 for each in extensions.registered()}
@@ -168,7 +168,9 @@ def test_a_file_that_a_network_reads_is_an_input(my, tmp_path, text, data):
     assert again.exit_code == 0, again.output
     (my / data).write_text("2")
     extensions._registered.clear()
-    other = experiment(loading.load(str(my / "doorway.yaml"), Overrides(duration_s=1)), "sim")
+    other = experiment(
+        loading.load(str(my / "doorway.yaml"), Overrides(duration_s=1), may_run_code=True), "sim"
+    )
     assert other != first
     extensions._registered.clear()
     said = lab(

@@ -26,6 +26,7 @@ class Request:
     """A request for runs of one scenario: `repeat` runs of each strategy, with consecutive seeds.
 
     A field that is None or an empty tuple leaves the value of the scenario file unchanged.
+    `may_run_code` is that of `lab.scenario.loading.load`.
     """
 
     scenario: str
@@ -42,6 +43,7 @@ class Request:
     vm: bool = False
     wait: bool = False
     stack: str | None = None
+    may_run_code: bool = False
 
 
 def checked(request: Request) -> list[Job]:
@@ -83,14 +85,13 @@ def scenarios_of(request: Request) -> list[Scenario]:
             registry.is_slow(request.engine, request.vm),
             request.stack,
         )
-        scenarios.append(scenario.load(request.scenario, first))
+        scenarios.append(scenario.load(request.scenario, first, may_run_code=request.may_run_code))
         first_seed = scenarios[-1].seed
-        scenarios += [
-            scenario.load(
-                request.scenario, replace(first, settings=(*request.settings, f"seed={seed}"))
+        for seed in range(first_seed + 1, first_seed + request.repeat):
+            overrides = replace(first, settings=(*request.settings, f"seed={seed}"))
+            scenarios.append(
+                scenario.load(request.scenario, overrides, may_run_code=request.may_run_code)
             )
-            for seed in range(first_seed + 1, first_seed + request.repeat)
-        ]
     runs = [(each.strategy.name, each.seed) for each in scenarios]
     if len(set(runs)) < len(runs):
         raise RequestError(

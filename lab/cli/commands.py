@@ -153,7 +153,9 @@ def run(ctx: click.Context, /, report: bool, as_json: bool, quiet: bool, **reque
     """
     request["strategies"] = tuple(map(extensions.strategy_name, request["strategies"]))
     request["cc"] = request["cc"] and extensions.cc_name(request["cc"])
-    ctx.exit(running.run(Request(**request), running.Output(report, as_json, quiet)))
+    ctx.exit(
+        running.run(Request(**request, may_run_code=True), running.Output(report, as_json, quiet))
+    )
 
 
 @cli.command()

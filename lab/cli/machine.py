@@ -103,7 +103,7 @@ def export_script(
     from lab.engines.mininet.export.script import script
 
     strategy = strategy and extensions.strategy_name(strategy)
-    text = script(load(scenario, Overrides(strategy, settings=settings)))
+    text = script(load(scenario, Overrides(strategy, settings=settings), may_run_code=True))
     if out is None:
         click.echo(text, nl=False)
     else:

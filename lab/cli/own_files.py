@@ -6,12 +6,19 @@ Such a file defines a strategy, a topology, a congestion control, a metric or a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from lab import extensions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _trust(_: click.Context, __: click.Parameter, digests: tuple[str, ...]) -> None:
+    extensions.trust(digests)
 
 
 def _register(_: click.Context, __: click.Parameter, paths: tuple[Path, ...]) -> None:
@@ -23,16 +30,31 @@ def _register(_: click.Context, __: click.Parameter, paths: tuple[Path, ...]) ->
 WITH_HELP = (
     "Add strategies, topologies, congestion controls, metrics and scenarios from a folder or file."
 )
-with_option = click.option(
+_trust_option = click.option(
+    extensions.TRUST,
+    multiple=True,
+    metavar="SHA256",
+    callback=_trust,
+    expose_value=False,
+    is_eager=True,  # before --with
+    help="Run a code file with this digest, even if a worksheet or run folder names it.",
+)
+_with_option = click.option(
     "--with",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="PATH",
     callback=_register,
     expose_value=False,
-    is_eager=True,
     help=WITH_HELP,
 )
+
+
+def with_option(command: F) -> F:
+    """Add the options `--with` and `--trust-extensions` to a command."""
+    return _trust_option(_with_option(command))
+
+
 forwarded_with_option = click.option(  # for a command that is replaced by a server process
     "--with",
     "extension_folders",

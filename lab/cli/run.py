@@ -28,7 +28,8 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
     """
     strategy = strategy and extensions.strategy_name(strategy)
     cc = cc and extensions.cc_name(cc)
-    loaded = load(scenario, Overrides(strategy, cc, settings=tuple(settings)))
+    overrides = Overrides(strategy, cc, settings=tuple(settings))
+    loaded = load(scenario, overrides, may_run_code=True)
     for engine in engine_table.ENGINES:
         registry.load_laws(engine)
     for each in extensions.registered():

@@ -97,7 +97,8 @@ def parameter_rows(name: str) -> list[Row]:
 
 def target_rows(scenario: str) -> list[Row]:
     """Return one row per value that can be changed while the scenario runs."""
-    return [target.row() for target in targets.targets(loading.load(scenario)).values()]
+    loaded = loading.load(scenario, may_run_code=True)
+    return [target.row() for target in targets.targets(loaded).values()]
 
 
 def _scenario_row(scenario: Scenario) -> Row:

@@ -71,11 +71,19 @@ class Overrides:
 NO_OVERRIDES = Overrides()
 
 
-def load(wanted: str, overrides: Overrides = NO_OVERRIDES) -> Scenario:
-    """Return the scenario `wanted` (see `find`), changed by `overrides` and checked."""
+def load(
+    wanted: str, overrides: Overrides = NO_OVERRIDES, *, may_run_code: bool = False
+) -> Scenario:
+    """Return the scenario `wanted` (see `find`), changed by `overrides` and checked.
+
+    With `may_run_code`, the file may name a Python file in its own folder or below, which is
+    imported. This is for scenarios that the user names on the command line, and not for those
+    named in worksheets, over HTTP or in run folders.
+    """
     path = find(wanted)
+    code = _code(wanted, path, overrides, may_run_code)
     try:
-        return from_data(read(path), path.name, overrides, path.parent)
+        return from_data(read(path), path.name, overrides, code)
     except RequestError as error:
         raise RequestError(f"{error}{_files_of_a_run(path.parent)}") from error
 
@@ -88,6 +96,40 @@ def load_recorded(folder: Path, doing: str) -> Scenario:
     path = folder / "scenario.yaml"
     refuse_code_paths(read(path), doing)
     return load(str(path))
+
+
+@dataclass(frozen=True)
+class Code:
+    """The Python files that a scenario file may name: those in `inside`, if it is not None, and
+    those that the user trusts by their digest. Paths are relative to `folder`."""
+
+    folder: Path
+    inside: Path | None = None
+
+    def refused(self, path: Path) -> str:
+        """Return why a file must not run, or ""."""
+        if self.inside is not None and path.resolve().is_relative_to(self.inside.resolve()):
+            return ""
+        return (
+            "only a scenario file that is named on the command line may name code, in its own "
+            "folder or below; worksheets and run folders may not"
+        )
+
+
+def _code(wanted: str, path: Path, overrides: Overrides, may_run_code: bool) -> Code:
+    """Return what the scenario file `path` may name.
+
+    A file of a run folder may come from somebody else, even if it is named on the command line.
+    With `--set topology.file=PATH`, the user names the Python file itself.
+    """
+    folder = path.parent
+    is_run = path.name == "scenario.yaml" and (
+        Path(wanted).is_dir() or (folder / "manifest.json").exists()
+    )
+    if may_run_code and any(each.startswith("topology.file=") for each in overrides.settings):
+        return Code(folder, Path("/"))
+    of_user = path in extensions.scenario_files().values()
+    return Code(folder, folder if of_user or (may_run_code and not is_run) else None)
 
 
 def _files_of_a_run(folder: Path) -> str:
@@ -107,16 +149,16 @@ def from_data(
     raw: dict[str, Any],
     source: str,
     overrides: Overrides = NO_OVERRIDES,
-    folder: Path | None = None,
+    code: Code | None = None,
 ) -> Scenario:
     """Return the scenario in `raw`, the content of a scenario file.
 
-    Error messages begin with `source`. The path in `topology.file` is relative to `folder`; without
-    `folder`, this key is refused.
+    Error messages begin with `source`. `code` says which Python file the key `topology.file` may
+    name; without it, this key is refused.
     """
     changed = _with_overrides(raw, overrides)
     with inputs.collected() as read:
-        scenario = _checked(changed, source, folder)
+        scenario = _checked(changed, source, code)
         scenario = scenario.with_network(_network(scenario, source)).with_inputs(read)
     _check_against_network(scenario, source)
     scenario = _with_flow_of_each_user(scenario)
@@ -246,17 +288,17 @@ def _position(entries: list[Any], step: str, setting: str) -> int:
 # 2) Topology and strategy with all their parameters, then all other keys
 
 
-def _checked(raw: dict[str, Any], source: str, folder: Path | None) -> Scenario:
+def _checked(raw: dict[str, Any], source: str, code: Code | None) -> Scenario:
     choices: dict[str, Any] = {}
     if "topology" in raw:
-        choices["topology"] = _topology(raw["topology"], source, folder)
+        choices["topology"] = _topology(raw["topology"], source, code)
     choices["strategy"] = checked_strategy(raw.get("strategy", {}), source)
     scenario = validate(Scenario, raw | choices, source)
     flows = (_with_common_settings(flow, scenario) for flow in scenario.traffic)
     return scenario.model_copy(update={"traffic": tuple(flows)})
 
 
-def _topology(raw: Any, source: str, folder: Path | None) -> TopologyChoice:
+def _topology(raw: Any, source: str, code: Code | None) -> TopologyChoice:
     if not isinstance(raw, dict):
         raise RequestError(
             f"{source}: topology: {show(raw)} is no mapping: write 'topology: {{kind: ...}}'"
@@ -264,7 +306,7 @@ def _topology(raw: Any, source: str, folder: Path | None) -> TopologyChoice:
     params = dict(raw)
     kind = params.pop("kind", None)
     if "file" in params:
-        kind = _topology_in_file(params.pop("file"), kind, source, folder)
+        kind = _topology_in_file(params.pop("file"), kind, source, code)
     if not isinstance(kind, str) or kind not in TOPOLOGIES:
         problem = (
             f"is missing: choose from {', '.join(TOPOLOGIES)}"
@@ -277,18 +319,18 @@ def _topology(raw: Any, source: str, folder: Path | None) -> TopologyChoice:
     )
 
 
-def _topology_in_file(file: Any, kind: Any, source: str, folder: Path | None) -> str:
+def _topology_in_file(file: Any, kind: Any, source: str, code: Code | None) -> str:
     """Register the user's Python file that defines a topology, and return its kind.
 
     `kind` is the kind that the scenario names, or None. Raise `RequestError` if the two differ.
     """
     place = f"{source}: topology.file"
-    if folder is None:
+    if code is None:
         raise RequestError(f"{place}: a path is accepted only in a scenario file")
     if not isinstance(file, str):
         raise RequestError(f"{place}: {show(file)} is not the path of a Python file")
     try:
-        found = extensions.add_topology(folder / file)
+        found = extensions.add_topology(code.folder / file, code.refused(code.folder / file))
     except RequestError as error:
         raise RequestError(f"{place}: {error}") from error
     if kind not in (None, found):

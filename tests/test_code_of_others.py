@@ -1,0 +1,184 @@
+"""A worksheet, a run folder or a scenario file from somebody else runs no code, whatever the
+command, unless the user trusts the digest of the file."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from users_files import TOPOLOGY, _only_built_in, lab, my
+
+from lab import extensions
+from lab.batch.repeat import repeat
+from lab.errors import RequestError
+from lab.scenario import loading
+from lab.topologies import families
+from lab.worksheets import loading as worksheets
+
+__all__ = ["_only_built_in", "my"]
+
+TRAP = "from pathlib import Path\nPath({marker!r}).touch()\n" + TOPOLOGY
+SHEET = """title: A lesson
+goals: [Say what runs]
+minutes: 5
+steps:
+  - run: {{id: first, scenario: {scenario}, duration_s: 2{more}}}
+  - question: {{id: goal, ask: Which one, choice: [one, two], answer: two}}
+solution:
+  answers: {{goal: two}}
+wrong:
+  - name: the other one
+    answers: {{goal: one}}
+    fails: [goal]
+"""
+RULE = "only a scenario file that is named on the command line may name code"
+
+
+@pytest.fixture(autouse=True)
+def nobody_trusted(monkeypatch):
+    monkeypatch.setattr(extensions, "_trusted", set())
+
+
+@pytest.fixture
+def marker(tmp_path):
+    return tmp_path / "code_ran"
+
+
+@pytest.fixture
+def trap(tmp_path, marker):
+    """A Python file that creates the file `marker` when it runs."""
+    folder = tmp_path / "others"
+    folder.mkdir()
+    path = folder / "doorway.py"
+    path.write_text(TRAP.format(marker=str(marker)))
+    return path
+
+
+def scenario_beside(trap: Path, file: str = "doorway.py") -> Path:
+    path = trap.with_name("theirs.yaml")
+    path.write_text(
+        f"name: theirs\ntitle: T\ntopology: {{file: {file}}}\n"
+        "traffic: [{user: ue1, kind: bulk}]\nduration_s: 1\n"
+    )
+    return path
+
+
+@pytest.fixture
+def sheets(trap):
+    """Worksheets that name the file in a setting, as a choice, and by a scenario file."""
+    settings = {
+        "setting": ("two_paths", f", settings: {{topology.file: {trap}}}"),
+        "topology": ("two_paths", f", settings: {{topology: {{file: {trap}}}}}"),
+        "variant": ("two_paths", f", settings: {{topology.file: {{variant: [{trap}, b.py]}}}}"),
+        "choice": ("two_paths", f", choose: {{topology.file: {{choices: [{trap}, b.py]}}}}"),
+        "scenario": (scenario_beside(trap), ""),
+    }
+    made = []
+    for name, (scenario, more) in settings.items():
+        path = trap.with_name(f"{name}.yaml")
+        path.write_text(SHEET.format(scenario=scenario, more=more))
+        made.append(path)
+    return made
+
+
+@pytest.fixture
+def run(trap, tmp_path):
+    """A run folder whose scenario was edited so that it names a file in the folder."""
+    folder = tmp_path / "run"
+    done = lab("run", "two_paths", "--duration", "1", "--out", folder, "--quiet")
+    assert done.exit_code == 0, done.output
+    shutil.copy(trap, folder)
+    (folder / "extensions").mkdir()
+    shutil.copy(trap, folder / "extensions")
+    path = folder / "scenario.yaml"
+    scenario = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump(scenario | {"topology": {"file": "doorway.py"}, "try": []}))
+    return folder
+
+
+def refused_by_every(commands, marker):
+    for argv in commands:
+        done = lab(*argv)
+        assert done.exit_code == 2, (argv, done.output)
+        assert not marker.exists(), argv
+
+
+def test_a_worksheet_names_no_code(sheets, marker):
+    for sheet in sheets:
+        refused_by_every(
+            [("worksheet", "check", sheet), ("worksheet", "try", sheet)],
+            marker,
+        )
+        with pytest.raises(RequestError, match=RULE):
+            worksheets.load(str(sheet))
+    assert not marker.exists()
+
+
+def test_a_run_folder_names_no_code(run, marker):
+    own = ("--with", run / "extensions")
+    commands = []
+    for given in (run, run / "scenario.yaml"):
+        commands += [
+            ("run", given),
+            ("check", given),
+            ("list", "targets", given),
+            ("export-script", given),
+        ]
+    commands += [("run", "two_paths", *own), ("check", "two_paths", *own)]
+    refused_by_every(commands, marker)
+    with pytest.raises(RequestError):
+        repeat(run)
+    with pytest.raises(RequestError):
+        loading.load_recorded(run, "show the run")
+    assert not marker.exists()
+
+
+def test_a_run_folder_without_a_manifest_names_no_code_either(run, marker):
+    (run / "manifest.json").unlink()
+    refused_by_every([("run", run), ("check", run), ("list", "targets", run)], marker)
+
+
+@pytest.mark.parametrize("file", ["../doorway.py", "{outside}", "link.py"])
+def test_a_scenario_names_no_code_outside_its_folder(trap, tmp_path, marker, file):
+    outside = tmp_path / "doorway.py"
+    shutil.move(trap, outside)
+    trap.with_name("link.py").symlink_to(outside)
+    path = scenario_beside(trap, file.format(outside=outside))
+    refused_by_every([("run", path), ("check", path), ("list", "targets", path)], marker)
+    assert RULE in lab("check", path).output
+
+
+def test_a_scenario_named_on_the_command_line_may_name_code_in_its_folder(trap, marker):
+    (trap.parent / "below").mkdir()
+    shutil.move(trap, trap.parent / "below")
+    done = lab("check", scenario_beside(trap, "below/doorway.py"))
+    assert done.exit_code == 0, done.output
+    assert marker.exists()
+
+
+def test_a_user_may_name_code_by_an_option(trap, marker, tmp_path):
+    elsewhere = tmp_path / "elsewhere.yaml"
+    elsewhere.write_text(scenario_beside(trap, "nothing.py").read_text())
+    done = lab("check", elsewhere, "--set", f"topology.file={trap}")
+    assert done.exit_code == 0, done.output
+    assert marker.exists()
+
+
+def test_code_with_a_trusted_digest_runs(run, marker):
+    digest = hashlib.sha256((run / "doorway.py").read_bytes()).hexdigest()
+    for argv in (("check", run), ("check", "two_paths", "--with", run / "extensions")):
+        marker.unlink(missing_ok=True)
+        extensions._registered.clear()
+        families.TOPOLOGIES.pop("doorway", None)
+        extensions._trusted.clear()
+        assert lab(*argv, "--trust-extensions", digest.replace(digest[0], "0")).exit_code == 2
+        assert not marker.exists()
+        done = lab(*argv, "--trust-extensions", digest)
+        assert done.exit_code == 0, done.output
+        assert marker.exists()
+    done = lab("check", "two_paths", "--trust-extensions", "abc")
+    assert done.exit_code == 2
+    assert "64 hex digits" in done.output
