@@ -4,9 +4,9 @@
 
 A file is on the way if one of its functions is called. A reader opens it, except where the
 functions called there have at most 15 lines together (`units.ns_from_ms`): names say what they do.
-A return is a step into an opened file that was left before, to a function that was not called
-before. To load a scenario is a way of its own, which lies inside of others: the second group of
-numbers counts only its entry.
+Docstrings do not count. A return is a step into an opened file that was left before, to a function
+that was not called before. To load a scenario is a way of its own, which lies inside of others: the
+second group of numbers counts only its entry.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = tuple(f"{ROOT / folder}{os.sep}" for folder in ("lab", "controller", "dashboard"))
 LOADING = str(ROOT / "lab" / "scenario" / "loading.py")
-KNOWN_BY_NAME = 15  # lines of the functions of a file
+KNOWN_BY_NAME = 15  # lines of the functions of a file, without docstrings
 Step = tuple[str, str, int]  # a file, a function in it, and the lines of this function
 OPENFLOW13, FLOW_MOD, METER_MOD = 4, 14, 29
 
@@ -84,8 +84,10 @@ class Way:
     def _enter(self, code: CodeType) -> None:
         if code not in self._known:
             self._known.add(code)
-            lines = {line for _, _, line in code.co_lines() if line}
-            length = max(lines) - code.co_firstlineno + 1
+            lines = [line for _, _, line in code.co_lines() if line]
+            text = code.co_consts[0] if code.co_consts else None  # the docstring, if it has one
+            docstring = text.count("\n") + 1 if isinstance(text, str) else 0
+            length = max(lines) - code.co_firstlineno + 1 - docstring
             step = os.path.relpath(code.co_filename, ROOT), code.co_qualname, length
             self.steps.append(step)
             if not self._loads:
