@@ -1,7 +1,7 @@
-"""Plan runs: convert a request to jobs, and check that the engine can run each of them.
+"""Plan runs: turn a request into jobs, and check that the engine can run each of them.
 
-A job is one run to make. Nothing is started here. The command line, the dashboard and the
-evaluation use these functions.
+A job is one run to make. No run is started here. The command line, the dashboard and the evaluation
+use these functions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lab.scenario.schema import Scenario
 class Request:
     """A request for runs of one scenario: `repeat` runs of each strategy, with consecutive seeds.
 
-    A field that is None or an empty tuple leaves the value of the scenario file unchanged.
+    If a field is None or an empty tuple, the value in the scenario file is used.
     """
 
     scenario: str
@@ -45,11 +45,10 @@ class Request:
 
 
 def checked(request: Request) -> list[Job]:
-    """Return one job for each run of a request. Raise `LabError` if the engine cannot run one of
-    them.
+    """Return one job for each run of a request.
 
-    If there is one job, `request.out` is its run folder. If there are several, each job gets a
-    folder inside `request.out`.
+    `request.out` is the run folder if there is only one job. Otherwise each job gets a folder
+    inside `request.out`. Raise `LabError` if the engine cannot run one of the jobs.
     """
     jobs = _admitted(request)
     if len(jobs) == 1:
@@ -63,12 +62,16 @@ def checked(request: Request) -> list[Job]:
 
 
 def placed(request: Request) -> list[Job]:
-    """Like `checked`, but every job gets a folder inside `request.out`, even a single one."""
+    """Return one job for each run of a request, each with a folder inside `request.out`.
+
+    Unlike `checked`, this is done even for a single job. Raise `LabError` if the engine cannot run
+    one of the jobs.
+    """
     return [_in_own_folder(job, request.out) for job in _admitted(request)]
 
 
 def scenarios_of(request: Request) -> list[Scenario]:
-    """Return the scenario of each run of a request, by strategy and then by seed.
+    """Return the scenario of each run of a request, ordered by strategy and then by seed.
 
     All strategies get the same seeds. Raise `RequestError` if a strategy is requested twice.
     """
