@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 DIGITS = 4  # of a rate in samples.jsonl
-Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by owner's kind, owner and name
+Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by kind of owner, such as `user`, owner's ID, and name
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ KINDS: dict[str, Any] = {
     "user": UserSample,
     "sf": SubflowSample,
 }
-COMPUTED = {"mbps"}  # of a link, in a line
+COMPUTED = {"mbps"}  # in a line, a link has this key, which is no field of `LinkSample`
 
 
 def _own(line: Mapping[str, Any]) -> Own:

@@ -662,7 +662,11 @@ def sampled(of: str) -> dict[str, Metric]:
 
 
 def numbers(of: Owner, metrics: Sequence[Metric] | None = None) -> Iterator[Metric]:
-    """Return the metrics of an owner whose numbers in result.json are computed from samples."""
+    """Return the metrics of an owner whose numbers in result.json are computed from samples.
+
+    Only those in `metrics` are considered; None means all built-in metrics and those in users'
+    files.
+    """
     known = (*BUILT_IN, *own()) if metrics is None else metrics
     return (each for each in known if each.of == of and each.number and each.read is None)
 

@@ -81,10 +81,12 @@ def sd(rates: Sequence[float]) -> float | None:
 
 
 def convergence_s(frames: Sequence[Frame]) -> float | None:
-    """Return the time in s from when all users have traffic until all rates have settled.
+    """Return the time in s from the start of the last user's traffic until all users' rates have
+    settled.
 
-    Only the time in which all users have traffic counts; a user without any traffic is ignored.
-    Return None if that time is shorter than `LEAST_S`, or if the rates never settle.
+    Samples after the first user's traffic has ended do not count. A user without any traffic is
+    ignored. Return None if all users have traffic together for less than `LEAST_S`, or if the rates
+    never settle.
     """
     times = [frame.t for frame in frames]
     names = {user for frame in frames for user in frame.user}

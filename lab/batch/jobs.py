@@ -66,7 +66,7 @@ class Display(Protocol):
     """
 
     def run(self, job: Job) -> Outcome:
-        """Run one job like `lab.batch.single.run_job`, and show its progress."""
+        """Run one job with `lab.batch.single.run_job`, and show its progress."""
 
     def say(self, text: str) -> None:
         """Show one line of text to the user."""
@@ -193,7 +193,8 @@ def _side_by_side(
 
 
 def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
-    """Start no more jobs, and signal the running ones until all have ended."""
+    """Start no more jobs, and send SIGTERM to the worker processes until all running jobs have
+    ended."""
     stopped.set()
     while wait(waiting, timeout=0).not_done:
         for child in multiprocessing.active_children():

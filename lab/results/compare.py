@@ -33,8 +33,8 @@ from lab.scenario.loading import PROSE
 
 # Groups of runs
 #
-# The runs of a group differ only in the seed. Runs with flips (changes made by hand) form groups of
-# their own, with the flips in the title.
+# The runs of a group differ only in the seed. Runs that were changed by hand while they went on form
+# separate groups, with these changes (flips) in the title.
 #
 # result.json has two versions. Schema 2 holds rates in the units of the scenario file. Schema 1,
 # of an older version of the lab, holds rates on the wire: scenario rates multiplied by
@@ -48,7 +48,7 @@ LEFT_OUT = (
     "slow_machine_rate_scale",
 )  # runs that differ only in these are repetitions
 SCALE_KEY = "rate_scale"
-FLIPS_KEY = flips.FLIPS  # among the settings of a flipped run
+FLIPS_KEY = flips.FLIPS  # among the settings of a run that was changed by hand
 Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JSON values
 
 

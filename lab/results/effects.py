@@ -138,7 +138,10 @@ def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bo
 
 
 def value(frame: Frame, watched: Watched) -> float | None:
-    """Return the watched number in a frame; None if it was not measured."""
+    """Return the watched number in a frame; None if it was not measured.
+
+    If the ID in `watched` is `*`, the result is the sum over all access points, links or users.
+    """
     owners = getattr(frame, watched.kind) if watched.id == SUM else [watched.id]
     figures = (frame.figure(watched.kind, owner, watched.field) for owner in owners)
     known = [each for each in figures if each is not None]

@@ -14,7 +14,7 @@ from lab.run.flipping import SENT
 from lab.scenario.schema import UNITS
 
 FLIPS = "flips"  # the key of result.json
-NAMED = 3  # flips in a label; it counts the others
+NAMED = 3  # changes in a label; it counts the others
 
 
 def is_accepted(event: Mapping[str, Any]) -> bool:
@@ -123,7 +123,7 @@ def label(flips: Sequence[Mapping[str, Any]]) -> str:
     """Return the changes of a run as one text, such as `changed: strategy: none -> disjoint at 12
     s`.
 
-    After `NAMED` changes, the others are counted.
+    Only the first `NAMED` changes are named. The text says how many others there are.
     """
     if not flips:
         return ""

@@ -46,7 +46,7 @@ class Flipping:
         self._engine, self._recorder = engine, recorder
         self._made: list[_Flip] = []  # without the refused ones
         self._unanswered: dict[int, _Flip] = {}
-        self._values: dict[str, Any] = {}  # the latest value of each changed target
+        self._values: dict[str, Any] = {}  # the latest value of each changed parameter
         self._by_scenario = 0
 
     def from_scenario(self, t: float, target: str, value: Any) -> None:

@@ -78,5 +78,5 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _text(name: str) -> str:
-    """Replace the parts of a file name that cannot be written as UTF-8."""
+    """Return a file name in which bytes that are not UTF-8 are replaced by `?`."""
     return name.encode(errors="replace").decode()

@@ -31,10 +31,10 @@ class Stations(Protocol):
 
     @property
     def stations(self) -> Mapping[tuple[str, str], Station]:
-        """The present stations, by (access point, user)."""
+        """The present stations, with their radio rates, by (access point, user)."""
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Replace the user's station at an access point."""
+        """Set the radio rate of the user `station.user` at an access point."""
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
         """Move a user from the WiFi access point `old` to `new`.

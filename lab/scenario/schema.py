@@ -582,7 +582,8 @@ def check_strategy_fits(name: str, topology: Topology, source: str) -> None:
 
 
 def why_unfit(topology: Topology) -> dict[str, str | None]:
-    """Return for each strategy why it could never act in this network, or None if it can."""
+    """Map each strategy to the reason why it could never act in this network, or to None if it
+    could."""
     network = _for_controller(topology)
     return {name: strategy.unfit(network) for name, strategy in sorted(strategies().items())}
 

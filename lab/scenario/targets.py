@@ -328,7 +328,7 @@ def _network(scenario: Scenario) -> list[Target]:
         if cell.radio:
             rows.append(_tier1(f"cell.{cell.ap}.tier1_mbps"))
         if cell.air == "wmediumd" or (scenario.mobility and cell.radio):
-            continue  # a station has the rate of its place
+            continue  # the position of a user determines the radio rate
         rows += [
             _rate(
                 f"cell.{cell.ap}.{station.user}.rate_mbps",

@@ -24,10 +24,12 @@ MOVES = ("link.", ".up")
 
 
 def first_order_s(events: Sequence[Event], target: str, at_s: float) -> float | None:
-    """Return the time in s at which a new or changed strategy gave its first order.
+    """Return the time in s at which a new or changed strategy of the controller gave its first
+    order.
 
-    `target` names the parameter that was changed at `at_s`. Return None if it does not belong to
-    the strategy. Also return None if no order came within `WINDOW_S` and before the next change.
+    An order is, for example, a new path or a rate limit. `target` names the parameter that was
+    changed at `at_s`. Return None if it does not belong to the strategy. Also return None if no
+    order came within `WINDOW_S` and before the next change.
     """
     if target.partition(".")[0] != "strategy":
         return None

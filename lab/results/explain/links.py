@@ -229,7 +229,8 @@ def _now(scene: Scene, gone: Shared, after: Span) -> str:
 
 
 def overlaps(each: Shared, other: Shared) -> bool:
-    """Return whether both have the same subflows and at least one link in common."""
+    """Return whether two groups of full links have the same subflows and at least one common
+    link."""
     return bool(set(each.links) & set(other.links)) and each.subflows == other.subflows
 
 

@@ -16,7 +16,7 @@ from lab.topologies.topology import Topology
 
 Event = Mapping[str, Any]  # a line of events.jsonl
 NodePath = tuple[str, ...]  # nodes, from the server to the user
-DOWN = ("link.", ".up")  # a flip target that switches a link on or off
+DOWN = ("link.", ".up")  # begin and end of the parameter `link.ID.up`, which cuts or repairs a link
 
 
 def graph_of(topology: Topology) -> nx.Graph:

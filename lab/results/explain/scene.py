@@ -171,7 +171,8 @@ def inside(scene: Scene, span: Span) -> list[Frame]:
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Join names as in `a, b and c`. After `most` names, the others are counted."""
+    """Join names as in `a, b and c`. If there are more than `most`, only the number of the others
+    is given."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

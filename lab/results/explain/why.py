@@ -15,7 +15,7 @@ from lab.results.explain import split as split
 from lab.results.explain.scene import Scene
 from lab.results.stretches import Span
 
-CC = "cc"  # the flip target
+CC = "cc"  # the name of the parameter
 DAMAGED = (TypeError, ValueError, AttributeError, KeyError)  # a field has a type that no run writes
 
 
