@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 DIGITS = 4  # of a rate in samples.jsonl
-Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by kind of owner, such as `user`, owner's ID, and name
+Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by kind of owner, its ID, and name
 
 
 @dataclass(frozen=True)

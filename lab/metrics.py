@@ -62,7 +62,7 @@ class Watched:
 def watched_number(name: str, network: Topology) -> Watched:
     """Parse a name such as `user.ue1.mbps`.
 
-    Raise `RequestError` if the frames of this network do not have this number.
+    Raise `RequestError` if samples of this network do not have a number with this name.
     """
     kind, _, rest = name.partition(".")
     subject, _, field = rest.rpartition(".")

@@ -33,8 +33,8 @@ from lab.scenario.loading import PROSE
 
 # Groups of runs
 #
-# The runs of a group differ only in the seed. Runs that were changed by hand while they went on form
-# separate groups, with these changes (flips) in the title.
+# The runs of a group differ only in the seed. Runs that were changed by hand while they went on
+# form separate groups, with these changes (flips) in the title.
 #
 # result.json has two versions. Schema 2 holds rates in the units of the scenario file. Schema 1,
 # of an older version of the lab, holds rates on the wire: scenario rates multiplied by
@@ -113,10 +113,10 @@ def scale_text(rate_scale: float | None) -> str:
 def grouped(folders: Sequence[Path]) -> list[Group]:
     """Read the runs in these folders and return them in groups.
 
-    The first group is the one with which the others are compared. Groups with the strategy `none`
-    therefore come first, and among them those whose runs were not changed by hand. Apart from that,
-    the order is that of `folders`. Raise `RequestError` if a folder has no result, or if some runs
-    have schema 1 and others schema 2.
+    The other groups are later compared with the first one. Groups with the strategy `none`
+    therefore come before other strategies, then unchanged runs before runs that were changed by
+    hand. Apart from that, the order is that of `folders`. Raise `RequestError` if a folder has no
+    result, or if some runs have schema 1 and others schema 2.
     """
     runs = [read_run(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
     _refuse_mixed_schemas(runs)

@@ -18,10 +18,10 @@ NAMED = 3  # changes in a label; it counts the others
 
 
 def is_accepted(event: Mapping[str, Any]) -> bool:
-    """Return whether an event says that a change during the run (a flip) has taken effect.
+    """Return whether an event says that a change during the run has taken effect.
 
-    There is one such event per flip. In runs of older versions, events have no field `state`, and
-    there is no event when a flip is sent.
+    Each change that took effect has one such event. In runs of older versions, events have no field
+    `state`, and there is no event that says that a change was sent.
     """
     return bool(event.get("kind") == "flip" and event.get("ok"))
 

@@ -38,9 +38,9 @@ def air(scene: Scene, span: Span) -> list[str]:
 
 
 def _divided(scene: Scene, cell: Cell, used: Mapping[str, float], span: Span) -> str:
-    """Return a sentence that says which part of the airtime each station used.
+    """Return a sentence that says which fraction of the airtime each user of an access point used.
 
-    If there are more than `NAMED` stations, only the one that used most is named.
+    If there are more than `NAMED` users, only the one that used most is named.
     """
     rates = _rates(scene, cell, span.end_s)
     names = sorted(used, key=lambda user: (-used[user], natural(user)))
@@ -76,12 +76,13 @@ def reasons(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
 
 
 def _given(scene: Scene, cell: Cell, change: Mapping[str, float], spans: tuple[Span, Span]) -> str:
-    """Return a sentence about the station whose change of airtime explains the cell's total rate.
+    """Return a sentence about the user whose change of airtime best explains the total rate at an
+    access point.
 
-    This is a station that gave airtime to faster stations while the total rate rose, or took
-    airtime from them while it fell. Without such a station, the sentence is about the one whose
-    airtime changed most. `change` maps each user to the change of its share of the airtime, and
-    `spans` are the intervals before and after.
+    This is a user who gave airtime to users with higher radio rates while the total rate rose, or
+    took airtime from them while it fell. Without such a user, the sentence is about the one whose
+    airtime changed most. `change` maps each user to the change of the user's fraction of the
+    airtime, and `spans` are the intervals before and after.
     """
     rates = _rates(scene, cell, spans[1].end_s)
     old, new = (_total(scene, cell, span) for span in spans)
@@ -109,10 +110,9 @@ def _used(scene: Scene, cell: Cell, user: str, spans: tuple[Span, Span]) -> str:
 
 
 def _unchanged(scene: Scene, cell: Cell, target: str, after: Span) -> list[str]:
-    """Explain why a change of a station's radio rate has little effect: the station uses little
-    airtime.
+    """Explain why a change of a user's radio rate has little effect: the user needs little airtime.
 
-    Return [] if another parameter was changed, or if the station uses much airtime.
+    Return [] if another parameter was changed, or if the user needs much airtime.
     """
     user = next((each.user for each in cell.stations if _is_rate(target, cell, each.user)), None)
     used = _shares(scene, cell, after)

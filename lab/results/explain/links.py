@@ -211,7 +211,10 @@ def divided(scene: Scene, before: Span, after: Span) -> list[str]:
 
 
 def load_text(each: Shared) -> str:
-    """Return the load of the fullest link as text, such as `9.5 of 10 Mb/s of frames`."""
+    """Return the load of the fullest link as text, such as `9.5 of 10 Mb/s of frames`.
+
+    The frames are Ethernet frames, so headers count.
+    """
     return f"{number_text(each.carried_mbps)} of {number_text(each.rate_mbps)} Mb/s of frames"
 
 
