@@ -1,7 +1,7 @@
 """The built-in congestion controls that a scenario can name.
 
-`lab.extensions` adds the congestion controls in users' files. `lab.scenario.engine_table` says
-which engine can run which.
+`lab.extensions` adds the congestion controls in users' files. `lab.scenario.engine_table` lists the
+congestion controls that each engine (emulation or simulator) can run.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ BY_DELAY = frozenset({"wvegas"})  # the others react to losses
 def check_change(name: str, by_window: bool) -> None:
     """Raise `LabError` if a run cannot change its congestion control to `name` while it goes on.
 
-    `by_window`: the run enforces the controller's expected rates by limiting windows. A congestion
-    control that reacts to delay does not work with such limits.
+    `by_window` is True if the run limits congestion windows to enforce the rates that the SDN
+    controller expects of subflows (S-MPTCP, Algorithm 5). A congestion control that reacts to delay
+    does not work with such limits.
     """
     if name in BY_DELAY and by_window:
         raise LabError(

@@ -15,7 +15,7 @@ from typing import Any
 
 
 class LabError(Exception):
-    """The message says what was tried, what happened and what to do."""
+    """An error for the user. Its message says what was tried, what happened and what to do."""
 
     exit_code = 4
 
@@ -50,7 +50,8 @@ class CommandFailed(LabError):
 
 
 def show(value: Any) -> str:
-    """Format a value as in a scenario file, cut to at most 60 characters."""
+    """Format a value as it is written in a YAML file (`true`, `null`), cut to at most 60
+    characters."""
     text = (
         "true"
         if value is True

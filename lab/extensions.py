@@ -1,12 +1,12 @@
 """Strategies, topologies, congestion controls, metrics and scenarios in users' files.
 
-The name of a file (NAME) is the name of what it defines:
+The name of a file (NAME) is the name of what the file defines:
 
     NAME.py     a class derived from `Strategy`: a strategy
     NAME.py     `Params` and `build`: a topology
-    NAME.py     `on_ack` or `on_round`: a congestion control law for the simulator
+    NAME.py     `on_ack` or `on_round`: a congestion control for the simulator
     NAME.py     `METRIC`: a metric
-    NAME.c      the same law for the emulation's kernel, in the same folder as NAME.py
+    NAME.c      the same congestion control for the kernel of the emulation, beside NAME.py
     NAME.yaml   a scenario
 
 Such a file runs with the rights of the user who starts the lab. Its path comes from the command
@@ -101,12 +101,11 @@ _read: dict[tuple[str, str], inputs.Digests] = {}  # the files that each one rea
 
 
 def registered() -> tuple[Extension, ...]:
-    """Return all registered files, in the order of their registration."""
     return tuple(_registered.values())
 
 
 def restore(files: Iterable[Extension]) -> None:
-    """Register in this process the files that another process of the lab has registered."""
+    """Register, in this worker process, the files that the parent process has registered."""
     for each in files:
         _add(each)
 
@@ -147,15 +146,15 @@ def law_names(suffix: str = "") -> tuple[str, ...]:
 
 
 def congestion_controls() -> dict[str, str]:
-    """Map the name of every congestion control to a line of help, built-in ones first."""
+    """Map the name of each congestion control to a one-line help text, built-in ones first."""
     return congestion.BUILT_IN | {name: _law_help(name) for name in law_names()}
 
 
 def missing_half(name: str, suffix: str) -> Path | None:
-    """Return the path of the file that a user's congestion control still needs, or None.
+    """Return the path of the file that a user's congestion control lacks for one engine.
 
-    The simulator needs a file with the `suffix` ".py", the emulation one with ".c". The result is
-    None if the file exists, or if `name` is not a user's congestion control.
+    `suffix` selects the engine: ".py" for the simulator, ".c" for the emulation. Return None if the
+    file exists, or if `name` is not a user's congestion control.
     """
     if name not in law_names() or law_file(name, suffix):
         return None
@@ -165,7 +164,10 @@ def missing_half(name: str, suffix: str) -> Path | None:
 
 
 def described(error: Exception) -> str:
-    """Return type and text of an exception, with file and line if a user's file raised it."""
+    """Return the type and the text of an exception.
+
+    File and line are added if the exception was raised in a user's file.
+    """
     if isinstance(error, StrategyFailed):
         return str(error)
     for each in registered():
@@ -182,9 +184,8 @@ def add(path: Path) -> None:
     """Register a file, or all suitable files in a folder but not in its subfolders.
 
     A file is suitable if it defines a strategy, a topology, a congestion control, a metric or a
-    scenario.
-    Raise `RequestError` if `path` does not exist, is a file that is not suitable, or contains an
-    error; the message then names file and line.
+    scenario. Raise `RequestError` if `path` does not exist, if it is a file that is not suitable,
+    or if a file contains an error. In the last case the message names file and line.
     """
     if not path.exists():
         raise RequestError(f"--with {path}: there is no such file or folder")
@@ -203,20 +204,21 @@ def add(path: Path) -> None:
 
 
 def add_from_environment() -> None:
-    """Register the suitable files in the folders of MULTIPATH_LAB_PATH, a list joined by colons."""
+    """Register all suitable files in the folders that the environment variable MULTIPATH_LAB_PATH
+    lists. The folders are separated by colons."""
     for folder in filter(None, os.environ.get(PATH, "").split(":")):
         add(Path(folder))
 
 
 def is_path(text: str) -> bool:
-    """Return whether the value of an option is the path of a file and not a name."""
+    """Return whether the value of a command-line option is the path of a file and not a name."""
     return "/" in text or text.endswith((PYTHON, C))
 
 
 def strategy_name(text: str) -> str:
-    """Return the name of the strategy that `--strategy` gives as a name or as the path of a file.
+    """Return the name of the strategy in `text`, the value of the option `--strategy`.
 
-    A file given by its path is registered. `/improved` may follow a name or a path.
+    `text` is a name or the path of a file; `/improved` may follow either. A file is registered.
     """
     path, slash, form = text.rpartition(SEPARATOR)
     if path.endswith(PYTHON):
@@ -226,9 +228,10 @@ def strategy_name(text: str) -> str:
 
 
 def cc_name(text: str) -> str:
-    """Return the name of the congestion control that `--cc` gives as a name or as a path.
+    """Return the name of the congestion control in `text`, the value of the option `--cc`.
 
-    A path is registered, together with the other file (.py or .c) of this congestion control.
+    `text` is a name or the path of a file. A file is registered, together with the file of the same
+    congestion control for the other engine (.py or .c), if that exists.
     """
     return _register("cc", Path(text)) if is_path(text) else text
 
@@ -277,9 +280,10 @@ def _add(made: Extension) -> None:
 
 
 def _define(made: Extension) -> None:
-    """Add a strategy, a topology or a metric to the table of all of them.
+    """Load the file of a strategy, a topology or a metric, so that it can be used by its name.
 
-    Other files need nothing here: the engines load congestion controls themselves.
+    Files of other kinds need nothing here: the engines load congestion controls, and scenarios are
+    read when they are used.
     """
     if made.kind == "strategy":
         from controller.strategies import from_file
@@ -339,7 +343,11 @@ def _file(name: str, suffix: str, kind: Kind) -> Extension | None:
 
 
 def _law_help(name: str) -> str:
-    """Return the first line of the .py file's docstring, else of the .c file's first comment."""
+    """Return a one-line help text for a user's congestion control.
+
+    It is the first line of the .py file's docstring. Without one, it is the first comment of the .c
+    file.
+    """
     return next(filter(None, _help_lines(name)), "of your own")
 
 

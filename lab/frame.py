@@ -1,13 +1,13 @@
 """A frame: one sample of a running network, written as one line of samples.jsonl. Both engines (the
 emulation and the simulator) fill in the same fields.
 
-Every figure is the mean over the interval that ends at the frame's time `t`. Rates are Mb/s of
-received payload. Engines measure rates on the wire; the runner divides them by the scenario's
-`rate_scale` before it records them (`Frame.in_scenario_units`). A figure that was not measured is
-None, never zero.
+Unless a field says otherwise, a number is the mean over the interval that ends at the frame's time
+`t`. Rates are Mb/s of received payload. Engines measure rates on the wire; before a rate is
+recorded, it is divided by the scenario's `rate_scale` (`Frame.in_scenario_units`). A number that
+was not measured is None, never zero.
 
-Tier 1 is the traffic over a user's primary access point or link, Tier 2 the traffic over its other
-ones (MP-SDN).
+Tier 1 is the traffic over a user's primary access point or link. Tier 2 is the traffic over the
+user's other access points or links (MP-SDN).
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 DIGITS = 4  # of a rate in samples.jsonl
-Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by owner's kind, owner and name
+Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by kind of owner, its ID, and name
 
 
 @dataclass(frozen=True)
 class ApSample:
-    """One access point: received payload of Tier 1 and Tier 2, MAC occupancy from 0 to 1, the limit
-    of the OpenFlow meter on Tier 2 (None: no limit), and the number of associated stations."""
+    """One access point.
+
+    `tier1_mbps` and `tier2_mbps` are the received payload of primary subflows (Tier 1) and of
+    secondary subflows (Tier 2). `mac_occupancy` is from 0 to 1. `meter_mbps` is the limit that an
+    OpenFlow meter sets on Tier 2; None means no limit. `stations` is the number of associated
+    users.
+    """
 
     tier1_mbps: float | None = 0.0
     tier2_mbps: float | None = 0.0
@@ -34,8 +39,8 @@ class ApSample:
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a link: its rate in Mb/s (Ethernet headers included), the number of packets
-    in its queue, and the fraction of packets that were lost."""
+    """One direction of a link: the rate in Mb/s with Ethernet headers (`mbps`), the number of
+    packets in the queue (`backlog`), and the fraction of packets that were lost (`loss`)."""
 
     mbps: float
     backlog: int
@@ -45,8 +50,10 @@ class Direction:
     def of(
         cls, sent_bytes: int, sent_packets: int, dropped: int, backlog: int, elapsed_s: float
     ) -> Direction:
-        """Compute rate and loss from counts over the last `elapsed_s` seconds. `backlog` is the
-        number of packets in the queue now."""
+        """Compute rate and loss from counts over the last `elapsed_s` seconds.
+
+        `backlog` is the number of packets in the queue now.
+        """
         rate = max(0, sent_bytes) * 8e-6 / elapsed_s if elapsed_s else 0.0
         offered = sent_packets + dropped
         return cls(round(rate, DIGITS), backlog, round(dropped / offered, 5) if offered else 0.0)
@@ -54,11 +61,11 @@ class Direction:
 
 @dataclass(frozen=True)
 class LinkSample:
-    """One link: the rates of both directions in Mb/s (Ethernet headers included), and the queue and
-    loss of the direction with the higher rate.
+    """One link: the rates in both directions, and the queue and the loss of the faster direction.
 
-    `backlog` counts packets. `loss` is the fraction of packets that were dropped or lost. A link
-    without a configured rate has no queue; all its figures are None.
+    Rates are Mb/s with Ethernet headers; `ab` is the direction from the link's first end to its
+    second end. `backlog` counts the packets in the queue. `loss` is the fraction of packets that
+    were dropped or lost. All fields are None for a link without a configured rate.
     """
 
     mbps_ab: float | None = None
@@ -68,7 +75,7 @@ class LinkSample:
 
     @property
     def mbps(self) -> float | None:
-        """The rate of the busier direction in Mb/s, or None if no rate was measured."""
+        """The rate of the faster direction in Mb/s, or None if no rate was measured."""
         known = [rate for rate in (self.mbps_ab, self.mbps_ba) if rate is not None]
         return max(known, default=None)
 
@@ -80,11 +87,11 @@ class LinkSample:
 
 @dataclass(frozen=True)
 class UserSample:
-    """The rate at which a user's applications receive data, and the user's position in m (None if
-    the topology gives users no positions).
+    """The rate at which a user's applications receive data, and the user's position in m.
 
-    `held_back_kb` is data that has arrived but cannot be read yet because earlier data is missing.
-    It is the maximum in the interval, summed over connections.
+    The position is None if the topology gives users no positions. `held_back_kb` is data that has
+    arrived but cannot be read yet because earlier data is missing. It is the maximum in the
+    interval, summed over the user's connections.
     """
 
     mbps: float = 0.0
@@ -95,12 +102,13 @@ class UserSample:
 
 @dataclass(frozen=True)
 class SubflowSample:
-    """One subflow: the payload that it delivered, and the state of its sender.
+    """One subflow: the rate of the payload that it delivered, and the state of its sender.
 
-    `cwnd` is in segments. `expected_mbps` is the rate that the controller expects (S-MPTCP), or
-    None. `out_of_order` is the fraction of segments that arrived out of order. `user` is the
-    subflow's user, and `ap` the access point or link of the user's interface; the simulator sets
-    them only if users move.
+    `cwnd` is in segments. `tier` is 1 for a primary and 2 for a secondary subflow (MP-SDN).
+    `backup` is the MPTCP backup flag. `expected_mbps` is the rate that the SDN controller expects
+    of the subflow (S-MPTCP), or None. `out_of_order` is the fraction of segments that arrived out
+    of order. `user` is the subflow's user, and `ap` is the access point or link of the user's
+    interface; the simulator sets `user` and `ap` only if users move.
     """
 
     mbps: float
@@ -118,10 +126,11 @@ class SubflowSample:
 class Frame:
     """One sample of the network, taken `t` s after the start of the run.
 
-    The four mappings hold one sample for each access point (`ap`), link (`link`), user (`user`) and
-    subflow (`sf`), by its ID. Rates are means over the interval since the frame before.
-    `interval_s` is the length of this interval as an emulation measured it; None in a simulation,
-    whose samples are never late. `own` holds the figures of users' metrics (`lab.metrics`).
+    Four mappings from IDs to samples hold the access points (`ap`), links (`link`), users (`user`)
+    and subflows (`sf`). Rates are means over the interval since the previous frame. `interval_s` is
+    the length of this interval as an emulation measured it; it is None in a simulation, whose
+    samples are never late. `own` has the values of metrics that users defined in files of their own
+    (`lab.metrics`).
     """
 
     t: float
@@ -133,16 +142,20 @@ class Frame:
     own: Own = field(default_factory=dict)
 
     def figure(self, of: str, owner: str, name: str) -> Any:
-        """The figure at the path `of.owner.name`, such as `user.ue1.mbps`; None if there is none.
+        """Return the number with the path `of.owner.name`, such as `user.ue1.mbps`.
 
-        `owner` is "" for figures of the whole run.
+        `of` is "ap", "link", "user", "sf" or "run", and `owner` an ID. For a number of the whole
+        run, `of` is "run" and `owner` is "". Return None if the frame does not have the number.
         """
         if name in (mine := self.own.get(of, {}).get(owner, {})):
             return mine[name]
         return getattr((getattr(self, of, None) or {}).get(owner), name, None)
 
     def subflows_of(self, user: str) -> dict[str, SubflowSample]:
-        """The subflows of a user's connections, by name (`ue1-1/2`: the second one of `ue1-1`)."""
+        """Return the subflows of a user's connections, by name.
+
+        `ue1-1/2` is the second subflow of `ue1-1`, the first connection of user ue1.
+        """
         return {
             name: each
             for name, each in self.sf.items()
@@ -150,8 +163,10 @@ class Frame:
         }
 
     def in_scenario_units(self, rate_scale: float) -> Frame:
-        """Divide every rate by `rate_scale`: rates on the wire become the rates of the scenario
-        file."""
+        """Return a copy with every rate divided by `rate_scale`.
+
+        This converts rates on the wire to the rates of the scenario file.
+        """
         if rate_scale == 1:
             return self
         return replace(
@@ -185,7 +200,8 @@ class Frame:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Frame:
-        """The frame that a line of samples.jsonl describes. Unknown figures are in `own`."""
+        """Return the frame in a line of samples.jsonl. Numbers of unknown name are kept in
+        `own`."""
         return cls(
             line["t"],
             {name: _known(ApSample, each) for name, each in line.get("ap", {}).items()},
@@ -203,7 +219,7 @@ KINDS: dict[str, Any] = {
     "user": UserSample,
     "sf": SubflowSample,
 }
-COMPUTED = {"mbps"}  # of a link, in a line
+COMPUTED = {"mbps"}  # in a line, a link has this key, which is no field of `LinkSample`
 
 
 def _own(line: Mapping[str, Any]) -> Own:
@@ -218,7 +234,10 @@ def _own(line: Mapping[str, Any]) -> Own:
 
 
 def _divided(sample: Any, rate_scale: float) -> Any:
-    """Divide each rate of a sample by `rate_scale`. Fields with `mbps` in their name are rates."""
+    """Return a copy of a sample with each rate divided by `rate_scale`.
+
+    The fields with `mbps` in their name are the rates.
+    """
     rates = {
         name: round(value / rate_scale, DIGITS)
         for name, value in vars(sample).items()
@@ -228,7 +247,7 @@ def _divided(sample: Any, rate_scale: float) -> Any:
 
 
 def _without_none(sample: Any, *optional: str) -> dict[str, Any]:
-    """Return the fields of a sample, without those in `optional` that are None."""
+    """Return the fields of a sample, except those that are named in `optional` and are None."""
     return {
         name: value
         for name, value in vars(sample).items()
@@ -237,6 +256,6 @@ def _without_none(sample: Any, *optional: str) -> dict[str, Any]:
 
 
 def _known(kind: Any, fields: Mapping[str, Any]) -> Any:
-    """Make a sample of class `kind`. Unknown fields are ignored; missing ones become None."""
+    """Return a sample of class `kind`. Unknown fields are ignored; missing fields become None."""
     empty = dict.fromkeys(name for name in kind.__dataclass_fields__)
     return kind(**(empty | {name: fields[name] for name in fields if name in empty}))

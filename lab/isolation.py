@@ -1,8 +1,8 @@
 """Keep Python from importing modules in the caller's current folder or in PYTHONPATH.
 
-With `python -m`, Python searches the current folder first: a file `click.py` there would run
-instead of the package, under sudo as root. A program of the lab calls `isolate()` before it imports
-anything else, and starts other Python programs with `python()`.
+With `python -m`, Python searches the current folder first. A file `click.py` there would be
+imported instead of the package, and would run as root under sudo. Each program of the lab therefore
+calls `isolate()` before it imports anything else, and starts other Python programs with `python()`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def isolate() -> None:
-    """Put the lab's folder first in `sys.path`; drop the current folder and those of PYTHONPATH.
+    """Put the lab's folder first in `sys.path`; remove the current folder and those in PYTHONPATH.
 
-    Child processes get a PYTHONPATH with the lab's folder alone.
+    In child processes, PYTHONPATH is the lab's folder alone.
     """
     named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     callers = set(map(os.path.abspath, named))  # Python makes the entries of sys.path absolute

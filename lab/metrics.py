@@ -1,12 +1,13 @@
-"""Every figure that the lab measures, each declared once: name, unit, meaning, how it is computed
-from samples, how it is drawn.
+"""The declarations of all quantities that the lab measures: name, unit, meaning, how a quantity is
+computed from samples, and how it is drawn.
 
-Samples, result.json, CSV, the page's charts, `compare`, the checks of worksheets and
-docs/formats.md follow from these declarations. A user's file adds one more (docs/extend.md).
+Samples, result.json, CSV files, the charts of the dashboard, `compare`, the checks of worksheets
+and docs/formats.md are made from these declarations. A user's file adds one more (docs/extend.md).
 
-A figure belongs to something: an access point (`ap`), a link, a user, a subflow (`sf`), or the
-whole run (`run`). In a sample its path is `user.ue1.mbps`, or `run.NAME`; in result.json it is in
-the section of its owner, `users.ue1.throughput_mbps`, or at the top.
+Each quantity has an owner: an access point (`ap`), a link (`link`), a user (`user`), a subflow
+(`sf`) or the whole run (`run`). In a sample, the path of a quantity is like `user.ue1.mbps`, or
+`run.NAME` for the whole run. In result.json, the path is like `users.ue1.throughput_mbps`;
+quantities of the whole run are at the top.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ EVERYBODY = {"user": "all users", "ap": "all access points", "link": "all links"
 
 @dataclass(frozen=True)
 class Watched:
-    """One number of a frame: `kind` of the sample, its ID or `*`, and the field."""
+    """The number of a sample that shows the effect of a change.
+
+    `kind` is "ap", "link" or "user", and `field` is a field of its samples. `id` is the ID of an
+    access point, link or user; `*` means the sum over all of them.
+    """
 
     kind: str
     id: str
@@ -44,20 +49,20 @@ class Watched:
 
     @property
     def text(self) -> str:
-        """In words, such as `ue1: throughput`."""
+        """The number in words, such as `ue1: throughput`."""
         subject = EVERYBODY[self.kind] if self.id == SUM else self.id
         return f"{subject}: {sampled(self.kind)[self.field].label}"
 
     @property
     def unit(self) -> str:
-        """Empty if the number has none."""
+        """The unit of the number, or "" if it has none."""
         return sampled(self.kind)[self.field].unit
 
 
 def watched_number(name: str, network: Topology) -> Watched:
     """Parse a name such as `user.ue1.mbps`.
 
-    Raise `RequestError` if the frames of this network do not have this number.
+    Raise `RequestError` if samples of this network do not have a number with this name.
     """
     kind, _, rest = name.partition(".")
     subject, _, field = rest.rpartition(".")
@@ -87,8 +92,12 @@ Numbers = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Chart:
-    """`axes` are the titles of the vertical axes, from the top, and `top` is the largest value on
-    the upper one (None: automatic)."""
+    """A chart of the dashboard.
+
+    `axes` are the titles of the vertical axes, from top to bottom. `explains` is a text for the
+    reader. `top` is the largest value on the upper axis; None means that it is chosen
+    automatically.
+    """
 
     name: str
     title: str
@@ -99,9 +108,12 @@ class Chart:
 
 @dataclass(frozen=True)
 class Drawn:
-    """In which chart a figure is a line, and how. Row 2 is the lower part of a chart. `suffix`
-    follows the owner's name in the legend. With `table_only` the figure is only in the chart's
-    table."""
+    """The line of a quantity in a chart.
+
+    `row` is 1 for the upper and 2 for the lower part of the chart. `suffix` follows the owner's
+    name in the legend. With `step`, the line changes in steps instead of slopes. With `table_only`,
+    there is no line, and the values are only in the chart's table.
+    """
 
     chart: Chart
     row: int = 1
@@ -113,9 +125,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Samples:
-    """What the numbers of result.json are computed from. `weights` are the lengths in s of the
-    frames' intervals. `aps` and `users` hold the numbers of result.json by their owner, for the
-    numbers of the whole run, which are computed last."""
+    """The data from which the numbers of result.json are computed.
+
+    `weights` are the lengths in s of the frames' intervals. `aps` and `users` map the ID of each
+    access point or user to its numbers in result.json. They are empty until these numbers are
+    known; only the numbers of the whole run need them.
+    """
 
     frames: Sequence[Frame]
     weights: Sequence[float]
@@ -128,21 +143,25 @@ class Samples:
 
     @cached_property
     def users_mbps(self) -> list[float]:
-        """The users' mean rates, without users whose rate was not measured."""
+        """The mean rate of each user. Users whose rate was not measured are left out."""
         rates = (numbers["throughput_mbps"] for numbers in self.users.values())
         return [rate for rate in rates if rate is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One figure.
+    """The declaration of one quantity.
 
-    `label` names it for people, and `meaning` defines it in a sentence. `value` computes it from a
-    frame and the name of its owner ("" for the run); without `value`, the engines measure it.
-    `number` is its key in result.json ("": none). `summary` computes that number; without it, the
-    number is the mean over time. `read` takes the number from other parts of result.json instead.
-    `better` is 1 if more is better and -1 if less is. `compare` shows numbers that are `compared`.
-    A figure that is not `sampled` exists only for the whole run.
+    - `of`: what the quantity belongs to (its owner)
+    - `label`, `meaning`: its name in words, and a sentence that defines it
+    - `value`: computes the quantity from a frame and the owner's ID ("" for the whole run);
+      without it, the engines measure the quantity
+    - `number`: the key in result.json; "" if the quantity is not there
+    - `summary`: computes the number in result.json; without it, the number is the mean over time
+    - `read`: takes the number from other parts of result.json instead
+    - `better`: 1 if more is better, -1 if less is better, 0 if neither is
+    - `compared`: False if `compare` does not show the number
+    - `sampled`: False if the quantity exists only for the whole run, not in samples
     """
 
     of: Owner
@@ -162,11 +181,11 @@ class Metric:
 
     @property
     def path(self) -> str:
-        """Its path in a sample, such as `user.ID.mbps`."""
+        """The path of the quantity in a sample, such as `user.ID.mbps`."""
         return f"run.{self.name}" if self.of == "run" else f"{self.of}.{ID}.{self.name}"
 
     def number_path(self, owner: str = ID) -> str:
-        """The path of its number in result.json, such as `users.ue1.throughput_mbps`."""
+        """Return the path of the number in result.json, such as `users.ue1.throughput_mbps`."""
         return self.number if self.of == "run" else f"{SECTIONS[self.of]}.{owner}.{self.number}"
 
     @property
@@ -174,7 +193,7 @@ class Metric:
         return self.meaning if self.summary or self.read else f"The mean of `{self.path}`."
 
     def over(self, samples: Samples, owner: str) -> float | None:
-        """Its number in result.json, rounded."""
+        """Return the number of one owner in result.json, rounded; None if it was not measured."""
         found = (
             self.summary(samples, owner)
             if self.summary
@@ -265,7 +284,7 @@ def _over_subflows(tier: int, frame: Frame) -> float:
 
 
 def _out_of_order(result: Mapping[str, Any]) -> float | None:
-    """The mean over all connections."""
+    """Return the mean over all connections; None if it was measured for none."""
     found = [each["out_of_order_fraction"] for each in result["connections"]]
     known = [each for each in found if each is not None]
     return sum(known) / len(known) if known else None
@@ -530,14 +549,15 @@ _own: dict[str, Metric] = {}  # by name
 
 
 def own() -> tuple[Metric, ...]:
-    """The metrics of users' files that are registered in this process."""
+    """Return the metrics in users' files that are registered in this process."""
     return tuple(_own.values())
 
 
 def register(path: Path, source: bytes | None = None) -> str:
     """Import a user's file and add the `METRIC` in it. Return its name, which is the file's.
 
-    Raise `RequestError` if running the file fails, or if its METRIC is wrong or none.
+    Raise `RequestError` if running the file fails, if it has no `METRIC`, or if the `METRIC` is
+    wrong.
     """
     module = user_file.import_file(path.resolve(), source)
     doing = f"register metric {path}"
@@ -561,8 +581,8 @@ def register(path: Path, source: bytes | None = None) -> str:
 
 
 def _complete(metric: Metric, name: str) -> Metric:
-    """A user's metric with all that follows from its name: a number in result.json (by default the
-    mean) and a chart of its own."""
+    """Return a user's metric with the fields that follow from its name: a number in result.json
+    (the mean, unless the metric has a `summary`) and a separate chart."""
     number = f"run.{name}" if metric.of == "run" else name
     axis = metric.unit or metric.label
     chart = Chart(name, metric.label[:1].upper() + metric.label[1:], (axis,), metric.meaning)
@@ -572,7 +592,10 @@ def _complete(metric: Metric, name: str) -> Metric:
 
 
 def with_own(frame: Frame) -> Frame:
-    """Add the figures of users' metrics to a frame. Raise `LabError` if one is no number."""
+    """Return a frame with the values of users' metrics added.
+
+    Raise `LabError` if a value is neither a finite number nor None.
+    """
     if not _own:
         return frame
     added: dict[str, dict[str, dict[str, float | None]]] = {}
@@ -595,7 +618,10 @@ def _figure(metric: Metric, frame: Frame, owner: str) -> float | None:
 
 
 def owners_in(frame: Frame, of: Owner) -> Iterable[str]:
-    """The names of the access points, links, users or subflows in a frame; "" for the run."""
+    """Return the IDs of the access points, links, users or subflows in a frame.
+
+    `of` says which of them; for "run" the result is ("",).
+    """
     return ("",) if of == "run" else getattr(frame, of)
 
 
@@ -603,12 +629,15 @@ DECLARED = ("of", "name", "label", "unit", "meaning", "better")  # in a manifest
 
 
 def declarations() -> list[dict[str, Any]]:
-    """The users' metrics as JSON, for manifest.json: pages and `compare` need no user's file."""
+    """Return the users' metrics as JSON for manifest.json.
+
+    With them, the run can be shown and compared later without the users' files.
+    """
     return [{key: getattr(each, key) for key in DECLARED} for each in own()]
 
 
 def declared_in(manifest: Mapping[str, Any]) -> tuple[Metric, ...]:
-    """The users' metrics that a run has recorded; what is no declaration is left out."""
+    """Return the users' metrics that a manifest declares. Wrong entries are left out."""
     found = []
     for each in manifest.get("metrics") or ():
         try:
@@ -624,20 +653,28 @@ def declared_in(manifest: Mapping[str, Any]) -> tuple[Metric, ...]:
 
 
 def sampled(of: str) -> dict[str, Metric]:
-    """The figures in the samples of an owner, by name: the lab's, then those in users' files."""
+    """Return the metrics in the samples of `of` ("ap", "link", ...), by name.
+
+    The built-in ones come first, then those in users' files.
+    """
     return {each.name: each for each in (*BUILT_IN, *own()) if each.of == of and each.sampled}
 
 
 def numbers(of: Owner, metrics: Sequence[Metric] | None = None) -> Iterator[Metric]:
-    """The metrics of an owner that have a number in result.json."""
+    """Return the metrics of an owner whose numbers in result.json are computed from samples.
+
+    Only those in `metrics` are considered; None means all built-in metrics and those in users'
+    files.
+    """
     known = (*BUILT_IN, *own()) if metrics is None else metrics
     return (each for each in known if each.of == of and each.number and each.read is None)
 
 
 def of_number(path: str, more: Sequence[Metric] = ()) -> tuple[Metric, str] | None:
-    """The metric, and the name of its owner, whose number in result.json has this path.
+    """Return (metric, ID of its owner) for a path in result.json, or None for an unknown path.
 
-    `more` are metrics that a run has declared.
+    The ID is "" for a number of the whole run. `more` are metrics that the manifest of a run
+    declares.
     """
     section, _, rest = path.partition(".")
     owner, _, key = rest.rpartition(".")
@@ -650,7 +687,8 @@ def of_number(path: str, more: Sequence[Metric] = ()) -> tuple[Metric, str] | No
 
 
 def rows() -> list[dict[str, str]]:
-    """All metrics for people: their paths in samples and in result.json, unit, meaning, chart."""
+    """Return one row per metric for a table: its paths in samples and in result.json, unit, chart
+    and meaning."""
     return [
         {
             "sample": each.path if each.sampled else "",

@@ -1,5 +1,7 @@
-"""Read and create files safely in folders where other users can write: never follow a link, never
-wait for a pipe."""
+"""Read and create files safely in folders where other users can write.
+
+Symbolic links are not followed, and the functions never wait for a pipe.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ MISSING = (FileNotFoundError, NotADirectoryError)
 def read(path: Path, offset: int = 0, most_bytes: int = -1, follow: bool = False) -> bytes:
     """Return the content of a file from `offset` on, at most `most_bytes` bytes; -1 means all.
 
-    A negative `offset` counts from the end. Raise `OSError` if the path cannot be opened, if it is
-    a folder, a pipe or a device, or if it is a link; with `follow`, links are followed.
+    A negative `offset` counts from the end. Symbolic links are followed only if `follow` is True.
+    Raise `OSError` if the path cannot be opened, or if it is a folder, a pipe, a device or a link
+    that is not followed.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
@@ -33,8 +36,11 @@ def read(path: Path, offset: int = 0, most_bytes: int = -1, follow: bool = False
 
 
 def create(path: Path, mode: int = 0o666) -> TextIO:
-    """Return a new, empty file at `path`, open for writing UTF-8. An old file or link there is
-    removed first; the file behind a link is not touched."""
+    """Return a new, empty file at `path`, open for writing UTF-8.
+
+    An old file at `path` is removed first. If there is a symbolic link, the link is removed, and
+    the file to which it points stays as it is.
+    """
     remove(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     return open(descriptor, "w", encoding="utf-8", errors="replace")
@@ -51,7 +57,8 @@ def remove(path: Path) -> None:
 def failure(path: Path, error: OSError) -> LabError:
     """Return the error to raise when `path` cannot be read.
 
-    It is a `RequestError`, unless the machine has run out of file descriptors or memory.
+    It is a `LabError` if the machine has run out of file descriptors or memory, else a
+    `RequestError`.
     """
     kind = LabError if error.errno in SHORTAGES else RequestError
     return kind(f"read {path}: {error.strerror or error}")

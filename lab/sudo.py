@@ -1,7 +1,7 @@
-"""Use the cache folder of the user who typed `sudo`, and leave no file of root in it.
+"""Find the cache folder of the user who typed `sudo`, and leave no file of root in it.
 
-Under sudo this process is root, and HOME may be root's. `setup-emulation` has written into the
-cache folder of the user, so root has to use that folder too.
+Under sudo this process is root, and HOME may be root's. The command `setup-emulation` has written
+into the user's cache folder, so root has to use that folder too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from pathlib import Path
 
 
 def caller() -> tuple[int, int] | None:
-    """Return the user id and group id of the user who called sudo; None if not root under sudo."""
+    """Return the user id and group id of the user who called sudo.
+
+    Return None if this process is not root or was not started by sudo.
+    """
     uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     return (int(uid), int(gid)) if os.geteuid() == 0 and uid.isdigit() and gid.isdigit() else None
 

@@ -29,8 +29,8 @@ ROUNDING_S = 1e-9
 
 
 def intervals(ends_s: Sequence[float]) -> list[float]:
-    """Return the lengths in s of consecutive intervals that end at `ends_s`; the first starts at 0
-    s."""
+    """Return the lengths in s of consecutive intervals. `ends_s` are their ends; the first one
+    starts at 0 s."""
     return [end - start for start, end in zip([0.0, *ends_s], ends_s, strict=False)]
 
 
@@ -39,8 +39,8 @@ def intervals_between(
 ) -> list[tuple[int, float]]:
     """Return (index, length in s) of each interval that ends after `start_s` and up to `end_s`.
 
-    The intervals are those of `intervals`; `ends_s` must rise. With `whole`, leave out an interval
-    that began before `start_s`.
+    `ends_s` are the ends of consecutive intervals, in ascending order; the first one starts at 0 s.
+    With `whole`, an interval that began before `start_s` is left out.
     """
     found = []
     first = bisect_right(ends_s, start_s + EPSILON_S)
@@ -52,7 +52,7 @@ def intervals_between(
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float]) -> float | None:
-    """Return the mean of the values that are not None; None if their weights sum to 0."""
+    """Return the weighted mean of the values that are not None; None if their weights sum to 0."""
     pairs = [
         (value, weight)
         for value, weight in zip(values, weights, strict=True)
@@ -81,10 +81,12 @@ def sd(rates: Sequence[float]) -> float | None:
 
 
 def convergence_s(frames: Sequence[Frame]) -> float | None:
-    """Return the time in s from when all users have traffic until all rates have settled.
+    """Return the time in s from the start of the last user's traffic until all users' rates have
+    settled.
 
-    Only the time in which all users have traffic counts; a user without any traffic is ignored.
-    Return None if that time is shorter than `LEAST_S`, or if the rates never settle.
+    Samples after the first user's traffic has ended do not count. A user without any traffic is
+    ignored. Return None if all users have traffic together for less than `LEAST_S`, or if the rates
+    never settle.
     """
     times = [frame.t for frame in frames]
     names = {user for frame in frames for user in frame.user}
@@ -105,8 +107,9 @@ def settled_s(
 ) -> float | None:
     """Return the time in s from `start_s` until the rates have settled, or None if they never do.
 
-    `times` are the ends of the samples in s. `rates` holds for each user one rate per sample. Only
-    samples between `start_s` and `end_s` count.
+    The comment above `WINDOW_S` defines "settled". `times` are the ends of the samples in s.
+    `rates` has one list for each user, with one rate per sample. Only samples between `start_s` and
+    `end_s` count.
     """
     final_s = end_s - FINAL_PART * (end_s - start_s)
     ends = [t for t in times if start_s + WINDOW_S - ROUNDING_S <= t <= end_s]
@@ -128,7 +131,10 @@ def settled_s(
 
 
 def _span(times: Sequence[float], rates: Sequence[float]) -> tuple[float, float]:
-    """Return the start of the first and the end of the last sample with traffic, in s."""
+    """Return the start of the first and the end of the last sample with traffic, in s.
+
+    `rates` are those of one user; `times` are the ends of the samples.
+    """
     busy = [n for n, rate in enumerate(rates) if rate > HAS_TRAFFIC * max(rates)]
     return (times[busy[0] - 1] if busy[0] else 0.0), times[busy[-1]]
 
@@ -136,7 +142,8 @@ def _span(times: Sequence[float], rates: Sequence[float]) -> tuple[float, float]
 def _mean(times: Sequence[float], sums: Sequence[float], after_s: float, until_s: float) -> float:
     """Return the mean of the samples that end after `after_s` and not after `until_s`.
 
-    `sums[n]` is the sum of the first n samples. If no sample ends there, use the last one before.
+    `sums[n]` is the sum of the first n samples. If no sample ends there, the result is the last
+    sample before.
     """
     last = bisect_right(times, until_s + ROUNDING_S)
     first = min(bisect_right(times, after_s + ROUNDING_S), last - 1)

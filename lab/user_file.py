@@ -20,9 +20,10 @@ PYTHON, C, YAML = ".py", ".c", ".yaml"
 
 
 def defined_in(path: Path) -> Kind | None:
-    """What a file defines, found without running it; None if it is nothing that the lab uses.
+    """Return the kind of thing that a file defines, without running the file.
 
-    Raise `RequestError` if a Python file cannot be read or parsed.
+    Return None if the lab cannot use the file. Raise `RequestError` if a Python file cannot be read
+    or parsed.
     """
     if path.suffix in (C, YAML):
         return "cc" if path.suffix == C else "scenario"
@@ -49,8 +50,10 @@ def _is_metric(statement: ast.stmt) -> bool:
 
 
 def _is_strategy(definition: ast.ClassDef) -> bool:
-    """Return whether a base class is called `Strategy`, or there is any base class and a method
-    `decide`."""
+    """Return whether a class can be a strategy.
+
+    It can if a base class is called `Strategy`, or if it has any base class and a method `decide`.
+    """
     bases = {ast.unparse(base).rpartition(".")[2] for base in definition.bases}
     methods = {each.name for each in definition.body if isinstance(each, ast.FunctionDef)}
     return "Strategy" in bases or bool(bases and "decide" in methods)
@@ -72,8 +75,7 @@ def import_file(path: Path, source: bytes | None = None) -> ModuleType:
 
 
 def check_file(path: Path) -> None:
-    """Raise `RequestError` if `path` is no Python file, or if root must not run it
-    (`check_rights`)."""
+    """Raise `RequestError` if `path` is no Python file, or if `check_rights` refuses it."""
     if path.suffix != ".py":
         raise RequestError(f"import {path}: a Python file ends in .py")
     if not path.is_file():
@@ -84,9 +86,9 @@ def check_file(path: Path) -> None:
 def check_rights(path: Path) -> None:
     """Raise `RequestError` if this process runs as root and another user can change the file.
 
-    The file and its folder must belong to root or to the user who called `sudo`, and only their
-    owner may write to them. The check is skipped inside the virtual machine, which is discarded
-    after a run.
+    The file and its folder must belong to root or to the user who called `sudo`, and only the owner
+    may have write access. The check is skipped inside the virtual machine, which is discarded after
+    a run.
     """
     if os.geteuid() != 0 or os.environ.get(IN_VM):
         return

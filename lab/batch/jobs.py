@@ -1,9 +1,9 @@
 """Run several jobs, and keep the runs that exist already. A job is one run to make.
 
-1) An existing run is kept if its folder has a complete result of the same experiment and of the
+1) An existing run is kept if its folder has a complete result with the same settings and of the
    present schema, the machine was not overloaded during the run, and nobody changed the run by
    hand.
-2) Any other existing run of the same experiment is removed and repeated.
+2) Any other existing run with the same settings is removed and repeated.
 3) Simulations run in parallel on all processors; emulations run one after the other.
 """
 
@@ -43,8 +43,8 @@ _stopped: Event  # set in each worker process
 class Job:
     """One run to make.
 
-    If `out` is None, the run gets a new folder, named after the time of its start. If `vm`, the
-    emulation runs inside the virtual machine.
+    `out` is the run folder. If it is None, a new folder is made, named after the time at which the
+    run starts. If `vm` is True, the emulation runs inside the virtual machine.
     """
 
     scenario: Scenario
@@ -60,13 +60,13 @@ class Job:
 
 
 class Display(Protocol):
-    """What `run_all` needs to run a job and to show its progress.
+    """Runs a job for `run_all` and shows the progress to the user.
 
-    It must be picklable, because simulations run in worker processes.
+    An instance must be picklable, because simulations run in worker processes.
     """
 
     def run(self, job: Job) -> Outcome:
-        """Run one job like `lab.batch.single.run_job`, and show its progress."""
+        """Run one job with `lab.batch.single.run_job`, and show its progress."""
 
     def say(self, text: str) -> None:
         """Show one line of text to the user."""
@@ -75,8 +75,8 @@ class Display(Protocol):
 def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
     """Run all jobs that have no valid run yet. Return the outcomes, in the order of the jobs.
 
-    The outcomes of kept runs are included. After an interruption, jobs that were not run are left
-    out.
+    The outcomes of existing runs that are kept are included. After an interruption, jobs that were
+    not run are left out.
     """
     found = {n: outcome for n, job in enumerate(jobs) if (outcome := kept(job))}
     if found:
@@ -104,7 +104,7 @@ def time_left(seconds: float) -> str:
 
 
 def is_occupied(job: Job) -> bool:
-    """Return whether the job cannot run, because its folder has a run of another experiment."""
+    """Return whether the job cannot run because its folder has a run with other settings."""
     if job.out is None or not (job.out / "manifest.json").is_file():
         return False
     return not _is_of(job, job.out)
@@ -120,7 +120,10 @@ def _status(outcome: Outcome) -> str:
 
 
 def kept(job: Job) -> Outcome | None:
-    """Return the outcome of the run in the job's folder if it need not be repeated, else None."""
+    """Return the outcome of the existing run in the job's folder, if it need not be repeated.
+
+    Return None if there is no such run, or if it must be repeated.
+    """
     if job.out is None:
         return None
     try:
@@ -134,10 +137,10 @@ def kept(job: Job) -> Outcome | None:
 
 
 def _remove_unusable(job: Job) -> None:
-    """Remove the job's run folder if it has a run of the same experiment that `kept` refused.
+    """Remove the job's run folder if it has a run with the same settings that `kept` refused.
 
-    Such a run may be unfinished, overloaded or changed by hand. A folder with any other content is
-    left; the job then fails, because a run overwrites no files.
+    Such a run may be unfinished, overloaded or changed by hand. A folder with any other content
+    stays as it is; the job then fails, because a run overwrites no files.
     """
     if job.out is None or not (job.out / "manifest.json").is_file():
         return
@@ -190,7 +193,8 @@ def _side_by_side(
 
 
 def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
-    """Start no more jobs, and signal the running ones until all have ended."""
+    """Start no more jobs, and send SIGTERM to the worker processes until all running jobs have
+    ended."""
     stopped.set()
     while wait(waiting, timeout=0).not_done:
         for child in multiprocessing.active_children():
@@ -199,7 +203,7 @@ def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
 
 
 def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int, Outcome]]:
-    """Yield (number, outcome) of each job as it ends, without jobs that never began."""
+    """Yield (number, outcome) of each job when it ends. Jobs that never began are left out."""
     for future in as_completed(waiting):
         try:
             outcome = future.result()
@@ -214,7 +218,7 @@ def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int,
 def _begin(stopped: Event, files: Sequence[Extension]) -> None:
     """Prepare a worker process: register the user's files, and ignore signals between two runs.
 
-    During a run, `lab.run.runner` handles signals.
+    During a run, `lab.run.runner` handles the signals.
     """
     global _stopped
     extensions.restore(files)

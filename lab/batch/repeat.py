@@ -1,8 +1,8 @@
-"""Repeat a simulated run from its own files, and compare both measurements byte for byte.
+"""Repeat a simulated run from its own files, and compare the old and the new files byte for byte.
 
-The repeated run has the scenario and the seed of the first one, and the same changes by hand at the
-same simulated times. Only the version of the lab that made the run can repeat it: another version
-may rightly simulate something else.
+The repeated run has the same scenario, the same seed, and the same changes by hand at the same
+simulated times. Only the version of the lab that made the run can repeat it, because another
+version may simulate something else.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from lab.scenario.schema import Scenario
 
 
 def repeat(folder: Path) -> tuple[str, ...]:
-    """Repeat the simulated run in `folder`, and return the names of the files that then differ.
+    """Repeat the simulated run in `folder`. Return the names of the files that differ afterwards.
 
-    The files of `lab.run.reading.MEASURED` are compared. The repeated run is made in a temporary
-    folder, which is removed. Raise `RequestError` if the run cannot be repeated: it is no
-    simulation, another version made it, it was ended by a signal, or a user's file that it used is
-    missing or was changed.
+    The files in `lab.run.reading.MEASURED` are compared. The repeated run is made in a temporary
+    folder, which is removed. Raise `RequestError` if the run cannot be repeated. This is so if the
+    run is no simulation, if another version made it, if a signal ended it, or if a user's file that
+    it used is missing or was changed.
     """
     manifest, result = read_document(folder, "manifest.json"), read_document(folder, "result.json")
     events = read_events(folder)

@@ -1,7 +1,7 @@
-"""Plan runs: convert a request to jobs, and check that the engine can run each of them.
+"""Plan runs: turn a request into jobs, and check that the engine can run each of them.
 
-A job is one run to make. Nothing is started here. The command line, the dashboard and the
-evaluation use these functions.
+A job is one run to make. No run is started here. The command line, the dashboard and the evaluation
+use these functions.
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ class Request:
 
 
 def checked(request: Request) -> list[Job]:
-    """Return one job for each run of a request. Raise `LabError` if the engine cannot run one of
-    them.
+    """Return one job for each run of a request.
 
-    If there is one job, `request.out` is its run folder. If there are several, each job gets a
-    folder inside `request.out`.
+    `request.out` is the run folder if there is only one job. Otherwise each job gets a folder
+    inside `request.out`. Raise `LabError` if the engine cannot run one of the jobs.
     """
     jobs = _admitted(request)
     if len(jobs) == 1:
@@ -65,12 +64,16 @@ def checked(request: Request) -> list[Job]:
 
 
 def placed(request: Request) -> list[Job]:
-    """Like `checked`, but every job gets a folder inside `request.out`, even a single one."""
+    """Return one job for each run of a request, each with a folder inside `request.out`.
+
+    Unlike `checked`, this is done even for a single job. Raise `LabError` if the engine cannot run
+    one of the jobs.
+    """
     return [_in_own_folder(job, request.out) for job in _admitted(request)]
 
 
 def scenarios_of(request: Request) -> list[Scenario]:
-    """Return the scenario of each run of a request, by strategy and then by seed.
+    """Return the scenario of each run of a request, ordered by strategy and then by seed.
 
     All strategies get the same seeds. Raise `RequestError` if a strategy is requested twice.
     """

@@ -1,6 +1,6 @@
-"""Find out whether the simulator runs compiled or interpreted on this machine.
+"""Find out whether the code of the simulator is compiled or interpreted on this machine.
 
-`./run_lab.sh` installs the compiler in the background, so the state can change while the dashboard
+`./run_lab.sh` installs the compiler in the background, so the result can change while the dashboard
 runs.
 """
 
@@ -21,9 +21,10 @@ INSTALL = "./run_lab.sh fast"
 
 @dataclass(frozen=True)
 class SimulatorState:
-    """`kind` is "compiled", "compiling", "installing", "interpreted" or "failed".
+    """Whether the code of the simulator is compiled.
 
-    `text` is the state in words.
+    `kind` is "compiled", "compiling", "installing", "interpreted" or "failed". `text` says the same
+    in words, for the user.
     """
 
     kind: str
@@ -31,8 +32,10 @@ class SimulatorState:
 
 
 def of(installing: Path = INSTALLING) -> SimulatorState:
-    """Return the present state. The file `installing` has the id of the process that installs the
-    compiler."""
+    """Return the present state of the simulator.
+
+    `installing` is a file with the id of the process that installs the compiler.
+    """
     meanwhile = f"runs that start now are interpreted, {SLOWER}"
     if code_cache.version() is None:
         if _is_alive(installing):

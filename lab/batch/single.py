@@ -13,7 +13,7 @@ from lab.run.recorder import Recorder, new_folder
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     """Run a job, and call `on_progress` while it runs.
 
-    Raise `LabError` if the run cannot be started. A later failure is in the outcome.
+    Raise `LabError` if the run cannot be started. A later failure is reported in the outcome.
     """
     if job.vm:
         return virtual_machine.run_job(job, on_progress)

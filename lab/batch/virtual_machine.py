@@ -22,8 +22,8 @@ from lab.run.recorder import REQUEST, TRACE, Recorder, new_folder, write_scenari
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     """Run a job inside the virtual machine and return its outcome.
 
-    The host and the virtual machine share the run folder. Ctrl-C is passed on to the run inside.
-    Raise `MachineLacks` if the virtual machine cannot start.
+    The host and the virtual machine share the run folder. Ctrl-C is passed on to the run inside the
+    virtual machine. Raise `MachineLacks` if the virtual machine cannot start.
     """
     from lab.engines.mininet import in_vm  # for an emulation only
 
@@ -63,8 +63,10 @@ def _without_result(job: Job, folder: Path, code: int, error: LabError | None) -
 
 
 def argv_inside(job: Job, folder: Path) -> list[str]:
-    """Write the complete scenario into `folder`, and return the command line that runs it in the
-    VM."""
+    """Write the complete scenario into `folder`.
+
+    Return the command line that runs this scenario in the virtual machine.
+    """
     write_scenario(folder / REQUEST, job.scenario)
     scenario = str(folder.resolve() / REQUEST)
     argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", job.engine]
@@ -98,9 +100,10 @@ def files_inside() -> Iterator[tuple[tuple[Path, Path], ...]]:
 
 
 def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Callable[[], None]:
-    """Return a function that reports the new log lines and the latest sample of a run.
+    """Return a function that reports the progress of a run in a virtual machine.
 
-    Each call reports to `on_progress` what was added to the files in `folder` since the last call.
+    Each call passes new lines of log.txt and the latest new sample to `on_progress`. They are read
+    from the run folder `folder`.
     """
     samples, log = Follower(folder / "samples.jsonl", sample), Follower(folder / "log.txt", text_of)
 

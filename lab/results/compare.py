@@ -4,7 +4,8 @@ unlikely to be chance.
 1) put runs into one group if their scenarios differ in nothing but the seed
 2) estimate the mean of each metric in each group, with a 95 % bootstrap interval
    (`lab.results.statistics`)
-3) compare each metric with the first group, by the interval of the ratio of the means
+3) compare each group with the first one: a metric differs if the 95 % interval of the relative
+   change of its mean does not contain 0
 
 A metric is a number of result.json, such as `users.ue1.throughput_mbps`.
 """
@@ -33,8 +34,8 @@ from lab.scenario.loading import PROSE
 
 # Groups of runs
 #
-# The runs of a group differ only in the seed. Runs with flips (changes made by hand) form groups of
-# their own, with the flips in the title.
+# The runs of a group differ only in the seed. Runs that were changed by hand while they went on
+# form separate groups, with these changes (flips) in the title.
 #
 # result.json has two versions. Schema 2 holds rates in the units of the scenario file. Schema 1,
 # of an older version of the lab, holds rates on the wire: scenario rates multiplied by
@@ -61,10 +62,10 @@ Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JS
 class Run:
     """The data of one run that a comparison needs.
 
-    `settings` maps each key of the run's scenario, except the seed and texts for the user, to its
-    value; runs with equal settings form a group. `rate_scale` is None in runs of schema 1, which
-    hold wire rates. `metrics` has the numbers of result.json by path, such as `fairness.jain`; None
-    means that the run did not measure the number.
+    `settings` maps each key of the run's scenario to its value, except the seed and texts for
+    people; runs with equal settings form a group. `rate_scale` is None in runs of schema 1, whose
+    rates are those on the wire. `metrics` maps the path of each number of result.json, such as
+    `fairness.jain`, to its value; None means that the run did not measure it.
     """
 
     run_id: str
@@ -82,11 +83,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of the same scenario and settings with different seeds.
+    """Runs with the same settings and different seeds.
 
     `title` names the group in a table. `label` is unique: it is the title, with the rate scale
     added if several groups have the same title. `left_out` has the ids of runs that are not used
-    because they repeat another run.
+    because they repeat another run of the group.
     """
 
     label: str
@@ -97,7 +98,7 @@ class Group:
 
     @property
     def rate_scale(self) -> float | None:
-        """The rate scale of the runs; None if they hold wire rates (schema 1)."""
+        """The rate scale of the runs; None if their rates are those on the wire (schema 1)."""
         return self.runs[0].rate_scale
 
     @property
@@ -106,13 +107,13 @@ class Group:
         return f"{self.title} (n = {len(self.runs)}, {scale_text(self.rate_scale)})"
 
     def values(self, metric: str) -> list[float]:
-        """Return the metric's value in each run that measured it."""
+        """Return the value of a metric in each run that measured it."""
         found = (run.metrics.get(metric) for run in self.runs)
         return [value for value in found if value is not None]
 
 
 def scale_text(rate_scale: float | None) -> str:
-    """Return `rate scale X`, or `wire rates` for None."""
+    """Return `rate scale X`, or `wire rates` if `rate_scale` is None."""
     return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
 
 
@@ -121,7 +122,7 @@ class Edited(RequestError):
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:
-    """Return the runs in these folders in groups, in the order of `folders`.
+    """Read the runs in these folders and return them in groups.
 
     Edited runs are left out. Groups with the strategy `none` come first, those without flips before
     the others, because the first group is the one that others are compared with. Raise
@@ -213,10 +214,10 @@ def _versions(folder: Path) -> dict[str, Any]:
 
 
 def numbers(result: Mapping[str, Any], more: Sequence[Metric] = ()) -> dict[str, float | None]:
-    """The numbers of a result.json that can be compared, by path, such as
-    `aps.wifi1.throughput_mbps`. None: the run did not measure it.
+    """Return the numbers of a result.json that can be compared, by their paths.
 
-    `more` are the metrics that the run declares in its manifest.
+    A path is like `aps.wifi1.throughput_mbps`. None means that the run did not measure the number.
+    `more` are metrics that the manifest of the run declares.
     """
     found: dict[str, float | None] = {}
     compared = (each for each in (*BUILT_IN, *more) if each.number and each.compared)
@@ -234,7 +235,10 @@ def _not_a_base(group: Group) -> tuple[bool, bool]:
 
 
 def differing_keys(all_settings: Sequence[Settings]) -> list[str]:
-    """Return the scenario keys whose values differ between groups; [] for different scenarios."""
+    """Return the keys of the scenario file whose values differ in `all_settings`.
+
+    Return [] if the scenarios have different names.
+    """
     if len({settings["name"] for settings in all_settings}) > 1:
         return []
     keys = dict.fromkeys(key for settings in all_settings for key in settings)
@@ -269,11 +273,11 @@ def _group(several: Sequence[Run], all_settings: Sequence[Settings]) -> Group:
 
 
 def _without_repeats(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs without those that repeat another one; of repetitions, a complete one is
-    kept.
+    """Return the runs without repetitions of the same measurement.
 
-    A simulation always gives the same result for the same seed, so one run per seed is kept.
-    Emulations vary, so only runs with the same run id count as repetitions.
+    A simulation always gives the same result for the same seed, so one simulated run per seed is
+    kept. Emulations vary, so only emulated runs with the same run id count as repetitions. Complete
+    runs are preferred.
     """
     kept: dict[int | str, Run] = {}
     for run in sorted(runs, key=lambda run: run.status != "complete"):
@@ -282,7 +286,10 @@ def _without_repeats(runs: Sequence[Run]) -> list[Run]:
 
 
 def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
-    """Return the strategy's name, with the settings in which groups of the same strategy differ."""
+    """Return the strategy's name, with the settings in which groups of the same strategy differ.
+
+    `all_settings` has the settings of all groups that are compared.
+    """
     alike = [
         each
         for each in all_settings
@@ -316,7 +323,7 @@ def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`estimates[metric]` has one estimate per group, in the order of `groups`.
+    """The estimates of all groups, and the comparisons with the first group.
 
     `verdicts[label][metric]` compares the group `label` with the first group. `left_out` says which
     runs are left out because they were edited.
@@ -360,7 +367,7 @@ def _own(groups: Sequence[Group]) -> tuple[Metric, ...]:
 def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = False) -> str:
     """Return the comparison of the runs in these folders as text, Markdown or JSON.
 
-    The JSON object has the keys `groups`, `metrics`, `labels` (of the metrics, for people),
+    The JSON object has the keys `groups`, `metrics`, `labels` (names of the metrics for people),
     `verdicts` and `warnings`.
     """
     found = compared(folders)
@@ -371,7 +378,10 @@ def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = F
 
 
 def direction(path: str, more: Sequence[Metric] = ()) -> int:
-    """1 if a larger number is better, -1 if a smaller one is, 0 if neither is."""
+    """Return 1 if more is better for the metric at `path`, -1 if less is better, else 0.
+
+    `more` are metrics in users' files.
+    """
     found = of_number(path, more)
     return found[0].better if found else 0
 
@@ -454,7 +464,10 @@ def _document(found: Comparison) -> dict[str, Any]:
 
 
 def _explained(groups: Sequence[Group]) -> Iterator[str]:
-    """Yield what the changes in the first run of each group did, and why."""
+    """Yield a text for each group whose first run was changed while it went on.
+
+    The text says what each change did, and why.
+    """
     from lab.results.explain.stretches import told  # imported here, because it loads networkx
 
     for group in groups:

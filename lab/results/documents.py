@@ -1,4 +1,4 @@
-"""The JSON files of a run folder, where a damaged file is no error, and single numbers in them."""
+"""Read JSON files of a run folder without failing at damaged files, and find numbers in them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from lab.run.reading import document
 
 
 def figure(document: Any, path: str) -> float | None:
-    """Return the number at `path`: keys joined by `.`, list entries counted from 1.
+    """Return the number at `path` in a JSON document.
 
-    Return None if the path does not exist or does not lead to a number.
+    A path consists of keys joined by `.`; entries of a list are counted from 1. Return None if the
+    path does not exist or does not lead to a number.
     """
     value = document
     for step in path.split("."):
@@ -31,9 +32,10 @@ def figure(document: Any, path: str) -> float | None:
 def values_between(
     samples: Sequence[Mapping[str, Any]], path: str, start_s: float, end_s: float
 ) -> list[tuple[float, float]]:
-    """Return (value, interval length in s) for the samples after `start_s` and up to `end_s`.
+    """Return (value, interval length in s) of the number at `path` in some samples.
 
-    Samples in which the number is missing or null are left out.
+    These are the samples whose time is after `start_s` and not after `end_s`. Samples in which the
+    number is missing or null are left out.
     """
     times = [sample["t"] for sample in samples]
     found = (
@@ -46,9 +48,10 @@ def values_between(
 def mean_between(
     samples: Sequence[Mapping[str, Any]], path: str, start_s: float, end_s: float
 ) -> float | None:
-    """Return the mean over time of a number in the samples after `start_s` and up to `end_s`.
+    """Return the mean over time of the number at `path` in some samples.
 
-    Return None if no sample there has the number.
+    These are the samples whose time is after `start_s` and not after `end_s`. Return None if none
+    of them has the number.
     """
     pairs = values_between(samples, path, start_s, end_s)
     return summaries.mean((value for value, _ in pairs), [length for _, length in pairs])
@@ -59,7 +62,7 @@ WIRE_RATES_SCHEMA = 1  # of a manifest and a result with rates on the wire
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """`result` is the content of result.json, `folder` the run folder."""
+    """A run that has ended: `result` is the content of result.json, `folder` the run folder."""
 
     result: Mapping[str, Any]
     folder: Path
@@ -70,7 +73,7 @@ def tolerant_document(path: Path) -> dict[str, Any] | None:
 
     If the file is damaged or cannot be read, return an object like that of a failed run: `status`
     is "failed", and `error` says what is wrong with the file. Raise `LabError` if the machine has
-    run out of file descriptors or memory, which says nothing about the file.
+    run out of file descriptors or memory, because the file may be intact then.
     """
     try:
         return document(path)

@@ -1,9 +1,9 @@
-"""The effect of a change during a run: what was measured before it and after it.
+"""The effect of a change that was made during a run: a comparison of means before and after it.
 
-The mean over the `WINDOW_S` before a change is compared with the mean over the `WINDOW_S` after it.
-A window is shorter if another change, or the start or end of the run, lies in it, so that it shows
-one change only. A new strategy has an effect only from its first order on, so the second window can
-begin there.
+The mean over the `WINDOW_S` seconds before the change is compared with the mean over the `WINDOW_S`
+seconds after it. A window is shorter if it would contain another change, or the start or end of the
+run. A new strategy of the controller has an effect only when it gives its first order, so the
+second window can begin at that time.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ NOTHING = 0.005  # a rate in Mb/s below this is shown as 0
 class Effect:
     """The means of one number before and after a change.
 
-    `before` and `after` are None if nothing was measured. `seconds_before` and `seconds` are the
-    measured times before and after the change, in s. If `is_final`, later samples do not change the
-    effect. If `is_too_late`, the watched traffic had ended before the change. `spans` are the two
-    windows, before and after the change.
+    `watched` says which number. `before` and `after` are its means, or None if nothing was
+    measured. `seconds_before` and `seconds` are the measured times before and after the change, in
+    s. `is_final` is True if later samples cannot change the effect. `is_too_late` is True if the
+    watched traffic had ended before the change. `spans` are the two windows, before and after the
+    change.
     """
 
     watched: Watched
@@ -45,7 +46,7 @@ class Effect:
 
     @property
     def is_measured(self) -> bool:
-        """Whether both windows have measurements and last at least `SHORTEST_S`."""
+        """Whether there are means before and after the change, each over at least `SHORTEST_S`."""
         known = self.before is not None and self.after is not None
         return known and min(self.seconds_before, self.seconds) >= SHORTEST_S
 
@@ -65,9 +66,9 @@ def effect(
 ) -> Effect:
     """Return the effect on one number of a change that was made at the time `at_s`.
 
-    `others_s` has the times of the other changes of the run, and of when they began to act. At
-    `until_s` traffic ends that the number measures, so that later samples say nothing about the
-    change. `acts_s` is the time at which the change begins to act, if that is later than `at_s`.
+    `others_s` has the times of the other changes of the run, and the times at which these began to
+    act. `until_s` is the time at which the watched traffic ends; later samples are not used.
+    `acts_s` is the time at which the change begins to act, if that is later than `at_s`.
     """
     acts_s = at_s if acts_s is None else acts_s
     start = max([0.0, at_s - WINDOW_S, *(t for t in others_s if t < at_s - EPSILON_S)])
@@ -85,10 +86,10 @@ def effect(
 def usual(
     frames: Sequence[Frame], at_s: float, others_s: Sequence[float], found: Effect
 ) -> tuple[Span, float, float] | None:
-    """Return how much the watched number varied before the change at `at_s`: see `variation`.
+    """Return how much the watched number varied before the change at `at_s`, as `variation` does.
 
-    The windows lie between the previous change and this one. They are as long as the measurement
-    after the change, or half the time between the changes if that is shorter.
+    The time since the previous change is used, at most `USUAL_S`. The sliding window is as long as
+    the measurement after the change (`found.seconds`), or half of that time if this is shorter.
     """
     start = max([0.0, at_s - USUAL_S, *(t for t in others_s if t < at_s - EPSILON_S)])
 
@@ -106,11 +107,11 @@ def variation(
     seconds: float,
     mean_of: Callable[[Sequence[Frame], Span], float | None],
 ) -> tuple[Span, float, float] | None:
-    """Return how the mean over a sliding window varied within `time`.
+    """Return how the mean over a sliding window varied within an interval of the run, `time`.
 
-    The result is (last window, lowest mean, highest mean), or None if the time is too short.
-    `mean_of` averages the frames of a window. Windows are 1 s apart and last `seconds`, or half of
-    `time` if that is shorter.
+    The result is (last window, lowest mean, highest mean), or None if the interval is too short.
+    `mean_of` returns the mean of the frames in a window. The window is `seconds` long, or half of
+    `time` if that is shorter, and moves in steps of 1 s.
     """
     length = min(seconds, time.seconds / 2)
     if length < SHORTEST_S:
@@ -125,9 +126,10 @@ def variation(
 
 
 def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bool:
-    """Return whether the mean after a change lies outside the range of such means before it.
+    """Return whether a change had a clear effect: the mean after it lies outside the range of means
+    before it.
 
-    `usual_means` is the result of `usual`. Without it, the effect counts as clear.
+    `usual_means` is this range, as `usual` returns it. If it is None, the effect counts as clear.
     """
     if usual_means is None or found.after is None:
         return True
@@ -136,7 +138,10 @@ def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bo
 
 
 def value(frame: Frame, watched: Watched) -> float | None:
-    """Return the watched number in a frame; None if it was not measured."""
+    """Return the watched number in a frame; None if it was not measured.
+
+    If the ID in `watched` is `*`, the result is the sum over all access points, links or users.
+    """
     owners = getattr(frame, watched.kind) if watched.id == SUM else [watched.id]
     figures = (frame.figure(watched.kind, owner, watched.field) for owner in owners)
     known = [each for each in figures if each is not None]
@@ -144,7 +149,7 @@ def value(frame: Frame, watched: Watched) -> float | None:
 
 
 def number_text(figure: float | None) -> str:
-    """Format a mean with three significant digits; less than `NOTHING` is 0."""
+    """Format a mean with three significant digits. A mean below `NOTHING` becomes "0"."""
     if figure is None:
         return "nothing measured"
     if abs(figure) < NOTHING:
@@ -157,9 +162,10 @@ def sentence(
 ) -> str:
     """Return the effect of a change in words.
 
-    `template` is the text `after` of a suggestion; without one, a plain sentence is made. If the
-    effect is within the `usual_means` before the change, only the first sentence of the template is
-    used, followed by these means, because the change may not be the cause.
+    `template` is the text `after` of a change that the scenario suggests. Without it, a plain
+    sentence is made. `usual_means` is the range of means before the change, as `usual` returns it.
+    If the effect is not clear, the result is the first sentence of the template and this range,
+    because the change may not be the cause.
     """
     if not found.is_measured:
         short = min(found.seconds_before, found.seconds) < SHORTEST_S
@@ -189,8 +195,8 @@ def sentence(
 def _mean(
     frames: Sequence[Frame], start: float, end: float, watched: Watched
 ) -> tuple[float | None, float]:
-    """Return the mean of a number over the frames between two times, and the length of these frames
-    in s."""
+    """Return the mean of a number in the frames between two times, and the total length of these
+    frames' intervals in s."""
     times = [frame.t for frame in frames]
     found = intervals_between(times, start, end, whole=True)
     lengths = [length for _, length in found]

@@ -1,7 +1,7 @@
-"""Flips in words: the changes that were made by hand while a run was going on.
+"""Put flips into words. A flip is a change that was made while a run was going on.
 
-A flipped run is another experiment than a run of the same scenario without flips, so lists,
-comparisons and statistics name its flips and never pool the two.
+A run that was changed by hand does not measure the same as a run of the unchanged scenario. Lists,
+comparisons and statistics therefore name the changes, and never mix such runs with others.
 """
 
 from __future__ import annotations
@@ -14,26 +14,29 @@ from lab.run.flipping import SENT
 from lab.scenario.schema import UNITS
 
 FLIPS = "flips"  # the key of result.json
-NAMED = 3  # flips in a label; it counts the others
+NAMED = 3  # changes in a label; it counts the others
 
 
 def is_accepted(event: Mapping[str, Any]) -> bool:
-    """Return whether an event says that a change during the run (a flip) has taken effect.
+    """Return whether an event says that a change during the run has taken effect.
 
-    There is one such event per flip. Runs of older versions have no `state`, and no event when a
-    flip is sent.
+    Each change that took effect has one such event. In runs of older versions, events have no field
+    `state`, and there is no event that says that a change was sent.
     """
     return bool(event.get("kind") == "flip" and event.get("ok"))
 
 
 def is_waiting(event: Mapping[str, Any]) -> bool:
-    """Return whether an event says that a change during the run was sent. Another event has its
-    outcome."""
+    """Return whether an event says that a change during the run was sent.
+
+    A later event says whether the change was applied or refused.
+    """
     return bool(event.get("kind") == "flip" and event.get("state") == SENT)
 
 
 def each_once(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the latest event of each flip, in the order in which the flips were sent."""
+    """Return the latest event of each change (flip), in the order in which the changes were
+    sent."""
     latest: dict[Any, Mapping[str, Any]] = {}
     for n, event in enumerate(events):
         if event.get("kind") == "flip":
@@ -60,9 +63,10 @@ def value_text(value: Any) -> str:
 
 
 def flip_text(flip: Mapping[str, Any]) -> str:
-    """Return a change as text, such as `strategy.cth: 0.85 -> 0.3`; without an old value, with `=`.
+    """Return a change as text, such as `strategy.cth: 0.85 -> 0.3`.
 
-    Runs of older versions did not record the old value. A strategy is named without its parameters.
+    The text is `strategy.cth = 0.3` if the old value is unknown, as in runs of older versions. A
+    strategy is named without its parameters.
     """
     new = value_name(flip.get("value"))
     if "old" in flip:
@@ -72,7 +76,10 @@ def flip_text(flip: Mapping[str, Any]) -> str:
 
 def flip_words(flip: Mapping[str, Any]) -> str:
     """Return a change in plain words, such as `link up1 was cut` or `rate of link up1: 6 Mb/s
-    instead of 10`. For a target without words of its own, return `flip_text`."""
+    instead of 10`.
+
+    Return `flip_text` for a parameter that has no such words.
+    """
     target, new = str(flip.get("target")), flip.get("value")
     match target.split("."):
         case ["strategy"]:
@@ -99,7 +106,7 @@ def _what(field: str) -> str:
 
 
 def _instead(flip: Mapping[str, Any], field: str = "") -> str:
-    """Return the new value of a flip with its unit, and the old one if it is known."""
+    """Return the new value of a change with its unit, and the old value if it is known."""
     known = UNITS.get(field.rpartition("_")[2], "") if flip.get("value") is not None else ""
     unit = f" {known}" if known else ""
     old = f" instead of {value_name(flip['old'])}" if "old" in flip else ""
@@ -107,14 +114,17 @@ def _instead(flip: Mapping[str, Any], field: str = "") -> str:
 
 
 def value_name(value: Any) -> str:
-    """Like `value_text`, but a strategy is its name only."""
+    """Format the value of a setting as `value_text` does, but a strategy without its parameters."""
     is_strategy = isinstance(value, dict) and "name" in value
     return str(value["name"]) if is_strategy else value_text(value)
 
 
 def label(flips: Sequence[Mapping[str, Any]]) -> str:
-    """Return the changes of a run as text, such as `changed: strategy: none -> disjoint at
-    12 s`."""
+    """Return the changes of a run as one text, such as `changed: strategy: none -> disjoint at 12
+    s`.
+
+    Only the first `NAMED` changes are named. The text says how many others there are.
+    """
     if not flips:
         return ""
     named = [
@@ -126,9 +136,9 @@ def label(flips: Sequence[Mapping[str, Any]]) -> str:
 
 
 def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the changes from outside that were not refused, in the form of `flips` in result.json.
+    """Return the changes that were made by hand and not refused, from the events of a run.
 
-    This is for runs without a result.
+    The result has the form of `flips` in result.json. It is for runs that have no result.json.
     """
     return [
         {"t": each["t"], "target": str(each.get("target"))}
@@ -141,15 +151,18 @@ def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def has_effect(flip: Mapping[str, Any]) -> bool:
-    """Return whether a change in `flips` of result.json took effect. Those of older versions all
-    did."""
+    """Return whether a change in `flips` of result.json took effect.
+
+    In runs of older versions all changes did, and the field `ok` is missing.
+    """
     return bool(flip.get("ok", True))
 
 
 def setting(flips: Iterable[Mapping[str, Any]]) -> str:
     """Return JSON text that is equal for runs with the same changes.
 
-    States are left out of changes that took effect, because older versions do not record them.
+    The fields `state` and `ok` are left out of changes that took effect, because older versions do
+    not record them.
     """
     alike = [
         {key: value for key, value in each.items() if key not in ("state", "ok")}

@@ -1,4 +1,4 @@
-"""Names of numbers, settings and groups of runs for people, with their units."""
+"""Readable names, with units, of numbers in result.json, of settings and of groups of runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ class Label:
 
 
 def label(path: str, more: Sequence[Metric] = ()) -> Label:
-    """The label of a number of result.json, such as `ue1: throughput` in Mb/s for
-    `users.ue1.throughput_mbps`. `more` are metrics that the run declares. An unknown number is its
-    own label."""
+    """Return the label of a number of result.json.
+
+    For `users.ue1.throughput_mbps` it is `ue1: throughput` in Mb/s. The label of an unknown path is
+    the path itself. `more` are metrics that the manifest of the run declares.
+    """
     if (found := of_number(path, more)) is None:
         return Label(path)
     metric, owner = found
@@ -38,7 +40,7 @@ def label(path: str, more: Sequence[Metric] = ()) -> Label:
 def setting_text(path: str, value: str) -> str:
     """Return a setting in words, such as `interval 2 s` for `strategy.params.interval_s`.
 
-    `value` is JSON text, as in the settings of a group of runs.
+    `path` is a key of the scenario file, and `value` its value as JSON text.
     """
     name = next((path.removeprefix(each) for each in SHORT if path.startswith(each)), path)
     name, unit = (name, "") if name != "cc" else ("congestion control", "")
@@ -51,7 +53,10 @@ def setting_text(path: str, value: str) -> str:
 
 
 def heading(label: str, settings: Mapping[str, str]) -> str:
-    """Replace each `PATH=VALUE` in the label of a group of runs by words, see `setting_text`."""
+    """Return the label of a group of runs with each `PATH=VALUE` replaced by words.
+
+    `settings` maps paths to values; `setting_text` makes the words.
+    """
     for path in sorted(settings, key=len, reverse=True):
         named = f" {path}={settings[path]}"
         if named in label:
@@ -74,9 +79,10 @@ WIRE_NOTE = (
 
 
 def note(scale: float | None, wire_rates: bool = False) -> str:
-    """Explain the rates of a run with this rate scale to the user; "" if `scale` is 1 or None.
+    """Return a text that explains to the user how the rates of a run are scaled.
 
-    `wire_rates` says that the result has schema 1.
+    It is "" if `scale` is 1 or None. `wire_rates` is True if the result has schema 1, whose rates
+    are those on the wire.
     """
     if wire_rates:
         return WIRE_NOTE
@@ -91,7 +97,7 @@ def note(scale: float | None, wire_rates: bool = False) -> str:
 def scale_label(scale: float | None, wire_rates: bool = False) -> str:
     """Return a label such as `rate scale 0.25`, or "" if `scale` is 1 or None.
 
-    With `wire_rates` (a result of schema 1), it is `wire rates`.
+    It is `wire rates` if `wire_rates` is True, that is, if the result has schema 1.
     """
     if wire_rates:
         return WIRE_LABEL
@@ -99,9 +105,10 @@ def scale_label(scale: float | None, wire_rates: bool = False) -> str:
 
 
 def describe(mptcp: Mapping[str, Any]) -> str:
-    """Say whether a run really used Multipath TCP, by the object `mptcp` of its result.json.
+    """Return a sentence that says whether a run really used Multipath TCP.
 
-    An example is "Multipath TCP verified: 2 extra subflows, no fallback to plain TCP".
+    `mptcp` is the object `mptcp` of result.json. An example is "Multipath TCP verified: 2 extra
+    subflows, no fallback to plain TCP".
     """
     joins, fallbacks = mptcp.get("joins") or 0, mptcp.get("fallbacks") or 0
     extra = counted(joins, "extra subflow") if joins else "no extra subflow"

@@ -1,7 +1,7 @@
-"""Read the lock files, and write the packages of the lab as a bill of materials (SBOM).
+"""Read the lock files, and list the packages of the lab as a software bill of materials (SBOM).
 
-A lock file in `locks/` names every package that the lab installs, also indirect ones, with its
-version and the SHA-256 hashes of its files. pip refuses a file with another hash.
+A lock file in `locks/` names every package that the lab installs, also indirect ones, with the
+version and the SHA-256 hashes of the package's files. pip refuses a file with another hash.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class Package:
-    """A locked package. `marker` says for which platforms it is; empty means for all."""
+    """A package in a lock file.
+
+    `marker` is an environment marker that says for which platforms the package is; "" means for
+    all.
+    """
 
     name: str
     version: str
@@ -32,7 +36,7 @@ class Package:
 
     @property
     def installed(self) -> str | None:
-        """The installed version; None if this interpreter does not have the package."""
+        """The installed version; None if the package is not installed for this interpreter."""
         try:
             return metadata.version(self.name)
         except metadata.PackageNotFoundError:

@@ -4,8 +4,8 @@ A bootstrap percentile interval of few values is too narrow. Here it is made wid
 proportion in which Student's t makes a normal interval wider (T. Hesterberg, "What teachers should
 know about the bootstrap", The American Statistician 69, 2015, section 3.2, "expanded percentile").
 
-Each metric is judged alone. So among twenty metrics without any real difference, one is expected to
-be reported as different (5 %).
+Each metric is judged alone. If twenty metrics do not really differ, one of them is still expected
+to be reported as different (5 %).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WORDS = {  # by direction: 1 where more is better, -1 where less is better, 0 wh
 class Estimate:
     """The mean of a metric over `n` runs, and its 95 % interval from `low` to `high`.
 
-    `mean` is None without runs. `low` and `high` are None if there are fewer than `MIN_RUNS` runs.
+    `mean` is None if `n` is 0. `low` and `high` are None if `n` is less than `MIN_RUNS`.
     """
 
     mean: float | None
@@ -43,8 +43,10 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """`mean [low, high]` with three significant digits; `mean` without an interval, `-` without
-        a mean."""
+        """The text `mean [low, high]` with three significant digits.
+
+        It is only `mean` if there is no interval, and `-` if there is no mean.
+        """
         if self.mean is None:
             return "-"
         interval = "" if self.low is None else f" [{self.low:.3g}, {self.high:.3g}]"
@@ -53,10 +55,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one metric of a group of runs compares with the base group, in words.
+    """How the mean of one metric in a group of runs differs from that in another group, in words.
 
-    `short` fits into a table cell. `text` adds the number of runs and, if the difference may be
-    chance, how many more runs are needed.
+    `short` fits into a table cell. `text` adds the number of runs. If the difference may be chance,
+    `text` also says how many more runs are needed.
     """
 
     text: str
@@ -64,12 +66,13 @@ class Verdict:
 
 
 def mean(values: Sequence[float]) -> float:
-    """`values` must not be empty."""
+    """Return the arithmetic mean of `values`, which must not be empty."""
     return sum(values) / len(values)
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Return the mean of `values` and, from `MIN_RUNS` values on, its 95 % interval."""
+    """Return the mean of `values`, with its 95 % interval if there are at least `MIN_RUNS`
+    values."""
     if not values:
         return Estimate(None, None, None, 0)
     if len(values) < MIN_RUNS:
@@ -81,17 +84,18 @@ def estimate(values: Sequence[float]) -> Estimate:
 def ratio_interval(
     base: Sequence[float], other: Sequence[float], paired: bool = False
 ) -> tuple[float, float]:
-    """Return the 95 % interval (low, high) of the change in % from the mean of `base` to that of
-    `other`.
+    """Return the 95 % interval (low, high) of the change in % from the mean of `base` to the mean
+    of `other`.
 
-    With `paired`, the values at the same place belong together, for instance because both runs had
-    the same seed. They are then resampled together, so what both have in common cancels out.
+    With `paired`, the n-th values of both lists belong together, for instance because the two runs
+    had the same seed. Pairs are then resampled as a whole, so variation that both values share
+    cancels out.
     """
     return _bootstrap((base, other), _change_percent, paired)
 
 
 def verdict(base: Sequence[float], other: Sequence[float], direction: int = 1) -> Verdict:
-    """Say whether the mean of `other` differs from the mean of `base`, and by how much.
+    """Compare the mean of `other` with the mean of `base`, and return the verdict in words.
 
     `direction` is 1 if a larger value of the metric is better, -1 if a smaller value is better, and
     0 if neither is.
@@ -153,8 +157,8 @@ def _bootstrap(
     """Return the 95 % interval (low, high) of a statistic; the module docstring says how.
 
     `statistic` is a function of one array per sample and an axis. With `paired`, all samples have
-    the same length and are resampled together. If no sample varies, both ends are equal. The random
-    seed is fixed, so the same samples always give the same interval.
+    the same length, and their n-th values are resampled together. If no sample varies, both ends
+    are equal. The random seed is fixed, so the same samples always give the same interval.
     """
     try:
         import numpy

@@ -1,7 +1,7 @@
 """An index of all runs in data/index.json: one small JSON document per run folder.
 
-The run folders have the data. The index only saves reading all of them. A process holds a file lock
-while it changes the index. A run whose process has ended without a result gets the status `cut`.
+The index only saves reading all run folders, which have the data. A process holds a file lock while
+it changes the index. A run gets the status `cut` if its process has ended and left no result.
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ State = dict[str, dict[str, Any]]
 class AtomicStorage(Storage):
     """The tables of a TinyDB database in one JSON file. A crash never leaves a half-written file.
 
-    If a damaged file was found and renamed, `recovered` is a message for the user; otherwise it is
-    empty.
+    `recovered` is a message for the user if a damaged file was found and renamed, else "".
     """
 
     def __init__(self, path: Path, sound: Callable[[Any], bool] = lambda _: True) -> None:
-        """`sound` returns whether a document of a table has the form that its readers need. A file
-        with another document counts as damaged."""
+        """`sound` returns whether a document of a table has the required form.
+
+        A file that contains a document of another form counts as damaged.
+        """
         self.path, self.recovered, self._sound = path, "", sound
         self._state: State | None = None
         self._read_stamp: tuple[int, int, int] | None = None
@@ -71,16 +72,19 @@ class AtomicStorage(Storage):
         return self._state
 
     def write(self, data: State) -> None:
-        """Replace all tables in memory now, and on disk now or at the end of a `together` block."""
+        """Replace all tables in memory and on disk.
+
+        Inside a `together` block, the file is written only at the end of the block.
+        """
         self._state = data
         if not self._batching:
             self._save()
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Write all changes inside a `with` block to disk at once, at its end.
+        """Write all changes inside a `with` block to disk at once, at the end of the block.
 
-        If the block raises an exception, all changes inside are undone.
+        If the block raises an exception, all its changes are undone.
         """
         self.read()
         before = json.dumps(self._state)
@@ -134,10 +138,10 @@ class AtomicStorage(Storage):
         self._read_stamp = self._stamp()
 
     def _rotate(self) -> None:
-        """Keep the present file as the copy NAME.1, after NAME.2 became NAME.3 and NAME.1 became
-        NAME.2.
+        """Keep the last good files: NAME.2 becomes NAME.3, NAME.1 becomes NAME.2, and NAME.1
+        becomes a hard link to the present file.
 
-        The present file also keeps its own name until a new file replaces it. Each target is
+        The present file also keeps its own name until a new file replaces it. Each new name is
         removed first, because renaming does nothing if both names are links to the same file.
         """
         if not self.path.exists():
@@ -201,7 +205,8 @@ Doc = dict[str, Any]
 def is_sound(doc: Any) -> bool:
     """Return whether a document of the index file has the form that lists of runs need.
 
-    A document of another version of the index needs only an id: it is replaced before it is used.
+    A document of another version of the index needs only an id, because it is replaced before it is
+    used.
     """
     if not isinstance(doc, dict) or not isinstance(doc.get("id"), str):
         return False
@@ -211,8 +216,8 @@ def is_sound(doc: Any) -> bool:
 def described(folder: Path, known: Doc | None) -> Doc | None:
     """Return the index document of a run folder, or None if it is not the folder of a run.
 
-    `known` is the document that the index has for this folder, or None. It is returned unchanged if
-    the run has ended and the files of the folder have not changed since.
+    `known` is the document that the index has for this folder, or None. If the run has ended and
+    its files have not changed since `known` was made, `known` is returned.
     """
     stamp = [_changed(folder / name) for name in STAMPED]
     if (
@@ -288,7 +293,10 @@ def changed(folder: Path, result: Doc) -> tuple[str, ...]:
 
 
 def _flips(folder: Path, result: Doc | None) -> list[Doc]:
-    """Return the flips of a run, from its result or, without one, from its events."""
+    """Return the changes that were made by hand during a run.
+
+    They are taken from result.json, or from events.jsonl if the run has no result.
+    """
     if result is not None:
         return list(result.get(flips.FLIPS, []))
     return flips.made_by_hand(readable_events(folder))
@@ -314,10 +322,10 @@ BAD = set("/\\\0")  # characters that a run id must not contain
 
 
 class Store:
-    """List the runs in one folder, change their tags and notes, and delete runs.
+    """The list of the runs in one folder, with functions to tag and delete runs.
 
     Several threads and processes can use a store at the same time. The documents that its methods
-    return are copies, which the caller may change.
+    return are copies, so the caller may change them.
     """
 
     def __init__(self, runs: Path = RUNS, index: Path | None = None) -> None:
@@ -338,7 +346,7 @@ class Store:
     def refresh(self) -> bool:
         """Update the index from the run folders. Return whether the index has changed.
 
-        If its file cannot be written, keep the new index in memory and write it later.
+        If the index file cannot be written, the new index is kept in memory and written later.
         """
         with self._mutex:
             known = {doc["id"]: dict(doc) for doc in self._table.all()}
@@ -386,7 +394,7 @@ class Store:
     def folder(self, run_id: str) -> Path:
         """Return the path of a run folder. Raise `RequestError` if no run has this id.
 
-        For safety, an id that contains a path separator or names a symbolic link is refused, too.
+        For safety, an id is also refused if it contains a path separator or names a symbolic link.
         """
         path = self.runs_folder / run_id
         if not plain(run_id) or not path.is_dir() or path.is_symlink():
@@ -394,10 +402,10 @@ class Store:
         return path
 
     def annotate(self, run_id: str, tags: list[str] | None = None, note: str | None = None) -> Doc:
-        """Set the tags and the note of a run in its file note.json, and return its new index
-        document.
+        """Set the tags and the note of a run, and return the new index document of the run.
 
-        None keeps the present value.
+        They are kept in the file note.json of the run folder. None leaves the present value
+        unchanged.
         """
         folder = self.folder(run_id)
         noted = tolerant_document(folder / NOTE) or {}
@@ -461,8 +469,11 @@ class Store:
 
 
 def plain(run_id: str) -> bool:
-    """Return whether `run_id` is a simple folder name: printable, 1 to 255 bytes of UTF-8, no path
-    separator, no leading dot."""
+    """Return whether `run_id` is a simple folder name.
+
+    It must be printable, have 1 to 255 bytes in UTF-8, contain no path separator and not begin with
+    a dot.
+    """
     size = len(run_id.encode(errors="replace"))
     return 0 < size <= 255 and run_id[0] != "." and run_id.isprintable() and not set(run_id) & BAD
 

@@ -1,7 +1,7 @@
-"""Stretches of a run: the times between its changes.
+"""Divide a run into stretches: the intervals between its changes.
 
-A mean over a whole run mixes the times before and after a change, so it is true of neither. The
-mean of a stretch is true of one state of the run. Changes within `TOGETHER_S` begin one stretch.
+A mean over a whole run mixes the times before and after a change. A mean over one stretch describes
+one state of the network. Changes within `TOGETHER_S` of each other begin one stretch together.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Number = Callable[[Frame], float | None]  # takes one number out of a frame
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a run, from `start_s` to `end_s` in s since its start."""
+    """An interval of a run, from `start_s` to `end_s` in s since the start of the run."""
 
     start_s: float
     end_s: float
@@ -28,8 +28,11 @@ class Span:
         return self.end_s - self.start_s
 
     def mean(self, frames: Sequence[Frame], number: Number) -> float | None:
-        """Return the mean of a number over the frames inside the span; None if it was never
-        measured."""
+        """Return the mean of a number over the frames inside the interval; None if it was not
+        measured.
+
+        `number` is a function that returns the number of a frame.
+        """
         times = [frame.t for frame in frames]
         found = intervals_between(times, self.start_s, self.end_s, whole=True)
         return mean((number(frames[index]) for index, _ in found), [length for _, length in found])
@@ -37,18 +40,21 @@ class Span:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a run without changes. `begun_by` has the indices of the changes at its start, if
-    any."""
+    """An interval of a run in which nothing was changed.
+
+    `begun_by` has the indices of the changes with which the interval began. It is empty for the
+    first interval if that began without a change.
+    """
 
     span: Span
     begun_by: tuple[int, ...] = ()
 
 
 def stretches(times: Sequence[float], end_s: float) -> list[Stretch]:
-    """Return the stretches of a run that ended, or is now, at `end_s`.
+    """Return the intervals between the changes of a run, which ended, or is now, at `end_s`.
 
-    `times` are the times of its changes in ascending order. A change at the start of the run begins
-    the first stretch. Changes at `end_s` or later begin none.
+    `times` are the times of the changes in ascending order. A change at the start of the run begins
+    the first interval. Changes at `end_s` or later begin none.
     """
     starts: list[list[float]] = [[0.0]]
     begun: list[list[int]] = [[]]

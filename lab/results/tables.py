@@ -7,8 +7,10 @@ from typing import Any
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Format `rows` as columns with the titles `head`. Columns of numbers and None are
-    right-aligned."""
+    """Return a table with the column titles `head` as aligned text.
+
+    Columns that contain only numbers and None are right-aligned.
+    """
     cells = [[cell_text(value) for value in row] for row in rows]
     widths = [max(len(row[n]) for row in [list(head), *cells]) for n in range(len(head))]
     right = [

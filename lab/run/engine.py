@@ -1,12 +1,12 @@
-"""The interface of an engine, which is the emulation or the simulator. An engine builds the network
-of a scenario, runs it, and reports what it measured.
+"""The interface of an engine (the emulation or the simulator). An engine builds the network of a
+scenario, runs it, and reports what it measured.
 
     open(scenario, recorder) -> advance(until_s)* with apply(change) and news() in between
         -> close() -> Report
 
-The runner makes these calls in this order from one thread. It calls `close` in any case, even if
-`open` failed half-way. Engines work with rates on the wire, that is, the scenario's rates
-multiplied by its `rate_scale`. Only the runner converts rates.
+`lab.run.runner` makes these calls in this order from one thread. It calls `close` in any case, even
+if `open` failed half-way. Engines work with rates on the wire, that is, the scenario's rates
+multiplied by its `rate_scale`. Only `lab.run.runner` converts rates.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from lab.scenario.targets import Change
 class Options:
     """Options of a run that come from the command line, not from the scenario.
 
-    `speed` is a multiple of real time, or 0 for as fast as possible. `pcap` turns packet capture
-    on. Only one emulation can run on a machine: with `wait`, the run starts when the present one
-    has ended; without `wait`, it is refused.
+    `speed` is a multiple of real time; 0 means as fast as possible. `pcap` turns packet capture on.
+    Only one emulation can run on a machine at a time: with `wait`, a second one starts when the
+    first has ended; without `wait`, it is refused.
     """
 
     speed: float = 1.0
@@ -40,10 +40,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of the change for which `Engine.apply` returned `number`.
+    """The outcome of a change for which `Engine.apply` returned `number`.
 
-    `at` is in s since 1970. `refused` says why the change was refused; it is empty if the change
-    was applied.
+    `at` is in s since 1970. `refused` is the reason if the change was refused, and "" if it was
+    applied.
     """
 
     number: int
@@ -53,9 +53,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reported:
-    """An event from a program of the engine, such as POX.
+    """An event that a program of the engine reports, such as the controller POX.
 
-    `at` is in s since 1970. Rates in `fields` are in scenario units.
+    `at` is in s since 1970. Rates in `fields` are in the units of the scenario file.
     """
 
     at: float
@@ -64,18 +64,22 @@ class Reported:
 
 
 class Engine(ABC):
-    """Builds and runs one network. Before each step, an engine registers how to undo it, so that
-    `close` can undo everything.
+    """Builds and runs one network.
 
-    `real_time` is True if the engine follows the wall clock (the emulation). If it is False, the
-    runner waits between steps to keep `options.speed`, and can pause the run. `started_at` is the
-    wall-clock time of t = 0 in s since 1970, or None if the engine does not set it.
+    Before each step of building, an engine registers how to undo the step, so that `close` can undo
+    everything. `real_time` is True if the engine follows the wall clock, as the emulation does. If
+    it is False, the caller (`lab.run.runner`) waits between calls of `advance` to keep
+    `options.speed`, and can pause the run. `started_at` is the wall-clock time of t = 0 in s since
+    1970; it is None if the engine does not set it.
     """
 
     @classmethod  # noqa: B027 - an engine may refuse nothing more
     def check(cls, scenario: Scenario) -> None:
-        """Raise `RequestError` if this engine cannot run the scenario, and `MachineLacks` if this
-        machine lacks what it needs. `lab.scenario.engine_table` has been checked before."""
+        """Raise an error if this engine cannot run the scenario.
+
+        It is `RequestError` if no machine could, and `MachineLacks` if this machine lacks
+        something. `lab.scenario.engine_table` has been checked before.
+        """
 
     @classmethod  # noqa: B027 - an engine may know no laws
     def load_law(cls, path: Path, source: bytes) -> None:
@@ -97,27 +101,30 @@ class Engine(ABC):
 
     @abstractmethod
     def advance(self, until_s: float) -> list[Frame]:
-        """Run the network until t = `until_s`. Return the samples completed since the last call,
-        with rates on the wire."""
+        """Run the network until t = `until_s`. Return the samples since the previous call.
+
+        Their rates are those on the wire.
+        """
 
     @abstractmethod
     def apply(self, change: Change) -> int | None:
         """Apply one change to the running network.
 
-        Return None if it has taken effect. Otherwise it was only sent on to a program of the
-        engine; return its number, and `news` has the `Answer` later.
-
-        Raise `LabError` with the reason if the change cannot be applied; the run goes on.
+        Return None if the change has taken effect. Otherwise, the change was passed on to a program
+        of the engine, and the result is a number; `news` returns the `Answer` with this number
+        later. Raise `LabError` with the reason if the change cannot be applied; the run goes on.
         """
 
     def news(self) -> Sequence[Answer | Reported]:
-        """Return what the engine's programs have reported since the last call, in order.
+        """Return what the engine's programs have reported since the previous call, in order.
 
-        The runner calls it after each step, and once before `close` even if `open` has failed.
+        It is called after each `advance`, and once before `close`, even if `open` has failed.
         """
         return ()
 
     @abstractmethod
     def close(self) -> Report | None:
-        """Undo everything that was built. Return the report with rates on the wire, or None if the
-        network never ran."""
+        """Undo everything that was built.
+
+        Return the report, whose rates are those on the wire, or None if the network never ran.
+        """

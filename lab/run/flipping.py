@@ -1,9 +1,9 @@
-"""Flips: changes of a target of the scenario, such as `link.path1.loss`, while the run goes on.
+"""Flips: changes of a parameter, such as `link.path1.loss`, while the run goes on.
 
-A flip has two events in events.jsonl with the same `seq`. The first says that it was sent. The
-second says that it was applied, or that it was refused and why. The simulator applies a change at
-once. In the emulation some changes are made by POX, which answers later; a flip that POX never
-answers has only the first event.
+A flip has two events in events.jsonl with the same `seq`. The first says that the change was sent.
+The second says that the change was applied, or that it was refused and why. The simulator applies a
+change at once. In the emulation, the controller POX makes some changes and answers later; without
+an answer, only the first event exists.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CC_NOTE = "open connections use it too, from their present windows on; UDP has n
 
 @dataclass(eq=False)
 class _Flip:
-    """A change of the scenario during a run. `row` is its entry in result.json, `about` the fields
+    """A change while the run goes on. `row` is its entry in result.json, and `about` has the fields
     that its two events share."""
 
     target: str
@@ -34,11 +34,11 @@ class _Flip:
 
 
 class Flipping:
-    """Check changes during the run (flips), send them to the engine, and record what became of
-    them.
+    """Checks changes while the run goes on (flips), sends them to the engine, and records the
+    outcomes.
 
-    `scenario` includes every flip so far that was not refused, even those that wait for their
-    answer. The next flip is checked against it.
+    `scenario` includes all changes so far, also those that wait for their answer, but not those
+    that were refused. The next change is checked against it.
     """
 
     def __init__(self, scenario: Scenario, engine: Engine, recorder: Recorder) -> None:
@@ -46,12 +46,14 @@ class Flipping:
         self._engine, self._recorder = engine, recorder
         self._made: list[_Flip] = []  # without the refused ones
         self._unanswered: dict[int, _Flip] = {}
-        self._values: dict[str, Any] = {}  # the latest value of each changed target
+        self._values: dict[str, Any] = {}  # the latest value of each changed parameter
         self._by_scenario = 0
 
     def from_scenario(self, t: float, target: str, value: Any) -> None:
-        """Make a flip that is an event of the scenario. Its `seq` is `scenario-1`, `scenario-2` and
-        so on."""
+        """Make a change that is an event of the scenario file.
+
+        The field `seq` of its events is `scenario-1`, `scenario-2` and so on.
+        """
         self._by_scenario += 1
         self._make(t, target, value, source="scenario", seq=f"scenario-{self._by_scenario}")
 
@@ -59,11 +61,12 @@ class Flipping:
         self._make(t, target, value, source="inbox", seq=seq)
 
     def unreadable(self, t: float, seq: str, problem: str) -> None:
-        """Record a message from the inbox that could not be read or names no target."""
+        """Record a message from the inbox of the run that could not be read or names no
+        parameter."""
         self._recorder.event(t, "flip", ok=False, seq=seq, **_refusal(problem))
 
     def answered(self, answer: Answer, t: float) -> None:
-        """Record the engine's answer to a flip that it could not apply at once."""
+        """Record the engine's answer to a change that it could not apply at once."""
         flip = self._unanswered.pop(answer.number, None)
         if flip is None:
             if answer.refused:
@@ -105,7 +108,8 @@ class Flipping:
         self.scenario = targets.after(self.scenario, flip.target, flip.value)
 
     def _present(self, target: str) -> Any:
-        """Return the latest value of a target; of the strategy, its name."""
+        """Return the latest value of a parameter. The value of `strategy` is the strategy's
+        name."""
         if target in self._values and not target.startswith("strategy"):
             return self._values[target]
         return targets.targets(self.scenario)[target].value
@@ -120,7 +124,7 @@ class Flipping:
         self._recorder.event(t, "flip", ok=True, **flip.about, state=APPLIED, **note)
 
     def _refused(self, flip: _Flip, t: float, why: str) -> None:
-        """Record a refusal, and compute `scenario` anew without this flip."""
+        """Record that a change was refused, and rebuild `scenario` from the other changes."""
         left = [each for each in self._made if each is not flip]
         self._made, self._values, self.scenario = [], {}, self._first
         for each in left:
@@ -131,6 +135,8 @@ class Flipping:
 
 
 def _refusal(why: str) -> dict[str, Any]:
-    """Return the fields of the event. `error` repeats `why`, because older runs have only
-    `error`."""
+    """Return the fields of the event that records a refused change.
+
+    `error` repeats `why`, because events of older versions have only `error`.
+    """
     return {"state": REFUSED, "why": why, "error": why}

@@ -1,7 +1,7 @@
 """Messages to a run while it goes on. A message is a JSON file that the sender moves into the
 folder `inbox` of the run folder.
 
-{"target": "link.path1.loss", "value": 0.05}     change a target of the scenario (a flip)
+{"target": "link.path1.loss", "value": 0.05}     change a parameter of the scenario
 {"control": "stop"}                              end the run now, keep what was measured
 {"control": "pause"}                             simulated runs only; also {"control": "resume"}
 {"control": "speed", "value": 10}                simulated runs only
@@ -23,8 +23,8 @@ MOST_BYTES = 65_536  # a longer message is refused
 
 
 def send(folder: Path, message: dict[str, Any]) -> str:
-    """Write a message to the inbox of the run in `folder`. Return its number, which is its file
-    name without the ending.
+    """Write a message to the inbox of the run in `folder`. Return the message's number, which is
+    its file name without the ending.
 
     The run checks the message later and records whether it was accepted. Raise `RequestError` if
     the file cannot be written, for example because there is no inbox.
@@ -43,13 +43,11 @@ def send(folder: Path, message: dict[str, Any]) -> str:
 
 
 def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield the waiting messages of a run, the oldest first, as (number, message, problem).
+    """Yield the messages in the inbox of a run, the oldest first, as (number, message, problem).
 
-    `problem` is empty for a usable message. Otherwise it says what is wrong with the file, and
-    `message` is empty.
-
-    The file of a message is deleted when the caller asks for the next message. The caller must have
-    recorded the message by then, so every message is either in the inbox or on record.
+    `problem` is "" for a usable message. Otherwise it says what is wrong with the file, and
+    `message` is empty. The file of a message is deleted when the caller asks for the next message.
+    By then the caller must have recorded the message, so that no message is lost.
     """
     for path in sorted((folder / "inbox").glob("*.json")):
         message, problem = _read(path)
@@ -60,13 +58,13 @@ def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def waiting(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the usable messages in the inbox by their numbers, and leave the files there."""
+    """Return the usable messages in the inbox of a run by their numbers. The files stay there."""
     found = {_text(path.stem): _read(path)[0] for path in sorted((folder / "inbox").glob("*.json"))}
     return {number: message for number, message in found.items() if message}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """Return (message, ""), or ({}, problem) if the file is not usable."""
+    """Return (message, ""), or ({}, problem) if the file is not a usable message."""
     name = _text(path.name)
     try:
         message = parse_object(plain_file.read(path, most_bytes=MOST_BYTES + 1), MOST_BYTES)
@@ -80,5 +78,5 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _text(name: str) -> str:
-    """Replace the parts of a file name that cannot be written as UTF-8."""
+    """Return a file name in which bytes that are not UTF-8 are replaced by `?`."""
     return name.encode(errors="replace").decode()

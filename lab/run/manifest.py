@@ -1,5 +1,5 @@
-"""The content of manifest.json: the scenario, the versions of the software, the machine and the
-process that produced a run."""
+"""The content of manifest.json: the scenario, the software versions, the machine and the process of
+a run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,18 @@ from lab.vm_environment import COMMIT, DILATION, IN_VM
 
 
 def present() -> str:
-    """Return the version of this lab, such as `0.2.0 (f8f4b3f0aa11)`; the commit only if known."""
+    """Return the version of this lab with its git commit, such as `0.2.0 (f8f4b3f0aa11)`.
+
+    The commit is left out if it is not known.
+    """
     return _text(__version__, commit())
 
 
 def made_by(versions: Mapping[str, str | None]) -> str:
-    """Return the version of the lab from the field `versions` of a manifest, in the form of
-    `present`."""
+    """Return the version of the lab that made a run, in the form of `present`.
+
+    `versions` is the field `versions` of the run's manifest.
+    """
     return _text(versions.get("lab"), versions.get("commit"))
 
 
@@ -83,10 +88,10 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
 
 
 def _links(scenario: Scenario) -> dict[str, Any]:
-    """Return the configured properties of links and stations, with rates in the scenario's units.
+    """Return the configured properties of links and of users' radio rates, in scenario units.
 
-    Each link with a configured rate has an entry under its ID. Each access point has an entry with
-    the rate of each user's station.
+    Each link with a configured rate has an entry under its ID. Each access point has an entry that
+    maps its users to their radio rates.
     """
     network, scale = scenario.network, scenario.rate_scale
     return {
@@ -109,9 +114,10 @@ def _links(scenario: Scenario) -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """Return the lab's git commit, with `+` at the end if files differ from it; None without git.
+    """Return the lab's git commit; None if git does not know it.
 
-    MULTIPATH_LAB_COMMIT overrides it, because git takes two seconds inside a VM.
+    `+` at the end means that files differ from the commit. The environment variable
+    MULTIPATH_LAB_COMMIT replaces the call of git, which takes two seconds inside a virtual machine.
     """
     if COMMIT in os.environ:
         return os.environ[COMMIT] or None
@@ -134,7 +140,10 @@ def commit() -> str | None:
 
 
 def _dilation() -> dict[str, float]:
-    """Inside a VM, return by which factor its clocks run slower than real time."""
+    """Return by which factor the clocks of a virtual machine run slower than real time.
+
+    The result is {} outside a virtual machine, or if the factor is not known.
+    """
     text = os.environ.get(DILATION) if IN_VM in os.environ else None
     return {"time_dilation": float(text)} if text else {}
 

@@ -1,4 +1,4 @@
-"""How far a run has come, how it ended, and result.json at the end."""
+"""The progress of a run, its outcome, and the writing of result.json at its end."""
 
 from __future__ import annotations
 
@@ -23,16 +23,20 @@ Result = Mapping[str, Any]  # the content of result.json
 
 
 def is_whole(result: Result) -> bool:
-    """Return whether a run is complete and the machine kept up with it, by its result.json."""
+    """Return whether a run is complete and the machine was fast enough for it.
+
+    `result` is the content of its result.json.
+    """
     return bool(result["status"] == "complete" and not result["overloaded"])
 
 
 @dataclass(frozen=True)
 class Progress:
-    """`phase` is "starting", "running" or "stopping"; `frame` is the latest sample.
+    """How far a run has come.
 
-    `t` is the time since the start of the run in s, `duration_s` the planned length, and `eta_s`
-    the expected rest in s of real time.
+    `phase` is "starting", "running" or "stopping", or a text for the user while the run starts. `t`
+    is the time in s since the start of the run, and `duration_s` the planned length. `frame` is the
+    latest sample. `eta_s` is the real time in s until the expected end.
     """
 
     phase: str
@@ -44,7 +48,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`result` is the content of result.json; `error` is empty if nothing failed."""
+    """How a run ended.
+
+    `result` is the content of result.json, and `folder` the run folder. `exit_code` is that of the
+    command line. `error` is "" if nothing failed.
+    """
 
     result: dict[str, Any]
     folder: Path
@@ -61,8 +69,8 @@ def conclude(
 ) -> Outcome:
     """Compute result.json from the recorded samples, write it, and close the recorder.
 
-    `report` is what the engine returned at the end. `error` is the failure of the run. Each is None
-    if there is none.
+    `report` is what the engine returned when it was closed, or None. `error` is the failure of the
+    run, or None. If the samples cannot be read, the run counts as failed.
     """
     status = "failed" if error else "interrupted" if interrupted else "complete"
     try:

@@ -15,9 +15,9 @@ CONTROLS = ("pause", "resume", "speed")
 
 
 def checked_speed(value: Any) -> float:
-    """Return a speed as a number: 0 for "max" (as fast as possible), else a multiple of real time.
+    """Return a speed as a multiple of real time; "max" (as fast as possible) becomes 0.
 
-    Raise `RequestError` for any other value.
+    Raise `RequestError` for any other value that is not a number above 0 and up to `MAX_SPEED`.
     """
     try:
         speed = 0.0 if value == "max" else float(value)
@@ -29,10 +29,10 @@ def checked_speed(value: Any) -> float:
 
 
 class Pace:
-    """Slow a simulated run down to `speed` times real time; 0 means no waiting.
+    """Slows a simulated run down to `speed` times real time; 0 means no waiting.
 
-    A pause, or a delay of more than 1 s, shifts the rest of the run: the run does not go faster
-    afterwards to make up for it.
+    After a pause, or if the run is more than 1 s late, the run does not go faster to make up for
+    the lost time.
     """
 
     def __init__(self, speed: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +40,7 @@ class Pace:
         self._from: tuple[float, float] = (clock(), 0.0)
 
     def wait_s(self, now_s: float) -> float:
-        """Return how many s of real time to wait at the simulated time `now_s`; infinity during a
+        """Return the real time in s to wait at the simulated time `now_s`; infinity during a
         pause."""
         if self.paused:
             return math.inf
@@ -53,10 +53,10 @@ class Pace:
         return max(0.0, wait_s)
 
     def control(self, control: Any, value: Any, now_s: float) -> None:
-        """Apply the control "pause", "resume" or "speed" (to `value`) at the simulated time
-        `now_s`, in s.
+        """Apply "pause", "resume" or "speed" at the simulated time `now_s`, in s.
 
-        Raise `RequestError` for any other control or an invalid speed.
+        `value` is the new speed and is used only by "speed". Raise `RequestError` for any other
+        control or an invalid speed.
         """
         if control not in CONTROLS:
             raise RequestError(f"control {unknown(control, ('stop', *CONTROLS))}")

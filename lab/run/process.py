@@ -1,9 +1,10 @@
 """Find out whether the process that writes a run folder still exists.
 
-The manifest identifies the process by its process id, its start time (because ids are reused) and
-the boot id of its kernel (because a process id inside a virtual machine means nothing on the host).
-If the start time is unknown or the boot id is not that of this machine, the process counts as alive
-only while files in its folder are less than 60 s old.
+The manifest identifies the process by three values: its process id, its start time (because ids are
+reused) and the boot id of its kernel (because a process id inside a virtual machine means nothing
+on the host). If the start time is unknown or the boot id is not that of this machine, the age of
+the files decides: the process then counts as alive only if a file in its folder is less than 60 s
+old.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ def started(pid: int) -> int | None:
 
 
 def alive(manifest: dict[str, Any], folder: Path) -> bool:
-    """Return whether the process named in `manifest` still writes to `folder`; see the module
-    docstring."""
+    """Return whether the process named in `manifest` still writes to the run folder `folder`.
+
+    The module docstring says how this is decided.
+    """
     pid = manifest.get("pid")
     if not isinstance(pid, int) or manifest.get("boot_id") != boot_id():
         return _fresh(folder)

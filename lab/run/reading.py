@@ -1,7 +1,7 @@
 """Read the files of a run folder, even while another process writes them.
 
-A line ends with a newline character and with nothing else. JSON is parsed within the limits of
-`controller.bounded_json`, and links are not followed (`lab.plain_file`).
+A line ends only with a newline character. JSON is parsed within the limits of
+`controller.bounded_json`. Symbolic links are not followed (`lab.plain_file`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Note(_Form):
 
 
 class _Indexed(_Manifest, _Note):
-    """A run in index.json. It must have every field, because lists show each of them."""
+    """A run in index.json. Every field is required, because lists of runs show all of them."""
 
     id: str
     stamp: list[int]
@@ -148,8 +148,11 @@ FORMS: dict[str, type[_Form]] = {
 
 
 def wrong(name: str, document: Table) -> str:
-    """Return what is wrong with the content of the file `name`, such as "users: Input should be a
-    valid dictionary". Return "" if nothing is wrong, or if `FORMS` does not have `name`."""
+    """Return what is wrong with the content of the file `name`, or "" if nothing is wrong.
+
+    An example is "users: Input should be a valid dictionary". Files that `FORMS` does not have are
+    not checked.
+    """
     try:
         if name in FORMS:
             FORMS[name].model_validate(document)
@@ -160,8 +163,11 @@ def wrong(name: str, document: Table) -> str:
 
 
 def is_frame(line: Table) -> bool:
-    """Return whether an object can be a line of samples.jsonl: a time `t`, and groups of named
-    samples."""
+    """Return whether a JSON object can be a line of samples.jsonl.
+
+    It must have a time `t`. Its fields `ap`, `link`, `user` and `sf`, if present, must map names to
+    samples.
+    """
     return (
         _has_time(line)
         and all(
@@ -177,8 +183,10 @@ def _has_figures(sample: Any) -> bool:
 
 
 def is_event(line: Table) -> bool:
-    """Return whether an object can be a line of events.jsonl: `t` is a number; `kind`, if given, is
-    text."""
+    """Return whether a JSON object can be a line of events.jsonl.
+
+    It must have a time `t`. Its field `kind`, if present, must be text.
+    """
     return _has_time(line) and isinstance(line.get("kind", ""), str)
 
 
@@ -239,8 +247,8 @@ def _digest(content: bytes) -> str:
 def run_digest(folder: Path) -> str:
     """Return the SHA-256 digest of a run as 64 hexadecimal digits.
 
-    It covers the name, the length and the content of each file in `MEASURED`. Raise `LabError` if a
-    file cannot be read.
+    The digest covers the name, the length and the content of each file in `MEASURED`. A missing
+    file counts as empty. Raise `LabError` if a file cannot be read.
     """
     whole = hashlib.sha256()
     for name in MEASURED:
@@ -252,7 +260,7 @@ def run_digest(folder: Path) -> str:
 def differing_files(one: Path, other: Path) -> tuple[str, ...]:
     """Return the names of the files in `MEASURED` whose bytes differ between two run folders.
 
-    Raise `LabError` if a file cannot be read.
+    A missing file counts as empty. Raise `LabError` if a file cannot be read.
     """
     return tuple(name for name in MEASURED if _content(one / name) != _content(other / name))
 
@@ -285,12 +293,13 @@ def read_events(folder: Path) -> list[Line]:
 
 
 def readable_samples(folder: Path) -> list[Line]:
-    """Return the samples of a run without damaged lines; an empty list if there is no file."""
+    """Return the samples of a run. Damaged lines are left out; without a file, the list is
+    empty."""
     return _readable(folder / "samples.jsonl", sample)
 
 
 def readable_events(folder: Path) -> list[Line]:
-    """Return the events of a run without damaged lines; an empty list if there is no file."""
+    """Return the events of a run. Damaged lines are left out; without a file, the list is empty."""
     return _readable(folder / "events.jsonl", event)
 
 
@@ -310,8 +319,8 @@ LINES = {"samples.jsonl": sample, "events.jsonl": event}
 def read_lines(path: Path) -> Iterator[Line]:
     """Yield the object in each line of a JSON Lines file.
 
-    An incomplete last line is ignored. Raise `RequestError` if the file cannot be read or another
-    line is damaged.
+    A damaged last line is ignored, because it may be incomplete. Raise `RequestError` if the file
+    cannot be read or another line is damaged.
     """
     try:
         whole, rest = split_lines(plain_file.read(path))
@@ -330,22 +339,25 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def split_lines(text: bytes) -> tuple[list[bytes], bytes]:
-    """Return the complete lines without their newlines, and what follows the last newline."""
+    """Return the complete lines without their newlines, and the bytes after the last newline."""
     *whole, rest = text.split(b"\n")
     return whole, rest
 
 
 class Follower:
-    """Read the lines that another process appends to a file, each once its newline is written."""
+    """Reads the lines that another process appends to a file.
+
+    A line is read as soon as its newline has been written.
+    """
 
     def __init__(self, path: Path, parse: Callable[[bytes], Any] = parse_object) -> None:
         self.path, self._parse, self._offset = path, parse, 0
 
     def new(self) -> list[Any]:
-        """Return the lines completed since the last call, each converted by `parse`.
+        """Return the lines completed since the previous call, each converted by `parse`.
 
-        A line is left out if `parse` raises `ValueError`. Return an empty list if the file does not
-        exist. Raise `LabError` if it cannot be read.
+        Lines for which `parse` raises `ValueError` are left out. Return an empty list if the file
+        does not exist. Raise `LabError` if the file cannot be read.
         """
         try:
             text = plain_file.read(self.path, self._offset)
@@ -359,15 +371,15 @@ class Follower:
 
 
 def text_of(line: bytes) -> str:
-    """Decode UTF-8; invalid bytes are replaced."""
+    """Decode UTF-8. Invalid bytes become replacement characters."""
     return line.decode(errors="replace")
 
 
 def document(path: Path) -> Line:
     """Return the object in a JSON file of a run folder.
 
-    Raise `OSError` if the file cannot be read, and `JsonRefused` if it is damaged or does not have
-    the form for its name in `FORMS`.
+    Raise `OSError` if the file cannot be read. Raise `JsonRefused` if the file is damaged, or if
+    its fields do not have the types that `FORMS` requires for its name.
     """
     found = parse_object(plain_file.read(path))
     if problem := wrong(path.name, found):
@@ -398,7 +410,10 @@ def read_document(folder: Path, name: str) -> Line:
 
 
 def declared_metrics(folder: Path) -> tuple[Metric, ...]:
-    """The metrics of users' files that the run in a folder has recorded."""
+    """Return the metrics in users' files that the manifest of a run declares.
+
+    Return () if the manifest cannot be read.
+    """
     try:
         return declared_in(read_document(folder, "manifest.json"))
     except LabError:

@@ -1,11 +1,11 @@
-"""Write the folder of a run. What was written stays readable after a crash of the process, a full
-disk or a power cut.
+"""Write the folder of a run.
 
     manifest.json  scenario.yaml  samples.jsonl  events.jsonl
     commands.sh    log.txt        inbox/         result.json
 
-Lines are appended and flushed one by one. JSON documents are written to a temporary file, which is
-then renamed.
+What was written stays readable after a crash of the process, a full disk or a power cut. To achieve
+this, lines are appended and flushed one by one. JSON documents are written to a temporary file,
+which is then renamed.
 """
 
 from __future__ import annotations
@@ -42,15 +42,18 @@ BEFORE_THE_RUN = {"vm", REQUEST}  # may be in a run folder before the run writes
 
 
 class Recorder:
-    """The files of one run folder.
+    """Writes the files of one run folder.
 
-    If a write fails, a `LabError` is raised and nothing more is appended: every later attempt
-    raises the same error. What was written before stays valid.
+    If a write fails, a `LabError` is raised, and every later attempt to append raises the same
+    error. The files that were written before stay valid.
     """
 
     def __init__(self, folder: Path, scenario: Scenario, engine: str) -> None:
-        """Begin to record in `folder`, which must exist. If it has a manifest already, from a run
-        whose process was lost, keep that manifest and the recorded lines."""
+        """Begin to record in `folder`, which must exist.
+
+        If the folder has a manifest already, from a run whose process was lost, this manifest and
+        the recorded lines are kept.
+        """
         self.folder, self.scenario, self.engine = folder, scenario, engine
         self.run_id = folder.name
         self.flips: list[dict[str, Any]] = []  # changes made from outside during the run
@@ -86,8 +89,10 @@ class Recorder:
         self.events([(t, kind, fields)])
 
     def events(self, happened: Iterable[tuple[float, str, Mapping[str, Any]]]) -> None:
-        """Append events to events.jsonl in one write, each as (s since the start of the run, kind,
-        fields)."""
+        """Append events to events.jsonl in one write.
+
+        An event is (time, kind, fields); the time is in s since the start of the run.
+        """
         self._append(
             "events.jsonl",
             "".join(
@@ -96,12 +101,17 @@ class Recorder:
         )
 
     def command(self, argv: Sequence[str], t: float | None = None) -> None:
-        """Append a command to commands.sh. `t` is in s since the start of the recording; None means
-        now."""
+        """Append a command to commands.sh.
+
+        `t` is in s since the recording began; None means now.
+        """
         self.command_line(shlex.join(argv), t)
 
     def command_line(self, line: str, t: float | None = None) -> None:
-        """Append a command that is already quoted for the shell. `t` is as in `command`."""
+        """Append a command line, whose words are already quoted for the shell, to commands.sh.
+
+        `t` is in s since the recording began; None means now.
+        """
         at = time.time() - self.started if t is None else t
         first, newline, rest = line.partition("\n")
         self._append("commands.sh", f"{first}  # {at:.3f} s{newline}{rest}\n")
@@ -110,18 +120,23 @@ class Recorder:
         self._append("commands.sh", header)
 
     def log(self, text: str) -> None:
-        """Append a text for the user to log.txt, with the time of day; call `on_log` with it."""
+        """Append a text for the user to log.txt, with the time of day, and call `on_log` with the
+        text."""
         self._append("log.txt", f"{datetime.now():%H:%M:%S} {text}\n")
         self.on_log(text)
 
     def trace(self, text: str) -> None:
-        """Append a traceback to log.txt. Its lines begin with `TRACE`, unlike texts for the
-        user."""
+        """Append a traceback to log.txt.
+
+        Its lines begin with `TRACE`, so that they can be told from texts for the user.
+        """
         self._append("log.txt", textwrap.indent(text.rstrip(), TRACE) + "\n")
 
     def describe(self, **fields: Any) -> None:
-        """Set fields of manifest.json. A dictionary is merged into the old value if that is one
-        too."""
+        """Set fields of manifest.json.
+
+        If the old and the new value of a field are dictionaries, they are merged.
+        """
         for key, value in fields.items():
             present = self._manifest.get(key)
             merge = isinstance(present, dict) and isinstance(value, dict)
@@ -129,10 +144,10 @@ class Recorder:
         self._write("manifest.json", _pretty(self._manifest))
 
     def use(self, name: str) -> None:
-        """Copy the user's file that defines the strategy or congestion control `name` into the run
-        folder, and list it in manifest.json. Do nothing if it is a built-in one.
+        """Record that a change during the run selects the strategy or congestion control `name`.
 
-        The runner calls this when a change during the run selects `name`.
+        If a user's file defines it, the file is copied into the run folder and listed in
+        manifest.json.
         """
         files = files_named({base_name(name)}, self.engine)
         kept = self._manifest.get("extensions", [])
@@ -142,20 +157,23 @@ class Recorder:
             self.describe(extensions=[*kept, *(each.row() for each in added)])
 
     def _copy(self, files: Iterable[Extension]) -> None:
-        """Copy users' files into the run folder as a record. The lab never loads the copies."""
+        """Copy users' files into the run folder as a record. The lab never loads these copies."""
         for each in files:
             (self.folder / COPIES).mkdir(exist_ok=True)
             (self.folder / COPIES / each.path.name).write_bytes(each.source)
 
     def result(self, result: dict[str, Any]) -> None:
-        """Write result.json, completely or not at all, with the disk space that was reserved for
-        it."""
+        """Write result.json, completely or not at all.
+
+        Disk space that was reserved for it is released first, so that it fits on a full disk.
+        """
         with suppress(OSError):
             (self.folder / RESERVE).unlink(missing_ok=True)
         self._write("result.json", _pretty(result))
 
     def close(self) -> None:
-        """Close all files. Under sudo, make the user who called it the owner of the run folder."""
+        """Close all files. Under sudo, the user who called sudo becomes the owner of the run
+        folder."""
         for file in self._open.values():
             try:
                 file.close()
@@ -202,7 +220,7 @@ class Recorder:
 
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
-    """Write a scenario with all its defaults to a YAML file that the lab can load."""
+    """Write a scenario, defaults included, to a YAML file that the lab can load."""
     path.write_text(
         yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8"
     )
@@ -211,9 +229,9 @@ def write_scenario(path: Path, scenario: Scenario) -> None:
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
     """Create the folder of a new run and return its path.
 
-    If `out` is given, it is the folder; it must be new or empty. Otherwise a folder is created in
-    `runs`, named after the time, scenario, strategy and seed. Raise `RequestError` if the folder
-    cannot be created.
+    The folder is `out`, which must be new or empty. If `out` is None, a folder is created in `runs`
+    and named after the time, scenario, strategy and seed. Raise `RequestError` if the folder cannot
+    be created.
     """
     try:
         if out is not None:
@@ -243,8 +261,10 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
 
 
 def _made(folder: Path) -> Path:
-    """Create a folder and its missing parents; under sudo, give the new ones to the user who called
-    it."""
+    """Create a folder and its missing parents.
+
+    Under sudo, the new folders belong to the user who called sudo.
+    """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=PRIVATE, exist_ok=True)

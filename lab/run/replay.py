@@ -1,8 +1,8 @@
 """Repeat the changes that were made by hand during a simulated run, at their simulated times.
 
-events.jsonl of the run has each message that the run took from its inbox, with the simulated time.
-`Replay` gives the same messages to a new run at the same times, so the new run writes the same
-lines.
+events.jsonl of the old run has each message that the run took from its inbox, with the simulated
+time. `Replay` gives the same messages to a new run at the same simulated times. The new run then
+writes the same lines.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ NEAR_S = 0.0005  # events hold their time rounded to 1 ms
 
 
 class Replay:
-    """The messages of a run that has ended. `events` are the lines of its events.jsonl."""
+    """The messages that a run received while it went on, for another run to receive them again.
+
+    `events` are the lines of the old run's events.jsonl.
+    """
 
     def __init__(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """The first event of a message has its content, and the time at which the run took it."""
+        """Find the messages in `events`. The first event of each message has its content, and the
+        time at which the run took it."""
         first: dict[str, Mapping[str, Any]] = {}
         for each in events:
             if "seq" in each and each.get("source") != "scenario":
@@ -29,7 +33,10 @@ class Replay:
         self._left = list(first.values())
 
     def messages(self, now_s: float) -> Iterator[Message]:
-        """Yield, once, each message that the old run had received by the simulated time `now_s`."""
+        """Yield each message that the old run had received by the simulated time `now_s`.
+
+        No message is yielded twice.
+        """
         while self._left and self._left[0]["t"] <= now_s + NEAR_S:
             event = self._left.pop(0)
             message = {key: event[key] for key in CONTENT if key in event}
@@ -38,7 +45,7 @@ class Replay:
 
 
 class WithoutWaiting(Pace):
-    """Run as fast as possible, even while a replayed message pauses the run."""
+    """Makes a run go as fast as possible, even while a repeated message pauses it."""
 
     def wait_s(self, now_s: float) -> float:
         return 0.0

@@ -2,7 +2,7 @@
 fill in the same fields.
 
 An engine reports rates in Mb/s of received payload as they are on the wire.
-`Report.in_scenario_units` divides them by the scenario's `rate_scale`. A figure that was not
+`Report.in_scenario_units` divides them by the scenario's `rate_scale`. A value that was not
 measured is None, never zero.
 """
 
@@ -19,13 +19,15 @@ DIGITS = 4  # decimals of a rate in result.json
 class SubflowReport:
     """One subflow over the whole run.
 
-    `path` lists the switches from the server to the user. `tier` is 1 if the subflow uses its
-    user's primary access point or link, else 2 (MP-SDN). `throughput_mbps` is received payload.
-    `segments` counts all data segments that the sender transmitted, retransmissions included.
-    `lost_segments` counts transmitted segments that have not arrived and are not in flight when the
-    run ends. `retransmitted_segments` counts transmissions of data that the same subflow had sent
-    before. `backup_s` is the time in s during which the subflow had the MPTCP backup flag. `cc` is
-    its congestion control.
+    - `path`: the switches from the server to the user
+    - `tier`: 1 if the subflow uses its user's primary access point or link, else 2 (MP-SDN)
+    - `throughput_mbps`: the rate of received payload
+    - `segments`: all data segments that the sender transmitted, retransmissions included
+    - `lost_segments`: transmitted segments that have not arrived and are not in flight when the run
+      ends
+    - `retransmitted_segments`: transmissions of data that the same subflow had sent before
+    - `backup_s`: the time in s during which the subflow had the MPTCP backup flag
+    - `cc`: the congestion control of the subflow
     """
 
     id: str
@@ -61,11 +63,11 @@ class ConnectionReport:
 
 @dataclass(frozen=True)
 class MptcpVerdict:
-    """Whether every connection of a multipath user was Multipath TCP and had all its subflows.
+    """Whether the connections of all multipath users were Multipath TCP and had all their subflows.
 
     `verified` is None if no multipath user had a connection. `joins` counts the subflows after the
     first one of each connection. `fallbacks` counts the connections that became plain TCP. `why`
-    says what was missing.
+    says what was missing; it is None if nothing was.
     """
 
     verified: bool | None = False
@@ -76,8 +78,8 @@ class MptcpVerdict:
 
 @dataclass(frozen=True)
 class MptcpCheck:
-    """Whether one connection of a multipath user is Multipath TCP, and how many subflows it has and
-    should have."""
+    """One connection of a multipath user: whether it is Multipath TCP, how many subflows it has,
+    and how many it should have."""
 
     id: str
     is_mptcp: bool
@@ -86,10 +88,11 @@ class MptcpCheck:
 
 
 def mptcp_verdict(checks: Sequence[MptcpCheck], joins: int, fallbacks: int) -> MptcpVerdict:
-    """Return the verdict on the connections of all multipath users.
+    """Decide whether the connections of all multipath users really used Multipath TCP.
 
-    `verified` is True if each connection in `checks` is Multipath TCP and has at least its
-    `wanted_subflows`, and None if `checks` is empty. `joins` and `fallbacks` are copied.
+    `verified` of the result is True if each connection in `checks` is Multipath TCP and has at
+    least its `wanted_subflows`. It is None if `checks` is empty. `joins` and `fallbacks` are copied
+    into the result.
     """
     why = [
         f"{each.id} is plain TCP"
@@ -134,8 +137,10 @@ class Report:
     overload: Overload = Overload()
 
     def in_scenario_units(self, rate_scale: float) -> Report:
-        """Divide every rate by `rate_scale`: rates on the wire become the rates of the scenario
-        file."""
+        """Return a copy with every rate divided by `rate_scale`.
+
+        This converts rates on the wire to the rates of the scenario file.
+        """
         if rate_scale == 1:
             return self
         connections = tuple(
@@ -156,7 +161,8 @@ class Report:
 
 
 def _divided(part: Any, rate_scale: float) -> Any:
-    """Divide the throughput of a `ConnectionReport` or `SubflowReport` by `rate_scale`."""
+    """Return a copy of a `ConnectionReport` or `SubflowReport` with its throughput divided by
+    `rate_scale`."""
     if part.throughput_mbps is None:
         return part
     return replace(part, throughput_mbps=round(part.throughput_mbps / rate_scale, DIGITS))

@@ -1,8 +1,8 @@
-"""The content of result.json, from the samples and from the report of the engine.
+"""Compute the content of result.json from the samples and from the report of the engine.
 
-Most of its numbers are declared in `lab.metrics`. Means cover the whole run and weigh each frame by
-its interval, which an emulation measures because its samples can be late. A figure that was not
-measured is null, never zero.
+Most of its numbers are declared in `lab.metrics`. Means cover the whole run. Each sample has the
+weight of its interval, because samples of an emulation can be late. A number that was not measured
+is null, never zero.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class Header:
 def document(
     header: Header, topology: Topology, frames: Sequence[Frame], report: Report | None
 ) -> dict[str, Any]:
-    """`report` is None if the engine returned none, for example after a crash."""
+    """Return the content of result.json.
+
+    `report` is None if the engine returned none, for example after a crash.
+    """
     known = report or Report()
     weights = [
         planned_s if frame.interval_s is None else frame.interval_s
@@ -96,7 +99,10 @@ def _numbers(samples: Samples, of: Owner, owners: Iterable[str]) -> dict[str, Nu
 
 
 def _own(samples: Samples, run: Numbers) -> dict[str, Any]:
-    """The sections that exist only with users' metrics: of links, of subflows, of the run."""
+    """Return the sections of result.json that exist only if a user's file defines a metric.
+
+    They have the numbers of links, of subflows and of the whole run.
+    """
     found: dict[str, Any] = {}
     of_links: tuple[Owner, ...] = ("link", "sf")
     for of in of_links:
@@ -123,10 +129,10 @@ def _user(
 
 
 def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict[str, float | None]:
-    """Return a user's mean rate in Mb/s over each access point, from the subflow samples.
+    """Return a user's mean rate in Mb/s over each access point, from the subflows in the samples.
 
-    It is empty if no sample names this user and an access point. A subflow that is missing from a
-    frame carried nothing in its interval.
+    The result is empty if no subflow has both this user and an access point. A subflow that is
+    missing from a sample counts as 0 there.
     """
     shares: dict[str, list[float]] = {}
     for n, frame in enumerate(frames):
@@ -140,7 +146,8 @@ def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict
 def _by_ap_of(
     connections: Iterable[ConnectionReport], user: str, topology: Topology
 ) -> dict[str, float | None]:
-    """Like `_by_ap`, but from the subflows in the engine's report.
+    """Return a user's rate in Mb/s over each access point, from the subflows in the engine's
+    report.
 
     Each subflow counts for the first access point on its path.
     """

@@ -2,9 +2,9 @@
 result.
 
 1) open the engine, which builds the network
-2) until the end of the run: advance by one sample interval and record the frames (samples); in a
-   simulated run with a speed, wait until real time has caught up; apply the scenario's events
-   that are due and the messages in inbox/ (while the run is paused, only the messages)
+2) until the end of the run: advance by one sample interval and record the samples; in a
+   simulated run with a speed, wait until real time has caught up; make the changes that the
+   scenario file schedules and those in the folder inbox/ (during a pause, only the latter)
 3) close the engine in any case; write result.json with the status complete, interrupted or failed
 """
 
@@ -46,8 +46,9 @@ class Interrupted(BaseException):
 def stop_on_signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
     """Call `stop` on every SIGINT and SIGTERM inside the `with` block.
 
-    The first signal also raises `Interrupted` in the main thread, unless the caller has set the
-    yielded event before. In a thread other than the main thread, signals are not handled at all.
+    The first signal also raises `Interrupted` in the main thread. The caller prevents this by
+    setting the yielded event. In any other thread than the main thread, signals are not handled at
+    all.
     """
     quiet = threading.Event()
 
@@ -81,9 +82,9 @@ def run(
 ) -> Outcome:
     """Run a scenario and return how the run ended. A failure is in the outcome; nothing is raised.
 
-    The engine must be able to run the scenario (`Engine.ready`). `on_progress` is called before,
-    during and after the run. With `replay`, a simulated run takes its messages from there instead
-    of from its inbox, and never waits for real time.
+    The caller must have checked with `Engine.ready` that the engine can run the scenario.
+    `on_progress` is called before, during and after the run. With `replay`, a simulated run takes
+    its messages from `replay` instead of from its inbox, and never waits for real time.
     """
     return _Run(scenario, engine, recorder, on_progress, replay).outcome()
 
@@ -175,14 +176,15 @@ class _Run:
             self._progress("running", frames[-1] if frames else None, left)
 
     def _steps_gone(self, elapsed_s: float) -> int:
-        """Return how many sample intervals a late real-time engine has missed.
+        """Return how many sample intervals an engine in real time has missed because it is late.
 
         Their samples are skipped, so that later samples have the right time `t`.
         """
         return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
 
     def _wait_until_due(self) -> None:
-        """Wait until real time has caught up with the simulated time; apply messages meanwhile."""
+        """Wait until real time has caught up with the simulated time. Apply messages while
+        waiting."""
         self._apply_due()
         while self.pace and not self.stop_requested and (wait_s := self.pace.wait_s(self.now)) > 0:
             time.sleep(min(wait_s, POLL_INBOX_EVERY_S))
@@ -209,8 +211,10 @@ class _Run:
         return inbox.receive(self.recorder.folder) if waiting else ()
 
     def _control(self, message: dict[str, Any], seq: str) -> None:
-        """Carry out "stop" or, in a simulated run, "pause", "resume" or "speed". Record the
-        message, or why it is refused."""
+        """Carry out "stop" or, in a simulated run, "pause", "resume" or "speed".
+
+        The message is recorded. If it is refused, the reason is recorded too.
+        """
         fields = {key: value for key, value in message.items() if key in ("control", "value")}
         try:
             if message["control"] == "stop":
@@ -236,9 +240,10 @@ class _Run:
         self.recorder.event(self.now, kind, **fields)
 
     def _follow_engine(self) -> None:
-        """Record the events and answers of the engine's programs since the last call.
+        """Record the events and answers that the engine's programs have reported since the previous
+        call.
 
-        If the strategy in POX has raised an exception, mark the run as failed.
+        If the strategy in the controller POX has raised an exception, the run is marked as failed.
         """
         reports = self.engine.news()
         events = [each for each in reports if not isinstance(each, Answer)]
@@ -261,8 +266,10 @@ class _Run:
         self.stop_requested = True
 
     def _fail(self, doing: str, error: Exception) -> None:
-        """Record a failure in log.txt, with the traceback, and in events.jsonl. The first failure
-        becomes the error of the run."""
+        """Record a failure in log.txt, with the traceback, and in events.jsonl.
+
+        The first failure becomes the error of the run.
+        """
         if not isinstance(error, LabError):
             details = self.recorder.folder / "log.txt"
             text = f"{doing} '{self.scenario.name}': {extensions.described(error)}"

@@ -1,5 +1,7 @@
-"""Lists of the scenarios, strategies, congestion controls, engines and topologies of the lab, as
-plain dictionaries for the command line and the dashboard."""
+"""Tables of the scenarios, strategies, congestion controls, engines and topologies of the lab.
+
+Each row is a plain dictionary, for the command line and the dashboard.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ Row = dict[str, Any]
 
 
 def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list[Row]:
-    """Return one row per scenario; the row of one that cannot be loaded has the key `error`.
+    """Return one row per scenario. If a scenario cannot be loaded, its row has the key `error`.
 
     `refuse` is called with the content of each scenario file before the scenario is loaded. It can
-    raise `LabError`, which counts as an error of this scenario.
+    raise `LabError`; the text becomes the `error` of this scenario.
     """
     rows = []
     for name in loading.names():
@@ -56,8 +58,11 @@ def congestion_control_rows() -> list[Row]:
 
 
 def engine_rows() -> list[Row]:
-    """`real_time` says that the engine follows the wall clock, so that its runs cannot be paused or
-    sped up."""
+    """Return one row per engine (emulation and simulator).
+
+    `real_time` is True if the engine follows the wall clock, so that its runs cannot be paused or
+    sped up.
+    """
     return [
         {
             "name": name,
@@ -70,8 +75,8 @@ def engine_rows() -> list[Row]:
 
 
 def topology_rows() -> list[Row]:
-    """Return for each kind of topology its help text, the names of its parameters, and a drawing in
-    text."""
+    """Return one row per kind of topology: its help text, the names of its parameters, and a
+    drawing made of text characters."""
     rows = []
     for kind, module in TOPOLOGIES.items():
         text = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
@@ -83,7 +88,7 @@ def topology_rows() -> list[Row]:
 
 
 def parameter_rows(name: str) -> list[Row]:
-    """Return one row per parameter of a strategy or kind of topology.
+    """Return one row per parameter of a strategy or of a kind of topology.
 
     Raise `RequestError`, which lists the known names, if `name` is neither.
     """

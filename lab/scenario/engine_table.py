@@ -1,7 +1,7 @@
 """The engines (emulation and simulator), and what each engine can run.
 
-The table is plain data, so that reading it imports no engine. `lab.engines.registry` imports the
-class that `Entry.path` names.
+The table is plain data, so importing this module does not import the engines. The class of an
+engine is imported by `lab.engines.registry`.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ from lab.errors import MachineLacks, RequestError, unknown
 
 @dataclass(frozen=True)
 class Stack:
-    """The settings of a Multipath TCP implementation. The fields are keys of `multipath` in a
-    scenario."""
+    """The settings that distinguish two implementations (stacks) of Multipath TCP.
+
+    The fields are keys of `multipath` in a scenario file.
+    """
 
     scheduler: str
     penalisation: bool
 
     def added_to(self, name: str, multipath: Any) -> Any:
-        """Return the part `multipath` of a scenario file with the settings of this stack.
+        """Return the part `multipath` of a scenario file with the settings of this stack added.
 
-        `name` is the name of the stack. Raise `ValueError` if the file has another value for one of
-        them.
+        `name` is the name of the stack. Raise `ValueError` if the file has a different value for
+        one of these settings.
         """
         settings = asdict(self)
         for key, value in settings.items():
@@ -56,15 +58,15 @@ STACKS = {"paper": Stack("lowest_rtt", True), "linux": Stack("linux", False)}
 
 
 def named(scheduler: str, penalisation: bool) -> str | None:
-    """Return the name of the stack that has these settings, or None for another combination."""
+    """Return the name of the Multipath TCP implementation (stack) with these settings, or None."""
     found = Stack(scheduler, penalisation)
     return next((name for name, stack in STACKS.items() if stack == found), None)
 
 
 def with_stack(name: str, multipath: Any) -> Any:
-    """Return the part `multipath` of a scenario file with the stack `name`.
+    """Return the part `multipath` of a scenario file with `stack` set to `name`.
 
-    The file's own values of settings that belong to a stack are dropped.
+    Settings in the file that the stack determines are removed.
     """
     kept = multipath if isinstance(multipath, dict) else {}
     own = Stack.__dataclass_fields__
@@ -73,14 +75,16 @@ def with_stack(name: str, multipath: Any) -> Any:
 
 @dataclass(frozen=True)
 class Entry:
-    """One engine: the import path of its class (`path`), and what the engine can run.
+    """An engine (the emulation or the simulator), and what it can run.
 
-    - `real_time`: the engine follows the wall clock, so its runs cannot be paused or sped up -
-    `cc`: the built-in congestion controls that the engine can run - `law_suffix`: the file name
-    suffix of a user's own congestion control for this engine - `variants`: the allowed values of
-    the keys `balia_decrease` and `olia_metric` of a scenario - `stacks`: the allowed values of the
-    key `stack`; every engine runs scenarios without it - `schedulers`, `penalisation`: the allowed
-    values of these keys - `lacks`: for each key, why the engine allows no other value
+    - `path`: the import path of its class
+    - `real_time`: the engine follows the wall clock, so its runs cannot be paused or sped up
+    - `cc`: the built-in congestion controls that it can run
+    - `law_suffix`: the file name suffix of users' own congestion controls for it
+    - `variants`: the allowed values of the scenario's keys `balia_decrease` and `olia_metric`
+    - `stacks`: the allowed values of the key `stack`; scenarios without it run on every engine
+    - `schedulers`, `penalisation`: the allowed values of these keys
+    - `lacks`: for each key, the reason why no other value is allowed
     """
 
     path: str
@@ -124,25 +128,30 @@ ENGINES: dict[str, Entry] = {
 
 
 def entry(name: str) -> Entry:
-    """Raise `RequestError`, which lists the known engines, if there is no such engine."""
+    """Return the entry of the engine `name`.
+
+    Raise `RequestError`, which lists the known engines, if there is no such engine.
+    """
     if name not in ENGINES:
         raise RequestError(f"engine {unknown(name, sorted(ENGINES))}")
     return ENGINES[name]
 
 
 def congestion_controls(name: str) -> tuple[str, ...]:
-    """Return the congestion controls that the engine `name` can run: the built-in ones, and those
-    for which a user registered a file for this engine."""
+    """Return the congestion controls that the engine `name` can run.
+
+    They are the built-in ones, and those for which a user registered a file for this engine.
+    """
     engine = entry(name)
     return (*engine.cc, *extensions.law_names(engine.law_suffix))
 
 
 def refuse(name: str, setting: str, value: Any) -> None:
-    """Raise an error if the engine `name` does not support `value` for `setting`, a key of
-    `multipath`.
+    """Raise an error if the engine `name` cannot run a scenario with this value of a setting.
 
-    The error is `RequestError` for a stack, and if a user's congestion control lacks the file for
-    this engine, else `MachineLacks`.
+    `setting` is a key of `multipath` in the scenario file. The error is usually `MachineLacks`. It
+    is `RequestError` for the key `stack`, and for a user's congestion control without a file for
+    this engine.
     """
     engine = entry(name)
     if setting == "cc" and (missing := extensions.missing_half(value, engine.law_suffix)):

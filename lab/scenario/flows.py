@@ -1,5 +1,5 @@
-"""Turn the traffic of a scenario into flows (one per connection) and a time line that says when
-each flow starts, stops or changes its rate. The functions have no side effects."""
+"""Turn the traffic of a scenario into connections, and into a time line of their starts, stops and
+changes of rate."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
 class Flow:
     """One connection. The ID `ue2-1` is the first connection of user ue2.
 
-    `rate_bps` is the rate at which the application writes; None: as fast as the connection allows.
-    `volume_bytes` is the size of the file that the connection transfers; None: it has no end.
-    `port` is the user's TCP or UDP port. All subflows use it, because they have different
-    addresses.
+    `rate_bps` is the rate at which the application writes; None means as fast as the connection
+    allows. `volume_bytes` is the size of the file to transfer; None means that the connection has
+    no end of its own. `port` is the user's TCP or UDP port. All subflows use this port, because
+    they have different addresses.
     """
 
     id: str
@@ -36,7 +36,8 @@ class Flow:
 
 @dataclass(frozen=True)
 class Act:
-    """One entry of the time line, at `at_s` in s since the start of the run.
+    """One entry of the time line: what a connection does at `at_s`, in s since the start of the
+    run.
 
     `verb` is "start", "stop" or "rate". `rate_bps` is the new rate if `verb` is "rate", else None.
     """
@@ -48,9 +49,10 @@ class Act:
 
 
 def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
-    """Return the flows with rates and volumes times `rate_scale`, and with the congestion control.
+    """Return the entries of `traffic` with rates and volumes multiplied by `rate_scale`.
 
-    Volumes are scaled so that completion times do not depend on `rate_scale`.
+    Volumes are scaled so that completion times do not depend on `rate_scale`. Entries without a
+    congestion control get the scenario's.
     """
     return tuple(
         flow.model_copy(
@@ -71,10 +73,9 @@ def _scaled(figure: float | None, rate_scale: float) -> float | None:
 def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[Act]:
     """Return the time line of a run, ordered by time.
 
-    `traffic` must have rates and volumes as they are on the wire
-    (`scaled_traffic`). `seed` determines the ports of the users, and with them
-    the paths that a hash of the ports chooses. It also determines the lengths of the sending and
-    silent periods of on-off flows.
+    Rates and volumes in `traffic` must be those on the wire (`scaled_traffic`). `seed` determines
+    the ports of the users, and with the ports the paths that hash-based routing chooses. It also
+    determines how long on-off traffic sends and pauses.
     """
     acts: list[Act] = []
     count: dict[str, int] = {}
@@ -119,10 +120,10 @@ def _port(seed: int, name: str, taken: Collection[int]) -> int:
 
 
 def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float) -> Iterator[Act]:
-    """Yield the changes of rate of an on-off flow until the flow or the run ends.
+    """Yield the changes of rate of on-off traffic until it stops or the run ends.
 
-    The flow begins with a period of sending; then silent and sending periods alternate. Their
-    lengths are exponentially distributed with the means `each.off_s` and `each.on_s`.
+    It begins with sending; then pauses and periods of sending alternate. Their lengths are
+    exponentially distributed with the means `each.off_s` and `each.on_s`.
     """
     now, end, on = each.start_s, min(duration_s, each.stop_s or duration_s), True
     while True:
@@ -152,8 +153,8 @@ Rates = dict[Flow, int | None]
 class Demands:
     """The open connections of all users, and the users' demands.
 
-    A demand is the total rate that a user's connections write. Each method that changes something
-    returns the new rates by flow, in bit/s; None means no limit.
+    A demand is the total rate at which a user's applications write to all connections. Each method
+    that changes something returns the new rates by connection, in bit/s; None means no limit.
     """
 
     def __init__(self) -> None:
@@ -162,15 +163,17 @@ class Demands:
         self._silent: set[Flow] = set()
 
     def start(self, flow: Flow) -> Rates:
-        """Mark a connection as open. Return its rate, and the rates of the user's other connections
-        if they change."""
+        """Mark a connection as open.
+
+        Return its rate, and the rates of the user's other connections if they change.
+        """
         self._open.setdefault(flow.user, []).append(flow)
         return {flow: self.rate_bps(flow)} | self._divided(flow.user)
 
     def end(self, flow: Flow) -> Rates:
         """Mark a connection as closed, because it was stopped or its file is complete.
 
-        Return the new rates of the user's other connections; {} if they stay the same.
+        Return the new rates of the user's other connections, or {} if they do not change.
         """
         if flow not in self._open.get(flow.user, []):
             return {}
@@ -178,7 +181,7 @@ class Demands:
         return self._divided(flow.user)
 
     def set_silent(self, flow: Flow, silent: bool) -> Rates:
-        """Begin or end a silent period of an on-off flow, and return the flow's new rate."""
+        """Begin or end a pause of on-off traffic. Return the new rate of the connection."""
         (self._silent.add if silent else self._silent.discard)(flow)
         return {flow: self.rate_bps(flow)}
 
@@ -202,8 +205,11 @@ class Demands:
         return round(demand_bps / max(1, len(self._open.get(flow.user, []))))
 
     def _divided(self, user: str) -> Rates:
-        """Return the new rates of a user's open connections; {} if the user's demand was never
-        changed."""
+        """Return the new rates of a user's open connections.
+
+        Return {} if the user's demand was never changed, because the rates are then those of the
+        scenario.
+        """
         if user not in self._demand_bps:
             return {}
         return {flow: self.rate_bps(flow) for flow in self._open.get(user, [])}

@@ -1,12 +1,15 @@
 """Load a scenario file: return a frozen `Scenario`, or raise `RequestError`.
 
-All checks are made here, before a run starts anything. `load` finds and reads the file; `from_data`
-takes its content through these steps, in this order:
+All checks are made here, before a run starts anything. `load` finds and reads the file. `from_data`
+processes its content in these steps:
 
-1) apply the options of the command line      2) check topology and strategy, then all other keys
-3) build the network                          4) check traffic, mobility and strategy against it
-5) replace the user "all" by one flow per user, and let losses act where data travels
-6) check events and suggestions
+1) apply the options of the command line
+2) check topology and strategy, then all other keys
+3) build the network
+4) check that traffic, mobility and strategy fit the network
+5) replace the user "all" by one flow per user, and apply the loss of links in the directions in
+   which data travels
+6) check the changes that the file makes during the run (`events`) or suggests (`try`)
 """
 
 from __future__ import annotations
@@ -53,10 +56,10 @@ NEEDED = {"before", "after"}
 
 @dataclass(frozen=True)
 class Overrides:
-    """The command line options that change the content of a scenario file.
+    """The command-line options that change the content of a scenario file.
 
     `settings` has the values of all options `--set`; they are applied last. `slow_machine` is True
-    if a scenario with `rate_scale: auto` must run at its `slow_machine_rate_scale`.
+    if the machine is slow; `rate_scale: auto` then means the scenario's `slow_machine_rate_scale`.
     """
 
     strategy: str | None = None
@@ -89,9 +92,10 @@ def load(
 
 
 def load_recorded(folder: Path, doing: str) -> Scenario:
-    """Load the scenario in a run folder. It may come from elsewhere, so it may name no code file.
+    """Load the scenario in a run folder.
 
-    `doing` begins the error message, such as "show the run".
+    The folder may come from another person, so a scenario that names the path of a code file is
+    refused. `doing` begins the error message, such as "show the run".
     """
     path = folder / "scenario.yaml"
     refuse_code_paths(read(path), doing)
@@ -133,8 +137,11 @@ def _code(wanted: str, path: Path, overrides: Overrides, may_run_code: bool) -> 
 
 
 def _files_of_a_run(folder: Path) -> str:
-    """Return the end of an error message: the `--with` options for users' files that the run in
-    `folder` used and that are not registered now; "" if there are none."""
+    """Return a hint for the end of an error message, or "" if there is nothing to say.
+
+    If `folder` is a run folder, the hint names the users' files that the run used and that are not
+    registered now, as `--with` options.
+    """
     try:
         manifest = parse_object(plain_file.read(folder / "manifest.json"))
         paths = [each["path"] for each in manifest["extensions"]]
@@ -151,7 +158,7 @@ def from_data(
     overrides: Overrides = NO_OVERRIDES,
     code: Code | None = None,
 ) -> Scenario:
-    """Return the scenario in `raw`, the content of a scenario file.
+    """Return the checked scenario in `raw`, the content of a scenario file.
 
     Error messages begin with `source`. `code` says which Python file the key `topology.file` may
     name; without it, this key is refused.
@@ -172,8 +179,11 @@ def from_data(
 
 
 def find(wanted: str) -> Path:
-    """Return the path of a scenario file. `wanted` is a name from `names`, a path or a run
-    folder."""
+    """Return the path of a scenario file.
+
+    `wanted` is a name from `names`, the path of a file, or a run folder. Raise `RequestError` if it
+    is none of these.
+    """
     path, files = Path(wanted), _files()
     if wanted in files:
         return files[wanted]
@@ -191,7 +201,8 @@ def find(wanted: str) -> Path:
 
 
 def names() -> list[str]:
-    """Return the names of all scenarios: those of the lab, and those in users' files (`--with`)."""
+    """Return the names of all scenarios: those of the lab, and those that the option `--with`
+    adds."""
     return sorted(_files())
 
 
@@ -208,8 +219,10 @@ def _files() -> dict[str, Path]:
 
 
 def _with_overrides(raw: dict[str, Any], overrides: Overrides) -> dict[str, Any]:
-    """Return a changed copy of `raw`. `rate_scale: auto`, the default, becomes
-    `slow_machine_rate_scale` on a slow machine, else 1."""
+    """Return a copy of `raw`, the content of a scenario file, changed by `overrides`.
+
+    `rate_scale: auto`, the default, becomes `slow_machine_rate_scale` on a slow machine, else 1.
+    """
     raw = copy.deepcopy(raw)
     if overrides.strategy is not None:
         raw["strategy"] = _chosen_strategy(raw.get("strategy"), overrides.strategy)
@@ -230,9 +243,10 @@ def _with_overrides(raw: dict[str, Any], overrides: Overrides) -> dict[str, Any]
 
 
 def _chosen_strategy(present: Any, name: str) -> Mapping[str, Any]:
-    """Return the value of the key `strategy` for the strategy `name`.
+    """Return the new value of the key `strategy` in a scenario file, for the strategy `name`.
 
-    Parameters in the file are kept if they belong to the same strategy, perhaps in another form.
+    `present` is the old value. Its parameters are kept if it is the same strategy, perhaps in the
+    other form (`NAME` or `NAME/improved`).
     """
     if isinstance(present, dict) and base_name(str(present.get("name"))) == base_name(name):
         return present | {"name": name}
@@ -240,11 +254,11 @@ def _chosen_strategy(present: Any, name: str) -> Mapping[str, Any]:
 
 
 def set_value(raw: dict[str, Any], setting: str) -> None:
-    """Apply one option `--set key.path=value` to the content of a scenario file. The value has the
-    type that YAML gives it.
+    """Apply one option `--set key.path=value` to `raw`, the content of a scenario file.
 
-    An entry of a list is selected by its number, counted from 1, or by its `id`. `strategy.cth` is
-    short for `strategy.params.cth`.
+    The value is parsed as YAML. An entry of a list is selected by its `id`, or by its number
+    counted from 1. `strategy.cth` is short for `strategy.params.cth`. Raise `RequestError` if the
+    path does not fit the file.
     """
     path, equals, text = setting.partition("=")
     steps = path.strip().split(".")
@@ -322,7 +336,7 @@ def _topology(raw: Any, source: str, code: Code | None) -> TopologyChoice:
 def _topology_in_file(file: Any, kind: Any, source: str, code: Code | None) -> str:
     """Register the user's Python file that defines a topology, and return its kind.
 
-    `kind` is the kind that the scenario names, or None. Raise `RequestError` if the two differ.
+    `kind` is the name in the scenario file, or None. Raise `RequestError` if the two names differ.
     """
     place = f"{source}: topology.file"
     if code is None:
@@ -339,7 +353,8 @@ def _topology_in_file(file: Any, kind: Any, source: str, code: Code | None) -> s
 
 
 def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
-    """Apply the scenario's keys `traffic_...`, which hold for all flows."""
+    """Apply the scenario's keys `traffic_direction`, `traffic_parallel` and `traffic_volume_mb` to
+    one entry of `traffic`."""
     common = {
         "direction": scenario.traffic_direction,
         "parallel": scenario.traffic_parallel,
@@ -355,7 +370,8 @@ def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
 
 
 def _network(scenario: Scenario, source: str) -> Topology:
-    """Return the network of a scenario, with rates multiplied by `rate_scale` as on the wire."""
+    """Return the network of a scenario. Its rates are those on the wire: scenario rates times
+    `rate_scale`."""
     family = TOPOLOGIES[scenario.topology.kind]
     positions = {"seed": scenario.seed} if _has_positions(scenario) else {}
     try:
@@ -373,8 +389,11 @@ def _has_positions(scenario: Scenario) -> bool:
 
 
 def _check_against_network(scenario: Scenario, source: str) -> None:
-    """Raise `RequestError` if a user in `traffic` does not exist, if users move in a topology
-    without positions, or if the strategy can never act in the network."""
+    """Raise `RequestError` if the scenario does not fit its network.
+
+    This is so if a user in `traffic` does not exist, if users move in a topology without positions,
+    or if the strategy can never act there.
+    """
     topology = scenario.network
     check_strategy_fits(scenario.strategy.name, topology, source)
     for n, flow in enumerate(scenario.traffic):
@@ -392,7 +411,7 @@ def _check_against_network(scenario: Scenario, source: str) -> None:
 
 
 def _with_flow_of_each_user(scenario: Scenario) -> Scenario:
-    """Replace each flow of the user "all" by one flow for each user."""
+    """Replace each entry of `traffic` with the user "all" by one entry for each user."""
     flows = (
         flow.model_copy(update={"user": user})
         for flow in scenario.traffic
@@ -409,9 +428,10 @@ def _with_flow_of_each_user(scenario: Scenario) -> Scenario:
 
 
 def _check_events(scenario: Scenario, source: str) -> None:
-    """Raise `RequestError` if the target or value of an event is not allowed.
+    """Raise `RequestError` if an event of the scenario makes a change that is not allowed.
 
-    Events are checked in the order of time, because one may change the strategy for the next.
+    Events are checked in the order of time, because an event may change the strategy, and later
+    events are checked against the new strategy.
     """
     now = scenario
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
@@ -423,10 +443,10 @@ def _check_events(scenario: Scenario, source: str) -> None:
 
 
 def _suggestions(scenario: Scenario, source: str, is_changed: bool) -> tuple[Suggestion, ...]:
-    """Return the suggestions of the scenario that fit its network.
+    """Return the changes that the scenario suggests and that fit its network.
 
-    If options change the scenario, suggestions that no longer fit are left out. Otherwise raise a
-    `RequestError` that begins with `source` for a suggestion that does not fit.
+    Raise `RequestError`, which begins with `source`, if a suggestion does not fit. If command-line
+    options changed the scenario (`is_changed`), such a suggestion is left out instead.
     """
     found = []
     for n, each in enumerate(scenario.to_try):
@@ -511,9 +531,10 @@ def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
 
 
 def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
-    """The users' registered files that define one of `names`, and all metrics, sorted by name.
+    """Return the users' registered files that define one of `names`, and all metrics, sorted by
+    name.
 
-    Of a congestion control, which can have a file for each engine, only the file for `engine`.
+    A congestion control can have one file per engine; only the file for `engine` is returned.
     """
     suffix = ENGINES[engine].law_suffix if engine in ENGINES else user_file.PYTHON
     found = (
@@ -527,8 +548,10 @@ def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
 
 
 def _strategies(scenario: Scenario) -> list[str]:
-    """Return the strategies that a scenario uses: the one at the start, then those that events
-    select."""
+    """Return the names of the strategies that a scenario uses.
+
+    The strategy at the start comes first, then those to which events switch.
+    """
     named = [scenario.strategy.name]
     for event in scenario.events:
         if event.target == "strategy":
@@ -551,8 +574,8 @@ FILE_KEY = "file"  # `topology: {file: PATH.py}`
 def refuse_code_paths(document: Any, doing: str) -> None:
     """Raise `RequestError` if `document` contains the path of a code file anywhere.
 
-    `doing` begins the error message, such as "start the run". The server answers with HTTP status
-    422.
+    `document` is data parsed from JSON or YAML. `doing` begins the error message, such as "start
+    the run".
     """
     for key, value in code_paths_in(document):
         raise RequestError(
@@ -565,7 +588,8 @@ def refuse_code_paths(document: Any, doing: str) -> None:
 def code_paths_in(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yield (key, path) for each path of a code file in `document`, which is data parsed from JSON.
 
-    The yielded key is the place in the document, such as "topology.file"; it begins with `key`.
+    The yielded key says where the path is in the document, such as "topology.file". It begins with
+    the argument `key`.
     """
     if isinstance(document, dict):
         for name, value in document.items():
@@ -586,8 +610,8 @@ def code_paths_in(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
 def is_code_path(text: str) -> bool:
     """Return whether a text looks like the path of a code file.
 
-    It does if it contains a slash or ends in .py or .c. The name of a known strategy with one form,
-    such as `loss_aware/improved`, is no path, even if the strategy has no such form.
+    It does if it contains a slash or ends in .py or .c. A known strategy with a form, such as
+    `loss_aware/improved`, is no path, even if the strategy does not have this form.
     """
     name, _, form = text.partition(SEPARATOR)
     if name in schema.strategies() and not is_code_path(form):

@@ -1,9 +1,10 @@
-"""Move the users that walk. A user's position determines the rates of its stations and its WiFi
-access point.
+"""Move the users that walk. A user's position determines the user's radio rates and WiFi access
+point.
 
-Twice a second, for one user after the other: 1) move the user 2) if the user is on WiFi and another
-WiFi access point is nearer, hand the user over to it 3) set the rate of each of the user's stations
-for the new position
+Twice a second, for one user after the other:
+1) move the user
+2) if the user is on WiFi and another WiFi access point is nearer, hand the user over to it
+3) set the radio rate of the user at each of the user's access points
 
 Movement never changes which kinds of radio a user has. A user with LTE alone stays on LTE. A user
 with WiFi alone stays on WiFi, at the slowest WiFi rate where the signal is too weak for a faster
@@ -26,21 +27,24 @@ HandoverListener = Callable[[str, str, str, float], None]  # user, from, to, RSS
 
 
 class Stations(Protocol):
-    """The part of an engine that `Movement` uses."""
+    """The part of an engine that `Movement` uses. A station is a user at an access point."""
 
     @property
     def stations(self) -> Mapping[tuple[str, str], Station]:
-        """The present stations, by (access point, user)."""
+        """The present stations, with their radio rates, by (access point, user)."""
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Replace the user's station at an access point."""
+        """Set the radio rate of the user `station.user` at an access point."""
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
-        """Move a user from WiFi access point `old` to `new`, where it becomes `station`."""
+        """Move a user from the WiFi access point `old` to `new`.
+
+        `station` has the user's radio rate at `new`.
+        """
 
 
 class Movement:
-    """Move the users. `places` has the position of each user in m.
+    """Moves the users. `places` has the position of each user in m.
 
     Without mobility, users stay where the topology places them.
     """
@@ -53,8 +57,11 @@ class Movement:
         cells: Stations,
         on_handover: HandoverListener,
     ) -> None:
-        """With `mobility`, all users walk. After each handover, `on_handover` is called with the
-        user, the old and the new access point, and the signal strength in dBm."""
+        """All users walk if `mobility` is given.
+
+        After each handover, `on_handover` is called with the user, the old and the new access
+        point, and the signal strength in dBm.
+        """
         self.cells, self._on_handover = cells, on_handover
         self.places: dict[str, Place] = {
             node.id: node.place_m for node in topology.nodes if node.place_m is not None
@@ -71,8 +78,10 @@ class Movement:
             ]
 
     def step(self, now_s: float) -> None:
-        """Move each walking user to its position at `now_s`. Then set the rates of the user's
-        stations, and hand the user over if another WiFi access point is nearer."""
+        """Move each walking user to the position at `now_s`, and set the user's radio rates.
+
+        A user on WiFi is handed over if another WiFi access point is nearer.
+        """
         for walker in self.walkers:
             user = walker.user
             self.places[user] = walker.at(now_s)  # 1

@@ -1,7 +1,7 @@
-"""The keys of a scenario file: names, types, units, bounds and defaults; and how they are checked.
+"""The keys of a scenario file: their names, types, units, bounds and defaults, and their checks.
 
-Rates are Mb/s in scenario units, that is, before they are multiplied by `rate_scale`. Delays are
-one way, in ms.
+Rates are Mb/s in the units of the scenario file; on the wire, each rate is multiplied by
+`rate_scale`. Delays are one way, in ms.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ Positive = Annotated[float, Field(gt=0, le=DAY_S)]
 
 
 class Part(BaseModel):
-    """The base of all parts of a scenario: frozen, and unknown keys are refused."""
+    """The base class of all parts of a scenario: instances cannot be changed, and unknown keys are
+    refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def known_cc(name: str | None) -> str | None:
-    """Return `name` unchanged. Raise `ValueError`, which lists the known names, if it is
-    unknown."""
+    """Return `name` if it is None or the name of a congestion control.
+
+    Raise `ValueError`, which lists the known names, if it is unknown.
+    """
     if name is not None and name not in (known := extensions.congestion_controls()):
         raise ValueError(unknown(name, known))
     return name
@@ -55,10 +58,10 @@ def known_cc(name: str | None) -> str | None:
 class Traffic(Part):
     """The traffic of one user, or of each user if `user` is "all".
 
-    With the kinds "rate" and "on_off", `rate_mbps` is the rate at which the application writes.
-    "on_off" alternates between sending and silence; the lengths of the periods are exponentially
-    distributed with the means `on_s` and `off_s`. "udp" sends `rate_mbps` over the user's first
-    interface, regardless of loss.
+    With the kinds "rate" and "on_off", the application writes at `rate_mbps`. "on_off" alternates
+    between sending and silence; the lengths of these periods are exponentially distributed with the
+    means `on_s` and `off_s`. "udp" sends `rate_mbps` over the user's first interface, regardless of
+    loss. "file" transfers `volume_mb` and ends; "bulk" sends as much as it can.
     """
 
     user: str
@@ -91,18 +94,18 @@ class Traffic(Part):
 
 
 class Multipath(Part):
-    """How connections use their paths.
+    """The settings of Multipath TCP.
 
     - `server_enabled`: if false, the server refuses Multipath TCP
-    - `balia_decrease` and `olia_metric` choose between two variants of BALIA and OLIA: that of the
-      Internet-Draft, or that of the multipath-tcp.org kernel
-    - `expected_by`: how a subflow is limited to the throughput that the controller expects of it:
-      by its pacing rate, or by its congestion window as in S-MPTCP's Algorithm 5
+    - `balia_decrease`, `olia_metric`: the variant of BALIA and of OLIA: that of the Internet-Draft
+      ("draft") or that of the multipath-tcp.org kernel ("kernel")
+    - `expected_by`: what limits a subflow to the throughput that the SDN controller expects of it:
+      its pacing rate, or its congestion window as in Algorithm 5 of S-MPTCP
     - `stack`: the implementation that the simulator models (`engine_table.STACKS`). It sets
-      `scheduler` and `penalisation`; without it, these two are free
+      `scheduler` and `penalisation`. Without it, these two can be chosen freely
     - `penalisation`: while the receive window is full, reinject the data that the receiver waits
       for, and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the
-      multipath-tcp.org kernel). It is off by default, because upstream Linux does not do this.
+      multipath-tcp.org kernel). It is off by default, because upstream Linux does not do this
     """
 
     cc: str = "reno"
@@ -127,7 +130,10 @@ class Multipath(Part):
 
     @property
     def by_window(self) -> bool:
-        """Whether expected rates limit windows; if not, they limit pacing rates."""
+        """Whether the rates that the controller expects of subflows limit congestion windows.
+
+        If not, they limit pacing rates.
+        """
         return self.expected_by == "window"
 
     @model_validator(mode="after")
@@ -141,23 +147,28 @@ class Multipath(Part):
 
 
 class StrategyChoice(Part):
-    """A strategy and its parameters. In a loaded scenario, `params` has every parameter, also those
-    with their default."""
+    """A strategy of the controller, and its parameters.
+
+    In a loaded scenario, `params` has every parameter, also those with their default value.
+    """
 
     name: str = "none"
     params: dict[str, Any] = {}
 
 
 class TopologyChoice(Part):
-    """A kind of topology, and its parameters as the pydantic model of this kind."""
+    """A kind of topology, and its parameters as an instance of this kind's pydantic model."""
 
     kind: str
     params: SerializeAsAny[BaseModel]
 
 
 class Event(Part):
-    """A change of the running network: at `at_s`, in s since the start of the run, `target` is set
-    to `value`. `./run_lab.sh list targets` shows the targets."""
+    """A change of the running network that the scenario file makes.
+
+    At `at_s`, in s since the start of the run, the parameter `target` is set to `value`.
+    `./run_lab.sh list targets` shows the parameters that can be changed.
+    """
 
     at_s: Seconds
     target: str
@@ -165,12 +176,13 @@ class Event(Part):
 
 
 class Suggestion(Part):
-    """A change that the page of a run suggests.
+    """A change of the running network that the dashboard suggests to the user.
 
-    A click sets `target` to `value`. `watch` names the number of a sample that shows the effect,
-    such as `user.ue1.mbps`. `before` is shown before the change. `after` is shown 10 s after it,
-    with the measured means in place of {before} and {after} and the measured time in place of
-    {seconds}. The target is no parameter of a strategy, so that no earlier change makes it invalid.
+    A click sets the parameter `target` to `value`. `watch` names the number of a sample that shows
+    the effect, such as `user.ue1.mbps`. The text `before` is shown before the change. The text
+    `after` is shown 10 s after it; {before} and {after} in it are replaced by measured means, and
+    {seconds} by the measured time. `target` cannot be a parameter of a strategy, because an earlier
+    change of the strategy could remove this parameter.
     """
 
     target: str
@@ -181,8 +193,11 @@ class Suggestion(Part):
 
 
 class Mobility(Part):
-    """Each user moves to a random waypoint at a random speed between `speed_min_mps` and
-    `speed_max_mps`, pauses there for `pause_s`, and moves on to the next one."""
+    """The movement of all users (random waypoint).
+
+    Each user walks to a random place at a random speed between `speed_min_mps` and `speed_max_mps`,
+    pauses there for `pause_s`, and walks on to the next place.
+    """
 
     kind: Literal["random_waypoint"] = "random_waypoint"
     speed_min_mps: Annotated[float, Field(gt=0, le=100)] = 1
@@ -200,10 +215,11 @@ class Mobility(Part):
 
 
 class Scenario(Part):
-    """One complete experiment. `lab.scenario.loading` makes it from a file and checks every value.
+    """The complete description of a run. `lab.scenario.loading` makes it from a file and checks
+    every value.
 
-    If set, `traffic_direction` and `traffic_parallel` replace the values of all entries in
-    `traffic`; with `traffic_volume_mb`, all entries transfer a file of this size.
+    If `traffic_direction` or `traffic_parallel` is set, it replaces the value in all entries of
+    `traffic`. If `traffic_volume_mb` is set, all entries transfer a file of this size.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -232,7 +248,7 @@ class Scenario(Part):
 
     @property
     def network(self) -> Topology:
-        """The network with rates as they are on the wire: those of the scenario file times
+        """The network. Its rates are those on the wire: the rates of the scenario file times
         `rate_scale`."""
         assert self._network is not None, "a Scenario is made by lab.scenario.loading"
         return self._network
@@ -251,8 +267,11 @@ class Scenario(Part):
 
     @property
     def congestion_controls(self) -> list[str]:
-        """All congestion controls that the scenario uses: the default one, those of single entries
-        in `traffic`, and those that events select."""
+        """All congestion controls that the scenario uses.
+
+        They are the default one, those of single entries in `traffic`, and those to which events
+        switch.
+        """
         named = [self.multipath.cc, *(flow.cc for flow in self.traffic if flow.cc)]
         named += [event.value for event in self.events if event.target == "cc"]
         return list(dict.fromkeys(named))
@@ -266,7 +285,7 @@ class Scenario(Part):
 
     @property
     def data_flows(self) -> tuple[tuple[str, str], ...]:
-        """(user, direction) of each entry in `traffic`; the direction is "down" or "up"."""
+        """The user and the direction ("down" or "up") of each entry in `traffic`."""
         return tuple((flow.user, flow.direction) for flow in self.traffic)
 
     @model_validator(mode="after")
@@ -318,8 +337,8 @@ def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> 
     """Check `data` and return it as an instance of `model`.
 
     Raise one `RequestError` with a line for each problem. Each line begins with `source` and the
-    wrong key. `prefix` has the keys under which `data` is in the file; they are written before the
-    key.
+    wrong key. `prefix` has the outer keys under which `data` is in the file, for the error
+    messages.
     """
     problems = [f"{source}: {where([*prefix, *loc])}: {text}" for loc, text in _unmeasurable(data)]
     if not problems:
@@ -342,7 +361,10 @@ def where(loc: Loc) -> str:
 
 
 def unit(key: str) -> str:
-    """Return the unit in the last word of a key, such as "ms" for `delay_ms`, or ""."""
+    """Return the unit that the last word of a key stands for, such as "ms" for `delay_ms`.
+
+    Return "" for a key without a unit.
+    """
     return (
         "fraction from 0 to 1"
         if key in FRACTIONS
@@ -360,10 +382,10 @@ def _tuples(data: Any) -> Any:
 
 
 def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
-    """Yield (location, message) for each number that is infinite or NaN, and each key that is not
-    text.
+    """Yield (location, message) for each number that is infinite or NaN, and for each key that is
+    not text.
 
-    `loc` is the location of `data`.
+    `loc` is the location of `data` in the file.
     """
     if isinstance(data, float) and not math.isfinite(data):
         yield loc, f"{data} is not a number that can be measured"
@@ -406,8 +428,10 @@ def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix:
 
 
 def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) -> str:
-    """Return the end of an error message: what is wrong with the value, and what to write
-    instead."""
+    """Return the end of an error message: what is wrong with the value, and what to write instead.
+
+    `kind`, `ctx` and `message` are from the pydantic error.
+    """
     if kind == "value_error":
         return str(ctx["error"])
     if kind == "literal_error":
@@ -440,7 +464,8 @@ def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) ->
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
-    """Follow the keys `loc` from `model` through nested models, lists and optional values."""
+    """Return the model to which the keys `loc` lead from `model`, through nested models and
+    lists."""
     for step in loc:
         if isinstance(step, str) and step in _fields(model):
             model = _inner(_fields(model)[step].annotation) or model
@@ -448,7 +473,7 @@ def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
 
 
 def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Return the fields of a model by the keys that they have in a file."""
+    """Return the fields of a model by the keys that they have in a scenario file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
@@ -465,7 +490,7 @@ def described(model: type[BaseModel]) -> list[dict[str, Any]]:
     """Return one dictionary for each key of a model: the key's name, type, unit, bounds, choices,
     default and help text.
 
-    Keys of list entries are included: `paths[].loss` is the key `loss` in each entry of the list
+    Keys inside lists are included: `paths[].loss` is the key `loss` of each entry of the list
     `paths`.
     """
     return [dict(row) for row in _described(model)]
@@ -495,9 +520,9 @@ def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterato
 
 
 def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a field with its `$ref` replaced by the definition in `named`.
+    """Return the JSON schema of a field, with its `$ref` replaced by the definition in `named`.
 
-    An optional field gets the schema of its type without null.
+    The schema of an optional field is that of its type without null.
     """
     kinds = [each for each in field.get("anyOf", []) if each.get("type") != "null"]
     field = field | (kinds[0] if len(kinds) == 1 else {})
@@ -510,7 +535,7 @@ def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
 
 
 def strategies() -> dict[str, Any]:
-    """Return the class of each strategy by name, users' own strategies included."""
+    """Return the classes of all strategies by name, users' own strategies included."""
     from controller.strategies import STRATEGIES
 
     return dict(STRATEGIES)
@@ -519,8 +544,8 @@ def strategies() -> dict[str, Any]:
 def strategy_params(name: str, source: str = "strategy") -> type[BaseModel]:
     """Return the pydantic model that checks the parameters of the strategy `name`.
 
-    Raise `RequestError`, which lists the known names, if there is no such strategy. The message
-    begins with `source`.
+    Raise `RequestError`, which lists the known names, if there is no such strategy. The error
+    message begins with `source`.
     """
     from controller.strategies import forms
 
@@ -536,10 +561,10 @@ def strategy_params(name: str, source: str = "strategy") -> type[BaseModel]:
 def checked_strategy_params(
     name: str, params: dict[str, Any], source: str, *prefix: str
 ) -> dict[str, Any]:
-    """Return all parameters of a strategy as plain data: the values in `params`, checked, and
+    """Return all parameters of a strategy as plain data: the checked values in `params`, and
     defaults for the others.
 
-    Raise `RequestError` if a value is wrong. The message begins with `source` and the keys
+    Raise `RequestError` if a value is wrong. The error message begins with `source` and the keys
     `prefix`, which say where in the file the parameters are.
     """
     model = strategy_params(name, f"{source}: {prefix[0]}.name" if prefix else source)
@@ -547,8 +572,11 @@ def checked_strategy_params(
 
 
 def checked_strategy(value: Any, source: str) -> StrategyChoice:
-    """Return the value of the key `strategy` with all parameters of the strategy, checked and with
-    defaults. Raise `RequestError`, which begins with `source`, if something is wrong."""
+    """Check the value of the key `strategy`, and return it with all parameters of the strategy.
+
+    Parameters that are missing get their defaults. Raise `RequestError`, which begins with
+    `source`, if something is wrong.
+    """
     choice = validate(StrategyChoice, value, source, "strategy")
     params = checked_strategy_params(choice.name, choice.params, source, "strategy", "params")
     return choice.model_copy(update={"params": params})
@@ -557,7 +585,7 @@ def checked_strategy(value: Any, source: str) -> StrategyChoice:
 def check_strategy_fits(name: str, topology: Topology, source: str) -> None:
     """Raise `RequestError` if the strategy `name` could never act in this network.
 
-    The message begins with `source` and lists the strategies that can.
+    The message begins with `source` and lists the strategies that could.
     """
     if reason := strategies()[name].unfit(_for_controller(topology)):
         fit = ", ".join(each for each, reason in why_unfit(topology).items() if not reason)
@@ -568,21 +596,25 @@ def check_strategy_fits(name: str, topology: Topology, source: str) -> None:
 
 
 def why_unfit(topology: Topology) -> dict[str, str | None]:
-    """Return for each strategy why it could never act in this network, or None if it can."""
+    """Map each strategy to the reason why it could never act in this network, or to None if it
+    could."""
     network = _for_controller(topology)
     return {name: strategy.unfit(network) for name, strategy in sorted(strategies().items())}
 
 
 def _for_controller(topology: Topology) -> Any:
-    """The network as the controller reads it, a `controller.topology.Topology`."""
+    """Return the network in the form that the controller reads (`controller.topology.Topology`)."""
     from controller.topology import Topology as ControllerTopology
 
     return ControllerTopology.model_validate(as_json(topology, wire(topology)))
 
 
 def strategy_help(name: str) -> str:
-    """Return the help text of a strategy: the first line of its module's docstring, and the presets
-    of its improved form if it has one."""
+    """Return the help text of a strategy.
+
+    It is the first line of the docstring of the strategy's module. If the strategy has an improved
+    form, the parameters that differ there are added.
+    """
     from controller.strategies.forms import preset_text
 
     strategy = strategies()[name]
@@ -592,6 +624,6 @@ def strategy_help(name: str) -> str:
 
 
 def described_strategy(name: str) -> list[dict[str, Any]]:
-    """Return name, type, unit, bounds, choices, default and help text of each parameter of a
-    strategy."""
+    """Return a row for each parameter of a strategy: its name, type, unit, bounds, choices, default
+    and help text."""
     return described(strategy_params(name))

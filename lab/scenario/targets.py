@@ -1,10 +1,11 @@
-"""The targets of a scenario: what can be changed during a run. Such a change is called a flip. Each
-target has a unit and bounds.
+"""The targets of a scenario: the parameters that can be changed while a run goes on.
+
+Such a change is called a flip. These are the names of the targets:
 
 strategy                    the strategy of the controller
 strategy.PARAMETER          one parameter of the strategy
 link.ID.rate_mbps           also delay_ms, loss and up
-cell.AP.USER.rate_mbps      the rate of a user's station while no other station sends
+cell.AP.USER.rate_mbps      a user's radio rate at an access point while nobody else sends there
 cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
 user.ID.demand_mbps         the total rate of all connections of a user; null: no limit
 cc                          the congestion control of open and of later connections
@@ -55,8 +56,11 @@ class SetLinkDelay:
 
 @dataclass(frozen=True)
 class SetLinkLoss:
-    """Lost packets per million, in each direction that carries data and not only
-    acknowledgements."""
+    """Lost packets per million.
+
+    The loss acts in each direction that carries data, not in one that carries only
+    acknowledgements.
+    """
 
     link: str
     loss_ppm: int
@@ -64,7 +68,7 @@ class SetLinkLoss:
 
 @dataclass(frozen=True)
 class SetLinkUp:
-    """A link that is down (`up` is False) carries no packets."""
+    """Cut a link (`up` is False) or repair it. A link that was cut carries no packets."""
 
     link: str
     up: bool
@@ -72,7 +76,8 @@ class SetLinkUp:
 
 @dataclass(frozen=True)
 class SetStationRate:
-    """Set the rate that the station of `user` reaches at `ap` while no other station sends."""
+    """Set the radio rate that `user` reaches at the access point `ap` while nobody else sends
+    there."""
 
     ap: str
     user: str
@@ -81,8 +86,8 @@ class SetStationRate:
 
 @dataclass(frozen=True)
 class SetTier1Demand:
-    """Limit the total rate of the users whose primary access point is `ap`. None removes
-    the limit."""
+    """Limit the total rate of the users whose primary access point is `ap`. None removes the
+    limit."""
 
     ap: str
     rate_bps: int | None
@@ -105,7 +110,7 @@ class SetCongestionControl:
 
 @dataclass(frozen=True)
 class SetStrategy:
-    """Replace the strategy of the controller from its next decision on.
+    """Replace the strategy of the controller; the new one makes the next decision.
 
     `params` has all parameters of the new strategy.
     """
@@ -116,7 +121,7 @@ class SetStrategy:
 
 @dataclass(frozen=True)
 class SetStrategyParameter:
-    """Set a parameter of the controller's strategy from its next decision on."""
+    """Set a parameter of the controller's strategy. It is used from the next decision on."""
 
     key: str
     value: Any
@@ -142,10 +147,10 @@ MAX_DELAY_MS = 5_000
 
 @dataclass(frozen=True)
 class Target:
-    """One thing that can be changed during a run.
+    """A parameter that can be changed while a run goes on.
 
-    `value` is its value at the start of the run, in scenario units. If `nullable`, None is allowed,
-    too.
+    `value` is its value at the start of the run, in the units of the scenario file. If `nullable`
+    is True, the value can also be None.
     """
 
     name: str
@@ -163,17 +168,17 @@ class Target:
 
 
 def targets(scenario: Scenario) -> dict[str, Target]:
-    """Return all targets of a scenario by name, in the order in which lists show them."""
+    """Return all parameters of a scenario that can be changed while it runs, by name."""
     rows = [*_strategy(scenario), *_network(scenario), *_users(scenario), _cc(scenario)]
     return {row.name: row for row in rows}
 
 
 def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
-    """Check that `target` can be set to `value`, and return the value in its normal form: a
-    strategy with all its parameters, a number as a float.
+    """Check that the parameter `target` can be set to `value` during a run, and return the value in
+    a standard form.
 
-    Raise `RequestError` if the target does not exist or the value is not allowed. The message says
-    what is allowed.
+    In this form, a strategy has all its parameters, and a number is a float. Raise `RequestError`
+    if there is no such parameter or the value is not allowed. The message says what is allowed.
     """
     known = targets(scenario)
     if target not in known:
@@ -198,9 +203,9 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
 
 
 def after(scenario: Scenario, target: str, value: Any) -> Scenario:
-    """Return the scenario as it is after `target` was set to `value`.
+    """Return the scenario as it is after the parameter `target` was set to `value`.
 
-    Only the strategy and its parameters are updated, because the checks of later flips depend on
+    Only the strategy and its parameters are updated, because the checks of later changes depend on
     nothing else.
     """
     if target == "strategy":
@@ -214,9 +219,9 @@ def after(scenario: Scenario, target: str, value: Any) -> Scenario:
 
 
 def change(scenario: Scenario, target: str, value: Any) -> Change:
-    """Return what an engine must do to set `target` to `value`, which must come from `check_flip`.
+    """Return the change that an engine must make to set the parameter `target` to `value`.
 
-    Rates are multiplied by the scenario's `rate_scale`.
+    `value` must come from `check_flip`. Rates are multiplied by the scenario's `rate_scale`.
     """
 
     def wire_bps(mbps: float | None) -> int | None:
@@ -323,7 +328,7 @@ def _network(scenario: Scenario) -> list[Target]:
         if cell.radio:
             rows.append(_tier1(f"cell.{cell.ap}.tier1_mbps"))
         if cell.air == "wmediumd" or (scenario.mobility and cell.radio):
-            continue  # a station has the rate of its place
+            continue  # the position of a user determines the radio rate
         rows += [
             _rate(
                 f"cell.{cell.ap}.{station.user}.rate_mbps",
@@ -365,9 +370,10 @@ def _cc(scenario: Scenario) -> Target:
 
 
 def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
-    """Return {"name": ..., "params": ...} with all parameters, checked and with defaults.
+    """Return {"name": ..., "params": ...} with all parameters of a strategy, checked and with
+    defaults.
 
-    `value` is the name of a strategy, or a mapping with these two keys.
+    `value` is the name of the strategy, or a mapping with these two keys.
     """
     choice = schema.checked_strategy({"name": value} if isinstance(value, str) else value, "flip")
     schema.check_strategy_fits(choice.name, scenario.network, "flip")

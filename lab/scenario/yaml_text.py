@@ -46,7 +46,8 @@ class _Loader(yaml.SafeLoader):
     """A YAML loader for plain data within the limits of this module.
 
     It refuses a mapping that has the same key twice, a key that is a list or a mapping, an alias
-    inside the value that it refers to, a number with too many digits, and text that is not UTF-8.
+    inside the value to which the alias refers, a number with too many digits, and text that is not
+    UTF-8.
     """
 
     def __init__(self, text: str) -> None:
@@ -124,7 +125,7 @@ def _is_text(value: str) -> bool:
 def parse(text: str, source: str) -> Any:
     """Return the data in a YAML text. Raise `RequestError` if the text is not valid YAML.
 
-    The error message begins with `source`, the name of the file or option.
+    The error message begins with `source`, the name of the file or of the command-line option.
     """
     if len(text) > MOST_BYTES:
         raise RequestError(f"{source}: is longer than {MOST_BYTES} characters")

@@ -1,1 +1,4 @@
-"""Say what each change of a run did, and why, from its samples, events and scenario."""
+"""Explain in words what each change during a run did, and why.
+
+The explanations are computed from the samples, the events and the scenario of the run.
+"""

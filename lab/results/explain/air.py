@@ -1,5 +1,8 @@
-"""Say how much of a cell's airtime each station used: a slow station needs more of it per
-megabit."""
+"""Explain how the users at an access point share its airtime.
+
+A user with a low radio rate needs more airtime for the same amount of data. A cell is an access
+point with its stations, and a station is a user there.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,10 @@ NOTHING = 0.005  # a smaller share of the air counts as none
 
 
 def air(scene: Scene, span: Span) -> list[str]:
-    """Return one sentence for each full cell with several stations: how they divide its airtime.
+    """Return one sentence for each access point whose airtime is used up by several users.
 
-    Where users move, the rate of a station changes all the time, and the result is empty.
+    The sentence says how these users share the airtime during `span`. The result is empty if users
+    move, because then their radio rates change all the time.
     """
     texts = []
     for cell in _cells(scene):
@@ -34,7 +38,10 @@ def air(scene: Scene, span: Span) -> list[str]:
 
 
 def _divided(scene: Scene, cell: Cell, used: Mapping[str, float], span: Span) -> str:
-    """Say how the stations of a cell divide its airtime; of many, name the one that uses most."""
+    """Return a sentence that says which fraction of the airtime each user of an access point used.
+
+    If there are more than `NAMED` users, only the one that used most is named.
+    """
     rates = _rates(scene, cell, span.end_s)
     names = sorted(used, key=lambda user: (-used[user], natural(user)))
     parts = [
@@ -48,8 +55,12 @@ def _divided(scene: Scene, cell: Cell, used: Mapping[str, float], span: Span) ->
 
 
 def reasons(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
-    """Return a sentence for each cell where a change of `target` shifted airtime between stations,
-    or where an expected shift is missing because the station uses little."""
+    """Return a sentence for each access point where a change moved airtime between users.
+
+    `target` names the parameter that was changed, such as `cell.wifi.ue1.rate_mbps`. `before` and
+    `after` are the intervals of the run before and after the change. If the radio rate of a user
+    was changed and no airtime moved, the sentence says that this user needs little airtime.
+    """
     texts = []
     for cell in _cells(scene):
         was, now = _shares(scene, cell, before), _shares(scene, cell, after)
@@ -65,8 +76,14 @@ def reasons(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
 
 
 def _given(scene: Scene, cell: Cell, change: Mapping[str, float], spans: tuple[Span, Span]) -> str:
-    """Say how airtime moved from a slow station to faster ones, or back, if that explains the
-    change of the cell's total; else say which station's airtime changed most."""
+    """Return a sentence about the user whose change of airtime best explains the total rate at an
+    access point.
+
+    This is a user who gave airtime to users with higher radio rates while the total rate rose, or
+    took airtime from them while it fell. Without such a user, the sentence is about the one whose
+    airtime changed most. `change` maps each user to the change of the user's fraction of the
+    airtime, and `spans` are the intervals before and after.
+    """
     rates = _rates(scene, cell, spans[1].end_s)
     old, new = (_total(scene, cell, span) for span in spans)
     for user in sorted(change, key=lambda each: (-abs(change[each]), rates[each])):
@@ -93,7 +110,10 @@ def _used(scene: Scene, cell: Cell, user: str, spans: tuple[Span, Span]) -> str:
 
 
 def _unchanged(scene: Scene, cell: Cell, target: str, after: Span) -> list[str]:
-    """Say why another rate of a station changes little: the station uses little airtime."""
+    """Explain why a change of a user's radio rate has little effect: the user needs little airtime.
+
+    Return [] if another parameter was changed, or if the user needs much airtime.
+    """
     user = next((each.user for each in cell.stations if _is_rate(target, cell, each.user)), None)
     used = _shares(scene, cell, after)
     if user is None or used.get(user, 0.0) >= MATTERS:
@@ -110,12 +130,13 @@ def _is_rate(target: str, cell: Cell, user: str) -> bool:
 
 
 def _cells(scene: Scene) -> list[Cell]:
-    """Return the cells, or [] if users move, because then the rates of stations are not fixed."""
+    """Return the cells of the network; [] if users move, because then radio rates are not fixed."""
     return [] if scene.scenario.mobility else list(scene.network.cells)
 
 
 def _rates(scene: Scene, cell: Cell, t: float) -> Mapping[str, float]:
-    """Map each station of a cell to the rate in Mb/s that it would have alone, just before `t`."""
+    """Map each user of a cell to the rate in Mb/s that the user would get alone there, just before
+    `t`."""
     scale = scene.scenario.rate_scale
     return {
         each.user: float(
@@ -128,7 +149,7 @@ def _rates(scene: Scene, cell: Cell, t: float) -> Mapping[str, float]:
 
 
 def _carried(scene: Scene, cell: Cell, user: str, span: Span) -> float:
-    """Return the rate in Mb/s of a user's subflows through a cell."""
+    """Return the mean rate in Mb/s of a user's subflows over an access point."""
     return sum(
         scene.subflow_mbps(name, span)
         for name, path in scene.routes(span.end_s).items()
@@ -141,7 +162,10 @@ def _total(scene: Scene, cell: Cell, span: Span) -> float:
 
 
 def _shares(scene: Scene, cell: Cell, span: Span) -> dict[str, float]:
-    """Return the share of airtime that each station used: its rate divided by its rate alone."""
+    """Map each user of a cell to the fraction of the airtime that the user needed.
+
+    It is the user's mean rate divided by the rate that the user would get alone.
+    """
     rates = _rates(scene, cell, span.end_s)
     found = {user: _carried(scene, cell, user, span) / rates[user] for user in rates}
     return {user: share for user, share in found.items() if share >= NOTHING}

@@ -1,4 +1,4 @@
-"""The changes that a run suggests, what each change of the run did, and why."""
+"""The changes that a scenario suggests to the user, and the effect of each change of a run."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Doc = dict[str, Any]  # JSON
 
 
 def expected(scenario: Scenario) -> Doc:
-    """Return {"users": {user: number of transfers}, "all": bool}.
+    """Count the file transfers in a scenario.
 
-    A user with any traffic that is not a file transfer is left out. `all` says whether no such
-    traffic exists.
+    Return {"users": {user: number of transfers}, "all": bool}. A user with any other traffic is
+    left out of "users". "all" is True if the scenario has no other traffic.
     """
     count: Counter[str] = Counter()
     others = set()
@@ -47,8 +47,10 @@ def expected(scenario: Scenario) -> Doc:
 
 
 def ends(scenario: Scenario, events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the time in s at which each user's last transfer was complete, for users that have
-    finished."""
+    """Return the time in s at which each user's last file transfer was complete.
+
+    Users whose transfers are not all complete are left out, and so are users with other traffic.
+    """
     left = dict(expected(scenario)["users"])
     found = {}
     for each in events:
@@ -61,9 +63,11 @@ def ends(scenario: Scenario, events: Iterable[Mapping[str, Any]]) -> dict[str, f
 
 
 def finished(result: Mapping[str, Any], scenario: Scenario) -> list[Doc]:
-    """Return {"user", "t"} for each user whose transfers are all complete, in the order of `t`.
+    """Return {"user", "t"} for each user whose file transfers are all complete, in the order of
+    `t`.
 
-    `t` is the time of the last completion, in s since the start of the run.
+    `t` is the time of the user's last completion, in s since the start of the run. `result` is the
+    content of result.json.
     """
     flows = schedule(scenario.traffic, scenario.seed, scenario.duration_s)
     started = {act.flow.id: act.at_s for act in flows if act.verb == "start"}
@@ -94,11 +98,12 @@ FROM_ORDER = " The mean after the change begins with the first order of the stra
 
 @dataclass(frozen=True)
 class Change:
-    """An accepted change of a run.
+    """A change that was applied to a run while it went on.
 
-    `n` is the number of its event from 1, `t` its time in s. `flip` has its `target`, its new
-    `value`, and its `old` one if the run recorded it. `by_scenario` says whether the scenario file
-    made it.
+    `n` is the number of its event, counted from 1. `t` is its time in s. `target` names the changed
+    parameter, such as `link.up1.rate_mbps`. `flip` has the keys `target` and `value`, and `old` if
+    the run recorded the old value. `by_scenario` is True if an event of the scenario file made the
+    change, and False if it was made by hand.
     """
 
     n: int
@@ -114,10 +119,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Measured:
-    """The data from which the effects of changes are computed.
+    """The data from which the effects of changes are computed. All times are in s.
 
-    `times` are the times of all changes, `ends` when each finished user's transfers ended, and
-    `orders` the first orders after changes of a strategy, all in s.
+    `times` has the time of each change. `ends` maps users whose file transfers are complete to the
+    end of the last one. `orders` has the time of the controller's first order after each change of
+    its strategy.
     """
 
     frames: Sequence[Frame]
@@ -128,25 +134,29 @@ class Measured:
     def effect(
         self, at_s: float, subject: Watched, is_all: bool = False, acts_s: float | None = None
     ) -> Effect:
-        """Return the effect on `subject` of the change at `at_s`.
+        """Return the effect on the number `subject` of the change at `at_s`.
 
-        `is_all` says that all users have only transfers and all have finished. `acts_s` is when the
-        change begins to act, if later than `at_s`.
+        `is_all` is True if all traffic of the run is file transfers and all of them are complete.
+        `acts_s` is the time at which the change begins to act, if that is later than `at_s`.
         """
         until_s = self._until(at_s, subject, is_all)
         times = [*self.times, *self.orders]
         return effects.effect(self.frames, at_s, times, subject, until_s, acts_s)
 
     def usual(self, at_s: float, found: Effect) -> tuple[Span, float, float] | None:
-        """Return how much the number of an effect varied before the change at `at_s`."""
+        """Return how much the number in `found` varied before the change at `at_s`.
+
+        The result is that of `lab.results.effects.usual`.
+        """
         return effects.usual(self.frames, at_s, self.times, found)
 
     def _until(self, at_s: float, subject: Watched, is_all: bool) -> float:
-        """Return the time from which samples say nothing about a change, because transfers have
-        ended.
+        """Return the time at which traffic that `subject` measures ends; later samples are not
+        used.
 
-        It is when those of the watched user end, or the first user's after `at_s` if all are
-        watched; infinity if none end.
+        If `subject` is a number of one user, it is the end of this user's transfers. Otherwise it
+        is the end of the transfers of the first user who finishes after `at_s`; it is `at_s` if all
+        transfers had ended before. It is infinity if no transfers end.
         """
         if subject.kind == "user" and subject.id != SUM:
             return self.ends.get(subject.id, math.inf)
@@ -155,9 +165,10 @@ class Measured:
 
 
 def suggestions(folder: Path) -> list[Row]:
-    """Return the changes that the scenario of a run suggests; none if it cannot be read yet.
+    """Return the changes that the scenario of a run suggests to the user, as rows for the browser.
 
-    `already` says that a change would leave the run as it is now.
+    `already` is True if the change would leave the run as it is now. The result is empty if the
+    scenario cannot be read yet.
     """
     try:
         scenario = present.loaded(folder)
@@ -182,12 +193,13 @@ def suggestions(folder: Path) -> list[Row]:
 
 
 def changes(folder: Path) -> list[Row]:
-    """Return one row for each accepted change of a run, in the order of time.
+    """Return one row for each change that was applied to a run, in the order of time.
 
-    `suggestion` is the index of the suggestion that a change made by hand follows, or None.
-    `sentence` says what was measured before and after the change, `also` which user changed most,
-    and `why` what explains it; a sentence of `why` is not repeated in later rows. `is_final` is
-    False while later samples can change the sentence.
+    - `suggestion`: the index of the scenario's suggestion that was followed by hand, or None
+    - `sentence`: the measurements before and after the change
+    - `also`: the user whose rate changed most
+    - `why`: sentences that explain the change; none is repeated in a later row
+    - `is_final`: False while later samples can change `sentence`
     """
     try:
         scenario = present.loaded(folder)
@@ -226,7 +238,10 @@ def _flip(event: Event) -> Mapping[str, Any]:
 
 
 def default_watched(target: str) -> Watched:
-    """Return the number to watch after a change of `target` that no scenario suggests."""
+    """Return the number that shows the effect of a change of `target`.
+
+    It is used for changes that the scenario does not suggest.
+    """
     match target.split("."):
         case ["user", user, _] | ["cell", _, user, _]:
             return Watched("user", user, "mbps")
@@ -276,7 +291,7 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
 
 
 def _suggested(scenario: Scenario, change: Change) -> int | None:
-    """Return the index of the suggestion that asks for this change, or None."""
+    """Return the index of the scenario's suggestion that is equal to this change, or None."""
     return next(
         (n for n, each in enumerate(scenario.to_try) if _is_of(scenario, each, change)), None
     )
@@ -292,10 +307,11 @@ def _is_of(scenario: Scenario, suggestion: Suggestion, change: Change) -> bool:
 def _most_changed(
     run: Measured, times: tuple[float, float | None], users: Sequence[str], shown: Watched
 ) -> Effect | None:
-    """Return the effect on the user whose rate changed most.
+    """Return the effect of a change on the user whose rate changed most.
 
-    None if `shown` is that rate, if nothing was measured, or if the change is not clear. `times`
-    are when the change was made, and when it begins to act if that is later.
+    `times` are the time of the change, and the time at which it begins to act, if that is later.
+    Return None if nothing was measured, if the effect is not clear, or if it is the effect on
+    `shown`, which the row shows already.
     """
     at_s, acts_s = times
     found = [run.effect(at_s, Watched("user", user, "mbps"), acts_s=acts_s) for user in users]
@@ -309,7 +325,7 @@ def _most_changed(
 
 
 def _most_text(scenario: Scenario, most: Effect) -> str:
-    """Say how the rate of the most affected user changed, and which cells the user is in."""
+    """Return a sentence about the user whose rate changed most, with the user's access points."""
     user = most.watched.id
     aps = [
         cell.ap
@@ -333,10 +349,11 @@ Part = dict[str, Any]  # a row of `lab.results.explain.stretches`
 
 
 def headline(parts: Sequence[Part], changes: Sequence[Row]) -> str:
-    """Return one line for each part of the run that a change began: what happened, and why.
+    """Return one line for each interval of the run that a change began: what changed, and why.
 
-    `parts` are the rows of `lab.results.explain.stretches`, `changes` those of `changes`. The
-    result is empty for a run without changes.
+    `parts` are the rows that `lab.results.explain.stretches.rows` returns, and `changes` those of
+    the function `changes`. The lines are joined by newlines. The result is empty for a run without
+    changes.
     """
     by_number = {each["n"]: each for each in changes}
     found = [
@@ -350,8 +367,11 @@ def headline(parts: Sequence[Part], changes: Sequence[Row]) -> str:
 
 
 def _part(was: Part, now: Part, by_number: dict[int, Row]) -> str:
-    """Return the users' rates in two successive parts of a run, and the main cause of the
-    difference."""
+    """Compare the users' rates in two successive intervals of a run, and name the main cause.
+
+    `was` and `now` are the rows of these intervals, and `by_number` maps the number of each change
+    to its row.
+    """
     begun = [by_number[n] for n in now["n"] if n in by_number]
     is_clear = not begun or any(each["is_clear"] for each in begun)
     name = now["name"].removeprefix("after ")
@@ -373,7 +393,7 @@ def _part(was: Part, now: Part, by_number: dict[int, Row]) -> str:
 def _who(was: Part, now: Part, has_users: bool) -> str:
     """Return the rate of all users together, and those of the users whose rates changed most.
 
-    Without `has_users`, no user is named.
+    If `has_users` is False, no user is named.
     """
     pairs = [
         (label, old, new)

@@ -1,4 +1,5 @@
-"""Say why the effect of a change comes later than the change: control steps, windows, buffers."""
+"""Explain why a change has its effect only after some time: the controller decides at intervals,
+congestion windows have to grow, and buffered data has to be read."""
 
 from __future__ import annotations
 
@@ -23,9 +24,12 @@ MOVES = ("link.", ".up")
 
 
 def first_order_s(events: Sequence[Event], target: str, at_s: float) -> float | None:
-    """Return when a strategy first acted after a flip of it or of its settings at `at_s`, in s.
+    """Return the time in s at which a new or changed strategy of the controller gave its first
+    order.
 
-    None if the flip is another one, or if no order came within `WINDOW_S` and before the next flip.
+    An order is, for example, a new path or a rate limit. `target` names the parameter that was
+    changed at `at_s`. Return None if it does not belong to the strategy. Also return None if no
+    order came within `WINDOW_S` and before the next change.
     """
     if target.partition(".")[0] != "strategy":
         return None
@@ -36,16 +40,21 @@ def first_order_s(events: Sequence[Event], target: str, at_s: float) -> float | 
 
 
 def orders(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
-    """Say what the controller ordered after a change of `target`, and when."""
+    """Return sentences about the controller's orders after a change, and their times.
+
+    `target` names the changed parameter; `before` and `after` are the intervals of the run before
+    and after the change.
+    """
     return [*_decision(scene, target, after), *_limits(scene, before, after)]
 
 
 def waits(
     scene: Scene, target: str, subject: Watched, cc: str, spans: tuple[Span, Span]
 ) -> list[str]:
-    """Return sentences about the time between a change of `target` and its effect on `subject`.
+    """Return sentences about the time between a change and its effect on the number `subject`.
 
-    `cc` is the congestion control after the change, and `spans` the times before and after it.
+    `target` names the changed parameter. `cc` is the congestion control after the change, and
+    `spans` are the intervals of the run before and after it.
     """
     before, after = spans
     texts: list[str] = []
@@ -63,9 +72,9 @@ def waits(
 def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> float | None:
     """Return the time in s from a change until half of its effect on `subject` was there, or None.
 
-    It is the time of the first sample beyond the middle between the means before and after. It is
-    None if the effect is small, if the mean of the second after that sample is not beyond the
-    middle, or if the number was beyond it for a second before the change.
+    It is the time of the first sample that lies beyond the middle between the means before and
+    after. Return None if the effect is small, or if the number falls back within the next second.
+    Also return None if the number was beyond the middle for a second before the change.
     """
 
     def number(frame: Frame) -> float | None:
@@ -91,8 +100,10 @@ def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> floa
 
 
 def _decision(scene: Scene, target: str, after: Span) -> list[str]:
-    """Say when the controller first acted after a change of the strategy or of a link's state, and
-    how often it decides."""
+    """Return sentences about the controller's first order after a change, and how often it decides.
+
+    Return [] unless the change is one of the strategy, or a link was cut or repaired.
+    """
     moves_link = target.startswith(MOVES[0]) and target.endswith(MOVES[1])
     if target.partition(".")[0] != "strategy" and not moves_link:
         return []
@@ -113,7 +124,7 @@ def _decision(scene: Scene, target: str, after: Span) -> list[str]:
 
 
 def _paced(orders: Sequence[Event]) -> list[str]:
-    """Say which pacing rates the orders set, and what they do; [] if they set none."""
+    """Return sentences about the pacing rates that some orders set, or [] if they set none."""
     rates = [each["expected_mbps"] for each in orders if each.get("expected_mbps") is not None]
     if not rates:
         return []
@@ -135,7 +146,8 @@ def _is_action(event: Event, after: Span) -> bool:
 
 
 def _strategy(scene: Scene, t: float) -> tuple[str, Any]:
-    """Return the strategy that decides from time `t` on, and its parameter `interval_s`."""
+    """Return the name of the strategy at time `t`, and its parameter `interval_s`, the time in s
+    between two decisions."""
     first = scene.scenario.strategy
     name, interval_s = first.name, first.params.get("interval_s")
     for event in scene.events:
@@ -149,7 +161,10 @@ def _strategy(scene: Scene, t: float) -> tuple[str, Any]:
 
 
 def _limits(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Say which access points have a new limit on Tier 2, and whose limit is gone."""
+    """Return sentences about limits on secondary subflows (Tier 2) that were set or removed.
+
+    They name the access points, and compare the interval before a change with that after it.
+    """
     begun: dict[str, list[str]] = {}
     gone = []
     for ap in scene.network.ids("wifi", "lte"):
@@ -174,8 +189,10 @@ def _limits(scene: Scene, before: Span, after: Span) -> list[str]:
 
 
 def _last_reason(scene: Scene, after: Span) -> list[str]:
-    """Return the controller's reason for its last limit in a span, unless that was the first one
-    too."""
+    """Return a sentence with the controller's reason for the last limit that it set in an interval.
+
+    Return [] if that was also its first limit, or came less than `SHORT_S` later.
+    """
     limits = [
         each for each in scene.events if _is_action(each, after) and each.get("action") == "meter"
     ]
@@ -188,10 +205,11 @@ def _last_reason(scene: Scene, after: Span) -> list[str]:
 def _windows(
     scene: Scene, user: str, cc: str, before: Span, after: Span, half_s: float
 ) -> list[str]:
-    """Say which subflow of a user had to grow its window most, and how long that took at least.
+    """Return a sentence about the subflow whose congestion window needed most time to grow.
 
-    [] if that is no noticeable part of the delay `half_s`. Growth before the first order does not
-    count.
+    `half_s` is the time until half of the effect was there. Growth counts from the controller's
+    first order after the change on, if there is one. Return [] if the growth took much less or much
+    more time than `half_s`.
     """
     orders = [each["t"] for each in scene.events if _is_action(each, after)]
     start_s = min([*orders, after.start_s + half_s]) if orders else after.start_s

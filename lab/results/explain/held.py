@@ -1,4 +1,4 @@
-"""Say which user's data had to wait for earlier data, and when it became readable."""
+"""Explain when received data had to wait for earlier data before users could read it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ GREATER = 1.3  # a user reads waiting data if it reads this many times what its 
 
 
 def held_back(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
-    """Say which multipath user's held-back data a change of `target` changed most.
+    """Return a sentence about the user whose waiting data a change affected most.
 
-    Only users that the change concerns count, and only if their data varied less before. A second
-    sentence names the slow subflow that the rest waits for, if there is one.
+    Waiting data has arrived and cannot be read, because earlier data is missing. `target` names the
+    changed parameter; `before` and `after` are the intervals of the run before and after the
+    change. Only multipath users that the change concerns count, and only if their waiting data
+    varied less before it. A second sentence names the slow subflow that causes the waiting, if
+    there is one.
     """
     found = []
     for user in sorted(concerned_users(scene, target, after.end_s) & {*scene.network.multipath}):
@@ -51,8 +54,9 @@ def _is_usual(
 def concerned_users(scene: Scene, target: str, t: float) -> set[str]:
     """Return the users that a change of `target` concerns directly.
 
-    They are the user that it names, those with a subflow across the link that it names, the
-    stations of the access point that it names, or else all users.
+    If `target` names a user, it is this user. If it names a link, it is the users with a subflow
+    over the link at time `t`. If it names an access point, it is the users there. Otherwise it is
+    all users.
     """
     network, (kind, *names) = scene.network, target.split(".")
     if named := {*names} & {*network.users}:
@@ -69,7 +73,10 @@ def concerned_users(scene: Scene, target: str, t: float) -> set[str]:
 
 
 def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
-    """Say why a user's data waits, if one of its subflows is much slower than its fastest."""
+    """Return a sentence if one subflow of a user is much slower than the user's fastest one.
+
+    Later data that came over the fast subflow has to wait for data on the slow one.
+    """
     rates = {
         name: scene.subflow_mbps(name, span)
         for name in scene.routes(span.end_s)
@@ -88,9 +95,10 @@ def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
 
 
 def released(scene: Scene, target: str, after: Span) -> list[str]:
-    """Say which user, soon after a change, read most beyond what its subflows carried.
+    """Return a sentence about data that had waited and became readable soon after a change.
 
-    That is data which had to wait for earlier data. The result is empty if the difference is small.
+    It names the user who, for a short time, read most beyond what the user's subflows carried.
+    Return [] if no user read much more than that.
     """
     found, users = [], concerned_users(scene, target, after.end_s)
     for frame in inside(scene, Span(after.start_s, min(after.end_s, after.start_s + SOON_S))):

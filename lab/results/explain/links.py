@@ -1,5 +1,5 @@
-"""Say which connections share a full link, which links are idle meanwhile, and which subflows
-moved."""
+"""Explain which connections share a full link, which links are idle at that time, and which
+subflows moved to other links."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Subflows = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Shared:
-    """Full links that the same subflows, of several connections, share.
+    """Full links that the same subflows share. The subflows belong to several connections.
 
-    `carried_mbps` and `rate_mbps` are those of the fullest link.
+    `carried_mbps` and `rate_mbps` are the carried rate and the capacity of the fullest link.
     """
 
     links: tuple[str, ...]
@@ -40,10 +40,10 @@ class Shared:
 
 
 def shared(scene: Scene, span: Span, least: float = FULL) -> list[Shared]:
-    """Return the full links that subflows of several connections share in `span`, the fullest
-    first.
+    """Return the full links that several connections share during `span`, the fullest first.
 
-    A link is full if it carries at least the fraction `least` of its rate.
+    A link is full if it carries at least the fraction `least` of its rate. Links with the same
+    subflows are in one entry.
     """
     users: dict[Subflows, list[Link]] = {}
     for link, names in _crossing(scene, scene.routes(span.end_s)).items():
@@ -62,7 +62,10 @@ def shared(scene: Scene, span: Span, least: float = FULL) -> list[Shared]:
 
 
 def sharing(scene: Scene, span: Span) -> list[str]:
-    """Return a sentence for each group of full shared links, with the idle links beside them."""
+    """Return a sentence for each group of full links that connections share.
+
+    It also names links that are idle at that time and lie on another path of the same length.
+    """
     found = shared(scene, span)
     texts = []
     for each in found[:MOST_SHARED]:
@@ -82,8 +85,11 @@ def sharing(scene: Scene, span: Span) -> list[str]:
 
 
 def moved(scene: Scene, before: Span, after: Span, first: Collection[str] = ()) -> list[str]:
-    """Return sentences about subflows that took other links between two spans, those in `first`
-    first."""
+    """Return sentences about subflows that used other links in `after` than in `before`.
+
+    The subflows in `first` come first. If `first` is given, the other subflows are only listed at
+    the end, except those whose old link is down.
+    """
     old, new = scene.routes(before.end_s), scene.routes(after.end_s)
     texts, others = [], []
     for name in sorted(
@@ -111,8 +117,11 @@ def _is_down(scene: Scene, links: Collection[str], after: Span) -> bool:
 
 
 def _mover(scene: Scene, name: str, left: Collection[str], after: Span) -> str:
-    """Return when a subflow took another path in a span, and who ordered it, if the events
-    say so."""
+    """Return the end of a sentence: when a subflow took another path, and why.
+
+    The reason is an order of the strategy, or a link that was down. Return "" if no event says
+    when.
+    """
     events = [each for each in scene.events if after.start_s <= each["t"] < after.end_s]
     moved_s = [
         each["t"]
@@ -135,7 +144,8 @@ def _mover(scene: Scene, name: str, left: Collection[str], after: Span) -> str:
 def stopped(scene: Scene, target: str, value: Any, before: Span, after: Span) -> list[str]:
     """Return a sentence about the subflows that carry nothing since a link on their path was cut.
 
-    The result is empty if the change is another one, or if no subflow stopped.
+    `target` and `value` are the change. Return [] if it did not cut a link, or if no subflow
+    stopped.
     """
     kind, _, rest = target.partition(".")
     link, _, field = rest.rpartition(".")
@@ -162,21 +172,26 @@ def _all_ids(scene: Scene, path: NodePath) -> list[str]:
 
 
 def reasons(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Say which subflows moved, and which full links are shared now or no longer."""
+    """Return sentences about subflows that moved, and about links that several connections share
+    only before or only after a change."""
     first = {name for each in shared(scene, before) for name in each.subflows}
     return moved(scene, before, after, first) + divided(scene, before, after)
 
 
 def main(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Return the main reason as one text in a list: the first subflow that moved, and the first
-    full link whose sharing changed. The list is empty without a reason."""
+    """Return the main reason for a difference between two intervals as one text in a list.
+
+    It says which subflow moved, and which full link is shared now or no longer. Return [] if there
+    is no such reason.
+    """
     first = {name for each in shared(scene, before) for name in each.subflows}
     found = [*moved(scene, before, after, first)[:1], *divided(scene, before, after)[:1]]
     return [" ".join(found)] if found else []
 
 
 def divided(scene: Scene, before: Span, after: Span) -> list[str]:
-    """Say which full links are no longer shared after a change, and which are shared only since."""
+    """Return sentences about full links that several connections share only before or only after a
+    change."""
     was, now = shared(scene, before), shared(scene, after)
     texts = []
     gone = [each for each in was if not any(overlaps(each, other) for other in now)]
@@ -196,12 +211,15 @@ def divided(scene: Scene, before: Span, after: Span) -> list[str]:
 
 
 def load_text(each: Shared) -> str:
-    """Return text such as `9.5 of 10 Mb/s of frames`, for the fullest link."""
+    """Return the load of the fullest link as text, such as `9.5 of 10 Mb/s of frames`.
+
+    The frames are Ethernet frames, so headers count.
+    """
     return f"{number_text(each.carried_mbps)} of {number_text(each.rate_mbps)} Mb/s of frames"
 
 
 def _now(scene: Scene, gone: Shared, after: Span) -> str:
-    """Say what has become of links that were shared and full."""
+    """Return what has become of links that were full and shared, as the end of a sentence."""
     crossing = _crossing(scene, scene.routes(after.end_s))
     rest = next((names for link, names in crossing.items() if link.id == gone.links[0]), ())
     if not rest:
@@ -214,7 +232,8 @@ def _now(scene: Scene, gone: Shared, after: Span) -> str:
 
 
 def overlaps(each: Shared, other: Shared) -> bool:
-    """Return whether both have the same subflows and at least one link in common."""
+    """Return whether two groups of full links have the same subflows and at least one common
+    link."""
     return bool(set(each.links) & set(other.links)) and each.subflows == other.subflows
 
 
@@ -235,8 +254,10 @@ def _with_rate(scene: Scene, name: str, span: Span) -> str:
 
 
 def _idle_beside(scene: Scene, each: Shared, span: Span) -> list[str]:
-    """Return the idle links of another path that a sharing subflow could take, no longer than its
-    own."""
+    """Return the idle links of another path that one of the sharing subflows could take.
+
+    This path has as many links as the present path of the subflow.
+    """
     routes = scene.routes(span.end_s)
     for name in each.subflows:
         path = routes[name]
@@ -248,8 +269,11 @@ def _idle_beside(scene: Scene, each: Shared, span: Span) -> list[str]:
 
 
 def _as_short(scene: Scene, path: NodePath, t: float) -> Iterator[NodePath]:
-    """Yield the paths with the same ends and last switch as `path`, over links that are up, if none
-    of them is shorter than `path`."""
+    """Yield the paths that could replace `path`: same ends, same last switch, same number of links,
+    and only links that are up at time `t`.
+
+    Yield nothing if there is a shorter path.
+    """
     graph = graph_of(scene.network)
     graph.remove_nodes_from(set(scene.network.users) - {path[-1]})
     for link in scene.network.links:

@@ -1,4 +1,5 @@
-"""The path of each subflow, and the links that are down, from the events of a run.
+"""Find the path of each subflow through the network, and the links that are down, from the events
+of a run.
 
 `dashboard/static/network_paths.js` does the same in the browser.
 """
@@ -15,12 +16,14 @@ from lab.topologies.topology import Topology
 
 Event = Mapping[str, Any]  # a line of events.jsonl
 NodePath = tuple[str, ...]  # nodes, from the server to the user
-DOWN = ("link.", ".up")  # a flip target that switches a link on or off
+DOWN = ("link.", ".up")  # begin and end of the parameter `link.ID.up`, which cuts or repairs a link
 
 
 def graph_of(topology: Topology) -> nx.Graph:
-    """Return the nodes of a topology. Edges are its links, and one from each access point to each
-    of its stations."""
+    """Return the graph of a network.
+
+    Its edges are the links, and one edge from each access point to each user there.
+    """
     graph = nx.Graph()
     graph.add_nodes_from(node.id for node in topology.nodes)
     graph.add_edges_from((link.a, link.b) for link in topology.links)
@@ -29,10 +32,11 @@ def graph_of(topology: Topology) -> nx.Graph:
 
 
 class Paths:
-    """The paths of the subflows of a run at one time.
+    """The paths of all subflows of a run through the network, at one time of the run.
 
-    The controller names a connection by its flow ID or by its MPTCP token. Samples use flow IDs:
-    the first token of a user belongs to the user's first connection, and so on.
+    Events name a connection by its flow ID or by its MPTCP token, but samples use flow IDs. The
+    first token of a user belongs to the user's first connection, the second to the second, and so
+    on.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -44,7 +48,8 @@ class Paths:
         self._switches = attached_switches(topology)
 
     def follow(self, events: Iterable[Event]) -> None:
-        """Apply events in their order: new paths, and links that go down or come back."""
+        """Apply events in their order: new paths of subflows, and links that are cut or
+        repaired."""
         for event in events:
             if event.get("kind") == "subflow":
                 self._note(event)
@@ -64,10 +69,11 @@ class Paths:
             (self.down.discard if value else self.down.add)(link)
 
     def of(self, name: str, sample: Mapping[str, Any]) -> NodePath:
-        """Return the path of a subflow, with its server and user.
+        """Return the path of a subflow, from its server to its user.
 
-        `name` and `sample` are its ID and its fields in a frame. If the controller has not reported
-        a path, the result is the shortest one; it is empty if the user is not known.
+        `name` and `sample` are the ID and the fields of the subflow in a frame. If the controller
+        has not reported a path, the result is the shortest path. It is empty if the user is not
+        known.
         """
         number = name.rpartition("/")[2]
         user, ordinal = owner(name, sample)
@@ -90,7 +96,10 @@ class Paths:
 
 
 def owner(name: str, sample: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the user of a subflow, and the number of its connection among the user's, from 1."""
+    """Return the user of a subflow, and the number of its connection.
+
+    The connections of each user are counted from 1.
+    """
     connection = name.rpartition("/")[0] or name
     user, dash, ordinal = connection.rpartition("-")
     numbered = bool(dash) and ordinal.isdigit()
@@ -101,7 +110,7 @@ def owner(name: str, sample: Mapping[str, Any]) -> tuple[str, int]:
 def shortest_paths(topology: Topology) -> dict[str, dict[str, NodePath]]:
     """Return the shortest path from each server to each switch, as `{server: {switch: path}}`.
 
-    A path starts after the server and ends with the switch.
+    A path has all nodes after the server, up to and including the switch.
     """
     graph = graph_of(topology)
     inner = graph.subgraph(set(graph) - set(topology.users))
@@ -113,8 +122,11 @@ def shortest_paths(topology: Topology) -> dict[str, dict[str, NodePath]]:
 
 
 def attached_switches(topology: Topology) -> dict[str, str]:
-    """Map the link of each user interface to the switch at its other end, and each access point to
-    itself."""
+    """Map each place where a user is attached to a switch.
+
+    The key is the ID of a user's link, and the value the switch at its other end; an access point
+    is mapped to itself.
+    """
     users = set(topology.users)
     found = {cell.ap: cell.ap for cell in topology.cells}
     for link in topology.links:

@@ -1,4 +1,4 @@
-"""The present settings of a run: its scenario with all flips so far."""
+"""Find the present settings of a run: its scenario with all changes that were made so far."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def loaded(folder: Path) -> Scenario:
 
 
 def network(folder: Path) -> Topology:
-    """Raise `LookupError` if the scenario of the run cannot be read."""
+    """Return the network of a run. Raise `LookupError` if its scenario cannot be read."""
     return loaded(folder).network
 
 
 def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
-    """Return the scenario with all changes so far, and the latest value of each changed target.
+    """Return the scenario with all changes so far, and the new value of each changed parameter.
 
-    Changes that wait in the inbox of the run are included. Changes that the run would refuse are
-    not.
+    Changes that still wait in the inbox of the run are included. Changes that the run would refuse
+    are not.
     """
     scenario, values = loaded(folder), {}
     for target, value in _flipped(folder):
@@ -52,7 +52,10 @@ def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
 
 
 def already_so(folder: Path, changes: Iterable[tuple[str, Any]]) -> list[bool]:
-    """Return for each change, a pair (target, value), whether it would leave the run as it is."""
+    """Return for each change whether it would leave the run as it is now.
+
+    A change is a pair: the name of a parameter, such as `link.up1.rate_mbps`, and its new value.
+    """
     scenario, values = present(folder)
     known = targets.targets(scenario)
 
@@ -70,7 +73,10 @@ def already_so(folder: Path, changes: Iterable[tuple[str, Any]]) -> list[bool]:
 
 
 def present_values(folder: Path) -> dict[str, Any]:
-    """Return the present value of each target of a run; of the strategy, its name."""
+    """Return the present value of each parameter that can be changed while the run goes on.
+
+    The value of `strategy` is the name of the strategy.
+    """
     scenario, values = present(folder)
     known = targets.targets(scenario)
     return {name: present_value(each, values) for name, each in known.items()}
@@ -82,11 +88,11 @@ def present_value(target: Target, values: dict[str, Any]) -> Any:
 
 
 def _flipped(folder: Path) -> list[tuple[str, Any]]:
-    """Return (target, value) of each change that was applied or waits for an answer, then of each
-    in the inbox.
+    """Return the changes of a run as pairs (name of a parameter, new value).
 
-    The inbox is read before the event log. If the run takes a change between the two reads, it is
-    in both, but returned once.
+    First come those that were applied or that wait for an answer, then those in the inbox. The
+    inbox is read before the event log. If the run takes a change between the two reads, both have
+    it, but it is returned once.
     """
     waiting = {
         number: (str(message["target"]), message.get("value"))

@@ -1,5 +1,4 @@
-"""The data of a run from which effects are explained, with the queries that the
-explanations share."""
+"""The data of a run from which the effects of changes are explained, with functions to query it."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ Routes = Mapping[str, NodePath]  # by subflow: the nodes from its server to its 
 
 @dataclass(frozen=True)
 class Scene:
-    """A run: its scenario at the start, its samples, and its events in order of time."""
+    """The data of a run: its scenario at the start, its samples (`frames`), and its events in order
+    of time."""
 
     scenario: Scenario
     frames: Sequence[Frame]
@@ -39,8 +39,11 @@ class Scene:
 
     @cached_property
     def links(self) -> Mapping[frozenset[str], Link]:
-        """Map each pair of nodes to the link between them. A pair with several links is left out,
-        because the path of a subflow does not say which one it uses."""
+        """Map each pair of nodes to the link between them.
+
+        A pair with several links is left out, because the path of a subflow does not say which of
+        them it uses.
+        """
         found: dict[frozenset[str], list[Link]] = {}
         for link in self.network.links:
             found.setdefault(frozenset((link.a, link.b)), []).append(link)
@@ -55,14 +58,17 @@ class Scene:
         return {}
 
     def within(self, start_s: float, end_s: float) -> Scene:
-        """Return the part of the run between two times, plus the sample before it. Means over spans
-        inside it stay the same and are faster to compute."""
+        """Return the part of the run between two times, and the one sample before it.
+
+        Means over intervals inside this part stay the same and are faster to compute.
+        """
         first = max(0, bisect_right(self._times, start_s + EPSILON_S) - 1)
         last = bisect_right(self._times, end_s + EPSILON_S)
         return Scene(self.scenario, self.frames[first:last], self.events, self.whole or self)
 
     def quiet(self, at_s: float) -> Span:
-        """Return the time before `at_s` in which nothing was changed, at most `USUAL_S` long."""
+        """Return the interval before `at_s` in which nothing was changed, at most `USUAL_S`
+        long."""
         times = [
             each["t"] for each in self.events if is_accepted(each) and each["t"] < at_s - EPSILON_S
         ]
@@ -71,7 +77,11 @@ class Scene:
     def varied(
         self, at_s: float, seconds: float, mean_of: Callable[[Scene, Span], float | None]
     ) -> tuple[Span, float, float] | None:
-        """Return `lab.results.effects.variation` of a mean in the quiet time before `at_s`."""
+        """Return how a mean varied before `at_s`, in the interval that `quiet` returns.
+
+        `mean_of` computes the mean. It is taken over a sliding window of `seconds`. The result is
+        that of `lab.results.effects.variation`.
+        """
         whole, time = self.whole or self, self.quiet(at_s)
         part = whole.within(max(0.0, time.start_s - seconds), at_s)
         return variation(part.frames, time, seconds, lambda _, span: mean_of(part, span))
@@ -100,8 +110,11 @@ class Scene:
                 yield link
 
     def value(self, target: str, first: Any, t: float) -> Any:
-        """Return the value of a flip target just before time `t`; `first` is its value at the
-        start."""
+        """Return the value of a parameter just before time `t`.
+
+        `target` names the parameter, such as `link.up1.rate_mbps`. `first` is its value at the
+        start of the run.
+        """
         for event in self.events:
             is_earlier = is_accepted(event) and event["t"] < t - EPSILON_S
             if is_earlier and event.get("target") == target:
@@ -109,12 +122,13 @@ class Scene:
         return first
 
     def rate_mbps(self, link: Link, t: float) -> float:
-        """Return the configured rate of a link just before time `t`, in scenario units."""
+        """Return the configured rate of a link just before time `t`, in the units of the scenario
+        file."""
         first = scenario_mbps(link.rate_bps or 0, self.scenario.rate_scale)
         return float(self.value(f"link.{link.id}.rate_mbps", first, t))
 
     def link_mbps(self, link: str, span: Span) -> float:
-        """Return the mean rate of a link in its busier direction, in Mb/s with Ethernet headers."""
+        """Return the mean rate of a link in its faster direction, in Mb/s with Ethernet headers."""
 
         def number(frame: Frame) -> float | None:
             return frame.link[link].mbps if link in frame.link else None
@@ -122,7 +136,7 @@ class Scene:
         return span.mean(self.frames, number) or 0.0
 
     def user_mbps(self, user: str, span: Span) -> float:
-        """Return the mean rate of received payload in Mb/s; 0 without samples."""
+        """Return the mean rate of the payload that a user received, in Mb/s; 0 without samples."""
 
         def number(frame: Frame) -> float | None:
             return frame.user[user].mbps if user in frame.user else None
@@ -130,7 +144,8 @@ class Scene:
         return span.mean(self.frames, number) or 0.0
 
     def subflow_mbps(self, subflow: str, span: Span) -> float:
-        """Return the mean rate of payload in Mb/s. Samples without the subflow count as 0."""
+        """Return the mean rate of a subflow's payload in Mb/s. Samples without the subflow count as
+        0."""
         return (
             span.mean(
                 self.frames,
@@ -156,7 +171,8 @@ def inside(scene: Scene, span: Span) -> list[Frame]:
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Join names as in `a, b and c`. After `most` names, say how many more there are."""
+    """Join names as in `a, b and c`. If there are more than `most`, only the number of the others
+    is given."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -1,4 +1,4 @@
-"""Say how the congestion control divides a full link among the subflows that share it."""
+"""Explain how the congestion control divides a full link among the subflows that share it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ GROW = {
 
 
 def reasons(scene: Scene, old: str, new: str, before: Span, after: Span) -> list[str]:
-    """Say why another congestion control divides the shared links differently.
+    """Explain why a change of the congestion control divides shared links differently.
 
-    `old` and `new` are the names of two congestion controls. The sentence compares equal shares
-    with those that were measured. The result is empty unless one is coupled and the other
-    uncoupled, and a connection has several subflows on a full link.
+    `old` and `new` are the names of the congestion controls; `before` and `after` are the intervals
+    of the run before and after the change. The text compares equal shares with the measured shares.
+    Return [] unless one congestion control is coupled and the other is not. Also return [] if no
+    connection has several subflows on a full link.
     """
     kinds = (_kind(old), _kind(new))
     if set(kinds) != {COUPLED, UNCOUPLED}:
@@ -52,10 +53,12 @@ def reasons(scene: Scene, old: str, new: str, before: Span, after: Span) -> list
 
 
 def slower(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
-    """Say how another rate of a link changed the RTT of a subflow across it, the one that changed
-    most.
+    """Return a sentence about the subflow whose RTT changed most when the rate of a link was
+    changed.
 
-    The result is empty if no RTT fell with a higher rate, or rose with a lower one.
+    `target` names the changed parameter; `before` and `after` are the intervals of the run before
+    and after the change. Only subflows across the link count, and only if the RTT fell with a
+    higher rate or rose with a lower rate.
     """
     kind, _, rest = target.partition(".")
     link = next((each for each in scene.network.links if rest == f"{each.id}.rate_mbps"), None)
@@ -83,14 +86,16 @@ def slower(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
 
 
 def _kind(name: str) -> str:
-    """Return the first word of the description of a congestion control, such as "coupled"."""
+    """Return the first word of the help text of a congestion control, such as "coupled"."""
     words = extensions.congestion_controls().get(name, "").replace(":", " ").replace(",", " ")
     return next(iter(words.split()), "")
 
 
 def _divided(shares: Counter[str]) -> str:
-    """Return each user's percentage of a link in words; `shares` has the number of equal shares of
-    each."""
+    """Return the percentage of a link that each user gets, in words.
+
+    `shares` has the number of equal shares of each user.
+    """
     total = sum(shares.values())
     return listed([f"{user} {percent(shares[user] / total)}" for user in _sorted(shares)])
 

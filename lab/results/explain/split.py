@@ -1,4 +1,5 @@
-"""Say how users divide a link that is full before and after a change, and how steady that is."""
+"""Explain how users divide a link that is full before and after a change, and how much their shares
+vary."""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ SHIFT = 0.03  # a smaller change of a share counts as none
 
 
 def reasons(scene: Scene, before: Span, after: Span, shares_changed: bool = False) -> list[str]:
-    """Return a sentence for each link that is full before and after a change.
+    """Return a sentence for each shared link that is full both before and after a change.
 
-    At the same rate, nobody gains without another user's loss. At another rate, the sentence says
-    how the users' shares moved, and whether they varied as much before: another rate alone changes
-    no share, unless `shares_changed` says that the change concerns the shares themselves.
+    If the rate of the link is unchanged, the sentence says that one user's gain is another user's
+    loss. Otherwise the sentence has the users' shares before and after. If these moved, it adds how
+    much they varied before the change, because another rate alone does not change shares.
+    `shares_changed` is True if the change itself concerns the shares; nothing is added then.
     """
     was, texts = shared(scene, before), []
     for each in shared(scene, after):
@@ -47,8 +49,8 @@ def _moved(
     spans: tuple[Span, Span],
     shares_changed: bool,
 ) -> str:
-    """Say what share each user had before and after a change, and whether the shift is more than
-    usual."""
+    """Return text about each user's share before and after a change, and whether the shares varied
+    as much before it."""
     old, new = (parts(scene, users, each.subflows, span) for span in spans)
     text = f" Of its payload, {in_words(old)} before, and {in_words(new)} after."
     most = max(users, key=lambda user: round(abs(new[user] - old[user]), 6))
@@ -75,15 +77,17 @@ def varied(
     at_s: float,
     seconds: float,
 ) -> tuple[Span, float, float] | None:
-    """Return how a user's share varied before `at_s`, in the form of
-    `lab.results.effects.variation`."""
+    """Return how a user's share of the payload of some subflows varied before `at_s`.
+
+    The result is that of `lab.results.effects.variation`, with a sliding window of `seconds`.
+    """
     return scene.varied(at_s, seconds, lambda part, span: parts(part, users, subflows, span)[user])
 
 
 def parts(
     scene: Scene, users: Sequence[str], subflows: Sequence[str], span: Span
 ) -> dict[str, float]:
-    """Return the fraction of the payload of `subflows` that each user received in a span."""
+    """Return the fraction of the payload of `subflows` that each user received in an interval."""
     rates = dict.fromkeys(users, 0.0)
     for name in subflows:
         rates[scene.user_of(name)] += scene.subflow_mbps(name, span)

@@ -1,4 +1,4 @@
-"""Stretches of a run, the times between its changes, as JSON rows for the page of the run."""
+"""Describe the intervals between the changes of a run, as JSON rows for the browser."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ START_S = 0.0
 
 
 def rows(folder: Path) -> list[Row]:
-    """Return one row for each stretch of a run: its times, what began it, and its means.
+    """Return one row for each interval of a run between its changes.
 
-    `means` has (label, unit, number) for each number, in the same order in all rows. `limits` are
-    sentences about what users share then, and `cause` says what explains most of the difference to
-    the stretch before. If a change of the strategy began the stretch, its means start at the
-    strategy's first order, at `order`; otherwise `order` is None. The result is empty without
-    samples or a scenario.
+    - `from`, `to`: its times in s; `name` and `n`: the changes with which it began
+    - `order`: the time of the strategy's first order, if a change of the strategy began the
+      interval, else None; the means start at this time
+    - `means`: (label, unit, number) for each number, in the same order in all rows
+    - `limits`: sentences about full links and airtime that users share
+    - `cause`: a sentence that explains most of the difference from the previous interval
+
+    The result is empty if the run has no samples or no scenario.
     """
     try:
         scenario = present.loaded(folder)
@@ -69,15 +72,18 @@ def rows(folder: Path) -> list[Row]:
 
 
 def told(folder: Path) -> str:
-    """Return one line for each change of a run: what it did, and why. It is empty for a run without
-    changes, and for one whose files cannot be read."""
+    """Return one line for each change of a run: what the change did, and why.
+
+    The result is empty if the run has no changes or if its files cannot be read.
+    """
     return changes.headline(rows(folder), changes.changes(folder))
 
 
 def _order(events: Sequence[Any], begun: Sequence[Change], span: Span) -> float | None:
-    """Return when the strategy first acted in a stretch that a change of it began, in s.
+    """Return the time in s at which a strategy first acted in an interval that began with its
+    change.
 
-    None if it did not act, or only at the end of the stretch.
+    Return None if it did not act, or only shortly before the end of the interval.
     """
     times = [first_order_s(events, each.target, each.t) for each in begun]
     known = [t for t in times if t is not None and span.end_s - t >= effects.SHORTEST_S]
@@ -92,7 +98,7 @@ def _cause(scene: Scene, begun: Sequence[Change], before: Span | None, span: Spa
 
 
 def _name(stretch: Stretch, made: Sequence[Change]) -> str:
-    """Return a name such as "after link up1 was cut", from the changes that began the stretch."""
+    """Return a name for an interval from the changes that began it: "after link up1 was cut"."""
     begun = [made[index] for index in stretch.begun_by if made[index].t > START_S]
     if not begun:
         return "before any change" if made else "the whole run"
@@ -100,8 +106,8 @@ def _name(stretch: Stretch, made: Sequence[Change]) -> str:
 
 
 def _numbers(scene: Scene) -> list[tuple[tuple[str, str], Callable[[Frame], float | None]]]:
-    """Return ((label, unit), function that reads the number from a frame) for each number
-    of a row."""
+    """Return the numbers of a row: (label, unit), and a function that reads the number from a
+    frame."""
     wanted = [("all users", Watched("user", SUM, "mbps"))]
     wanted += [(user, Watched("user", user, "mbps")) for user in _named(scene)]
     aps = scene.network.ids("wifi", "lte")

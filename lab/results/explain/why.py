@@ -1,5 +1,5 @@
-"""Combine the reasons: why a change had its effect, and what limits the users in a part of
-a run."""
+"""Combine the explanations of the other modules: why a change had its effect, and what limits the
+users in an interval of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab.results.explain import split as split
 from lab.results.explain.scene import Scene
 from lab.results.stretches import Span
 
-CC = "cc"  # the flip target
+CC = "cc"  # the name of the parameter
 DAMAGED = (TypeError, ValueError, AttributeError, KeyError)  # a field has a type that no run writes
 
 
@@ -27,12 +27,12 @@ def why(
     spans: tuple[Span, Span],
     is_clear: bool = True,
 ) -> list[str]:
-    """Return sentences that say why a change had its effect on `subject`.
+    """Return sentences that explain why a change had its effect on the number `subject`.
 
-    `target` and `value` are the change. `spans` are the times before and after it; after a change
-    of the strategy, the second one begins with its first order. With `is_clear` False, delays are
-    not explained. The result is empty if the measurements show no reason, or if events or samples
-    are damaged.
+    `target` and `value` are the changed parameter and its new value. `spans` are the intervals of
+    the run before and after the change; after a change of the strategy, the second one begins with
+    the strategy's first order. If `is_clear` is False, delays are not explained. The result is
+    empty if the measurements show no reason, or if events or samples are damaged.
     """
     try:
         part = scene.within(spans[0].start_s, spans[1].end_s)
@@ -67,14 +67,16 @@ def _why(
 
 
 def _is_about_shares(target: str) -> bool:
-    """Return whether a change concerns how users share a link, and not only its capacity."""
+    """Return whether a parameter decides how users share a link, and not only how fast the link
+    is."""
     return target.partition(".")[0] in (CC, "strategy", "user")
 
 
 def cause(scene: Scene, target: str, value: Any, spans: tuple[Span, Span]) -> str:
-    """Return the sentence that explains most of a change, or "" if the measurements show no cause.
+    """Return the sentence that explains most of the effect of a change.
 
-    `target` and `value` are the change, `spans` the times before and after it.
+    `target` and `value` are the changed parameter and its new value, and `spans` the intervals of
+    the run before and after the change. Return "" if the measurements show no cause.
     """
     before, after = spans
     try:
@@ -93,7 +95,8 @@ def cause(scene: Scene, target: str, value: Any, spans: tuple[Span, Span]) -> st
 
 
 def limits(scene: Scene, span: Span) -> list[str]:
-    """Return sentences about what users share in a part of a run: full links, and airtime."""
+    """Return sentences about what the users share in an interval of a run: full links, and
+    airtime."""
     try:
         return [*links.sharing(scene, span), *air.air(scene, span)]
     except DAMAGED:
