@@ -43,8 +43,11 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True)
 class Extension:
-    """A registered file. `name` is its file name without the ending. `source` is its content when
-    it was registered: what runs."""
+    """A user's file that this process has registered.
+
+    `name` is the file name without its ending. `source` is the content when the file was
+    registered, which is what runs.
+    """
 
     kind: Kind
     name: str
@@ -237,7 +240,8 @@ def cc_name(text: str) -> str:
 
 
 def add_topology(path: Path, refused: str = "") -> str:
-    """Register the file of a topology. Return its kind, which is the file name without `.py`.
+    """Register the file of a topology. Return the name of the topology: the file name without
+    `.py`.
 
     If `refused` says why the file must not run, it runs only if the user trusts its digest.
     """

@@ -554,7 +554,8 @@ def own() -> tuple[Metric, ...]:
 
 
 def register(path: Path, source: bytes | None = None) -> str:
-    """Import a user's file and add the `METRIC` in it. Return its name, which is the file's.
+    """Import a user's file and add the metric `METRIC` in it. Return the name of the metric, which
+    is the file name without `.py`.
 
     Raise `RequestError` if running the file fails, if it has no `METRIC`, or if the `METRIC` is
     wrong.

@@ -25,7 +25,7 @@ from lab.scenario.schema import Scenario
 class Request:
     """A request for runs of one scenario: `repeat` runs of each strategy, with consecutive seeds.
 
-    A field that is None or an empty tuple leaves the value of the scenario file unchanged.
+    If a field is None or an empty tuple, the value in the scenario file is used.
     `may_run_code` is that of `lab.scenario.loading.load`.
     """
 

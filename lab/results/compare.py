@@ -156,8 +156,11 @@ def _groups(runs: Sequence[Run]) -> list[Group]:
 
 
 def read_run(folder: Path) -> Run:
-    """Read result.json, manifest.json and scenario.yaml of a run. Raise `RequestError` if the
-    folder is not a run folder of this lab, and `Edited` if its files were edited."""
+    """Read result.json, manifest.json and scenario.yaml of a run.
+
+    Raise `RequestError` if the lab did not write them, or if a field is missing or wrong. Raise
+    `Edited` if files were edited after the run.
+    """
     try:
         return _run(folder)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

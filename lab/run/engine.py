@@ -83,8 +83,11 @@ class Engine(ABC):
 
     @classmethod  # noqa: B027 - an engine may know no laws
     def load_law(cls, path: Path, source: bytes) -> None:
-        """Load a user's congestion control, the `source` that the file `path` had. Raise
-        `RequestError` with the line of an error in it."""
+        """Load a user's congestion control.
+
+        `source` is the content of the file `path` when it was registered. Raise `RequestError` if
+        it contains an error; the message names the line.
+        """
 
     options = Options()  # replaced before `open`
     real_time = True  # replaced before `open`

@@ -101,7 +101,7 @@ def parameter_rows(name: str) -> list[Row]:
 
 
 def target_rows(scenario: str) -> list[Row]:
-    """Return one row per value that can be changed while the scenario runs."""
+    """Return one row per parameter of a scenario that can be changed while it runs."""
     loaded = loading.load(scenario, may_run_code=True)
     return [target.row() for target in targets.targets(loaded).values()]
 

@@ -77,7 +77,8 @@ NO_OVERRIDES = Overrides()
 def load(
     wanted: str, overrides: Overrides = NO_OVERRIDES, *, may_run_code: bool = False
 ) -> Scenario:
-    """Return the scenario `wanted` (see `find`), changed by `overrides` and checked.
+    """Load the scenario `wanted`, apply `overrides`, and check the result. `wanted` is a name, a
+    path or a run folder (see `find`).
 
     With `may_run_code`, the file may name a Python file in its own folder or below, which is
     imported. This is for scenarios that the user names on the command line, and not for those
