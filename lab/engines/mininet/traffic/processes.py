@@ -29,7 +29,7 @@ ANSWER_TIMEOUT_S = 30
 
 class Namespaces(Protocol):
     def pid(self, host: str) -> int:
-        ...
+        """Return the ID of a process in the network namespace of a host."""
 
 
 class _Program:
