@@ -67,10 +67,11 @@ from lab.errors import RequestError, unknown
 
 @dataclass(frozen=True)
 class Measure:
-    """One measurement, repeated `repeats` times.
+    """A measurement that returns one or several figures, and is repeated `repeats` times.
 
-    `once` measures and returns one value for each figure in `names`. `emulation` is True if it
-    needs the virtual machine, `on_request` if it is made only when asked for by name.
+    `once` measures, and returns a value for each name in `names`. `emulation` is True if the
+    virtual machine is needed. `on_request` is True if the measurement is made only when its name is
+    given.
     """
 
     names: tuple[str, ...]
@@ -81,11 +82,11 @@ class Measure:
 
 
 def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[str, float]]:
-    """Measure all figures, or only those of `name`. Yield the name and the median of each.
+    """Measure all figures, or only those with the given name. Yield name and median of each.
 
-    `name` is a figure, or the first words of the names of several, such as class_30. Without
-    `name`, the figures on request are left out, and those that need the emulation unless
-    `emulation` is True. Raise `RequestError` if no figure has the name `name`.
+    `name` is a figure, or the first words of several figures, such as class_30. If it is None, two
+    groups are left out: figures that are measured only on request, and figures of the emulation
+    unless `emulation` is True. Raises `RequestError` if no figure has this name.
     """
     known = [each for each in MEASURES if any(_is_meant(own, name) for own in each.names)]
     if not known:
