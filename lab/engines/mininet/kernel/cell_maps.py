@@ -93,7 +93,7 @@ class CellMembers:
         self._air = Map(folder / "air", 4, COLLISIONS.size)
 
     def set(self, address: str, station: Station) -> None:
-        """Write the airtime of a station's packets, computed from its rate. Add a new station.
+        """Write the airtime of a station's packets, computed from its rate. A new station is added.
 
         `address` is the IPv4 address of the station.
         """

@@ -153,11 +153,11 @@ class Links:
         }
 
     def set_station(self, ap: str, address: str, station: Station) -> None:
-        """Set the rate of a WiFi station in the cell of the access point `ap`; add a new station.
+        """Set the rate of a WiFi station in the cell of the access point `ap`.
 
-        `address` is the IPv4 address of the station. The rate decides how long its packets occupy
-        the channel. This does nothing in an LTE cell, because there the program ap_agent.py sets
-        the rates.
+        A new station is added to the cell. `address` is the IPv4 address of the station. The rate
+        decides how long its packets occupy the channel. This does nothing in an LTE cell, because
+        there the program ap_agent.py sets the rates.
         """
         if ap in self.cells:
             self.cells[ap].set_station(address, station)

@@ -63,7 +63,7 @@ class RunningCell:
         self._members.set_collisions(1.0, cell.loss_ppm / 1e6)
 
     def set_station(self, address: str, station: Station) -> None:
-        """Set the airtime of a station's packets, computed from its rate. Add a new station.
+        """Set the airtime of a station's packets, computed from its rate. A new station is added.
 
         `address` is the IPv4 address of the station.
         """
