@@ -27,8 +27,10 @@ ARGUMENTS = (
 
 
 def program() -> str:
-    """Return the path of Chromium: `CHROMIUM_PATH` or the one installed. Raise `MachineLacks` if
-    there is none."""
+    """Return the path of Chromium: the value of `CHROMIUM_PATH`, or the installed program.
+
+    Raises `MachineLacks` if there is none.
+    """
     found = os.environ.get("CHROMIUM_PATH") or shutil.which("chromium")
     found = found or shutil.which("chromium-browser")
     if not found:
@@ -41,15 +43,17 @@ def program() -> str:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Yield a new browser. Raise `MachineLacks` if playwright or Chromium is missing."""
+    """Open a browser. Raises `MachineLacks` if playwright or Chromium is missing."""
     with browsers(1) as (opened,):
         yield opened
 
 
 @contextmanager
 def browsers(count: int) -> Iterator[list[Browser]]:
-    """Yield `count` new browsers, each in its own process. Raise `MachineLacks` if playwright or
-    Chromium is missing."""
+    """Open `count` browsers, each in its own process.
+
+    Raises `MachineLacks` if playwright or Chromium is missing.
+    """
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:

@@ -1,6 +1,6 @@
-"""Measurement of a class of 30 students, each with a live page and a run in real time.
+"""Measure the server of a class of 30 students. Each student watches a run in real time.
 
-All 30 are HTTP clients, or ten are real browsers and twenty are HTTP clients.
+The students are HTTP clients. In one of the two measurements, ten of them are real browsers.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ ANSWER = """(text) => new Promise((done, failed) => {
 class Student:
     """A student with a real browser.
 
-    `beside` is an HTTP client that reads the samples of the same run; their times give the start of
-    the run. `lost` counts failed requests.
+    `beside` is an HTTP client of the same student. It reads the samples of the same run, so that
+    the start of the run is known. `lost` counts failed requests.
     """
 
     page: Page
@@ -75,8 +75,10 @@ class Student:
     lost: int = 0
 
     def begin(self, code: str) -> None:
-        """Join the class, open the worksheet, start the run and wait for its charts. Raise
-        `LabError` if the page does not get there."""
+        """Join the class, open the worksheet, start the run, and wait for its charts.
+
+        `code` is the code of the class. Raises `LabError` if the browser does not succeed.
+        """
         from playwright.sync_api import Error
 
         page, address = self.page, f"http://127.0.0.1:{self.beside.port}"
@@ -101,7 +103,7 @@ class Student:
         page.evaluate(WATCH)
 
     def answer(self) -> None:
-        """Submit an answer in the page. Append the time until it is saved, in ms."""
+        """Submit an answer in the browser, and append the time until it is saved to `answer_ms`."""
         from playwright.sync_api import Error
 
         try:
@@ -110,9 +112,9 @@ class Student:
             self.lost += 1
 
     def late_ms(self, first: float, last: float) -> list[float]:
-        """Return how late the charts were drawn with each sample, in ms.
+        """Return how late the browser drew the charts with each sample [ms].
 
-        Only draws from `first` to `last` count, which are times of `time.perf_counter` in s.
+        Only draws between `first` and `last` count. Both are times of `time.perf_counter` [s].
         """
         offset, start = time.time() - time.perf_counter(), self.beside.start()
         shown = [(t, at - offset) for t, at in self.page.evaluate("() => window.drawn")]
@@ -132,13 +134,13 @@ class Student:
 
 
 def class_with_browsers() -> tuple[float, float, float, float, float]:
-    """Measure a class with ten real browsers and twenty HTTP clients. Return, in this order:
+    """Measure a class of ten real browsers and twenty HTTP clients. Return, in this order:
 
-    - the 99th percentile of how late a browser draws a chart with a new sample, in ms
-    - the 99th percentile of the time from a click until the page says "Saved.", in ms
-    - the number of failed requests, of all 30
-    - the largest memory (PSS) of the server and all runs, in MiB
-    - the time until all runs had begun and all ten browsers drew theirs, in s
+    - the 99th percentile of how late a browser draws a chart with a new sample [ms]
+    - the 99th percentile of the time from a click until the browser shows "Saved." [ms]
+    - the number of failed requests of all 30 students
+    - the largest memory (PSS) of the server and all runs [MiB]
+    - the time until all runs had begun and all ten browsers drew their charts [s]
     """
     with class_server() as server, browsers(BROWSERS) as opened:
         clients = [Seat(server.port, f"client {n}") for n in range(CLIENTS)]
@@ -163,8 +165,10 @@ def _student(browser: Browser, port: int, n: int) -> Student:
 
 
 def _all_answer(pid: int, clients: list[Seat], students: list[Student]) -> Answered:
-    """Let everybody answer, each about once in `EACH_ANSWERS_S`, for `MEASURED_S`. The HTTP clients
-    answer in a thread of their own."""
+    """Let all students answer, each about once in `EACH_ANSWERS_S`, for `MEASURED_S`.
+
+    The HTTP clients answer in a separate thread.
+    """
     found: list[Answered] = []
     pause_s = EACH_ANSWERS_S / CLIENTS
 
@@ -217,8 +221,10 @@ app.extensions["conductor"].stop()
 class Seat:
     """A student simulated by an HTTP client.
 
-    `arrived` has a pair for each sample of the student's run: its time in the run, and when it
-    arrived (`time.perf_counter`), both in s. `lost` counts failed requests.
+    - `arrived`: a pair for each sample of the student's run: its time in the run [s], and the time
+      of `time.perf_counter` when it arrived [s]
+    - `asked_s`: time until the response of each request of `post`
+    - `lost`: number of failed requests
     """
 
     port: int
@@ -230,8 +236,10 @@ class Seat:
     asked_s: list[float] = field(default_factory=list)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Send a request and return the JSON in the response, {} if there is none. Count a failed
-        request as lost."""
+        """Send a request and return the JSON in the response. A failed request counts as lost.
+
+        If there is no response, the result is {}.
+        """
         headers = {"Content-Type": "application/json", "Cookie": self.cookie}
         began = time.perf_counter()
         try:
@@ -249,8 +257,10 @@ class Seat:
         return found
 
     def begin(self, code: str) -> None:
-        """Join the class, open the worksheet, start the run, and read the two event streams that a
-        page reads."""
+        """Join the class, open the worksheet, start the run, and read two event streams.
+
+        `code` is the code of the class.
+        """
         self.post("join", {"code": code, "people": [{"name": self.name}]})
         self.post("worksheets/demo/open", {})
         self.run = self.post("worksheets/demo/runs/demo", {})["run"]["id"]
@@ -258,23 +268,30 @@ class Seat:
         self.follow(f"runs/{self.run}/stream")
 
     def start(self) -> float:
-        """Return when the run began, as a time of `time.perf_counter`, from the sample that was
-        least late."""
+        """Return the time of `time.perf_counter` when the run began.
+
+        It is computed from the sample that arrived with the smallest delay.
+        """
         return min(at - t for t, at in list(self.arrived))
 
     def late_ms(self, first: float, last: float) -> list[float]:
-        """Return how late each sample arrived that came from `first` to `last`, in ms. Both are
-        times of `time.perf_counter` in s."""
+        """Return how late each sample arrived [ms].
+
+        Only samples that arrived between `first` and `last` count. Both are times of
+        `time.perf_counter` [s].
+        """
         start = self.start()
         return [1000 * (at - t - start) for t, at in list(self.arrived) if first <= at <= last]
 
     def follow(self, path: str) -> None:
-        """Read an event stream in a thread, until the server ends."""
+        """Read an event stream in a separate thread until the server ends."""
         threading.Thread(target=self._follow, args=(path,), daemon=True).start()
 
     def _follow(self, path: str) -> None:
-        """Read an event stream and append to `arrived`. Reconnect after one second, as a browser
-        does."""
+        """Read an event stream and append its samples to `arrived`.
+
+        If the connection ends, it is opened again after one second, as a browser does.
+        """
         headers = {"Cookie": self.cookie}
         while True:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -316,14 +333,14 @@ def class_server() -> Iterator[ClassServer]:
 def class_of_30() -> tuple[float, float, float, float, float]:
     """Measure a class of 30 HTTP clients. Return, in this order:
 
-    - the 99th percentile of how late a sample arrives at a client, in ms
-    - the 99th percentile of the time until an answer is saved, in ms
+    - the 99th percentile of how late a sample arrives at a client [ms]
+    - the 99th percentile of the time until an answer is saved [ms]
     - the number of failed requests
-    - the largest memory (PSS) of the server and all runs, in MiB
-    - the time until all runs had begun, in s
+    - the largest memory (PSS) of the server and all runs [MiB]
+    - the time until all runs had begun [s]
 
-    The sample for time t of a run is due at the start of the run plus t. The start is taken from
-    the sample that was least late.
+    The sample for time t of a run is due at the start of the run plus t. The start is computed from
+    the sample with the smallest delay.
     """
     with class_server() as server:
         seats = [Seat(server.port, f"student {n}") for n in range(SEATS)]
@@ -339,7 +356,10 @@ def class_of_30() -> tuple[float, float, float, float, float]:
 
 
 def wait_for_runs(seats: Sequence[Seat], wait_s: Callable[[float], object]) -> None:
-    """Wait until every seat has received a sample. Raise `LabError` after `ALL_RUN_WITHIN_S`."""
+    """Wait until every student has received a sample. `wait_s` sleeps for a number of seconds.
+
+    Raises `LabError` after `ALL_RUN_WITHIN_S`.
+    """
     began = time.perf_counter()
     while not all(seat.arrived for seat in seats):
         if time.perf_counter() - began > ALL_RUN_WITHIN_S:
@@ -350,8 +370,11 @@ def wait_for_runs(seats: Sequence[Seat], wait_s: Callable[[float], object]) -> N
 
 @dataclass
 class Answered:
-    """What was measured while students answered, from `first` to `last` (`time.perf_counter`): the
-    time of each answer in ms, and the largest memory (PSS) of the server and all runs."""
+    """What was measured while students sent answers, between the times `first` and `last`.
+
+    `asked_ms` has the time that each answer took. `pss_mib` is the largest memory (PSS) of the
+    server and all runs.
+    """
 
     first: float
     last: float
@@ -362,7 +385,7 @@ class Answered:
 def answered(pid: int, seats: Sequence[Seat], pause_s: float) -> Answered:
     """Let students answer in turn for `MEASURED_S`, with a pause of `pause_s` after each answer.
 
-    `pid` is the server. Its memory is measured together with that of its child processes.
+    `pid` is the process of the server. Its memory is measured together with that of its children.
     """
     first, pss = time.perf_counter(), 0.0
     before = [len(seat.asked_s) for seat in seats]
@@ -376,12 +399,12 @@ def answered(pid: int, seats: Sequence[Seat], pause_s: float) -> Answered:
 
 
 def p99(values: Sequence[float]) -> float:
-    """Return the 99th percentile. Needs two values or more."""
+    """Return the 99th percentile of at least two values."""
     return quantiles(values, n=100)[98]
 
 
 def _family(pid: int) -> list[int]:
-    """Return the process and all its descendants; nothing if the process has ended."""
+    """Return a process and all its descendants, or [] if the process has ended."""
     path = Path(f"/proc/{pid}/task")
     try:
         texts = [(each / "children").read_text() for each in path.iterdir()]
@@ -392,8 +415,10 @@ def _family(pid: int) -> list[int]:
 
 
 def _pss_mib(pid: int) -> float:
-    """Return the PSS of a process in MiB (shared memory is divided among those that share it), or 0
-    if the process has ended."""
+    """Return the PSS of a process [MiB], or 0 if the process has ended.
+
+    In the PSS, shared memory is divided among the processes that share it.
+    """
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except OSError:

@@ -1,8 +1,8 @@
-"""Measurement of how long the lab, `mn` and stock Mininet-WiFi take to build a network in the
-virtual machine.
+"""Measure how long the lab, `mn` and Mininet-WiFi take to build a network in the virtual machine.
 
 The time ends when POX has connected to all switches and has installed their tables. It does not
-include Python's imports. Each measurement starts a VM.
+include Python's imports. Each measurement starts a virtual machine. This file also counts the
+kernel panics during boots.
 """
 
 from __future__ import annotations
@@ -65,17 +65,20 @@ runpy.run_path("$folder/script.py", run_name="__main__")
 
 
 def own_up_s(name: str) -> tuple[float]:
-    """Return how long the lab takes to build the network of the scenario `name`, in s. This
-    includes the start of POX and of the programs in the hosts."""
+    """Return how long the lab takes to build the network of a scenario [s].
+
+    This includes the start of POX and of the programs in the hosts.
+    """
     with runs.shared_folder() as folder:
         runs.run_in_vm(name, folder, duration_s=1)
         return (float(read_document(folder, "manifest.json")["network_up_s"]),)
 
 
 def mn_up_s(link: str = "tc") -> tuple[float]:
-    """Return how long `mn` takes to build the network of the scenario `fat_tree`, in s.
+    """Return how long `mn` takes to build the network of the scenario `fat_tree` [s].
 
-    `link` is its option `--link`: tc for links with rates and delays, default for links without.
+    `link` is the value of `mn --link`: "tc" for links with rates and delays, "default" for links
+    without.
     """
     scenario = _load(TREE)
     wiring = wire(scenario.network)
@@ -88,9 +91,9 @@ def mn_up_s(link: str = "tc") -> tuple[float]:
 
 
 def stock_up_s() -> tuple[float]:
-    """Return how long stock Mininet-WiFi takes to build the network of the demo, in s.
+    """Return how long an unmodified Mininet-WiFi takes to build the network of the demo [s].
 
-    It runs the script that `./run_lab.sh export-script` writes. The time includes the start of POX.
+    It runs the script that the command `export-script` writes. The time includes the start of POX.
     """
     with runs.shared_folder() as folder:
         folder.mkdir()
@@ -99,17 +102,16 @@ def stock_up_s() -> tuple[float]:
 
 
 def _load(name: str) -> Scenario:
-    """Load a scenario with the rate scale for slow machines, which the lab uses in a VM without
-    KVM."""
+    """Load a scenario with rates reduced for slow machines, as the lab does in a VM without KVM."""
     scale = loading.load(name).slow_machine_rate_scale
     return loading.load(name, Overrides(settings=(f"rate_scale={scale:g}",)))
 
 
 def _up_s(commands: Template, folder: Path, **words: str | Path) -> float:
-    """Run shell commands in a VM that shares `folder`, and return the duration that they print, in
-    s.
+    """Run shell commands in a VM, and return the duration that they print [s].
 
-    `words` fill the placeholders in `commands`. Raise `LabError` if no duration is printed.
+    The VM shares `folder`. `words` replace the placeholders in `commands`. Raises `LabError` if no
+    duration is printed.
     """
     words |= {"folder": folder, "lab": ROOT, "pox": upstreams.folder("pox")}
     words["python"] = sys.executable
@@ -120,8 +122,10 @@ def _up_s(commands: Template, folder: Path, **words: str | Path) -> float:
 
 
 def up_s(output: str) -> float:
-    """Find the duration in s in the output of a measured program. Raise `LabError` if there is
-    none."""
+    """Return the duration that a measured program has printed [s].
+
+    Raises `LabError` if there is none in `output`.
+    """
     found = UP.search(output)
     if found is None:
         raise LabError(f"bench: the network was not built. The end of the output: {output[-2000:]}")
@@ -136,9 +140,10 @@ SITTINGS = ROOT / "docs" / "notebook" / "vm_boots.jsonl"  # mean_s is null if no
 
 
 def boots_without_panic() -> tuple[float, float]:
-    """Boot the VM ten times, not from its snapshot, and append the result to the file `SITTINGS`.
+    """Boot the VM ten times (no snapshot), and append the result to the file `SITTINGS`.
 
-    Return the number of boots without and with a kernel panic, over all lines of the file.
+    Returns two numbers of boots, summed over all lines of the file: without and with a kernel
+    panic.
     """
     RUNS.mkdir(parents=True, exist_ok=True)
     panics: list[str] = []

@@ -5,22 +5,23 @@ ends with its unit. S-MPTCP and DTMC are papers that the lab reproduces
     dumbbell_packets_per_s, fat_tree_packets_per_s
         data segments that the simulator carries per second of wall time
     thirty_users_60s_s
-        duration of the whole command `run thirty_users --duration 60 --speed max`, with the
+        duration of the command `run thirty_users --duration 60 --speed max`, with the
         compiled simulator in the cache
     cold_start_s, warm_start_s
-        from the command `run` to the first sample, with an empty cache and with a full one
+        time from the command `run` to the first sample of a run, with an empty and a full cache of
+        compiled code
     compiled_after_s
-        from the command `run` with an empty cache until the simulator is compiled
+        time from the command `run`, with an empty cache, until the simulator is compiled
     maxflow_k16_ms, maxflow_k32_ms
         computation of the largest flow between two hosts of a fat tree (S-MPTCP, Algorithm 1)
     reallocate_100_ms
         computation of new rates when the 100th connection arrives at a fat tree (S-MPTCP,
         Algorithm 3)
     arrival_k16_p99_ms, link_change_k16_ms
-        a whole control step of `expected_throughput` in a fat tree with k = 16, when one of 100
-        connections arrives (the 99th percentile), and when a link changes (the longest of four)
+        one decision of the strategy `expected_throughput` in a fat tree with k = 16: when one of
+        100 connections arrives (99th percentile), and when a link changes (longest of four)
     arrival_k16_max_min_p99_ms, link_change_k16_max_min_ms
-        the same with `allocation: max_min`
+        the same two figures with the strategy's parameter `allocation: max_min`
     forecast_15_paths_ms
         one greedy selection among fifteen paths (DTMC, Algorithm 1)
     viewers_40_p99_ms, viewers_40_cpu_share
@@ -28,29 +29,30 @@ ends with its unit. S-MPTCP and DTMC are papers that the lab reproduces
         has received it, and the share of one processor that the dashboard's server uses
     class_30_page_p99_ms, class_30_answer_p99_ms, class_30_lost_requests, class_30_pss_mib,
     class_30_all_run_s
-        a class of 30 students, each with a live page and a run in real time: how late a sample
-        arrives, how long an answer takes to be saved, failed requests, memory of the server with
-        all runs, and the time until all runs had begun
+        a class of 30 students, each of whom watches a run in real time: how late a sample arrives,
+        how long it takes to save an answer, failed requests, memory of the server with all runs,
+        and the time until all runs had begun
     class_with_browsers_page_p99_ms, class_with_browsers_answer_p99_ms,
     class_with_browsers_lost_requests, class_with_browsers_pss_mib, class_with_browsers_all_run_s
-        the same if ten of the 30 are real browsers, measured inside these: until a chart is drawn
-        with a sample, and from a click until the page says that an answer is saved
+        the same five figures if ten of the 30 students are real browsers; the first two are
+        measured in these browsers: until a chart is drawn with a sample, and from a click until the
+        page says that an answer is saved
     page_60_lines_cpu_share, page_60_lines_paints_per_s
         share of one processor that all processes of a browser use while the page of a running run
         shows more than 60 lines at two samples a second, and how often it paints them
     page_hour_heap_growth, page_hour_nodes_growth, page_hour_listeners_growth
-        growth of the JavaScript heap, the DOM nodes and the event listeners of a live page from
-        its 10th to its 60th minute; 0.1 is 10 %
+        growth of the JavaScript heap, the DOM nodes and the event listeners of the page of a
+        running run, from its 10th to its 60th minute; 0.1 is 10 %
     vm_first_sample_s
-        from the command `run --engine mininet --vm` to the first sample
+        time from the command `run --engine mininet --vm` to the first sample
     fat_tree_4_up_s, mn_same_size_up_s
         from the start of building a fat tree with k = 4 (20 switches, 16 hosts) in the VM until
         POX has connected to all switches and has installed their tables: built by the lab, and by
         `mn`
     testbed_up_s, stock_testbed_up_s
-        the same for testbed_wifi_lte: built by the lab, and by stock Mininet-WiFi
+        the same time for the scenario testbed_wifi_lte: built by the lab, and by Mininet-WiFi
     emulated_mbps_per_processor
-        data that a run of testbed_wifi_lte in the VM carries, per fully busy processor
+        throughput of a run of testbed_wifi_lte in the VM, per fully busy processor
     boots_without_panic, boots_with_panic
         boots of the VM, summed over docs/notebook/vm_boots.jsonl
 """
@@ -67,10 +69,11 @@ from lab.errors import RequestError, unknown
 
 @dataclass(frozen=True)
 class Measure:
-    """One measurement, repeated `repeats` times.
+    """A measurement that returns one or several figures, and is repeated `repeats` times.
 
-    `once` measures and returns one value for each figure in `names`. `emulation` is True if it
-    needs the virtual machine, `on_request` if it is made only when asked for by name.
+    `once` measures, and returns a value for each name in `names`. `emulation` is True if the
+    virtual machine is needed. `on_request` is True if the measurement is made only when its name is
+    given.
     """
 
     names: tuple[str, ...]
@@ -81,11 +84,11 @@ class Measure:
 
 
 def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[str, float]]:
-    """Measure all figures, or only those of `name`. Yield the name and the median of each.
+    """Measure all figures, or only those with the given name. Yield name and median of each.
 
-    `name` is a figure, or the first words of the names of several, such as class_30. Without
-    `name`, the figures on request are left out, and those that need the emulation unless
-    `emulation` is True. Raise `RequestError` if no figure has the name `name`.
+    `name` is a figure, or the first words of several figures, such as class_30. If it is None, two
+    groups are left out: figures that are measured only on request, and figures of the emulation
+    unless `emulation` is True. Raises `RequestError` if no figure has this name.
     """
     known = [each for each in MEASURES if any(_is_meant(own, name) for own in each.names)]
     if not known:

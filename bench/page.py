@@ -1,5 +1,4 @@
-"""Measurements of the dashboard and of the live page of a run: latency, CPU use and growth of
-memory."""
+"""Measure the dashboard and the web page of a running run: delays, CPU use and growth of memory."""
 
 from __future__ import annotations
 
@@ -47,8 +46,10 @@ app.extensions["launcher"].stop_all()
 
 @contextmanager
 def dashboard(runs: Path) -> Iterator[tuple[str, Callable[[], float]]]:
-    """Start a dashboard in a new process. Yield its URL and a function that returns the CPU time in
-    s that this process has used. At the end, stop the runs that the dashboard has started."""
+    """Start a dashboard in a new process. Stop it and all its runs at the end of the `with` block.
+
+    Yields its URL, and a function that returns the CPU time [s] that its process has used.
+    """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = subprocess.Popen([sys.executable, "-c", SERVER, str(runs)], cwd=ROOT, **pipes)  # type: ignore[call-overload]
 
@@ -74,11 +75,11 @@ DEMO = "testbed_wifi_lte"
 
 
 def viewers() -> tuple[float, float]:
-    """Return the 99th percentile of the delay of samples in ms, and the share of one processor that
-    the dashboard's server uses.
+    """Return the 99th percentile of the delay of samples [ms], and the CPU share of the dashboard.
 
-    The delay of a sample is the time from its write until the last of 40 viewers has received it.
-    This process writes the samples, and its threads are the viewers.
+    The delay of a sample is the time from writing it until the last of 40 viewers has received it.
+    This process writes the samples, and its threads are the viewers. The CPU share is a fraction of
+    one processor.
     """
     loaded = scenario.load(DEMO, Overrides(settings=("duration_s=600",)))
     written_s = [0.0] * FRAMES
@@ -118,7 +119,7 @@ def viewers() -> tuple[float, float]:
 
 
 def _frame(t: float) -> Frame:
-    """Return a sample as large as one of the demo scenario."""
+    """Return a sample with as much data as a sample of the demo."""
     ap = ApSample(9.1, 0.1, 0.97, 0.1, 3)
     subflow = SubflowSample(4.5, 17, 41.2, 1, False, None, 0.12)
     return Frame(
@@ -150,8 +151,9 @@ RATE = """() => parseFloat(
 
 @contextmanager
 def _live(scenario: str, strategy: str, speed: int = 1) -> Iterator[Page]:
-    """Start a run from the form of the scenario's page, and yield the page of the run once it shows
-    ten samples. The run makes two samples per simulated second. Raise `LabError` after `LIMIT_S`.
+    """Start a run in the browser, and yield the run's web page when it shows ten samples.
+
+    The run makes two samples per simulated second. Raises `LabError` after `LIMIT_S`.
     """
     compiler.wait()
     with (
@@ -175,8 +177,11 @@ def _live(scenario: str, strategy: str, speed: int = 1) -> Iterator[Page]:
 
 
 def many_lines() -> tuple[float, float]:
-    """Return the share of one processor that all processes of the browser use while a page with
-    more than 60 lines is live, and how often per second the page paints them."""
+    """Return the CPU share of the browser, and how often it paints more than 60 lines [1/s].
+
+    The page shows a running run. The CPU share is a fraction of one processor, for all processes of
+    the browser together.
+    """
     with _live(MANY_LINES, "none") as page:
         lines = page.evaluate(LINES)
         if lines < 60:
@@ -193,7 +198,7 @@ def many_lines() -> tuple[float, float]:
 
 
 def _processor_s(page: Page) -> float:
-    """Return the CPU time in s that all processes of the browser have used."""
+    """Return the CPU time [s] that all processes of the browser have used."""
     opened = page.context.browser
     assert opened is not None
     session = opened.new_browser_cdp_session()
@@ -205,8 +210,11 @@ def _processor_s(page: Page) -> float:
 def hour(
     minutes: int = ENDS_MIN, settled_min: int = SETTLED_MIN, speed: int = 1
 ) -> tuple[float, float, float]:
-    """Keep a live page open for an hour. Return the growth of its JavaScript heap, its DOM nodes
-    and its event listeners from minute `settled_min` to the last minute; 0.1 is 10 %."""
+    """Keep the page of a running run open for an hour, and return by how much it has grown.
+
+    The three numbers are the growth of the JavaScript heap, the DOM nodes and the event listeners,
+    from minute `settled_min` to the last minute. 0.1 is 10 %.
+    """
     with _live(LIVE_HOUR, REGULATES, speed) as page:
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable")

@@ -1,5 +1,4 @@
-"""Measurements of the speed of runs: packets per second, durations, and the time until the first
-sample."""
+"""Measure the speed of runs: packets per second, durations, and the time until the first sample."""
 
 from __future__ import annotations
 
@@ -29,8 +28,11 @@ DEMO = "testbed_wifi_lte"
 
 
 def packets_per_s(name: str, *settings: str) -> tuple[float]:
-    """Simulate the scenario `name` for 20 s after a warm-up. Return the number of data segments per
-    second of wall time. `settings` are changes of the scenario file, written as `key.path=value`.
+    """Simulate a scenario for 20 s after a warm-up.
+
+    Return the data segments per second of wall time.
+
+    `settings` are changes of the scenario file, written as `key.path=value`.
     """
     compiler.wait()
     loaded = scenario.load(
@@ -54,8 +56,10 @@ def packets_per_s(name: str, *settings: str) -> tuple[float]:
 
 
 def _lab(folder: Path, *arguments: str, cache: Path | None = None) -> subprocess.Popen[bytes]:
-    """Start the command `run` in a new process. `folder` is the run folder, `cache` the folder of
-    compiled code; None means the usual one."""
+    """Start the command `run` in a new process, with the run folder `folder`.
+
+    `cache` is the folder for compiled code; None means the default folder.
+    """
     environment = os.environ | ({"MULTIPATH_LAB_CACHE": str(cache)} if cache else {})
     argv = [sys.executable, "-m", "lab", "run", *arguments, "--quiet", "--out", str(folder)]
     return subprocess.Popen(argv, cwd=ROOT, env=environment)
@@ -79,9 +83,12 @@ def _until_first_sample_s(folder: Path, *arguments: str, cache: Path | None = No
 
 
 def starts() -> tuple[float, float, float]:
-    """Return three times in s from the start of the command `run`: to the first sample with an
-    empty cache, to the first sample with compiled code in the cache, and, with an empty cache,
-    until the code is compiled."""
+    """Return three times [s], all measured from the start of the command `run`.
+
+    - to the first sample, with an empty cache
+    - to the first sample, with compiled code in the cache
+    - until the code is compiled, with an empty cache
+    """
     with tempfile.TemporaryDirectory() as made:
         cache, short = Path(made, "cache"), (DEMO, "--duration", "1", "--speed", "max")
         began = time.perf_counter()
@@ -92,8 +99,10 @@ def starts() -> tuple[float, float, float]:
 
 
 def whole_run_s(*arguments: str) -> tuple[float]:
-    """Return the duration of the command `run` with these arguments, in s. Raise `LabError` if it
-    fails."""
+    """Return how long the command `run` takes with these arguments [s].
+
+    Raises `LabError` if the command fails.
+    """
     compiler.wait()
     with tempfile.TemporaryDirectory() as made:
         began = time.perf_counter()
@@ -105,9 +114,11 @@ def whole_run_s(*arguments: str) -> tuple[float]:
 
 @contextmanager
 def shared_folder() -> Iterator[Path]:
-    """Yield a path that the VM can share, which does not exist yet. Remove it afterwards.
+    """Yield the path of a folder that the VM can share.
 
-    It is not in /tmp, because the VM cannot see the host's /tmp.
+    It does not exist yet, and is removed at the end.
+
+    It is not in /tmp, because the VM cannot see the /tmp of this machine.
     """
     RUNS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=RUNS.parent) as made:
@@ -115,15 +126,14 @@ def shared_folder() -> Iterator[Path]:
 
 
 def run_in_vm(name: str, folder: Path, duration_s: int) -> None:
-    """Run a scenario in the emulation in the virtual machine. Raise `LabError` if it fails."""
+    """Run a scenario in the emulation in the virtual machine. Raises `LabError` if this fails."""
     options = ("--engine", "mininet", "--vm", "--wait", "--duration", str(duration_s))
     if _lab(folder, name, *options).wait(LIMIT_S):
         raise LabError(f"bench: the run of {name} in the VM failed. See {folder}")
 
 
 def emulated_mbps_per_processor() -> tuple[float]:
-    """Return how many Mb/s the emulation of the demo carries in the virtual machine, per fully busy
-    processor."""
+    """Return how many Mb/s the emulation of the demo carries, per fully busy processor."""
     with shared_folder() as folder:
         run_in_vm(DEMO, folder, duration_s=20)
         result = read_document(folder, "result.json")
@@ -132,8 +142,7 @@ def emulated_mbps_per_processor() -> tuple[float]:
 
 
 def vm_first_sample_s() -> tuple[float]:
-    """Return the time in s from the command `run` to the first sample of an emulation in the
-    virtual machine."""
+    """Return the time from the command `run` to the first sample of an emulation in the VM [s]."""
     with shared_folder() as folder:
         arguments = (DEMO, "--engine", "mininet", "--vm", "--wait", "--duration", "3")
         return (_until_first_sample_s(folder, *arguments),)

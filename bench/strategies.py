@@ -1,4 +1,4 @@
-"""Measurements of how long the controller's strategies compute on large networks."""
+"""Measure how long the controller's strategies compute in large networks."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ def _tree(k: int) -> Tree:
 
 
 def largest_flow(k: int) -> tuple[float]:
-    """Return the time in ms to compute the largest flow between two hosts of a fat tree with `k`
-    ports per switch."""
+    """Return how long computing the largest flow between two hosts of a fat tree takes [ms].
+
+    `k` is the number of ports per switch.
+    """
     _, wiring, _, graph = _tree(k)
     source, destination = (graph.vertex[wiring.of(host)[0].address] for host in ("srv1", "ue1"))
     began = time.perf_counter()
@@ -46,8 +48,7 @@ def largest_flow(k: int) -> tuple[float]:
 
 
 def _hashed_flows(tree: Tree, user: str) -> list[Hashed]:
-    """Return two flows from the user's server to the user, each with the path that a hash
-    selects."""
+    """Return two flows from the user's server to the user, with the paths chosen by a hash."""
     topology, wiring, network, _ = tree
     near: dict[str, set[str]] = {switch: set() for switch in network.switches}
     for trunk in network.trunks:
@@ -63,9 +64,10 @@ def _hashed_flows(tree: Tree, user: str) -> list[Hashed]:
 
 
 def reallocation() -> tuple[float]:
-    """Return the time in ms to compute new rates when the 100th connection arrives at a fat tree.
+    """Return how long computing new rates takes when a 100th connection arrives [ms].
 
-    Each connection has two subflows on paths that a hash of their addresses and ports selects.
+    The network is a fat tree. Each connection has two subflows. A hash of addresses and ports
+    chooses their paths.
     """
     tree = _tree(10)
     graph = tree[3]
@@ -86,12 +88,14 @@ def reallocation() -> tuple[float]:
 
 
 def steps_in_a_large_tree(form: str) -> tuple[float, float]:
-    """Measure control steps of `expected_throughput` in a fat tree with k = 16. Return two times in
-    ms.
+    """Return how long the strategy `expected_throughput` computes in a fat tree with k = 16 [ms].
 
-    `form` is the parameter `allocation`. Connections of 100 users arrive one after the other; the
-    first time is the second longest of these 100 steps. Then a core link fails, comes back, halves
-    its rate and doubles it again; the second time is the longest of these four steps.
+    `form` is the strategy's parameter `allocation`. Both results are times for one decision of the
+    strategy:
+
+    - Connections of 100 users arrive one after the other. The result is the second longest time.
+    - A core link fails, comes back, halves its rate and doubles it again. The result is the longest
+      of the four times.
     """
     tree = _tree(16)
     users, arcs = tree[0].users[::5][:100], tree[2].arcs()
@@ -131,8 +135,10 @@ class _ConfirmingHosts:
             self.subflows[key] = Subflow(*key, user, "", *ends, path=path)
 
     def step_ms(self, arcs: Iterable[Arc]) -> float:
-        """Let the strategy decide about a network with these arcs. Return the time it took in
-        ms."""
+        """Let the strategy decide for a network with these arcs; return how long this took [ms].
+
+        An arc is one direction of a link.
+        """
         observation = Observation(0, subflows=tuple(self.subflows.values()), arcs=tuple(arcs))
         began = time.perf_counter()
         decisions = self._strategy.decide(observation)
@@ -149,7 +155,7 @@ class _ConfirmingHosts:
 
 
 def selection() -> tuple[float]:
-    """Return the time in ms of one greedy selection of subflows among fifteen paths."""
+    """Return how long one greedy selection of subflows among fifteen paths takes [ms]."""
     estimate.cache_clear()  # forget what earlier measurements have computed
     fifteen = [
         PathQuality(1e6 * (1 + n % 5), 0.001 * (n % 4), 0.02 + 0.01 * n, 0.002) for n in range(15)

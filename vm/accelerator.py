@@ -15,10 +15,10 @@ TIMEOUT_S = 8  # a working KVM prints within two seconds
 
 
 def kvm_works(image: Path) -> bool:
-    """Return whether KVM can boot the kernel `image`.
+    """Return True if KVM can boot the kernel file `image` on this machine.
 
-    /dev/kvm may exist and yet hang. So the first call boots it for a few seconds and stores the
-    result in kvm.json, which later calls read.
+    KVM can hang although /dev/kvm exists. So the first call boots the kernel for a few seconds, and
+    stores the result in kvm.json. Later calls read this file.
     """
     known = vm_kernel.remembered_kvm()
     if known is None:
@@ -30,9 +30,9 @@ def kvm_works(image: Path) -> bool:
 
 
 def _try_kvm(image: Path) -> bool:
-    """Boot the kernel with KVM, without a root file system, and return whether it boots.
+    """Boot the kernel with KVM and without a root file system. Return True if it boots.
 
-    It boots if it prints within `TIMEOUT_S` that it cannot mount a root file system.
+    The kernel has booted if it reports within `TIMEOUT_S` that it cannot mount a root file system.
     """
     argv = ["qemu-system-x86_64", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "512M"]
     argv += ["-display", "none", "-no-reboot", "-nodefaults", "-serial", "stdio"]

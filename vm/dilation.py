@@ -1,12 +1,13 @@
 """Time dilation: the clocks of the VM run slower than real time, so that a slow machine keeps up.
 
-With a factor of 2, a second in the VM takes two seconds, so the machine has twice the time to
-emulate it. Programs in the VM see a network that is as fast as before (Gupta et al., "To Infinity
+With a factor of 2, a second in the VM takes two seconds of real time. So the machine has twice the
+time to emulate it, and programs in the VM see a network at full speed (Gupta et al., "To Infinity
 and Beyond: Time-Warped Network Emulation", NSDI 2006).
 
-Without KVM, the clocks of the VM follow the clock that QEMU reads, and libfaketime slows this one.
-It does not slow the processor's time-stamp counter, which the guest's kernel calibrates against the
-other clocks when it boots. So a VM keeps the factor with which it was booted, also in a snapshot.
+Without KVM, the clocks of the VM follow the clock that QEMU reads. libfaketime slows this clock. It
+does not slow the processor's time-stamp counter, and the guest's kernel compares this counter with
+the other clocks only when it boots. So a VM always keeps the factor with which it was booted, even
+if it is saved as a snapshot.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ FOLDERS = (Path("/usr/lib"), Path("/usr/local/lib"))
 
 
 def factor() -> float:
-    """Return how many times slower the VM's clocks shall run, from the environment; 1 if not set.
+    """Return how many times slower than real time the VM's clocks have to run.
 
-    Raises `RequestError` for anything but a number from 1 to `LARGEST`.
+    The number comes from an environment variable; the default is 1. Raises `RequestError` if it is
+    not a number from 1 to `LARGEST`.
     """
     text = os.environ.get(DILATION) or "1"
     try:
@@ -41,9 +43,10 @@ def factor() -> float:
 
 
 def prefix(*, kvm: bool) -> list[str]:
-    """Return the words that precede QEMU's command line to slow its clock; none for a factor of 1.
+    """Return the words to put before QEMU's command line, so that its clock runs slower.
 
-    Raises `RequestError` if the VM uses KVM, and `MachineLacks` without libfaketime.
+    The list is empty for a factor of 1. Raises `RequestError` if the VM uses KVM, and
+    `MachineLacks` if libfaketime is missing.
     """
     slower = factor()
     if slower == 1:

@@ -1,4 +1,4 @@
-"""The files that a VM starts from, the command line that boots it, and how it is switched off."""
+"""Prepare the files that a VM starts from, build its boot command, and switch the VM off."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def prepare(argv: list[str], shared: Path, files: Iterable[tuple[Path, Path]] = 
 def _start_script(argv: list[str], folder: Path) -> str:
     """Return the shell script that the guest runs after its boot.
 
-    It sets the environment and runs guest.sh with the command `argv`, for the `folder` of
-    `prepare`.
+    The script sets environment variables, then runs guest.sh with the command `argv`. `folder` is
+    the folder made by `prepare`.
     """
     settings = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     settings |= environment()
@@ -97,7 +97,7 @@ def _start_script(argv: list[str], folder: Path) -> str:
 
 
 def _bound(shared: Path) -> Iterator[str]:
-    """Yield shell lines that bind-mount the folders with an alias (`_alias`) at their own paths."""
+    """Yield shell lines that make each folder with an alias (`_alias`) visible at its own path."""
     for number, folder in enumerate([*hidden_folders(), str(shared)]):
         if (alias := _alias(number, folder)) != folder:
             path = shlex.quote(folder)
@@ -105,17 +105,17 @@ def _bound(shared: Path) -> Iterator[str]:
 
 
 def _alias(number: int, folder: str) -> str:
-    """Return where a booted guest mounts `folder`: at its own path if that contains no blank.
+    """Return the path at which the booted guest mounts a folder of this machine.
 
-    Otherwise at an alias with this number: the kernel's command line, which names the folders,
-    takes no blanks.
+    This is the path of the folder, unless it contains a blank. The kernel's command line names the
+    folders and cannot contain blanks. So such a folder gets an alias, made from `number`.
     """
     blank = any(character.isspace() for character in folder)
     return f"{ALIASES}/{number}" if blank else folder
 
 
 def environment() -> dict[str, str]:
-    """Return the environment variables that every program in the guest gets."""
+    """Return environment variables for all programs in the guest."""
     programs = [Path(sys.executable).parent, upstreams.hwsim_mgmt().parent, SYSTEM_PATH]
     return {
         "MULTIPATH_LAB_CACHE": str(upstreams.cache()),
@@ -133,9 +133,9 @@ def _copy(file: Path, to: Path) -> None:
 
 
 def write_switch_database(path: Path) -> None:
-    """Make a database for Open vSwitch in the guest, with the one row that its start requires.
+    """Make a database for Open vSwitch in the guest, with the one row that Open vSwitch requires.
 
-    This is done on the host: each of the two commands takes 0.5 s in the guest.
+    The two commands run on this machine, because each takes 0.5 s in the guest.
     """
     row = {
         "external_ids": ["map", [["system-id", str(uuid.uuid4())]]],
@@ -148,9 +148,9 @@ def write_switch_database(path: Path) -> None:
 
 
 def boot_argv(image: Path, shared: Path) -> list[str]:
-    """Return the command line that boots the VM with this kernel and shared folder.
+    """Return the command line that boots a VM with the kernel `image` and the folder `shared`.
 
-    It has the effect of `vng -v -r IMAGE --user root ... -- 'bash start.sh'`. The first call on a
+    It does the same as `vng -v -r IMAGE --user root ... -- 'bash start.sh'`. The first call on a
     machine tests KVM, which can take some seconds.
     """
     own, visible = str(shared.absolute()), hidden_folders()
@@ -177,10 +177,10 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
 
 
 def _guest_tools() -> list[str]:
-    """Return a prefix of the command line that names the folder of virtme-ng's guest programs.
+    """Return words to put before the boot command, which name the folder of virtme-ng's programs.
 
-    It is empty unless the path of the installed ones contains a blank, which the kernel's command
-    line cannot hold. They are then copied into the cache folder.
+    The list is empty unless the path of the installed programs contains a blank. The kernel's
+    command line cannot contain blanks. In this case, the programs are copied into the cache folder.
     """
     found = importlib.util.find_spec("virtme")
     installed = Path(found.origin).parent / "guest" if found and found.origin else Path()
@@ -201,10 +201,10 @@ def kernel_options(kvm: bool) -> tuple[str, ...]:
 
 
 def hidden_folders() -> list[str]:
-    """Return the folders that the lab needs but that lie in folders which the guest hides
-    (`HIDDEN`).
+    """Return the folders that the lab needs and that the guest does not see.
 
-    Links are resolved: `.venv` can be a link to that of another clone.
+    These are inside the folders of `HIDDEN`. Symbolic links are resolved, because `.venv` can be a
+    link to the `.venv` of another clone of the repository.
     """
     needed = [PROJECT, *map(Path, (sys.prefix, sys.base_prefix)), upstreams.cache()]
     real = dict.fromkeys(each.resolve() for each in needed)
@@ -215,9 +215,12 @@ def hidden_folders() -> list[str]:
 
 @contextlib.contextmanager
 def booted(ledger: Ledger, image: Path, shared: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Boot a VM, which runs the start script in `shared`. Switch it off when the `with` block ends.
+    """Boot a VM that runs the start script in `shared`.
 
-    Yields the process that starts QEMU.
+    Switch it off at the end of the `with` block.
+
+    Yields the process that starts QEMU. `image` is the kernel file. `ledger` is the list of what
+    the clean-up has to remove.
     """
     folder = shared.absolute() / "vm"
     write_switch_database(folder / "switches.db")
@@ -229,11 +232,11 @@ def booted(ledger: Ledger, image: Path, shared: Path) -> Iterator[subprocess.Pop
 def running(
     ledger: Ledger, argv: list[str], folder: Path, descriptors: tuple[int, ...] = ()
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a VM with the command line `argv`. Switch it off when the `with` block ends.
+    """Start a VM with the command line `argv`. Switch it off at the end of the `with` block.
 
-    Yields the process of the command line, which is QEMU or starts QEMU. It inherits the file
-    `descriptors`. Its output, the VM's console, goes to console.txt in `folder`; its temporary
-    files are also in `folder`, and are removed at the end.
+    Yields the process of `argv`, which is QEMU or starts QEMU. This process inherits the file
+    descriptors in `descriptors`. The VM's console is written to console.txt in `folder`. Temporary
+    files are also in `folder` and are removed at the end.
     """
     temporary = folder / "temporary"
     temporary.mkdir()
@@ -259,9 +262,9 @@ def running(
 
 
 def _switch_off(process: subprocess.Popen[bytes]) -> None:
-    """Kill QEMU. Then wait up to 2 s for the end of `process`, and kill it too.
+    """Kill QEMU, then wait up to 2 s for the end of `process`, and kill `process` too.
 
-    `process` is QEMU, or a program that started QEMU and cleans up when QEMU has ended.
+    `process` is QEMU itself, or a program that has started QEMU and cleans up after it.
     """
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

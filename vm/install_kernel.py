@@ -26,7 +26,9 @@ GUEST_MODULES = (
 
 
 def install() -> str:
-    """Install the VM's kernel into the cache if it is missing; return what was done, as text.
+    """Install the VM's kernel into the cache, if it is missing.
+
+    Return a text that says what was done.
 
     This needs the network:
 
@@ -66,10 +68,10 @@ def install() -> str:
 
 
 def unpack_modules(image: Path) -> int:
-    """Decompress the modules that the guest loads, and the modules that these depend on.
+    """Decompress the kernel modules that the guest loads, and the modules that these depend on.
 
-    Otherwise every start of the guest would spend a second on this. Return how many modules were
-    decompressed now.
+    Otherwise each start of the guest would spend a second on this. Returns how many modules were
+    decompressed by this call.
     """
     home = image.parents[1]
     index = (vm_kernel.modules(image) / "modules.dep").read_text().splitlines()

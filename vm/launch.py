@@ -1,15 +1,15 @@
-"""Run a command in a throw-away VM with a distribution's kernel and the files of this machine.
+"""Run a command in a temporary VM with the kernel of a distribution and the files of this machine.
 
-The guest sees the machine's files. Its changes stay in its own memory and are lost when the VM
-ends, except those in one shared folder, which are written through at once. In the shared folder,
-the folder `vm` holds the files that host and guest exchange:
+The guest sees the files of this machine. Its changes stay in its memory and are lost when the VM
+ends. Only changes in one shared folder are written to this machine. In this folder, host and guest
+exchange files in the folder `vm`:
 
-    host:   start.sh (environment and command), switches.db (Open vSwitch's database),
-            files (the command's files), stop (interrupts the command), lost_share (how much
-            processor time the VM loses to other programs)
-    guest:  console.txt (the kernel's log), guest.txt (guest.sh's log), output.txt and errors.txt
-            (the command's output), started (exists once the command has started), exit_code (the
-            command's exit status)
+host:   start.sh (environment and command), switches.db (Open vSwitch's database),
+        files (the command's files), stop (interrupts the command), lost_share (how much
+        processor time the VM loses to other programs)
+guest:  console.txt (the kernel's log), guest.txt (guest.sh's log), output.txt and errors.txt
+        (the command's output), started (exists once the command has started), exit_code (the
+        command's exit status)
 """
 
 from __future__ import annotations
@@ -46,19 +46,17 @@ GRACE_S = 30  # from interrupting the command to switching the VM off
 
 
 def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
-    """Start a VM, run the command in it, and return its exit status.
+    """Start a VM, run the command in it, and return the exit status of the command.
 
-    lab/engines/mininet/in_vm.py says what an interrupt does, and which errors there are.
+    If another run uses this machine, `wait` says to wait for its end. lab/engines/mininet/in_vm.py
+    lists the errors and the effect of an interrupt.
     """
     with lock.hold(f"{command.shared.name} in the VM", wait), _ledger() as ledger:
         return _run(ledger, command)
 
 
 def show(cmd: list[str]) -> int:
-    """Run `cmd` in a VM, print its output, and return its exit status.
-
-    Its shared folder is removed at the end.
-    """
+    """Run a command in a VM, print its output, and return its exit status."""
     with lock.hold(f"vm -- {shlex.join(cmd)}"), _ledger() as ledger:
         shared = Path(tempfile.mkdtemp(prefix="shared-", dir=upstreams.cache() / "vm"))
         ledger.record("folder", path=str(shared))
@@ -66,10 +64,10 @@ def show(cmd: list[str]) -> int:
 
 
 def boot_once(shared: Path) -> list[str]:
-    """Boot a VM, not from a snapshot, run `true` in it, and return the kernel panics.
+    """Boot a VM (no snapshot), run `true` in it, and return the kernel panics: none or one.
 
-    The list is empty if the VM booted; after a panic, it has one element, the last lines of the
-    console. Raises `LabError` for any other failure.
+    A panic is represented by the last lines of the console. Raises `LabError` for any other
+    failure.
     """
     with lock.hold("a boot of the VM", wait=True), _ledger() as ledger:
         try:
@@ -82,10 +80,10 @@ def boot_once(shared: Path) -> list[str]:
 
 
 def make_snapshot() -> bool:
-    """Make the snapshot of the VM, if none is valid. Return True if it was made now.
+    """Make the snapshot of the VM unless there is a valid one. Return True if it was made now.
 
-    A VM is restored from it as a test. If that fails, the snapshot is removed, and `LabError`
-    raised.
+    As a test, a VM is restored from the new snapshot. If this fails, the snapshot is removed, and
+    `LabError` is raised.
     """
     kernel = vm_kernel.require()
     with lock.hold("the VM's snapshot"), _ledger() as ledger:
@@ -104,9 +102,10 @@ def make_snapshot() -> bool:
 
 @contextlib.contextmanager
 def _ledger() -> Iterator[Ledger]:
-    """Yield the user's ledger, in which a VM records its resources on this machine.
+    """Yield the list of what VMs of this user have made on this machine, so that it can be removed.
 
-    What an earlier VM left is removed before the `with` block, what this VM leaves after it.
+    What is left of an earlier VM is removed before the `with` block. What this VM has made is
+    removed after the block.
     """
     ledger = Ledger(user_ledger())
     ledger.undo_all()
@@ -117,10 +116,10 @@ def _ledger() -> Iterator[Ledger]:
 
 
 def _run(ledger: Ledger, command: GuestCommand) -> int:
-    """Run the command in a VM and return its exit status.
+    """Run the command in a VM and return the exit status of the command.
 
-    The VM is restored from its snapshot. It is booted if there is no snapshot, or if the command
-    does not start in the restored VM.
+    The VM is restored from its snapshot. If there is no snapshot, or if the command does not start
+    in the restored VM, a VM is booted.
     """
     kernel = vm_kernel.require()
     files = snapshot.ready(ledger, kernel)
@@ -136,10 +135,10 @@ def _run(ledger: Ledger, command: GuestCommand) -> int:
 
 
 def _boot_and_repeat(ledger: Ledger, command: GuestCommand) -> int:
-    """Boot a VM, run the command, and return its exit status.
+    """Boot a VM, run the command in it, and return the exit status of the command.
 
-    If the kernel panics before the command starts, boot again, up to `BOOTS` times in all. The
-    consoles of the failed boots are kept as vm/console-1.txt, vm/console-2.txt.
+    If the kernel panics before the command starts, another VM is booted, up to `BOOTS` in all. The
+    consoles of the failed boots are kept as vm/console-1.txt and vm/console-2.txt.
     """
     consoles: list[str] = []
     for _ in range(BOOTS - 1):
@@ -156,9 +155,9 @@ def _boot_and_repeat(ledger: Ledger, command: GuestCommand) -> int:
 
 
 def _boot_and_run(ledger: Ledger, command: GuestCommand, consoles: Sequence[str]) -> int:
-    """Boot a VM once, run the command, and return its exit status.
+    """Boot one VM, run the command in it, and return the exit status of the command.
 
-    `consoles` are the texts of the consoles of failed boots, which are written to files.
+    `consoles` has the consoles of earlier boots that failed. They are written to files.
     """
     image = vm_kernel.require()
     accelerator.kvm_works(image)  # the start script says whether the guest is slow
@@ -166,9 +165,10 @@ def _boot_and_run(ledger: Ledger, command: GuestCommand, consoles: Sequence[str]
 
 
 def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] = ()) -> int:
-    """Start a VM, poll it until the command ends, and return the command's exit status.
+    """Start a VM, wait for the end of the command, and return the exit status of the command.
 
-    `starting` starts the VM; it takes the shared folder. `consoles` is as in `_boot_and_run`.
+    `starting` starts the VM; its argument is the shared folder. `consoles` has the consoles of
+    earlier boots that failed. They are written to files.
     """
     folder = guest.prepare(command.argv, command.shared, command.files)
     for number, text in enumerate(consoles, 1):
@@ -189,7 +189,7 @@ def _run_in(starting: Starting, command: GuestCommand, consoles: Sequence[str] =
 
 
 def _panicked(folder: Path) -> bool:
-    """Return whether the kernel's log in `folder` shows a panic.
+    """Return True if the console in `folder` shows a kernel panic.
 
     Without KVM, the kernel sometimes panics while it boots.
     """
@@ -205,13 +205,16 @@ class _Monitor:
         self._boots_until, self._stops_until = time.monotonic() + BOOT_TIMEOUT_S, float("inf")
 
     def poll(self, ended: bool, interrupts: int) -> int | None:
-        """Return the exit status of the command, or None while it is running.
+        """Return the exit status of the command, or None while the command is running.
 
-        `ended` says whether QEMU has ended: the caller must find this out before the call, or a
-        status that the guest writes just before its end is missed. `interrupts` counts the Ctrl-C
-        and SIGTERM so far. The first one interrupts the command; then return 130 if the command
-        still runs after `GRACE_S`, if QEMU ends, or at the second one. Raises `LabError` if QEMU
-        has ended without an interrupt, or if the command has not started after `BOOT_TIMEOUT_S`.
+        - `ended`: True if QEMU has ended. Check this before the call. Otherwise a status that the
+          guest writes just before the end could be missed.
+        - `interrupts`: number of Ctrl-C and SIGTERM so far. The first one interrupts the command.
+          After that, the result is 130 if the command runs longer than `GRACE_S`, if QEMU ends, or
+          if there is a second interrupt.
+
+        Raises `LabError` if QEMU has ended without an interrupt, or if the command has not started
+        within `BOOT_TIMEOUT_S`.
         """
         status = self._folder / "exit_code"
         if status.exists():
@@ -233,9 +236,9 @@ class _Monitor:
 
 
 def _failure(folder: Path, reason: str) -> LabError:
-    """Return the error for a VM whose command did not run to its end.
+    """Return the error for a VM whose command did not finish.
 
-    Its message contains `reason` and the last lines of the VM's log in `folder`.
+    The message has `reason` and the last lines of the VM's log in `folder`.
     """
     panicked = _panicked(folder)
     guest_log = folder / "guest.txt"

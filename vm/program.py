@@ -1,6 +1,6 @@
-"""The program that the product starts: read a request, do it, and write the answer.
+"""The program that the lab starts as `python -m vm`: it reads a request, and writes the answer.
 
-lab/engines/mininet/in_vm.py defines both, and how this program ends with its caller.
+lab/engines/mininet/in_vm.py defines requests and answers, and when this program ends.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ INTERRUPTED = 130
 
 
 def main() -> int:
-    """Answer the request on the standard input; return an exit status.
+    """Answer the request on standard input, and return an exit status.
 
-    There is no answer after an interrupt before the VM runs.
+    There is no answer if an interrupt comes before the VM runs.
     """
     with socket.socket(fileno=0) as caller:
         with caller.makefile("r", encoding="utf-8") as lines:
@@ -65,7 +65,7 @@ def try_kvm(_request: Request) -> Answer:
 def make_snapshot(_request: Request) -> Answer:
     """Make the snapshot from which VMs are restored, and restore one VM from it as a test.
 
-    A restored VM has already booted and imported the lab's Python modules.
+    A restored VM has already booted and imported the Python modules of the lab.
     """
     vm_kernel.require()
     if not snapshot.wanted():

@@ -1,4 +1,4 @@
-"""Start QEMU for the snapshot, and control it with QMP, QEMU's JSON protocol."""
+"""Build QEMU's command line for a snapshot, and control QEMU by QMP, its JSON protocol."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ class Files(NamedTuple):
 def argv(
     kernel: Path, files: Files, shared: Path, sockets: tuple[int, int], *, kvm: bool, restore: bool
 ) -> list[str]:
-    """Return the command line of QEMU.
+    """Return QEMU's command line.
 
-    With `restore`, QEMU restores a VM from the snapshot, whose RAM file it maps privately, so the
-    snapshot does not change. Otherwise it boots the VM from which the snapshot will be taken.
-    `sockets` are the file descriptors of two connections: to QMP and to the guest.
+    If `restore` is True, QEMU restores a VM from the snapshot `files`. It maps the RAM file
+    privately, so that the snapshot does not change. Otherwise QEMU boots the VM from which the
+    snapshot will be made. `sockets` has two file descriptors: the connection to QMP, and the
+    connection to the guest.
     """
     ram = f"memory-backend-file,id=ram,size={guest.MEMORY},mem-path={_escaped(files.ram)}"
     processor = ["-accel", "kvm", "-cpu", "host"] if kvm else ["-accel", "tcg,thread=multi"]
@@ -91,7 +92,10 @@ class Monitor:
         self.execute("qmp_capabilities")
 
     def execute(self, command: str, **arguments: Any) -> Message:
-        """Run a QMP command and return its result. Raises `LabError` if QEMU refuses it."""
+        """Run a QMP command and return its result.
+
+        Raises `LabError` if QEMU refuses the command.
+        """
         self._lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self._lines.flush()
         while True:
@@ -113,9 +117,9 @@ class Monitor:
         return found
 
     def save(self, state: Path) -> None:
-        """Stop the guest and write the state of its devices into the file `state`.
+        """Stop the guest, and write the state of its devices into the file `state`.
 
-        The RAM is not written: it is a file already (`Files.ram`).
+        The RAM is not written, because it is in a file already (`Files.ram`).
         """
         self.execute("stop")
         self.execute("migrate-set-capabilities", capabilities=[IGNORE_SHARED])
@@ -123,7 +127,10 @@ class Monitor:
         self._wait("query-migrate", "completed")
 
     def restore(self, state: Path) -> None:
-        """Load the state of the devices that `save` has written, and continue the guest."""
+        """Load the device state from the file `state`, written by `save`.
+
+        The guest then continues.
+        """
         self.execute("migrate-set-capabilities", capabilities=[IGNORE_SHARED])
         self.execute("migrate-incoming", uri=f"exec:cat {shlex.quote(str(state))}")
         self._wait("query-migrate", "completed")

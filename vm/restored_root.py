@@ -1,8 +1,8 @@
 """Make the files of the host the root file system of a restored VM. This program runs in the VM.
 
-It makes system calls instead of running commands, each of which would take a tenth of a second in a
-VM without KVM. The environment variables WARM and OVERLAID come from the snapshot's image; the
-other settings come from the host as one line of JSON (`Orders`).
+It makes system calls, because each command would take a tenth of a second in a VM without KVM. The
+environment variables WARM and OVERLAID come from the image in the snapshot. All other settings come
+from the host as one line of JSON (`Orders`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Orders:
-    """What the host sends to the restored VM (made by `_orders` in snapshot.py).
+    """The settings that the host sends to a restored VM (`_orders` in snapshot.py).
 
-    `visible` are folders of the host that the VM needs although its own /tmp and /run hide them.
-    `time` is in s since 1970, `entropy` in hexadecimal. `system_id` identifies Open vSwitch.
-    `changed` says whether the lab's sources have changed since the snapshot.
+    - `visible`: folders of the host that the VM needs, although they are inside folders such as
+      /tmp that the VM replaces by its own
+    - `time`: in s since 1970
+    - `entropy`: random seed, in hexadecimal
+    - `system_id`: identifier of Open vSwitch
+    - `changed`: True if the lab's Python files have changed since the snapshot was made
     """
 
     shared: str
@@ -41,10 +44,10 @@ class Orders:
 
 
 def mount(started: Path) -> bool:
-    """Wait until the VM has been restored, then make the host's files the root file system.
+    """Wait until the VM is restored, then make the host's files the root file system.
 
-    At the end, Open vSwitch's identifier and the path of the shared folder are written into the
-    pipe `started`. Return whether the lab's sources have changed since the snapshot.
+    Then write Open vSwitch's identifier and the path of the shared folder into the pipe `started`.
+    Return True if the lab's Python files have changed since the snapshot was made.
     """
     orders = _wait()
     Path("/dev/urandom").write_bytes(bytes.fromhex(orders.entropy))
@@ -76,9 +79,9 @@ def mount(started: Path) -> bool:
 
 
 def _wait() -> Orders:
-    """Report that this VM is ready for its snapshot, and wait for the host's answer.
+    """Report that this VM is ready for its snapshot, and wait for the settings from the host.
 
-    The answer comes only after the VM has been restored from the snapshot.
+    The host sends them only to a VM that has been restored from the snapshot.
     """
     with next(Path("/dev").glob("vport*p1")).open("r+b", buffering=0) as line:
         line.write(b"ready\n")
@@ -89,7 +92,7 @@ def _wait() -> Orders:
 
 
 def _pivot() -> None:
-    """Make `ROOT` the root file system of all processes."""
+    """Make the folder `ROOT` the root file system of all processes (pivot_root(2))."""
     for each in ("dev", "proc", "sys"):
         _mount(Path("/", each), ROOT / each, flags=MOVE)
     _mount("/run", ROOT / "run", flags=BIND)
@@ -101,7 +104,7 @@ def _pivot() -> None:
 
 
 def _overlay(folder: str) -> None:
-    """Mount a folder of the host so that changes to it stay in the VM's memory."""
+    """Mount a folder of the host so that changes in it stay in the memory of the VM."""
     new, work = (_under(CHANGES, folder) / name for name in ("new", "work"))
     new.mkdir(parents=True)
     work.mkdir()

@@ -1,12 +1,12 @@
 """Make a snapshot of a VM that has booted and imported Python modules; restore VMs from it.
 
-    CACHE/vm/snapshots/NAME/   root.ext4, initramfs, ram, state (see qemu.Files), manifest.json
-    CACHE/vm/snapshots/NAME.failed   why making or restoring it failed, the last time
+CACHE/vm/snapshots/NAME/   root.ext4, initramfs, ram, state (see qemu.Files), manifest.json
+CACHE/vm/snapshots/NAME.failed   reason of the last failure to make or restore it
 
-NAME is a digest of the kernel, of QEMU and its command line, of the path of this project's folder
-and of the scripts in it. The manifest lists the files of this machine that the snapshot contains;
-if one of them changes, the snapshot is made anew. A snapshot is made in another folder, which is
-renamed when it is complete.
+NAME is a digest of the kernel, QEMU, QEMU's command line, the path of this project's folder, and
+the scripts in it. The manifest lists the files of this machine that are in the snapshot. If one of
+them changes, a new snapshot is made. A snapshot is made in another folder, which is renamed when it
+is complete.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def home() -> Path:
 
 
 def ready(ledger: Ledger, kernel: Path) -> Files | None:
-    """Return a valid snapshot; None if the VM must be booted, or shall be (`wanted`).
+    """Return a valid snapshot, or None if the VM has to be booted.
 
-    Without KVM, a missing or outdated snapshot is made here, which takes a minute. With KVM a boot
-    is fast, and only `setup-emulation` makes a snapshot.
+    Without KVM, this function makes a missing or outdated snapshot, which takes a minute. With KVM,
+    a boot is fast, so only the command `setup-emulation` makes a snapshot.
     """
     if not wanted():
         return None
@@ -62,7 +62,7 @@ def ready(ledger: Ledger, kernel: Path) -> Files | None:
 
 
 def wanted() -> bool:
-    """Return whether VMs are restored; they are booted if MULTIPATH_LAB_VM_START is `boot`."""
+    """Return False if VMs have to be booted, not restored: MULTIPATH_LAB_VM_START is `boot`."""
     return os.environ.get(START) != BOOT
 
 
@@ -72,7 +72,7 @@ def find(kernel: Path) -> Files | None:
 
 
 def is_valid(files: Files) -> bool:
-    """Return whether a snapshot exists and no file of this machine in it has changed since."""
+    """Return True if the snapshot exists, and all files of this machine in it are unchanged."""
     try:
         manifest = json.loads(files.manifest.read_text())
     except (OSError, ValueError):
@@ -83,10 +83,10 @@ def is_valid(files: Files) -> bool:
 
 
 def make(ledger: Ledger, kernel: Path) -> Files:
-    """Make the snapshot and return its files. If another process is making it, wait for that.
+    """Make the snapshot and return its files. If another process is making it, wait for its end.
 
-    Progress is printed. Raises `LabError` on failure; the reason is stored, so that the next VMs
-    are booted without another attempt.
+    Progress is printed. On failure, `LabError` is raised, and the reason is stored, so that VMs are
+    booted without another attempt for some time.
     """
     kvm, files = accelerator.kvm_works(kernel), _files(kernel)
     home().mkdir(parents=True, exist_ok=True)
@@ -102,14 +102,18 @@ def make(ledger: Ledger, kernel: Path) -> Files:
 
 
 def discard(files: Files, reason: str) -> None:
-    """Remove a snapshot, store the reason, and print that VMs are booted instead."""
+    """Remove a snapshot, store the reason, and print that VMs are booted."""
     shutil.rmtree(files.folder, ignore_errors=True)
     _failure(files).write_text(f"{reason}\n")
     _say(f"the VM boots instead of being restored from its snapshot: {reason}")
 
 
 def _make(ledger: Ledger, kernel: Path, files: Files, kvm: bool) -> None:
-    """Stamps are read before the boot: a file that changes later makes the snapshot outdated."""
+    """Make the snapshot `files`.
+
+    Modification times are read before the boot. So a file that changes during the boot makes the
+    snapshot outdated.
+    """
     partial = Files(home() / "partial")
     shutil.rmtree(partial.folder, ignore_errors=True)
     ledger.record("folder", path=str(partial.folder))
@@ -144,7 +148,7 @@ def _make(ledger: Ledger, kernel: Path, files: Files, kvm: bool) -> None:
 def restored(
     ledger: Ledger, kernel: Path, files: Files, shared: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Restore a VM, which runs the start script in `shared`. Switch it off when the block ends.
+    """Restore a VM that runs the start script in `shared`. Switch it off at the end of the block.
 
     Yields the process of QEMU. Raises `LabError` if QEMU does not load the snapshot.
     """
@@ -157,9 +161,10 @@ def restored(
 
 
 def _orders(files: Files, shared: Path) -> str:
-    """Return the settings for a restored guest as a line of JSON (`restored_root.Orders`).
+    """Return the settings for a restored guest as one line of JSON (`restored_root.Orders`).
 
-    They include the clock and a random seed, which must differ between the VMs of one snapshot.
+    They include the time and a random seed. Both must differ between VMs restored from the same
+    snapshot.
     """
     orders = {
         "shared": str(shared),
@@ -183,7 +188,7 @@ def _started(
     kvm: bool,
     restore: bool = False,
 ) -> Iterator[tuple[subprocess.Popen[bytes], Monitor, socket.socket]]:
-    """Start QEMU; yield its process, the QMP monitor and the connection to the guest."""
+    """Start QEMU. Yield its process, the QMP monitor, and the connection to the guest."""
     with contextlib.ExitStack() as stack:
         pairs = [socket.socketpair(), socket.socketpair()]
         for end in (*pairs[0], *pairs[1]):
@@ -198,9 +203,9 @@ def _started(
 
 
 def _wait_until_warm(line: socket.socket) -> None:
-    """Wait until the guest sends `ready`: it has imported the Python modules.
+    """Wait until the guest sends `ready`, which means that it has imported the Python modules.
 
-    Raises `LabError` if the VM ends, or after `WARM_UP_TIMEOUT_S`.
+    Raises `LabError` if the VM ends, or if this takes longer than `WARM_UP_TIMEOUT_S`.
     """
     line.settimeout(WARM_UP_TIMEOUT_S)
     received = b""
@@ -227,7 +232,10 @@ def _files(kernel: Path) -> Files:
 
 
 def _name(kernel: Path, kvm: bool) -> str:
-    """Return the name of the snapshot: a digest of what the module's docstring lists."""
+    """Return the name of the snapshot.
+
+    The docstring of the module says what it is computed from.
+    """
     files, shared = Files(Path("snapshot")), Path("shared")
     command = qemu.argv(kernel, files, shared, (0, 1), kvm=kvm, restore=False)
     program = Path(shutil.which("qemu-system-x86_64") or "/").resolve()
@@ -245,7 +253,7 @@ def _digest(parts: Iterable[object]) -> str:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Return size [bytes] and modification time [ns] of a file; [0, 0] if it is missing."""
+    """Return size [bytes] and modification time [ns] of a file, or [0, 0] if it does not exist."""
     try:
         found = path.stat()
     except OSError:
@@ -254,10 +262,10 @@ def _stamp(path: Path) -> list[int]:
 
 
 def _counts(path: Path) -> bool:
-    """Return whether a change of this file makes the snapshot outdated.
+    """Return True if a change of this file makes the snapshot outdated.
 
-    Bytecode and the project's own sources do not: Python compares bytecode with its source, a
-    restored VM imports changed sources of the lab again, and the snapshot's name covers the others.
+    Bytecode does not, because Python compares it with the source. Files of this project do not: a
+    restored VM imports changed Python files again, and the name of the snapshot covers the scripts.
     """
     own = [guest.PROJECT / part for part in ("lab", "controller", "vm")]
     return path.suffix != ".pyc" and not any(map(path.is_relative_to, own))
@@ -275,7 +283,7 @@ def _failed_lately(files: Files) -> bool:
 
 
 def _remove_old() -> None:
-    """Remove all snapshots but the `KEPT` most recently used ones."""
+    """Remove all snapshots except the `KEPT` that were used last."""
     folders = [each for each in home().iterdir() if Files(each).manifest.exists()]
     for folder in sorted(folders, key=lambda each: each.stat().st_mtime)[:-KEPT]:
         shutil.rmtree(folder, ignore_errors=True)

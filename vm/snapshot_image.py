@@ -1,8 +1,8 @@
-"""Build the root file system, an ext4 image, of the VM from which the snapshot is taken.
+"""Build the root file system of the VM from which the snapshot is made: an ext4 image.
 
-The image holds copies of files of this machine at the same paths: kernel modules, the programs that
-every run starts with their shared libraries, Python, and the modules that warm_python.py imports.
-After the restore, the guest also mounts this machine's files and finds all others there.
+The image has copies of files of this machine, at their own paths: kernel modules, the programs that
+every run starts, their shared libraries, Python, and the modules that warm_python.py imports. After
+it has been restored, the guest also mounts all other files of this machine.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ EMPTY_FOLDERS = ("proc", "sys", "dev", "run", "tmp", "root", "image", "mnt", "va
 
 
 class Image:
-    """A folder with copies of files, which becomes the root file system."""
+    """A folder with copies of files. It becomes the root file system."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -80,7 +80,10 @@ class Image:
         """The files of this machine that were copied."""
 
     def add(self, path: Path) -> None:
-        """Copy a file or folder, and the symbolic links on its path. Skip a missing path."""
+        """Copy a file or folder, and all symbolic links on its path.
+
+        Do nothing if it does not exist.
+        """
         place = Path("/")
         parts = list(Path(os.path.abspath(path)).parts[1:])
         while parts:
@@ -106,14 +109,14 @@ class Image:
                 self.add(each)
 
     def write(self, name: str, text: str) -> None:
-        """Write an executable file into the image, at the path `name`."""
+        """Write an executable file into the image. `name` is its path in the image."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
 
     def build(self, target: Path) -> None:
-        """Write the folder into the file `target`, as a new ext4 file system."""
+        """Write the folder into the file `target`, as an ext4 file system."""
         used = shell.run(["du", "-sm", "--apparent-size", str(self.root)], "measure the image")
         size_mb = int(used.split()[0]) * 5 // 4 + 64
         argv = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-m", "0", "-d", str(self.root)]
@@ -123,7 +126,7 @@ class Image:
 
 
 def collect(image: Image, kernel: Path) -> None:
-    """Copy into the image all that the guest needs before it mounts this machine's files."""
+    """Copy into the image all files that the guest needs before it mounts this machine's files."""
     for name in EMPTY_FOLDERS:
         (image.root / name).mkdir(parents=True, exist_ok=True)
     for name in ("bin", "sbin", "lib", "lib64", "var/run"):  # links on today's systems
@@ -153,10 +156,10 @@ def collect(image: Image, kernel: Path) -> None:
 
 
 def warm_folders() -> list[Path]:
-    """Return the host's folders of which the image has copies that the restored guest reads
-    instead.
+    """Return the folders that a restored guest reads from the image first, then from this machine.
 
-    The copies are already in the guest's memory. Folders inside /usr are left out.
+    The files in the image are already in the guest's memory, so reading them is fast. Folders
+    inside /usr are left out.
     """
     folders = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
     folders.add(upstreams.folder().resolve())
@@ -166,7 +169,7 @@ def warm_folders() -> list[Path]:
 def write_first_file_system(kernel: Path, target: Path) -> None:
     """Write the initramfs of the VM into the file `target`.
 
-    It loads the kernel modules that mounting the image needs, and mounts the image.
+    It loads the kernel modules that are needed to mount the image, and mounts the image.
     """
     busybox = _program("busybox")
     if busybox is None:
@@ -186,7 +189,7 @@ def write_first_file_system(kernel: Path, target: Path) -> None:
 
 
 def _settings(programs: Iterable[Path]) -> str:
-    """Return the shell commands that set the variables which snapshot_init.sh reads."""
+    """Return shell commands that set the environment variables for snapshot_init.sh."""
     settings = guest.environment() | {
         "PROJECT": str(guest.PROJECT),
         "PYTHON": sys.executable,
@@ -225,12 +228,12 @@ def _site_packages() -> Path:
 
 
 def packages() -> list[str]:
-    """Return the names of the installed Python packages with their versions."""
+    """Return the names of the installed Python packages, with their versions."""
     return sorted(each.name for each in _site_packages().glob("*.dist-info"))
 
 
 def _warm_files() -> list[str]:
-    """Return the paths of the files that the imports of warm_python.py read."""
+    """Return the paths of all files that are read by the imports of warm_python.py."""
     argv = [sys.executable, str(WARM_PYTHON), "list", str(upstreams.folder("pox"))]
     environment = os.environ | guest.environment()
     listed = shell.run(argv, "list what the snapshot imports", cwd=guest.PROJECT, env=environment)
@@ -239,16 +242,16 @@ def _warm_files() -> list[str]:
 
 
 def _libraries(binaries: Iterable[Path]) -> set[Path]:
-    """Return the paths of the shared libraries that these programs and libraries load."""
+    """Return the paths of the shared libraries that the files in `binaries` load."""
     argv = ["sh", "-c", 'ldd "$@" 2>/dev/null || true', "ldd", *map(str, binaries)]
     listed = shell.run(argv, "list the programs' libraries")
     return {Path(found) for found in re.findall(r"^\t(?:.* => )?(/.*) \(0x", listed, re.MULTILINE)}
 
 
 def _needed(kernel: Path, names: Iterable[str]) -> list[Path]:
-    """Return the files of the named kernel modules and of all that they depend on.
+    """Return the files of these kernel modules, and of all modules that they depend on.
 
-    Each module comes after those it depends on.
+    A module comes after the modules that it depends on.
     """
     folder = vm_kernel.modules(kernel)
     lines = (folder / "modules.dep").read_text().splitlines()

@@ -1,13 +1,13 @@
 """Run virtme-run, the part of virtme-ng that starts QEMU: `python start_qemu.py ARGUMENT...`
 
-Four things differ from plain virtme-run:
+Four things differ from the original virtme-run:
 
-- The guest caches the machine's files, which do not change during a run, instead of requesting them
-  from the host at every access. Python starts four times faster in the guest. The shared folder is
-  a separate mount and is not cached.
-- The guest does not see systemd-udevd, which would search for unneeded hardware for ten seconds.
-- The guest's first program is taken from the folder in MULTIPATH_LAB_GUEST_TOOLS, if that is set.
-- QEMU is killed when the process that started it ends.
+- The guest caches the files of this machine, because they do not change during a run. This makes
+  Python start four times faster in the guest. The shared folder is a separate mount without a
+  cache.
+- The guest does not see systemd-udevd. It would look for hardware for ten seconds.
+- If MULTIPATH_LAB_GUEST_TOOLS is set, the guest's first program is taken from this folder.
+- QEMU is killed when the process that has started it ends.
 """
 
 from __future__ import annotations

@@ -1,17 +1,19 @@
-"""Run Python command lines in forks of this process, which has imported what they need.
+"""Run Python programs as forks of this process, which has already imported what they need.
 
-    python warm_python.py list POX     print the files that the imports read, as JSON
-    python warm_python.py serve POX    import, then serve requests in `FOLDER` until killed
+python warm_python.py list POX     print the files that the imports read, as JSON
+python warm_python.py serve POX    import, then serve requests in `FOLDER` until killed
 
-POX is the folder of POX's sources. The VM's snapshot contains a serving process, so programs in a
-restored VM need not import anything. A request is a file `requests/NAME` with strings that each end
-with a null character: working directory; files for standard input, output and error; number of
-words; the words of the command line; the variables of the environment. To send it, write NAME into
-the pipe `bell`. The answers are the files `NAME.pid` and `NAME.status`. machine/warm.py and
-guest.sh write requests.
+POX is the folder of POX's sources. The snapshot of the VM has this process in its memory, so
+programs in a restored VM import nothing.
 
-After the restore, this process makes the machine's files the root file system (restored_root.py).
-If the lab's sources have changed since the snapshot, it imports them again.
+A request is a file `requests/NAME`. It has strings, each of which ends with a null character:
+working directory; files for standard input, output and error; number of words in the command line;
+these words; environment variables. Writing NAME into the pipe `bell` sends the request. The answers
+are the files `NAME.pid` and `NAME.status`. Requests come from machine/warm.py and guest.sh.
+
+After the VM has been restored, this process makes the machine's files the root file system
+(restored_root.py). If the lab's Python files have changed since the snapshot, it imports them
+again.
 """
 
 from __future__ import annotations
@@ -77,10 +79,13 @@ Problems = list[tuple[str, str]]
 
 
 def import_all(pox: Path) -> Problems:
-    """Import the runner, POX and the controller; return the modules that failed, with the error.
+    """Import the modules of the lab, POX and the controller.
 
-    `pox` is the folder of POX's sources, which is in `sys.path` only during the imports. Modules
-    that need objects which POX makes at its start are unloaded again, so that POX imports them.
+    Return the failed ones with their errors.
+
+    `pox` is the folder of POX's sources. It is in `sys.path` only during the imports. Some modules
+    need objects that POX makes when it starts. These modules are unloaded at the end, so that POX
+    imports them itself.
     """
     problems: Problems = []
     for name in RUNNER:
@@ -103,7 +108,7 @@ def _import(name: str, problems: Problems) -> None:
 
 
 def _holds_no_core(name: str) -> bool:
-    """Return whether a module has imported POX's object `core` while it was still None.
+    """Return True if a module has imported POX's object `core` too early and got None.
 
     POX makes `core` when it starts.
     """
@@ -117,7 +122,7 @@ def _is_own(name: str) -> bool:
 
 
 def _forget(unwanted: Any) -> None:
-    """Unload the modules whose names `unwanted` accepts; a later import loads them anew."""
+    """Unload all modules for which `unwanted(name)` is true. The next import loads them again."""
     for name in [name for name in sys.modules if unwanted(name)]:
         del sys.modules[name]
         parent, _, child = name.rpartition(".")
@@ -126,7 +131,7 @@ def _forget(unwanted: Any) -> None:
 
 
 def files() -> list[str]:
-    """Return the paths of the source and bytecode files of all imported modules."""
+    """Return the paths of the source files and bytecode files of all imported modules."""
     found = set()
     for module in list(sys.modules.values()):
         for attribute in ("__file__", "__cached__"):
@@ -138,7 +143,7 @@ def files() -> list[str]:
 
 @dataclass(frozen=True)
 class Request:
-    """A command line to run; the fields are those of a request's file (see the module)."""
+    """A Python program to run. The module's docstring explains the file that `read` decodes."""
 
     cwd: str
     streams: tuple[str, str, str]
@@ -155,9 +160,12 @@ class Request:
 
 
 def serve(pox: Path) -> Request:
-    """Import everything, then fork a child for each request. Returns only in a child.
+    """Import everything, then fork a child process for each request.
 
-    The child has the working directory, streams and environment of the request, which is returned.
+    This never returns in the parent.
+
+    In each child, it returns the request, after setting the working directory, streams and
+    environment.
     """
     from vm import restored_root  # main() has made it importable
 
@@ -236,8 +244,10 @@ def _show(argv: list[str]) -> None:
 
 
 def run(request: Request) -> None:
-    """Run the command line of a request as the interpreter would: a module (-m), a program text
-    (-c) or a script. Other options before these are ignored."""
+    """Run a request as Python would: a module (-m), a program text (-c) or a script.
+
+    Options before these are ignored.
+    """
     words = request.argv[1:]
     while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
         words = words[1:]  # such as -S and -E, which speed up a start

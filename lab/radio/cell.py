@@ -1,4 +1,4 @@
-"""Radio cells as frozen data: the channel of an access point and its stations."""
+"""Radio cells as frozen data: the channel of an access point, and the stations that use it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ THERMAL_DBM_HZ = -174.0
 
 @dataclass(frozen=True)
 class Radio:
-    """The transmitter of an access point, and the path loss of its signal.
+    """The transmitter of an access point, and how its signal becomes weaker with distance.
 
-    `standard` is a key of `lab.radio.wifi.STANDARDS`, or "lte". `power_dbm` is the transmit power.
-    `exponent` is n of the path loss model. `blocks` is the number of LTE resource blocks.
-    `rate_scale` multiplies the rates that follow from the signal.
+    - `standard`: a key of `lab.radio.wifi.STANDARDS`, or "lte"
+    - `power_dbm`: transmit power
+    - `exponent`: n of the log-distance path loss model
+    - `blocks`: number of LTE resource blocks
+    - `rate_scale`: factor for all rates that follow from the signal
     """
 
     standard: str
@@ -37,8 +39,10 @@ class Radio:
     rate_scale: float = 1.0
 
     def rssi_dbm(self, distance_m: float) -> float:
-        """Return the received signal strength at a distance of `distance_m` (at least 1 m), by the
-        log-distance path loss model."""
+        """Return the received signal strength at a distance, by the log-distance path loss model.
+
+        Distances below 1 m count as 1 m.
+        """
         at_1_m_db = 20 * log10(4 * pi * self.carrier_mhz * 1e6 / LIGHT_MPS)
         return self.power_dbm - at_1_m_db - 10 * self.exponent * log10(max(NEAREST_M, distance_m))
 
@@ -49,15 +53,16 @@ def snr_db(rssi_dbm: float, bandwidth_hz: float, noise_figure_db: float) -> floa
 
 @dataclass(frozen=True)
 class Station:
-    """One member of a radio cell.
+    """A user of a radio cell.
 
-    `rate_bps` is the rate of the station when it is alone in the cell. `weight` is its LTE resource
-    weight (MP-SDN, eq (3)). `overhead` is the part of a frame's airtime that does not depend on the
-    frame's length, as a fraction of the airtime of a full frame. `delay_ns` is one way, and for LTE
-    only.
+    It can also be a relay: a switch that forwards packets of hosts behind it.
 
-    `user` is the id of a user or of a relay. A relay is a switch that forwards packets of hosts
-    outside of the cell; a link without rate or delay joins it to the access point.
+    - `user`: ID of the user or of the relay
+    - `rate_bps`: rate when no other station sends
+    - `weight`: LTE resource weight (MP-SDN, eq (3))
+    - `overhead`: part of a full frame's airtime that does not depend on the length of the frame, as
+      a fraction
+    - `delay_ns`: one way; only for LTE
     """
 
     user: str
@@ -70,18 +75,18 @@ class Station:
 
 @dataclass(frozen=True)
 class Cell:
-    """The radio channel of one access point, which its stations share.
+    """The radio channel of an access point, and the stations that share it.
 
-    `delay_ns` and `jitter_ns` are one way, between the access point and the core. `collisions` is
-    for WiFi: if True, the number of contending nodes decides how often a frame is transmitted.
-    `loss_ppm` is an additional loss in both directions. `medium` is the id of another access point
-    if the two are on the same channel and share its airtime.
-
-    `radio` computes a user's rate from the user's distance. Users can move only in cells with a
-    `radio`, also from one WiFi cell to another. `best_bps` is the rate of a user at the antenna.
-
-    `air` is the model of a WiFi cell's channel: "cell" is the lab's own (`lab.radio.wifi`),
-    "wmediumd" a program with a model of 802.11 (`lab.radio.wmediumd`), in the emulation only.
+    - `delay_ns`, `jitter_ns`: one way, between the access point and the core network
+    - `collisions`: True if WiFi frames can collide; they are then transmitted more often the more
+      nodes contend
+    - `loss_ppm`: additional loss in both directions
+    - `medium`: ID of another access point if this cell uses the same channel and shares its
+      airtime; otherwise ""
+    - `radio`: computes the rate of a user from its distance; None if users cannot move
+    - `best_bps`: rate of a user right at the antenna
+    - `air`: model of a WiFi channel; "cell" is the lab's own (`lab.radio.wifi`), "wmediumd" is a
+      program that models 802.11, only in the emulation (`lab.radio.wmediumd`)
     """
 
     ap: str
@@ -99,9 +104,11 @@ class Cell:
 
     @property
     def capacity_bps(self) -> int:
-        """The largest rate in bit/s that a station can have when it is alone in the cell:
-        `best_bps` if it is set, as in cells whose stations move, else the rate of the fastest
-        station."""
+        """The largest rate that a station can have when it is alone in the cell [bit/s].
+
+        This is `best_bps` if it is set, as in cells whose stations move. Otherwise it is the rate
+        of the fastest station.
+        """
         return self.best_bps or max((station.rate_bps for station in self.stations), default=0)
 
 
@@ -116,7 +123,7 @@ def wifi_cell(
     radio: Radio | None = None,
     best_bps: int = 0,
 ) -> Cell:
-    """Return a WiFi cell with collisions; the arguments are fields of `Cell`."""
+    """Return a WiFi cell in which frames can collide. The arguments are fields of `Cell`."""
     return Cell(
         ap,
         "wifi",

@@ -1,10 +1,9 @@
-"""Collisions in a WiFi cell: how often a frame is transmitted, and how many frames are lost
-(Bianchi's model).
+"""Collisions in a WiFi cell: how often frames are transmitted and lost (Bianchi's model).
 
-It is the saturation model: every contender always has a frame to send. The contenders are the nodes
-with a frame to send, the access point included. p is the probability that a transmission collides,
-and tau the probability that a contender transmits in a slot: p = 1 - (1 - tau)^(n - 1) for n
-contenders. n is a mean over time, so it need not be a whole number.
+A contender is a node with a frame to send; the access point can be one too. The model assumes
+saturation: every contender always has a frame to send. For n contenders, p = 1 - (1 - tau)^(n - 1),
+where p is the probability that a transmission collides, and tau the probability that a contender
+transmits in a slot. n is a mean over time, so it need not be an integer.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ SMOOTHING = 0.1  # the weight of one measurement in the mean number of contender
 
 
 def smoothed(contenders: float, sending: int) -> float:
-    """Return the mean number of contenders after one more measurement, ten of which make a second.
+    """Return the mean number of contenders after one more measurement.
 
     `contenders` is the mean before. `sending` is the number of nodes that have a frame to send now.
+    There are ten measurements per second.
     """
     return contenders + SMOOTHING * (sending - contenders)
 
@@ -32,13 +32,15 @@ def _cached_probability(tenths: int) -> float:
 
 
 def collision(contenders: float) -> float:
-    """Return the probability that a transmission collides. `contenders` is the mean number of nodes
-    that have a frame to send."""
+    """Return the probability that a transmission collides.
+
+    `contenders` is the mean number of nodes that have a frame to send.
+    """
     return _cached_probability(round(contenders * STEPS))
 
 
 def transmissions(contenders: float) -> float:
-    """Return the mean number of transmissions of a frame until it arrives or is dropped.
+    """Return how many times a frame is transmitted on average until it arrives or is dropped.
 
     This is (1 - p^limit) / (1 - p), where p is the probability of a collision and limit is
     `RETRY_LIMIT`. `contenders` is the mean number of nodes that have a frame to send.
@@ -48,11 +50,10 @@ def transmissions(contenders: float) -> float:
 
 
 def abandoned(contenders: float) -> float:
-    """Return the fraction of frames that are lost because every attempt collided."""
+    """Return the fraction of frames that are lost because all their transmissions collided."""
     return collision(contenders) ** RETRY_LIMIT
 
 
 def loss(contenders: float, other_loss_ppm: int) -> float:
-    """Return the fraction of frames that are lost, by collisions or by the cell's other loss, which
-    is independent."""
+    """Return the fraction of frames that are lost, by collisions or by an independent cause."""
     return 1 - (1 - other_loss_ppm / 1e6) * (1 - abandoned(contenders))

@@ -1,9 +1,9 @@
 """A model of an LTE cell: rates of users, proportional-fair shares and retransmissions (HARQ).
 
-A user is backlogged if packets wait for it all the time. The backlogged users share the cell's
-resources in proportion to their weights; what the other users leave unused is shared too. If all
-users are backlogged, user i gets w_i r_i / sum_j w_j, where w is the weight and r the rate when
-alone (MP-SDN, section III, eq (3)). Shares are computed ten times a second.
+A user is backlogged if packets wait for it all the time. Backlogged users share the resources of
+the cell in proportion to their weights. They also share what the other users do not need. If all
+users are backlogged, user i gets the rate w_i r_i / sum_j w_j, where w is the weight and r the rate
+without other users (MP-SDN, section III, eq (3)). Shares are computed ten times a second.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ BLOCKS = {5: 25, 10: 50, 20: 100}  # resource blocks by MHz (3GPP TS 36.101, Tab
 
 
 def cqi(snr_db: float) -> int:
-    """Return the channel quality indicator (CQI), 1 to 15, that a user with this SNR reports.
+    """Return the channel quality indicator (CQI, 1 to 15) that a user with this SNR reports.
 
-    It is the largest CQI whose efficiency in bit per symbol is at most log2(1 + SNR / GAP), but at
-    least 1. GAP is the distance of real modulation from Shannon's bound.
+    This is the largest CQI whose efficiency [bit per symbol] is at most log2(1 + SNR / GAP). It is
+    1 if no CQI satisfies this. GAP is the distance of real modulation from Shannon's bound.
     """
     reached = log2(1 + 10 ** (snr_db / 10) / GAP)
     return max(1, sum(each <= reached for each in EFFICIENCIES))
 
 
 def rate_bps(quality: int, blocks: int) -> float:
-    """Return the rate in bit/s of a user that is alone in a cell.
+    """Return the rate of a user that is alone in a cell [bit/s].
 
-    `quality` is the user's channel quality indicator (CQI, 1 to 15), `blocks` the number of
+    `quality` is the channel quality indicator of the user (CQI, 1 to 15). `blocks` is the number of
     resource blocks of the cell.
     """
     return EFFICIENCIES[quality - 1] * blocks * BLOCK_HZ * FOR_DATA
 
 
 def on_air_bps(alone_bps: int) -> int:
-    """Return the rate in bit/s at which a base station sends, HARQ retransmissions included.
+    """Return the rate at which a base station sends, including HARQ retransmissions [bit/s].
 
     `alone_bps` is the rate at which a user that is alone in the cell receives data. The result is
     larger by the mean number of attempts, because a retransmission takes as much airtime as the
@@ -78,9 +78,11 @@ def on_air_bps(alone_bps: int) -> int:
 
 @dataclass(frozen=True)
 class Bearer:
-    """One user of an LTE cell. `rate_bps` is its rate when alone. `used_bps` is the rate that it
-    got since the shares were last computed, `backlogged` the result of `is_backlogged` for this
-    time."""
+    """A user of an LTE cell, as the computation of shares needs it.
+
+    `rate_bps` is the user's rate when it is alone in the cell. `used_bps` is the rate that the user
+    had since the last computation. `backlogged` is the result of `is_backlogged` for this time.
+    """
 
     rate_bps: float
     weight: float
@@ -91,13 +93,16 @@ class Bearer:
 def is_backlogged(
     waiting_packets: int, used_bps: float, granted_bps: float, elapsed_s: float
 ) -> bool:
-    """Return whether a user could send more if its rate were higher.
+    """Return True if a user could have sent more at a higher rate.
 
-    The user had `granted_bps` for the last `elapsed_s` and used `used_bps` of it; now
-    `waiting_packets` wait. A packet in the queue is not proof enough: a user that needs 75 % of its
-    rate has one there three quarters of the time. So one of two conditions must hold too: the user
-    sent at least the fraction `BUSY` of what its rate allows, less one full frame; or at least as
-    many packets wait as its rate sends in `elapsed_s`.
+    The user had `granted_bps` for the last `elapsed_s`, and used `used_bps` of it. Now
+    `waiting_packets` wait. A user is backlogged if packets wait and one of two conditions holds:
+
+    - It sent at least the fraction `BUSY` of what its rate allows, minus one full frame.
+    - At least as many packets wait as its rate sends in `elapsed_s`.
+
+    A waiting packet alone proves nothing: a user that needs 75 % of its rate has one in its queue
+    three quarters of the time.
     """
     sent_bits, room_bits = used_bps * elapsed_s, granted_bps * elapsed_s
     is_busy = sent_bits + FRAME_BITS >= BUSY * room_bits
@@ -105,11 +110,13 @@ def is_backlogged(
 
 
 def shares_bps(bearers: Mapping[str, Bearer]) -> dict[str, float]:
-    """Return the rate in bit/s at which each user may send until the next computation.
+    """Return the rate at which each user may send until the next computation [bit/s].
 
-    1) A user without backlog keeps the resources it used.
-    2) The users with a backlog share the rest by weight.
-    3) A user without backlog may grow, at most up to the share that it would have with a backlog.
+    1) A user without backlog keeps the resources that it used.
+
+    2) The users with backlog share the rest in proportion to their weights.
+
+    3) A user without backlog may grow, up to the share that it would have with a backlog.
     """
     used = {
         user: min(1.0, each.used_bps / each.rate_bps)

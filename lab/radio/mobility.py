@@ -1,7 +1,7 @@
-"""Movement of users between random waypoints (Johnson and Maltz 1996; MP-SDN, section VI-D).
+"""Movement of users between random points (Johnson and Maltz 1996; MP-SDN, section VI-D).
 
-A user walks to a random place at a random speed, waits there, and walks to the next place. The
-random numbers are the same in every engine.
+A user walks to a random point at a random speed, waits there, and walks to the next point. The
+simulator and the emulation use the same random numbers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 
 def uniform(seed: int, *names: object) -> float:
-    """Return a random number, 0 <= number < 1, that depends only on the seed and these names. It
-    stays the same when numbers for other names are added."""
+    """Return a random number, 0 <= number < 1, that depends only on the seed and the names.
+
+    So the number for one name does not change when numbers for other names are added.
+    """
     digest = hashlib.sha256("/".join(map(str, (seed, *names))).encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
@@ -23,10 +25,10 @@ Place = tuple[float, float]  # x and y in m
 
 @dataclass(frozen=True)
 class Leg:
-    """One walk of a user, at constant speed, from `origin` to `target`.
+    """One walk of a user, at constant speed from `origin` to `target`, and the pause after it.
 
-    The user waits at `target` from `arrives_s` to `leaves_s`. Times are seconds since the start of
-    the run.
+    The user walks from `begins_s` to `arrives_s` and waits at `target` until `leaves_s`. Times are
+    in seconds since the start of the run.
     """
 
     number: int
@@ -37,7 +39,10 @@ class Leg:
     target: Place
 
     def at(self, t_s: float) -> Place:
-        """Return the user's place (x and y in m) at time `t_s`, on this walk or after its end."""
+        """Return the user's position, x and y [m], at time `t_s`.
+
+        After the walk, this is `target`.
+        """
         took_s = self.arrives_s - self.begins_s
         done = 1.0 if t_s >= self.arrives_s or took_s <= 0 else (t_s - self.begins_s) / took_s
         return (
@@ -47,10 +52,10 @@ class Leg:
 
 
 class Walker:
-    """A user that walks through a square with a side of `area_m`.
+    """A user that walks in a square with sides of `area_m`.
 
-    `speeds_mps` is the lowest and the highest speed in m/s. `seed` and `user` decide all random
-    places and speeds.
+    `speeds_mps` is the lowest and the highest speed [m/s]. `pause_s` is the pause after each walk.
+    `seed` and `user` determine all random points and speeds.
     """
 
     def __init__(
@@ -72,8 +77,10 @@ class Walker:
         self.leg = Leg(0, 0.0, 0.0, 0.0, origin, origin)
 
     def at(self, t_s: float) -> Place:
-        """Return the user's place (x and y in m) at time `t_s`, in seconds since the start. `t_s`
-        must not decrease from call to call."""
+        """Return the user's position, x and y [m], at time `t_s` since the start of the run.
+
+        `t_s` must not be smaller than in an earlier call.
+        """
         while t_s >= self.leg.leaves_s:
             self.leg = self._next(self.leg)
         return self.leg.at(t_s)

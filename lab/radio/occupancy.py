@@ -1,8 +1,9 @@
 """MAC occupancy: how full the MAC buffer of an access point is, from 0 to 1.
 
-Both engines use these functions. WiFi: downlink and uplink share the channel, and the longer one of
-the two backlogs counts. LTE: each user has its own radio bearer (its own queue). The occupancy of a
-base station is the mean over the bearers that carry Tier 1 traffic (`controller.tiers`).
+In WiFi, downlink and uplink share the channel. The longer of the two backlogs decides the
+occupancy. In LTE, each user has a radio bearer, which is a queue of its own. The occupancy of a
+base station is the mean over the bearers that carry primary subflows (Tier 1; see
+`controller.tiers`).
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ PERIOD_S = 0.1  # between two measurements; a report gives the mean over its int
 
 
 def occupancy(backlog_packets: int) -> float:
-    """Return the occupancy of a MAC buffer with 16 slots now: min(1, backlog / 16)."""
+    """Return how full a MAC buffer with 16 slots is: min(1, backlog / 16)."""
     return min(1.0, backlog_packets / MAC_SLOTS)
 
 
 def wifi_occupancy(downlink_packets: int, waiting_uploads: int) -> float:
-    """Return the occupancy of a WiFi access point, from the longer of two backlogs: the packets
-    that wait at the access point, and the upload frames that wait at its stations."""
+    """Return the occupancy of a WiFi access point, from the larger of two numbers.
+
+    These are the packets that wait at the access point, and the upload frames that wait at its
+    stations.
+    """
     return occupancy(max(downlink_packets, waiting_uploads))
 
 
 def waiting_uploads(wait_ns: int, rates_bps: Collection[int]) -> int:
-    """Estimate how many upload frames wait at the stations of a WiFi cell: `wait_ns` divided by the
-    mean airtime of a full frame.
+    """Estimate how many upload frames wait at the stations of a WiFi cell.
 
-    `wait_ns` is the time that a new frame would wait for the channel. `rates_bps` has the rate when
-    alone of each station that uploads; without any, the result is 0.
+    This is `wait_ns`, the time that a new frame would wait for the channel, divided by the mean
+    airtime of a full frame. `rates_bps` has a rate for each station that uploads: its rate when no
+    other station sends. If `rates_bps` is empty, the result is 0.
     """
     if not rates_bps:
         return 0
@@ -41,8 +45,7 @@ def waiting_uploads(wait_ns: int, rates_bps: Collection[int]) -> int:
 def bearer_occupancy(queued_packets: Iterable[int]) -> float:
     """Return the occupancy of one LTE bearer, from the longest of its queues.
 
-    `queued_packets` has the length of the downlink queue and, if the user uploads data, of the
-    uplink queue. Leave out the uplink queue of a user that only downloads: it holds
-    acknowledgements.
+    `queued_packets` has the lengths of the downlink queue and of the uplink queue. The uplink queue
+    of a user that only downloads must be left out, because it contains only ACKs.
     """
     return occupancy(max(queued_packets))

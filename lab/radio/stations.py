@@ -1,4 +1,4 @@
-"""A user's rate, weight and signal strength in a cell, from its distance to the antenna."""
+"""Compute a user's rate, weight and signal strength in a cell from its distance to the antenna."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ NOISE_FIGURE_DB = 9.0  # of an LTE user's receiver (3GPP TR 36.942, Table 4.8)
 
 
 def station(user: str, radio: Radio, distance_m: float) -> Station:
-    """Return a user's rate, weight and signal strength at this distance.
+    """Return a `Station` with a user's rate, weight and signal strength at this distance.
 
-    WiFi: the PHY rate is the fastest that the signal allows; `rate_bps` and `overhead` follow from
-    the airtime of a full frame at that rate. LTE: the rate follows from the CQI, the channel
-    quality that the user reports. The weight is this rate divided by the rate at the best CQI.
+    In WiFi, the PHY rate is the fastest that the signal allows. `rate_bps` and `overhead` follow
+    from the airtime of a full frame at this PHY rate. In LTE, the rate follows from the CQI, the
+    channel quality that the user reports. The weight is this rate divided by the rate at the best
+    CQI.
     """
     rssi_dbm = round(radio.rssi_dbm(distance_m), 2)
     if radio.standard == "lte":
@@ -34,5 +35,5 @@ def station(user: str, radio: Radio, distance_m: float) -> Station:
 
 
 def best_bps(radio: Radio) -> int:
-    """Return the rate in bit/s of a user that is alone in the cell, right at the antenna."""
+    """Return the rate of a user that is alone in the cell and right at the antenna [bit/s]."""
     return station("", radio, 0.0).rate_bps

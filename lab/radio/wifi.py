@@ -1,9 +1,8 @@
-"""Airtimes and the queue limit of a WiFi cell, and rates of 802.11a, g and n from the signal
-strength.
+"""WiFi cells: airtime of frames, limit of the queue, and rates of 802.11a, g and n from the signal.
 
-Each cell has a virtual clock: it says until when the channel is busy, and every frame advances it
-by the frame's airtime. Both engines run this clock with the values computed here;
-`lab/engines/mininet/network/wifi_cell.bpf.c` describes it.
+Both engines, the simulator and the emulation, give each cell a virtual clock: the time at which the
+channel becomes free. Every frame advances this clock by its airtime. The values for the clock are
+computed here. `lab/engines/mininet/network/wifi_cell.bpf.c` describes the clock.
 """
 
 from __future__ import annotations
@@ -59,11 +58,12 @@ HT = (
 
 @dataclass(frozen=True)
 class Standard:
-    """One PHY standard: its rates, and the parts of a frame's airtime in us.
+    """One 802.11 standard (a, g or n): its rates, and the parts of a frame's airtime [us].
 
-    `rates` has pairs: a rate in Mb/s, and the weakest signal in dBm at which it can be used.
-    `extension_us` is a silence after every frame of 802.11g, which gives receivers as much time as
-    in 802.11a. `aggregated` is the number of frames in one A-MPDU.
+    - `rates`: pairs of a rate [Mb/s] and the weakest signal [dBm] at which it can be used
+    - `extension_us`: silence after every frame of 802.11g, so that receivers have as much time as
+      in 802.11a
+    - `aggregated`: number of frames in one A-MPDU
     """
 
     rates: tuple[tuple[float, int], ...]
@@ -79,33 +79,36 @@ class Standard:
         return self.sifs_us + 2 * self.slot_us
 
     def rate_mbps(self, rssi_dbm: float) -> float:
-        """Return the fastest rate that a signal of this strength allows, or the slowest rate if the
-        signal is too weak for all."""
+        """Return the fastest rate for a signal of this strength [Mb/s].
+
+        If the signal is too weak for every rate, return the slowest rate.
+        """
         return max(
             (mbps for mbps, needs_dbm in self.rates if rssi_dbm >= needs_dbm),
             default=self.rates[0][0],
         )
 
     def ack_us(self, rate_mbps: float) -> float:
-        """Return the airtime of the acknowledgement of a frame sent at `rate_mbps`.
+        """Return the airtime of the ACK of a frame that was sent at `rate_mbps` [us].
 
-        The acknowledgement is sent at the fastest basic rate (6, 12 or 24 Mb/s) that is not above
-        `rate_mbps`, or at 6 Mb/s if all three are above it.
+        The ACK is sent at a basic rate (6, 12 or 24 Mb/s): the fastest that is not above
+        `rate_mbps`, or 6 Mb/s if all are above.
         """
         basic = max(each for each in (6.0, 12.0, 24.0) if each <= max(rate_mbps, 6.0))
         return 20.0 + SYMBOL_US * ceil(ACK_BITS / (SYMBOL_US * basic)) + self.extension_us
 
     def fixed_us(self, rate_mbps: float) -> float:
-        """Return the part of a frame's airtime that does not depend on the frame's length. The
-        frame is sent at `rate_mbps`."""
+        """Return the part of a frame's airtime that does not depend on the frame's length [us].
+
+        `rate_mbps` is the rate at which the frame is sent.
+        """
         access_us = self.difs_us + CW_MIN / 2 * self.slot_us
         answer_us = self.sifs_us + self.ack_us(rate_mbps) + self.extension_us
         header_us = (SERVICE_BITS + 8 * MAC_BYTES) / rate_mbps
         return (access_us + self.preamble_us + answer_us) / self.aggregated + header_us
 
     def frame_us(self, rate_mbps: float, size_bytes: int = FRAME_BYTES) -> float:
-        """Return how long an Ethernet frame of this size occupies the channel: DIFS, backoff and
-        acknowledgement included."""
+        """Return the airtime of an Ethernet frame, including DIFS, backoff and ACK [us]."""
         return self.fixed_us(rate_mbps) + 8 * size_bytes / rate_mbps
 
 
@@ -118,29 +121,30 @@ STANDARDS: dict[str, Standard] = {
 
 
 def price_ps(rate_bps: int, contention: float = 1.0) -> int:
-    """Return the airtime in ps per byte at this rate: k 8 bits / rate (MP-SDN, eq (1)).
+    """Return the airtime of one byte at this rate [ps]: 8 k / rate (MP-SDN, eq (1)).
 
-    k is `contention`, the mean number of transmissions of each packet.
+    k is `contention`, the mean number of transmissions of a packet.
     """
     return round(contention * 8 * 10**12 / rate_bps)
 
 
 def fixed_ns(station: Station) -> int:
-    """Return the part of a frame's airtime that does not depend on the frame's length. The airtime
-    of the bytes comes in addition (`byte_price_ps`)."""
+    """Return the part of a frame's airtime that does not depend on the frame's length [ns].
+
+    The airtime of the bytes comes in addition (`byte_price_ps`).
+    """
     return round(station.overhead * FRAME_BYTES * 8 * 1e9 / station.rate_bps)
 
 
 def byte_price_ps(station: Station) -> int:
-    """Return the airtime in ps per byte, without the fixed part of each frame (`fixed_ns`)."""
+    """Return the airtime of one byte [ps]. Each frame also has a fixed airtime (`fixed_ns`)."""
     return round((1 - station.overhead) * 8 * 10**12 / station.rate_bps)
 
 
 def limit_ns(cell: Cell) -> int:
-    """Return the longest time that a packet may wait for the channel of a cell; a packet that would
-    wait longer is dropped.
+    """Return the longest time that a packet may wait for the channel before it is dropped [ns].
 
-    It is the airtime of a full queue of full-size frames at the best rate of the cell, and 0 for a
+    This is the airtime of a full queue of full frames at the best rate of the cell. It is 0 for a
     cell without stations.
     """
     if not cell.capacity_bps:

@@ -1,12 +1,13 @@
-"""Choose the places of WiFi stations under wmediumd, so that each gets the rate of its scenario.
+"""Choose positions for WiFi stations, so that wmediumd gives each station its rate.
 
 wmediumd is a program that models the 802.11 medium: it decides when each frame is on the air, and
-which frames are lost. The loss of a frame follows from the signal-to-noise ratio and from the rate
-at which the frame is sent. The rate control of the kernel (minstrel) then finds the fastest rate
-that arrives. So the place of a station decides its rate, and only rates of 802.11g are possible.
+which frames are lost. The loss of a frame follows from its rate and from the signal-to-noise ratio.
+The kernel's rate control (minstrel) finds the fastest rate that arrives. So the position of a
+station determines its rate, and only rates of 802.11g are possible.
 
-wmediumd can compute the signal from places itself, but its path loss reads a frequency that it has
-never set. The same log-distance formula is therefore here, and wmediumd is given the result.
+wmediumd could compute the signal from positions, but its path loss uses a frequency that it never
+sets. So this module computes the signal by the same log-distance formula and gives wmediumd the
+result.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ BETWEEN_DEGREES = 10  # the angle between two stations, seen from the access poi
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a station, with the access point at (0, 0). `phy_mbps` is the rate of 802.11g at
-    which its frames are sent."""
+    """The position of a WiFi station. The access point is at (0, 0).
+
+    `phy_mbps` is the 802.11g rate at which the frames of the station are sent.
+    """
 
     x_m: float
     y_m: float
@@ -44,39 +47,40 @@ class Place:
 
 
 def frame_us(phy_mbps: float) -> float:
-    """Return how long a full Ethernet frame, sent once at `phy_mbps`, keeps wmediumd's medium
-    busy."""
+    """Return how long a full Ethernet frame, sent once, occupies wmediumd's medium [us]."""
     bits = SERVICE_BITS + 8 * (FRAME_BYTES + ADDED_BYTES)
     return ACCESS_US + PREAMBLE_US + SYMBOL_US * ceil(bits / (SYMBOL_US * phy_mbps))
 
 
 def rate_bps(phy_mbps: float) -> int:
-    """Return the rate of full Ethernet frames, in bit/s, of a station that is alone on the
-    medium."""
+    """Return the rate of full Ethernet frames of a station that is alone on the medium [bit/s]."""
     return round(8 * FRAME_BYTES * 1e6 / frame_us(phy_mbps))
 
 
 def phy_rates(wanted_bps: Iterable[int]) -> list[int]:
-    """Return for each wanted rate the rate of 802.11g in Mb/s that comes nearest to it, for a
-    station that is alone.
+    """Return, for each wanted rate [bit/s], the 802.11g rate [Mb/s] that comes nearest to it.
 
-    A cell has either 2 or 6 Mb/s, which reach equally far: if both are among the results, 6
-    replaces 2.
+    The wanted rate is the one that a station gets when it is alone. A cell cannot use both 2 and 6
+    Mb/s, because they reach equally far. If both are in the result, 6 replaces 2.
     """
     chosen = [min(SNR_DB, key=lambda phy: abs(rate_bps(phy) - wanted)) for wanted in wanted_bps]
     return [6 if phy == 2 and 6 in chosen else phy for phy in chosen]
 
 
 def snr_db(distance_m: float) -> int:
-    """Return the signal-to-noise ratio of two radios at this distance (at least 1 m), in
-    whole dB."""
+    """Return the signal-to-noise ratio between two radios at this distance, in whole dB.
+
+    Distances below 1 m count as 1 m.
+    """
     loss_db = AT_1_M_DB + 10 * EXPONENT * log10(max(1.0, distance_m))
     return round(POWER_DBM - loss_db - NOISE_DBM)
 
 
 def places(alone_bps: Iterable[int]) -> list[Place]:
-    """Return a place for each station of a cell, from the rates in bit/s that they have when
-    alone."""
+    """Return a position for each station of a cell.
+
+    `alone_bps` has, for each station, the rate that it should have when it is alone [bit/s].
+    """
     found = []
     for number, phy_mbps in enumerate(phy_rates(alone_bps)):
         loss_db = POWER_DBM - NOISE_DBM - SNR_DB[phy_mbps]

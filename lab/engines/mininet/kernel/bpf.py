@@ -1,6 +1,6 @@
-"""Compile eBPF programs; read and write pinned maps, and run pinned iterators, by bpf(2).
+"""Compile eBPF programs, and use pinned maps and iterators by the bpf(2) system call.
 
-No bpftool process is started for maps and iterators.
+Maps and iterators are accessed without bpftool, because starting a process takes too long.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def _bpf(command: int, attributes: bytes, doing: str) -> int:
 def _bpf_count(command: int, attributes: bytes, doing: str) -> int:
     """Carry out a bpf command that reads several entries of a map; return how many it has read.
 
-    The kernel writes this number at `COUNT_OFFSET` of the attributes. It returns ENOENT when it has
-    read all entries; this is no error here. Other errors raise `LabError`, which begins with
-    `doing`.
+    The kernel writes this number at `COUNT_OFFSET` of the attributes. The error ENOENT only means
+    that there are no more entries. Every other error raises `LabError` with a message that begins
+    with `doing`.
     """
     padded = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
     result = _libc.syscall(SYSCALL.get(platform.machine(), 0), command, padded, 128)
@@ -62,9 +62,10 @@ def _pinned(pin: Path, doing: str) -> int:
 
 
 def iterate(program: Path, link: Path) -> int:
-    """Attach the eBPF iterator that is pinned at `program`, and pin the new link at `link`.
+    """Attach the eBPF iterator pinned at path `program`, and pin the new link at path `link`.
 
-    Reading the file `link` runs the iterator. Return the file descriptor of the link, for `begin`.
+    Each time the file `link` is read, the iterator runs. Returns the file descriptor of the link,
+    which `begin` needs.
     """
     pinned = _pinned(program, f"open the program {program}")
     try:
@@ -81,10 +82,10 @@ def iterate(program: Path, link: Path) -> int:
 
 
 def begin(ready: int) -> int:
-    """Start one run of an iterator in the network namespace of the calling thread.
+    """Return a file descriptor; reading it up to the end of file runs an iterator once.
 
-    `ready` is the result of `iterate`. The iterator runs while the caller reads from the returned
-    file descriptor, up to the end of file.
+    `ready` is the file descriptor returned by `iterate`. The iterator visits the sockets in the
+    network namespace of the calling thread.
     """
     return _bpf(ITER_CREATE, struct.pack("=II", ready, 0), "run an iterator")
 
@@ -94,7 +95,7 @@ def _parts(raw: bytes, size: int) -> list[bytes]:
 
 
 class Map:
-    """An eBPF map, pinned at `pin`, with keys and values of a fixed size."""
+    """An eBPF map pinned at the path `pin`. Keys and values have fixed sizes."""
 
     def __init__(self, pin: Path, key_bytes: int, value_bytes: int) -> None:
         self.pin, self.key_bytes, self.value_bytes = pin, key_bytes, value_bytes
@@ -111,16 +112,16 @@ class Map:
         _bpf(command, attributes, f"{verb} the map {self.pin}")
 
     def read(self, key: bytes, locked: bool = False) -> bytes:
-        """Return the value of a key; raise `LabError` if the map does not contain the key.
+        """Return the value of a key. Raises `LabError` if the map does not contain the key.
 
-        With `locked`, the kernel takes the spin lock in the value while it copies the value.
+        If `locked` is True, the kernel holds the spin lock in the value while the value is copied.
         """
         value = ctypes.create_string_buffer(self.value_bytes)
         self._access(LOOKUP, key, value, BPF_F_LOCK if locked else 0)
         return value.raw
 
     def update_command(self, key: bytes, value: bytes) -> list[str]:
-        """Return the bpftool command that writes this entry, to record it in commands.sh."""
+        """Return the bpftool command that writes this entry, for a run's script commands.sh."""
         entry = ("key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split())
         return ["bpftool", "map", "update", "pinned", str(self.pin), *entry]
 
@@ -138,7 +139,7 @@ class Map:
         raise LabError(f"read the map {self.pin}: {os.strerror(ctypes.get_errno())}")
 
     def items(self, most: int) -> list[tuple[bytes, bytes]]:
-        """Return all entries of a hash map, read by one system call.
+        """Return all keys and values of a hash map by one system call.
 
         `most` is the largest number of entries that the map can have.
         """
@@ -153,15 +154,15 @@ class Map:
         return list(zip(*map(_parts, found, sizes), strict=True))
 
     def write(self, key: bytes, value: bytes, locked: bool = False) -> None:
-        """Set the value of a key; raise `LabError` if the kernel refuses this.
+        """Set the value of a key. Raises `LabError` if the kernel refuses.
 
-        With `locked`, the kernel takes the spin lock in the value while it copies the value.
+        If `locked` is True, the kernel holds the spin lock in the value while the value is copied.
         """
         buffer = ctypes.create_string_buffer(value, self.value_bytes)
         self._access(UPDATE, key, buffer, BPF_F_LOCK if locked else 0)
 
     def delete(self, key: bytes) -> None:
-        """Delete a key and its value; raise `LabError` if the map does not contain the key."""
+        """Delete a key and its value. Raises `LabError` if the map does not contain the key."""
         buffer = ctypes.create_string_buffer(key, self.key_bytes)
         _bpf(
             DELETE,
@@ -174,9 +175,9 @@ class Map:
 
 
 def compiled(source: Path, description: str) -> Path:
-    """Compile the C file `source` to an eBPF object file, unless the cache has it; return its path.
+    """Return the path of the eBPF object file of `source`; compile `source` if the cache has none.
 
-    `description` names the program in error messages.
+    `source` is a C file. `description` names the program in error messages.
     """
     name = source.name.partition(".")[0]
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]

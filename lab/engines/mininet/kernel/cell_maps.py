@@ -1,7 +1,7 @@
-"""Read and write the pinned maps of a running WiFi cell: its clock, stations and collisions.
+"""Read and write the pinned eBPF maps of a running WiFi cell: its clock, stations and collisions.
 
-The clock says until when the packets accepted so far occupy the radio channel. The cell's eBPF
-program (network/wifi_cell.bpf.c) advances it.
+The eBPF program of a cell (network/wifi_cell.bpf.c) imitates a shared radio channel. Its clock is
+the time at which the channel becomes free, after all packets that the program has accepted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ ZERO = struct.pack("=I", 0)  # the only key of the map
 
 @dataclass(frozen=True)
 class Clock:
-    """The state of a cell's clock at one moment; times are in ns of CLOCK_MONOTONIC.
+    """A copy of the state of a cell's virtual clock.
 
-    The next downlink packet can start at `next_free_ns`, the next uplink packet at
-    `uplink_free_ns`. Since the start of the clock, `sent` packets were accepted, with an airtime of
-    `busy_ns`, and `drops` packets were dropped.
+    - `next_free_ns`: when the next downlink packet can start [ns of CLOCK_MONOTONIC]
+    - `uplink_free_ns`: when the next uplink packet can start [ns of CLOCK_MONOTONIC]
+    - `busy_ns`: airtime of all packets accepted since the start of the clock
+    - `drops`, `sent`: number of packets dropped and accepted since the start of the clock
     """
 
     next_free_ns: int
@@ -38,23 +39,21 @@ class Clock:
 
 
 class CellClock:
-    """The virtual clock of the WiFi cell of access point `ap`.
-
-    It is the only entry of a pinned eBPF map.
-    """
+    """The virtual clock of the WiFi cell of the access point `ap`, in a pinned eBPF map."""
 
     def __init__(self, ap: str) -> None:
         self._map = Map(PINS / ap / "cells", 4, LAYOUT.size)
 
     def start(self, limit_ns: int) -> None:
-        """Reset the clock and its counters to zero.
+        """Set the clock and its counters to zero.
 
-        From now on, the cell drops a packet that would have to wait longer than `limit_ns`.
+        `limit_ns` is the longest time that a packet may wait for the channel. The cell drops a
+        packet that would have to wait longer.
         """
         self._map.write(ZERO, LAYOUT.pack(0, 0, 0, limit_ns, 0, 0, 0, 0), locked=True)
 
     def start_command(self, limit_ns: int) -> list[str]:
-        """Return the bpftool command equivalent to `start`."""
+        """Return the bpftool command that does the same as `start`, for the script commands.sh."""
         return self._map.update_command(ZERO, LAYOUT.pack(0, 0, 0, limit_ns, 0, 0, 0, 0))
 
     def read(self) -> Clock:
@@ -70,10 +69,11 @@ MAX_STATIONS = 256  # entries of the map
 
 @dataclass(frozen=True)
 class Activity:
-    """Two times that the cell's program has recorded for a station [ns of CLOCK_MONOTONIC].
+    """When a station used the channel of its WiFi cell [ns of CLOCK_MONOTONIC].
 
-    `busy_until_ns` is the end of the station's latest uplink packet. `first_ns` is the end of the
-    first packet in either direction since the station came into the cell; it is 0 until then.
+    - `busy_until_ns`: end of the latest uplink packet
+    - `first_ns`: end of the first packet in either direction since the station joined the cell; 0
+      if there was none
     """
 
     busy_until_ns: int
@@ -81,9 +81,10 @@ class Activity:
 
 
 class CellMembers:
-    """The stations of the WiFi cell of access point `ap`, by their IPv4 addresses.
+    """The stations of the WiFi cell of the access point `ap`, in pinned eBPF maps.
 
-    `pins` is the folder where the maps of the cell are pinned, by default `PINS`/AP.
+    A station is identified by its IPv4 address. `pins` is the folder where the maps are pinned; the
+    default is `PINS`/AP.
     """
 
     def __init__(self, ap: str, pins: Path | None = None) -> None:
@@ -92,9 +93,9 @@ class CellMembers:
         self._air = Map(folder / "air", 4, COLLISIONS.size)
 
     def set(self, address: str, station: Station) -> None:
-        """Set the airtime of a station's packets from its rate; add the station if it is new.
+        """Write the airtime of a station's packets, computed from its rate. A new station is added.
 
-        `address` is the station's IPv4 address.
+        `address` is the IPv4 address of the station.
         """
         key = socket.inet_aton(address)
         before = self._stations.find(key) or bytes(STATION.size)
@@ -103,18 +104,18 @@ class CellMembers:
         self._stations.write(key, STATION.pack(*prices, busy_until_ns, first_ns))
 
     def remove(self, address: str) -> None:
-        """Remove the station with this IPv4 address: its packets no longer occupy the channel."""
+        """Remove a station by its IPv4 address. Its packets no longer occupy the channel."""
         self._stations.delete(socket.inet_aton(address))
 
     def activity(self) -> dict[str, Activity]:
-        """Return the activity of every station by its IPv4 address, read by one system call."""
+        """Return the activity of every station, by IPv4 address."""
         return {
             socket.inet_ntoa(key): Activity(*STATION.unpack(value)[2:])
             for key, value in self._stations.items(MAX_STATIONS)
         }
 
     def commands(self) -> list[list[str]]:
-        """Return the bpftool commands that write the stations and the effect of collisions."""
+        """Return bpftool commands that write the stations and the collisions, for commands.sh."""
         return [
             self._air.update_command(ZERO, self._air.read(ZERO)),
             *(
@@ -124,10 +125,10 @@ class CellMembers:
         ]
 
     def set_collisions(self, transmissions: float, loss: float) -> None:
-        """Set the effect of collisions on the packets of this cell.
+        """Set the effect of collisions on all packets of this cell.
 
-        `transmissions` is the mean number of transmissions of a frame, `loss` the fraction of
-        frames that are lost, from 0 to 1.
+        `transmissions` is the mean number of times that a frame is transmitted. `loss` is the
+        fraction of frames that are lost, from 0 to 1.
         """
         ppm = ppm_from_fraction(transmissions), ppm_from_fraction(loss)
         self._air.write(ZERO, COLLISIONS.pack(*ppm))

@@ -1,11 +1,11 @@
-"""Exchange netlink messages with the kernel: read packet queues (qdiscs), change their rates.
+"""Exchange netlink messages with the kernel: read packet queues (qdiscs) and change their rates.
 
-This is fast enough for a sampling loop, because it starts no process and parses no text. A netlink
-socket stays in the network namespace in which it was opened, so one process can have one socket per
-host. Struct layouts: linux/pkt_sched.h. tcp_sockets.py reads TCP sockets.
+Netlink starts no process and parses no text, so it is fast enough for a sampling loop. A netlink
+socket stays in the network namespace in which it was opened, so one process can have a socket in
+each host. Struct layouts: linux/pkt_sched.h.
 
-`Family` and `Listener` speak generic netlink (linux/genetlink.h): a family is one kernel interface
-with a name, such as `mptcp_pm` or `nl80211`.
+`Family` and `Listener` use generic netlink (linux/genetlink.h). A family is a kernel interface with
+a name, such as `mptcp_pm` or `nl80211`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ T = TypeVar("T")
 
 
 def inside(pid: int, function: Callable[[], T]) -> T:
-    """Call `function` in the network namespace of process `pid`, and return its result.
+    """Call `function` in the network namespace of the process `pid`, and return its result.
 
-    The calling thread changes into the namespace and back. Raises `LabError` without root.
+    The calling thread enters the namespace and comes back. Raises `LabError` without root.
     """
     here = os.open("/proc/self/ns/net", os.O_RDONLY)
     there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
@@ -60,7 +60,11 @@ def _set_namespace(fd: int) -> None:
 
 @dataclass(frozen=True)
 class Queue:
-    """The counters of a qdisc: packets in the queue now; drops and sent traffic so far."""
+    """The counters of a qdisc.
+
+    `backlog_packets` is the number of packets in the queue now. The others count since the qdisc
+    was made.
+    """
 
     backlog_packets: int
     drops: int
@@ -69,17 +73,16 @@ class Queue:
 
 
 class Scheduler:
-    """Read the qdiscs of one network namespace, and change their rates.
+    """Read qdiscs and change their rates, in the network namespace in which this object is created.
 
-    The namespace is the one in which this object is created. A `Handle` identifies a qdisc by its
-    interface number and its major number.
+    A `Handle` identifies a qdisc: the number of its interface, and its major number.
     """
 
     def __init__(self) -> None:
         self._socket = open_socket(NETLINK_ROUTE)
 
     def index(self, device: str) -> int:
-        """Return the number of the network interface; raise `LabError` if it does not exist."""
+        """Return the number of a network interface. Raises `LabError` if it does not exist."""
         body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + attribute(3, device.encode() + b"\0")
         try:
             _kind, payload = next(request(self._socket, RTM_GETLINK, REQUEST, body))
@@ -90,10 +93,10 @@ class Scheduler:
         return int(struct.unpack_from("=i", payload, 4)[0])
 
     def queues(self, wanted: Sequence[Handle]) -> dict[Handle, Queue]:
-        """Return the counters of each qdisc of `wanted` that exists.
+        """Return the counters of the qdiscs in `wanted`, without those that do not exist.
 
-        The caller lists the qdiscs, because reading all qdiscs of a machine with many switches
-        takes too long.
+        It is too slow to read all qdiscs of a machine with many switches. So the caller lists the
+        ones that it needs.
         """
         return {
             each: _queue(first_attribute(answer, TCA_STATS).ljust(36, b"\0"))
@@ -101,7 +104,7 @@ class Scheduler:
         }
 
     def losses(self, wanted: Sequence[Handle]) -> dict[Handle, float]:
-        """Return the configured random loss (0 to 1) of each netem qdisc of `wanted`."""
+        """Return the configured random loss, from 0 to 1, of each netem qdisc in `wanted`."""
         return {
             each: struct.unpack_from("=I", first_attribute(answer, TCA_OPTIONS), 8)[0] / 0xFFFFFFFF
             for each, answer in self._qdiscs(wanted)
@@ -109,7 +112,7 @@ class Scheduler:
         }
 
     def _qdiscs(self, wanted: Sequence[Handle]) -> Iterator[tuple[Handle, bytes]]:
-        """Yield the handle and the encoded attributes of each qdisc of `wanted` that exists."""
+        """Yield the encoded attributes of those qdiscs in `wanted` that exist."""
         bodies = [
             struct.pack("=BxxxiIII", 0, interface, major << 16, 0, 0) for interface, major in wanted
         ]
@@ -120,10 +123,10 @@ class Scheduler:
                 yield each, answer[20:]
 
     def set_rates(self, rates: Mapping[int, tuple[int, int]]) -> None:
-        """Change the rate and the burst of the HTB class 1:1, as `tc class replace` does.
+        """Change rate and burst of the HTB class 1:1 of interfaces, as `tc class replace` does.
 
-        `rates` maps the number of an interface to a rate [bit/s] and a burst [bytes]. Raises
-        `LabError` if the kernel refuses a change; the others are made.
+        `rates` maps the number of an interface to a rate [bit/s] and a burst [bytes]. If the kernel
+        refuses some of the changes, the others are made, and `LabError` is raised.
         """
         change_each(
             self._socket,
@@ -152,7 +155,7 @@ def _queue(stats: bytes) -> Queue:
 
 
 def open_socket(protocol: int) -> socket.socket:
-    """Open a socket of a netlink `protocol` in the network namespace of the calling thread."""
+    """Open a netlink socket of this `protocol` in the network namespace of the calling thread."""
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
     opened.bind((0, 0))
     opened.settimeout(5)
@@ -164,10 +167,9 @@ def request(
 ) -> Iterator[tuple[int, bytes]]:
     """Send one netlink request, and yield the message type and the payload of each answer.
 
-    `kind` is the message type of the request. The iterator ends at a message of type DONE or ERROR,
-    which is not yielded. If `flags` has neither DUMP nor ACK, the kernel sends no such message: the
-    iterator then ends after the first datagram. Raises `LabError` with the kernel's reason if the
-    kernel refuses the request.
+    `kind` is the message type of the request. The answers end at a message of type DONE or ERROR.
+    The kernel sends such a message only if `flags` has DUMP or ACK. Otherwise the answers end after
+    the first datagram. Raises `LabError` with the kernel's reason if the kernel refuses.
     """
     netlink.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
     while True:
@@ -193,8 +195,8 @@ def request_each(
 ) -> Iterator[bytes | None]:
     """Send one netlink request per body, and yield the payload of each answer in the same order.
 
-    All requests have the message type `kind`. Yield None for a request that the kernel refuses, for
-    example because the requested object does not exist.
+    All requests have the message type `kind`. The answer is None if the kernel refuses a request,
+    for example because the requested object does not exist.
     """
     for start in range(0, len(bodies), BATCH):
         batch = bodies[start : start + BATCH]
@@ -212,10 +214,10 @@ def request_each(
 
 
 def change_each(netlink: socket.socket, kind: int, bodies: Sequence[bytes]) -> None:
-    """Send one netlink request per body by one system call, and wait until all are carried out.
+    """Send netlink requests in one system call, and wait until the kernel has done them all.
 
-    All requests have the message type `kind`. The kernel answers only the last one, and those that
-    it refuses. Raises `LabError` with the kernel's reason for the first refusal.
+    All requests have the message type `kind`. Requests that the kernel refuses do not stop the
+    others. Then `LabError` is raised with the kernel's reason for the first refusal.
     """
     if not bodies:
         return
@@ -244,12 +246,12 @@ def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def first_attribute(data: bytes, wanted: int) -> bytes:
-    """Return the body of the first netlink attribute with the number `wanted`; b"" without one."""
+    """Return the body of the first netlink attribute numbered `wanted`, or b"" if there is none."""
     return next((body for kind, body in attributes(data) if kind == wanted), b"")
 
 
 def attribute(kind: int, body: bytes) -> bytes:
-    """Encode one netlink attribute with the number `kind`, padded to a multiple of 4 bytes."""
+    """Encode a netlink attribute. `kind` is its number. It is padded to a multiple of 4 bytes."""
     length = 4 + len(body)
     return struct.pack("=HH", length, kind) + body + b"\0" * (-length % 4)
 
@@ -262,10 +264,10 @@ HEADER_BYTES, NETLINK_HEADER_BYTES = 4, 16
 
 
 class Family:
-    """Send the commands of the generic netlink family `name`.
+    """Send commands to the generic netlink family `name`.
 
-    The commands act in the network namespace in which this object was created. Creating it raises
-    `LabError` if the kernel has no such family.
+    The commands act in the network namespace in which this object was created. The constructor
+    raises `LabError` if the kernel does not have the family.
     """
 
     def __init__(self, name: str) -> None:
@@ -286,11 +288,11 @@ class Family:
         )
 
     def request(self, command: int, body: bytes, flags: int = ACK) -> list[bytes]:
-        """Send a command, and return the payload of each answer: encoded netlink attributes.
+        """Send a command to the family, and return the encoded netlink attributes of each answer.
 
-        `command` is the number of the command in the family, `body` has its encoded attributes,
-        `flags` are netlink flags besides REQUEST. Raises `LabError` with the kernel's reason for a
-        refusal.
+        `command` is the number of the command. `body` has its encoded attributes. `flags` are
+        netlink flags; REQUEST is added to them. Raises `LabError` with the kernel's reason if the
+        kernel refuses.
         """
         answers = request(self._socket, self._id, REQUEST | flags, _message(command, body))
         return [payload[HEADER_BYTES:] for _kind, payload in answers]
@@ -313,9 +315,9 @@ class Listener:
         return self._socket.fileno()
 
     def messages(self) -> Iterator[tuple[int, dict[int, bytes]]]:
-        """Yield each message received so far: its command number, and its attributes by number.
+        """Yield command number and attributes of each message received so far, without waiting.
 
-        This does not wait. Messages that did not fit into the buffer of the socket are lost.
+        Messages are lost if they do not fit into the socket's buffer.
         """
         while True:
             try:

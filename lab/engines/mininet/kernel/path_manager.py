@@ -25,7 +25,8 @@ Endpoint = tuple[str, int]
 class Established:
     """An MPTCP connection that has just been established.
 
-    `token` is the token that this host chose for it, `server` the address and port of the server.
+    `token` is the MPTCP token that this host has chosen for the connection. `server` is the address
+    and port of the server.
     """
 
     token: int
@@ -35,21 +36,23 @@ class Established:
 class PathManager:
     """The MPTCP path manager of the network namespace in which this object is created.
 
-    There are two modes. With the kernel's own path manager, every connection opens a subflow from
-    each endpoint, a local address: use `limit`, `add` and `set_backup`. With a path manager in user
-    space (net.mptcp.pm_type=1), a program opens and changes each subflow separately, in any number:
-    use `create` and `set_subflow_backup`. The kernel then accepts subflows of a peer only while a
-    listener (`listen`) is open.
+    There are two modes:
+
+    - The kernel opens subflows: each connection gets one from every MPTCP endpoint, which is a
+      local address. Use `limit`, `add` and `set_backup`.
+    - A program opens each subflow by itself (net.mptcp.pm_type=1). Use `create` and
+      `set_subflow_backup`. In this mode the kernel accepts subflows of a peer only while a listener
+      is open (`listen`).
     """
 
     def __init__(self) -> None:
         self._family = Family("mptcp_pm")
 
     def limit(self, subflows: int, add_addresses: int = 0) -> None:
-        """Limit the number of subflows that each connection can open beyond its first.
+        """Limit the number of subflows that each connection can open in addition to its first.
 
-        `add_addresses` limits how many of the addresses announced by the peer (ADD_ADDR) get a
-        subflow.
+        `add_addresses` limits to how many addresses announced by the peer (ADD_ADDR) subflows are
+        opened.
         """
         numbers = ((SUBFLOWS, subflows), (ADD_ADDRESSES, add_addresses))
         self._family.request(
@@ -58,9 +61,9 @@ class PathManager:
         )
 
     def add(self, address: str, interface: int) -> None:
-        """Add an MPTCP endpoint: every connection opens a subflow from this local address.
+        """Add an MPTCP endpoint: each connection then opens a subflow from this local address.
 
-        `interface` is the number of the interface with this address.
+        `interface` is the number of the interface that has this address.
         """
         place = attribute(FLAGS, struct.pack("=I", SUBFLOW)) + attribute(
             INTERFACE, struct.pack("=i", interface)
@@ -73,10 +76,10 @@ class PathManager:
         self._family.request(SET_FLAGS, attribute(NESTED | ADDRESS, _address(address) + flags))
 
     def create(self, token: int, local: str, ident: int, server: Endpoint) -> None:
-        """Open a further subflow of an MPTCP connection from the address `local` to `server`.
+        """Open a further subflow of a connection, from the local address `local` to `server`.
 
-        `token` identifies the connection; `ident` is the MPTCP address ID of `local`. Raises
-        `LabError` if the kernel refuses.
+        `token` is the token of the MPTCP connection. `ident` is the MPTCP address ID of `local`.
+        Raises `LabError` if the kernel refuses.
         """
         own = _address(local) + attribute(ADDRESS_ID, bytes([ident]))
         self._family.request(CREATE_SUBFLOW, _ends(token, own, server))
@@ -84,13 +87,14 @@ class PathManager:
     def set_subflow_backup(self, token: int, local: str, remote: Endpoint, backup: bool) -> None:
         """Set or clear the backup flag of one subflow, at both ends (MP_PRIO).
 
-        `token` identifies the MPTCP connection, `local` and `remote` the subflow.
+        `token` is the token of the MPTCP connection. The subflow is the one from the address
+        `local` to `remote`.
         """
         own = _address(local) + attribute(FLAGS, struct.pack("=I", BACKUP if backup else 0))
         self._family.request(SET_FLAGS, _ends(token, own, remote))
 
     def listen(self) -> Listener:
-        """Listen to the kernel's events of MPTCP connections; `established` decodes them."""
+        """Listen to the kernel's events of MPTCP connections. `established` decodes the events."""
         return self._family.listen(EVENTS)
 
     def close(self) -> None:
@@ -98,7 +102,7 @@ class PathManager:
 
 
 def established(messages: Iterable[tuple[int, dict[int, bytes]]]) -> Iterator[Established]:
-    """Yield each newly established connection in a listener's messages; ignore other events."""
+    """Yield each connection that has been newly established, according to a listener's messages."""
     for command, event in messages:
         if command == ESTABLISHED and {EVENT_TOKEN, EVENT_SERVER, EVENT_PORT} <= set(event):
             port = struct.unpack("!H", event[EVENT_PORT])[0]

@@ -1,13 +1,13 @@
-"""Build the `tc` commands for rates, delays and losses. This module runs none of them.
+"""Build `tc` commands for rates, delays and losses. This module does not run the commands.
 
-A command is one line for `tc -batch`; one process then runs all lines of a host. These rules decide
-on which interface a queue or a delay is configured:
+Each command is one line for `tc -batch`, so that one process can run all lines of a host. These
+rules decide on which interface a queue or a delay is placed:
 
-- A queue that must drop packets or be observed is on a forwarding interface; on the sending host
-  it would never fill (TCP small queues).
-- The delay of an access point is on its wired side, so that a radio's queue holds only packets that
-  wait for the channel.
-- netem always gets a rate: only with a rate does it keep the order of packets despite jitter.
+- A queue that must drop packets or be observed is on a forwarding interface. On the sending host it
+  would never fill (TCP small queues).
+- The delay of an access point is on its wired side. So the queue of its radio contains only packets
+  that wait for the channel.
+- netem always gets a rate. Without a rate, jitter would change the order of packets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINE_RATE_BPS = 1_000_000_000  # of an unshaped link; also keeps netem first-in 
 
 
 def burst_bytes(rate_bps: int) -> int:
-    """Return the depth of a token bucket [bytes]: 4 ms at this rate, but at least two frames."""
+    """Return the size of a token bucket [bytes]: 4 ms at this rate, but at least two frames."""
     return max(2 * MTU_BYTES, rate_bps * 4 // 8 // 1000)
 
 
@@ -35,9 +35,9 @@ def link(
 ) -> str:
     """Return the `tc` line of the netem qdisc for one direction of a wired link.
 
-    `device` is the interface that sends in this direction. Packets keep their order despite jitter.
-    netem's limit also counts the packets that are being delayed, so it is set to `queue_packets`
-    plus the bandwidth-delay product.
+    `device` is the interface that sends in this direction. Jitter does not change the order of
+    packets. netem's limit also counts the packets that are being delayed. So the limit is
+    `queue_packets` plus the bandwidth-delay product.
     """
     line_bps = rate_bps or LINE_RATE_BPS
     limit = queue_packets + (delay_ns + jitter_ns) * line_bps // (8 * MTU_BYTES * 10**9)
@@ -50,10 +50,10 @@ def link(
 
 
 def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> list[str]:
-    """Return the `tc` lines of an HTB qdisc with one class of this rate and a finite FIFO queue.
+    """Return the `tc` lines of an HTB qdisc that limits the rate, with a finite FIFO queue.
 
-    Packets are delayed by `delay_ns` before they enter the queue, so the queue holds only packets
-    that wait for the rate.
+    Packets are delayed by `delay_ns` before they enter the queue. So the queue contains only
+    packets that wait because of the rate.
     """
     delayed = [
         f"qdisc replace dev {device} parent 1:1 handle 20: netem limit {UNLIMITED_PACKETS} "
@@ -69,9 +69,9 @@ def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> l
 
 
 def rate_class(device: str, rate_bps: int) -> str:
-    """Return the `tc` line that sets the rate of the HTB class made by `rate`.
+    """Return the `tc` line that sets the rate of the HTB qdisc made by the lines of `rate`.
 
-    The line can also be run later, while traffic flows.
+    The line can also be run later, to change the rate while traffic flows.
     """
     burst = burst_bytes(rate_bps)
     return (
@@ -83,7 +83,7 @@ def rate_class(device: str, rate_bps: int) -> str:
 def arriving(port: str, pin: str | None = None) -> list[str]:
     """Return the `tc` lines that add an ingress qdisc to `port`, for actions on arriving packets.
 
-    `pin` is the path of a pinned eBPF program, which becomes the first action.
+    `pin` is the path of a pinned eBPF program. The program becomes the first action on each packet.
     """
     lines = [f"qdisc add dev {port} handle ffff: ingress"]
     if pin:
@@ -94,11 +94,11 @@ def arriving(port: str, pin: str | None = None) -> list[str]:
 def uplink(
     port: str, device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0
 ) -> list[str]:
-    """Return the `tc` lines that give a queue, a rate and a delay to packets that arrive at `port`.
+    """Return the `tc` lines that give packets arriving at `port` a queue, a rate and a delay.
 
-    The kernel has no queue for arriving packets, so all are redirected to `device`, an ifb
-    interface, which queues them and passes them back to `port`. The lines of `arriving` must have
-    been run for `port`.
+    The kernel has no queue for arriving packets. So they are redirected to `device`, an ifb
+    interface. It queues the packets and then passes them back to `port`. Run the lines of
+    `arriving` for `port` first.
     """
     redirect = f"matchall action mirred egress redirect dev {device}"
     return [
@@ -108,11 +108,11 @@ def uplink(
 
 
 def air(device: str, section: str, pins: Iterable[str]) -> list[str]:
-    """Return the `tc` lines for the radio `device`: an fq qdisc and the eBPF programs of cells.
+    """Return the `tc` lines for a radio interface: an fq qdisc and eBPF programs of WiFi cells.
 
-    A program gives each packet of its cell's stations a departure time, and fq keeps the packet
-    until then. A station that walks needs the programs of all cells that it may enter. `pins` has a
-    folder of pinned programs per cell; `section` is the one to use, "downlink" or "uplink".
+    A cell's program computes when each packet leaves, and fq keeps the packet until then. A station
+    that can move needs the programs of all cells that it may enter. `pins` has one folder of pinned
+    programs per cell. `section` is the program's name in these folders, "downlink" or "uplink".
     """
     return [
         f"qdisc replace dev {device} root handle 1: fq limit 20000 flow_limit 20000 nopacing",
@@ -122,12 +122,11 @@ def air(device: str, section: str, pins: Iterable[str]) -> list[str]:
 
 
 def paced(device: str, shaped: bool) -> str:
-    """Return the `tc` line of the fq qdisc for an interface on which paced sockets send.
+    """Return the `tc` line that adds an fq qdisc to an interface, for the pacing of TCP sockets.
 
-    TCP gives each packet a departure time, and fq keeps the packet until then. Without fq, TCP's
-    own timer sends one packet at a time, and a late timer lowers the rate; fq sends all packets
-    that are due. With `shaped`, fq becomes a child of the netem qdisc of `link`; otherwise it is
-    the root qdisc.
+    Without fq, TCP's own timer sends one packet at a time, and a late timer lowers the rate. fq
+    sends all packets that are due. If `shaped` is True, the interface has the netem qdisc made by
+    `link`, and fq becomes its child. Otherwise fq becomes the root qdisc.
     """
     place = "parent 30:1" if shaped else "root"
     return f"qdisc replace dev {device} {place} handle 40: fq limit 20000 flow_limit 20000"

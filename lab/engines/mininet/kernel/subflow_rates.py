@@ -1,14 +1,16 @@
-"""Limit subflows to their expected rates, by pacing or by window (S-MPTCP, section V).
+"""Limit subflows to their expected rates, by pacing or by the window (S-MPTCP, section V).
 
-`Pacing`: an eBPF iterator finds the socket of a subflow by its addresses and ports, and sets the
-socket option SO_MAX_PACING_RATE. The paper limits subflows by other means; this works on any
-interface. On a slow machine, a socket reaches this rate only if its interface has an fq qdisc
-(`shaping.paced`). The option counts bytes of payload.
+The expected rate of a subflow is the rate that the controller has assigned to it. There are two
+ways to limit a subflow to this rate:
 
-`ExpectedRates`: the congestion control, an eBPF program, reads the rate from a pinned map and
-limits the window of the subflow (Algorithm 5; ebpf/expected.h).
+- `Pacing`: an eBPF iterator finds the subflow's socket by its addresses and ports, and sets the
+  socket option SO_MAX_PACING_RATE. The paper uses another method; pacing works on any interface. On
+  a slow machine, a socket reaches the rate only if its interface has an fq qdisc (`shaping.paced`).
+  The option counts bytes of payload.
+- `ExpectedRates`: the congestion control is an eBPF program. It reads the rate from a pinned map
+  and limits the congestion window (Algorithm 5; ebpf/expected.h).
 
-`rate_bps` counts Ethernet frames everywhere in this module.
+In this module, `rate_bps` always counts whole Ethernet frames.
 """
 
 from __future__ import annotations
@@ -39,36 +41,36 @@ def payload_rate(rate_bps: int) -> int:
 
 
 def payload_limit(rate_bps: int | None) -> int:
-    """Return the SO_MAX_PACING_RATE [payload bytes/s] for a rate of Ethernet frames [bit/s].
+    """Convert a rate of Ethernet frames [bit/s] to a SO_MAX_PACING_RATE [bytes of payload/s].
 
-    `UNLIMITED` for None.
+    Returns `UNLIMITED` if the rate is None.
     """
     return UNLIMITED if rate_bps is None else payload_rate(rate_bps)
 
 
 def frame_rate_bps(payload_bytes_per_s: int) -> int | None:
-    """Convert a SO_MAX_PACING_RATE to a rate of Ethernet frames [bit/s]; None if unlimited."""
+    """Convert a SO_MAX_PACING_RATE to a rate of Ethernet frames [bit/s], or None if unlimited."""
     if payload_bytes_per_s >= UNLIMITED:
         return None
     return round(payload_bytes_per_s * 8 * FRAME_BYTES / PAYLOAD_BYTES)
 
 
 def pacing_rate_bps(sending: TcpSocket) -> int | None:
-    """Return the pacing rate of a socket in Ethernet frames [bit/s]; None if it is unlimited."""
+    """Return the pacing rate of a socket in Ethernet frames [bit/s], or None if unlimited."""
     return frame_rate_bps(sending.pacing_limit)
 
 
 class Pacing:
-    """Limit subflows by pacing: an eBPF program sets SO_MAX_PACING_RATE of their sockets.
+    """Limit the rates of subflows by the socket option SO_MAX_PACING_RATE, set by an eBPF program.
 
-    The first call of `set_rate` loads the program. The kernel unloads it when the clean-up of the
-    run removes the folder `pins`.
+    The first call of `set_rate` loads the program. The clean-up of the run deletes the folder
+    `pins`; this unloads the program.
     """
 
     def __init__(self, pins: Path) -> None:
-        """`pins` is the folder in a bpf file system where program and map will be pinned.
+        """`pins` is a folder in a bpf file system, where the program and its map will be pinned.
 
-        It need not exist yet.
+        The folder is created if it does not exist.
         """
         self._pins = pins
         self._rates: bpf.Map | None = None
@@ -77,8 +79,8 @@ class Pacing:
     def set_rate(self, pid: int, local: Endpoint, remote: Endpoint, rate_bps: int | None) -> None:
         """Set the pacing rate of the TCP socket with these two endpoints.
 
-        The socket is in the network namespace of process `pid`. The rate counts Ethernet frames;
-        None removes the limit.
+        `pid` is a process in the network namespace of the socket. `rate_bps` counts Ethernet
+        frames; None removes the limit.
         """
         rates = self._loaded()
         key = socket_key(local, remote)
@@ -93,11 +95,10 @@ class Pacing:
             rates.delete(key)
 
     def is_set(self, subflow: TcpSocket, rate_bps: int | None) -> bool:
-        """Return whether the pacing rate of `subflow` is `rate_bps` already (None: no limit)."""
+        """Return True if the pacing rate is already `rate_bps` (None means no limit)."""
         return payload_limit(rate_bps) == min(subflow.pacing_limit, UNLIMITED)
 
     def rate_bps(self, sending: TcpSocket) -> int | None:
-        """Return the pacing rate of a socket in Ethernet frames [bit/s]; None if it has none."""
         return pacing_rate_bps(sending)
 
     def _loaded(self) -> bpf.Map:
@@ -110,7 +111,7 @@ class Pacing:
         return self._rates
 
     def _run(self) -> None:
-        """Run the iterator over all TCP sockets in the network namespace of the calling thread."""
+        """Run the iterator on all TCP sockets in the network namespace of the calling thread."""
         iterator = bpf.begin(self._program)
         try:
             while os.read(iterator, 4096):
@@ -120,9 +121,9 @@ class Pacing:
 
 
 def socket_key(local: Endpoint, remote: Endpoint) -> bytes:
-    """Return the key of a TCP socket in the maps of the eBPF programs (their struct flow).
+    """Return the key of a TCP socket in the eBPF maps (struct flow in their C source).
 
-    The key is 12 bytes long: local and remote address, then local and remote port.
+    The key has 12 bytes: local address, remote address, local port, remote port.
     """
     addresses = b"".join(socket.inet_aton(address) for address, _ in (local, remote))
     return addresses + struct.pack("!HH", local[1], remote[1])
@@ -133,18 +134,18 @@ KEY_BYTES = 12
 
 
 class ExpectedRates:
-    """The expected rates of subflows, in a pinned eBPF map that their congestion control reads."""
+    """The expected rates of subflows, in a pinned eBPF map that the congestion control reads."""
 
     def __init__(self, pin: Path) -> None:
-        """`pin` is the path of the map. Until it exists, no subflow has an expected rate."""
+        """`pin` is the path of the map. While this path does not exist, no subflow has a rate."""
         self._pin = pin
         self._map: bpf.Map | None = None
 
     def set_rate(self, pid: int, local: Endpoint, remote: Endpoint, rate_bps: int | None) -> None:
         """Set the expected rate of the TCP socket with these two endpoints; None removes the rate.
 
-        `rate_bps` counts Ethernet frames. `pid` is not used. Raises `LabError` if the map is not
-        pinned, or if there is no rate to remove.
+        `rate_bps` counts Ethernet frames. `pid` is not used; `Pacing.set_rate` needs it. Raises
+        `LabError` if the map is not pinned, or if a rate is to be removed and there is none.
         """
         rates = self._opened()
         key = socket_key(local, remote)
@@ -159,14 +160,14 @@ class ExpectedRates:
             rates.write(key, value)
 
     def rate_bps(self, sending: TcpSocket) -> int | None:
-        """Return the expected rate of a socket in Ethernet frames [bit/s]; None if it has none."""
+        """Return the expected rate of a socket in Ethernet frames [bit/s], None without one."""
         if self._map is None and not self._pin.exists():
             return None
         found = self._opened().find(socket_key(sending.source, sending.destination))
         return None if found is None else int(VALUE.unpack(found)[0])
 
     def is_set(self, subflow: TcpSocket, rate_bps: int | None) -> bool:
-        """Return whether the expected rate of `subflow` is `rate_bps` already (None: no rate)."""
+        """Return True if the expected rate is already `rate_bps` (None means no rate)."""
         return self.rate_bps(subflow) == rate_bps
 
     def _opened(self) -> bpf.Map:

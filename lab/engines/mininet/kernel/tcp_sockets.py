@@ -29,16 +29,19 @@ ESTABLISHED = 1 << 1
 
 @dataclass(frozen=True)
 class TcpSocket:
-    """An established TCP socket, which may be an MPTCP subflow.
+    """An established TCP socket of this host. It may be a subflow of an MPTCP connection.
 
-    `source` is the local end, `destination` the remote end. `token` is the token that this host
-    chose for the MPTCP connection; None for plain TCP. `backup` is True if either end has made the
-    subflow a backup. `remote_id` is the remote MPTCP address ID; 0 is the address of the first
-    subflow. `cc` is the name of the congestion control, `cwnd` is in segments, `pacing_limit` in
-    bytes of payload per second. `data_segments_out` includes retransmissions; `data_segments_in`
-    counts every data segment that arrived. `in_flight` is the kernel's estimate of the number of
-    data segments in flight (tcp_packets_in_flight). `retransmitted` and `out_of_order` count
-    segments.
+    - `source`, `destination`: address and port of the local end and of the remote end
+    - `cc`: name of the congestion control
+    - `cwnd`: in segments
+    - `data_segments_out`: sent, including retransmissions
+    - `data_segments_in`: arrived, including duplicates
+    - `in_flight`: data segments in flight, as the kernel estimates (tcp_packets_in_flight)
+    - `retransmitted`, `out_of_order`: number of segments
+    - `pacing_limit`: SO_MAX_PACING_RATE [bytes of payload/s]
+    - `token`: token that this host has chosen for the MPTCP connection; None for plain TCP
+    - `backup`: True if either end has marked the subflow as backup
+    - `remote_id`: MPTCP address ID of the remote end; 0 for the first subflow
     """
 
     source: tuple[str, int]
@@ -80,7 +83,7 @@ class Diagnosis:
 
 
 def tcp_socket(payload: bytes) -> TcpSocket:
-    """Decode the payload of one netlink answer: a struct inet_diag_msg with its attributes."""
+    """Decode one answer of the kernel: a struct inet_diag_msg, followed by netlink attributes."""
     source_port, destination_port = struct.unpack_from("!HH", payload, 4)
     source, destination = (socket.inet_ntoa(payload[at : at + 4]) for at in (8, 24))
     found = dict(attributes(payload[72:]))

@@ -1,9 +1,9 @@
-"""Configure a host: addresses, routes, sysctls, offloads, MPTCP endpoints, and what it mounts.
+"""Configure a host: addresses, routes, sysctls, offloads, MPTCP endpoints and mounts.
 
-`addresses`, `radio_mac` and `neighbours` yield lines for `ip -batch`, so that one `ip` process can
-run all lines of a host. `write_settings`, `without_offloads` and `endpoints` make system calls,
-which act in the network namespace of the calling thread. They use their parameter `enter` only to
-record the equivalent shell commands (commands.sh).
+Some functions yield lines for `ip -batch`, so that one `ip` process can run all lines of a host.
+The other functions make system calls in the network namespace of the calling thread. Their
+parameter `enter` only serves to record the equivalent shell commands in the run's script
+commands.sh.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ call.
 
 
 def settings(interfaces: Iterable[str]) -> dict[str, str]:
-    """Return the sysctls of a host by name; `interfaces` are the names of its interfaces.
+    """Return the sysctls of a host by name. `interfaces` are the names of its interfaces.
 
-    They enable MPTCP, enlarge the socket buffers, switch off IPv6 and the cache of TCP metrics,
-    make the kernel drop connections of ended programs sooner, and make each interface answer ARP
-    requests for its own addresses only.
+    The sysctls enable MPTCP, enlarge socket buffers, and switch off IPv6 and the cache of TCP
+    metrics. They make the kernel drop connections of ended programs sooner. They make each
+    interface answer ARP requests only for its own addresses.
     """
     found = {
         "net.mptcp.enabled": "1",
@@ -66,9 +66,9 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
 
 
 def set_until_clean_up(name: str, value: str, ledger: Ledger) -> None:
-    """Set a sysctl outside all hosts; the clean-up restores the old value from the ledger.
+    """Set a sysctl of the machine itself. The clean-up of the run restores the old value.
 
-    Do nothing if this kernel does not have the sysctl.
+    `ledger` records the old value. This does nothing if the kernel does not have the sysctl.
     """
     setting = SYSCTL / name.replace(".", "/")
     if setting.exists():
@@ -78,12 +78,11 @@ def set_until_clean_up(name: str, value: str, ledger: Ledger) -> None:
 
 
 def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
-    """Yield the `ip -batch` lines that configure the addresses and routes of one host.
+    """Yield the `ip -batch` lines that configure all interfaces of one host: addresses and routes.
 
-    `interfaces` are all interfaces of the host. All of 10.0.0.0/8 is reachable without a gateway.
-    Each interface has its own routing table, which is chosen by the source address; so a subflow
-    stays on the interface that has its source address. Packets without a source address leave by
-    the first interface.
+    All of 10.0.0.0/8 is reachable without a gateway. Each interface has a routing table, selected
+    by the source address of a packet. So the packets of a subflow always use the interface that has
+    the subflow's source address. Packets without a source address use the first interface.
     """
     yield "link set dev lo up"
     for table, each in enumerate(interfaces, 1):
@@ -96,15 +95,19 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
 
 
 def radio_mac(interface: Interface) -> Iterator[str]:
-    """Yield the `ip -batch` lines that change the MAC address of a radio. It is down afterwards."""
+    """Yield `ip -batch` lines that change the MAC address of a radio.
+
+    The radio is down afterwards.
+    """
     yield f"link set dev {interface.name} down"
     yield f"link set dev {interface.name} address {interface.mac}"
 
 
 def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
-    """Yield the `ip -batch` lines that add permanent ARP entries on `host` for all other hosts.
+    """Yield the `ip -batch` lines that give `host` permanent ARP entries for all other hosts.
 
-    Without them, hosts would send ARP requests, which fail while the controller is stopped.
+    Without these entries, hosts would send ARP requests. The requests fail while the controller is
+    stopped.
     """
     for mine in wiring.of(host):
         for other in wiring.interfaces:
@@ -113,7 +116,6 @@ def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
 
 
 def write_settings(values: dict[str, str], enter: Enter) -> None:
-    """Set sysctls, by their names, in the network namespace of the calling thread."""
     shell.journal_command(
         enter(["sysctl", "-qw", *(f"{key}={value}" for key, value in values.items())])
     )
@@ -122,10 +124,10 @@ def write_settings(values: dict[str, str], enter: Enter) -> None:
 
 
 def without_offloads(interfaces: Iterable[str], enter: Enter) -> None:
-    """Switch TSO, GSO and GRO off on `interfaces`, in the calling thread's network namespace.
+    """Switch TSO, GSO and GRO off on `interfaces`, in the network namespace of the calling thread.
 
-    Queues count packets, and a meter passes or drops a packet as a whole; with these offloads, one
-    packet could be a whole burst of segments.
+    With these offloads, one packet could be a whole burst of segments. Queues count packets, and
+    OpenFlow meters pass or drop whole packets.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name in interfaces:
@@ -149,9 +151,9 @@ def _ethtool(control: socket.socket, interface: str, command: int, value: int) -
 def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
     """Configure the kernel's MPTCP path manager in the network namespace of the calling thread.
 
-    Each connection may open `MAX_SUBFLOWS` subflows beyond the first, and opens one from each
-    address of `interfaces` (an MPTCP endpoint). For a server, `interfaces` is empty. `enter` is
-    used only to record the equivalent shell commands.
+    Each address of `interfaces` becomes an MPTCP endpoint: every connection opens a subflow from
+    it. A server opens none, so its `interfaces` are empty. A connection may have `MAX_SUBFLOWS`
+    subflows in addition to its first. `enter` only serves to record the equivalent shell commands.
     """
     manager = PathManager()
     try:
@@ -168,9 +170,9 @@ def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
 
 
 def bind_file(pids: Sequence[int], source: Path, target: Path) -> None:
-    """Mount the file `source` on the file `target` in the mount namespace of each process.
+    """Mount the file `source` over the file `target`, in the mount namespace of each process.
 
-    A mount vanishes with its namespace. Raises `LabError` if this process is not root.
+    The mount disappears with the namespace. Raises `LabError` if this process is not root.
     """
     # a thread that has entered a mount namespace cannot return, so it is one of its own
     with ThreadPoolExecutor(1) as thread:
@@ -178,9 +180,9 @@ def bind_file(pids: Sequence[int], source: Path, target: Path) -> None:
 
 
 def keep_namespace(pid: int, path: Path) -> None:
-    """Mount the network namespace of process `pid` on the new file `path`.
+    """Keep the network namespace of the process `pid` alive by mounting it on the new file `path`.
 
-    The namespace then exists until the file is unmounted, even if all its processes have ended.
+    The namespace exists until the file is unmounted, even after all its processes have ended.
     Raises `LabError` if this process is not root.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,7 +193,7 @@ def keep_namespace(pid: int, path: Path) -> None:
 
 
 def let_namespace_go(path: Path) -> None:
-    """Undo `keep_namespace`: unmount the file and delete it. Do nothing if it does not exist."""
+    """Undo `keep_namespace`: unmount and delete the file. Do nothing if the file does not exist."""
     ctypes.CDLL(None).umount2(os.fsencode(path), MNT_DETACH)
     path.unlink(missing_ok=True)
 
@@ -217,23 +219,23 @@ def _check_mount(status: int, source: Path) -> None:
 
 
 class KeptNamespaces:
-    """Keep the network namespaces of stations by mounting them on `folder`/STATION.netns.
+    """Keep the network namespace of each WiFi station alive, mounted on `folder`/STATION.netns.
 
-    When a run is killed, its stations end, but open connections can keep the namespace of a
-    station, with its radio, for a minute longer. The clean-up can enter a mounted namespace
-    (`undo.namespace`), and take the radio out.
+    The radio of a station is in this namespace. If a run is killed, open connections can delay the
+    end of the namespace for a minute. Because the namespace is mounted, the clean-up can enter it
+    and take the radio out.
     """
 
     def __init__(self, folder: Path, stations: Iterable[str]) -> None:
         self._files = {station: folder / f"{station}.netns" for station in stations}
 
     def record(self, ledger: Ledger) -> None:
-        """Record the mounts in the ledger, before they are made."""
+        """Record the mounts in the ledger, the list of what the clean-up has to remove."""
         for file in self._files.values():
             ledger.record("namespace", path=str(file))
 
     def mount(self, pids: Mapping[str, int]) -> None:
-        """`pids` has a process in the namespace of each station."""
+        """`pids` maps each station to a process in its namespace."""
         for station, file in self._files.items():
             keep_namespace(pids[station], file)
 

@@ -1,7 +1,6 @@
-"""Shape the links of a running network: wired links, LTE queues and WiFi cells.
+"""Limit the rate of links and add delay and loss: wired links, LTE queues and WiFi cells.
 
-To shape a link means to limit its rate and to add delay and loss. All of these can change during a
-run.
+All of these can be changed during a run.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from lab.topologies.topology import (
 
 
 class Links:
-    """Shape the links of a network, change them during a run, and control the WiFi cells.
+    """Shape the links of a network (rate, delay and loss), also during a run.
 
-    `links` has the current rate, delay and loss of each link. `cells` has each running WiFi cell by
-    its access point.
+    `links` maps the ID of a link to its current rate, delay and loss. `cells` maps the name of an
+    access point to its running WiFi cell.
     """
 
     def __init__(
@@ -49,11 +48,11 @@ class Links:
         ledger: Ledger,
         flows: Iterable[tuple[str, str]],
     ) -> None:
-        """Prepare the shaping; `start` applies it to the network.
+        """Prepare the links; `start` changes the network.
 
-        `flows` lists pairs: a user, and the direction of its data, "up" or "down". A changed loss
-        acts on a link only in the directions in which these flows send data over it. `ledger`
-        records what `start` makes, for the clean-up.
+        `flows` lists pairs: a user, and the direction of its data, "up" or "down". A loss that is
+        set during the run acts on a link only in the directions in which these flows send data.
+        `ledger` is the list of what the clean-up has to remove.
         """
         self.wiring, self.network, self.ledger = wiring, network, ledger
         self.data_directions = data_directions(topology, flows)
@@ -62,7 +61,6 @@ class Links:
         self.cells: dict[str, packet_programs.RunningCell] = {}
 
     def start(self) -> None:
-        """Shape all wired links, make the queues of all LTE cells, and start all WiFi cells."""
         lines = [line for trunk in self.wiring.trunks for line in self._trunk(trunk)]
         self._start_cells()
         for cell in self.cells_of:
@@ -96,11 +94,11 @@ class Links:
             self._shape([self._from_host(own)], f"change {link_id}", own.node)
 
     def _take(self, link_id: str, trunk: Trunk | None, state: str) -> None:
-        """Set a link up or down (`state`) by setting the interface at one end up or down.
+        """Set a link up or down, as `state` says, by setting the interface at one of its ends.
 
-        `trunk` is the link if it connects two switches, None for a link to a host. The radio link
-        of a relay (a switch with a radio) is set up or down at the relay. When it is set up, the
-        relay associates with its access point again.
+        `trunk` is the link if it connects two switches, or None if it leads to a host. A relay is a
+        switch with a radio. Its radio link is set at the relay; after "up", the relay associates
+        with its access point again.
         """
         radio = next(
             (
@@ -121,9 +119,9 @@ class Links:
             associate([radio], self.network.target, self.network.run)
 
     def _changed(self, link: Link, change: LinkChange) -> Link:
-        """Return a copy of `link` with its rate, delay or loss changed as `change` says.
+        """Return a copy of `link` with a new rate, delay or loss.
 
-        The loss changes only in the directions in which flows send data over the link.
+        A loss is set only in the directions in which flows send data over the link.
         """
         match change:
             case SetLinkRate(_, rate_bps):
@@ -135,11 +133,11 @@ class Links:
         return link
 
     def shape(self, link_id: str) -> dict[str, Any]:
-        """Return the rate_mbps, delay_ms, loss and loss_back that a link has now, for POX.
+        """Return what the POX controller learns about a link: rate_mbps, delay_ms, loss, loss_back.
 
-        `loss` is the fraction lost of the packets that the link's switch sends to the host; if the
-        link connects two switches, of the packets that its switch `a` sends. `loss_back` is for the
-        opposite direction. A value that does not apply to the link is left out.
+        On a link to a host, `loss` is for packets from the switch to the host. On a link between
+        two switches, `loss` is for packets from its switch `a`. `loss_back` is for the opposite
+        direction. Both are fractions. A value that does not apply to the link is left out.
         """
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         near = (
@@ -155,37 +153,38 @@ class Links:
         }
 
     def set_station(self, ap: str, address: str, station: Station) -> None:
-        """Set the rate of a WiFi station in the cell of `ap`; add the station if it is new there.
+        """Set the rate of a WiFi station in the cell of the access point `ap`.
 
-        `address` is the station's IPv4 address. The rate decides the airtime of the station's
-        packets. Do nothing if `ap` has an LTE cell: there the AP agent sets the rates.
+        A new station is added to the cell. `address` is the IPv4 address of the station. The rate
+        decides how long its packets occupy the channel. This does nothing in an LTE cell, because
+        there the program ap_agent.py sets the rates.
         """
         if ap in self.cells:
             self.cells[ap].set_station(address, station)
 
     def remove_station(self, ap: str, address: str) -> None:
-        """Remove the station with this IPv4 address from the WiFi cell of `ap`.
+        """Remove a station by its IPv4 address from the WiFi cell of the access point `ap`.
 
-        Its packets then no longer occupy the channel of this cell.
+        Its packets no longer occupy the channel of this cell.
         """
         self.cells[ap].remove_station(address)
 
     def first_packet_s(self, ap: str, address: str) -> float | None:
-        """Return when the first packet to or from a station crossed the WiFi cell of `ap`.
+        """Return the time of the first packet to or from a station in the WiFi cell of `ap`.
 
-        `address` is the station's IPv4 address. The time is in seconds of the monotonic clock. It
-        is None if no packet has crossed the cell since the station came into it.
+        `address` is the IPv4 address of the station. The time is in seconds of the monotonic clock.
+        It is None if the station has joined the cell and no packet has crossed the cell since then.
         """
         found_ns = self.cells[ap].first_packet_ns(address)
         return None if found_ns is None else found_ns / 1e9
 
     def lag_ms(self, queues: Mapping[tuple[int, int], Queue], radios: Mapping[str, int]) -> float:
-        """Return the largest lag of a WiFi cell behind its virtual clock [ms], at least 0.
+        """Return how far WiFi cells are behind their virtual clocks [ms]: the largest lag of all.
 
-        The virtual clock of a cell is the time until which the accepted packets occupy the channel.
-        The lag is the airtime that the packets in the access point's queue still need, minus the
-        time left on the clock. `queues` has the counters of each qdisc by interface number and
-        major number. `radios` has the interface number of each access point's radio.
+        A cell's virtual clock is the time at which its channel becomes free. The lag is the airtime
+        of all packets in the access point's queue minus the time that remains until then; it is at
+        least 0. A large lag means that the machine is too slow. `queues` has the counters of
+        qdiscs. `radios` has the interface number of each access point's radio.
         """
         worst = 0.0
         for ap, air in self.cells.items():
@@ -196,10 +195,10 @@ class Links:
         return worst
 
     def _trunk(self, trunk: Trunk) -> list[str]:
-        """Return the `tc` lines that shape both directions of a link between two switches.
+        """Return the `tc` lines for both directions of a link between two switches.
 
-        An access point counts as a switch; the delay of its cell is added to the delay of the link.
-        The list is empty if the link needs no shaping.
+        Access points count as switches. The delay of an access point's cell is added to the delay
+        of the link. The list is empty if the link needs no netem qdisc.
         """
         link = self.links[trunk.link]
         delay_ns, jitter_ns = link_delay_ns(link, self.cells_of)
@@ -231,9 +230,9 @@ class Links:
         )
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
-        """Run `tc -batch` with `lines` inside `host`; for None, outside all hosts.
+        """Run `tc -batch` with `lines` inside `host`, or outside all hosts if `host` is None.
 
-        `doing` says the purpose, for error messages.
+        `doing` says in error messages for what purpose.
         """
         argv = ["tc", "-batch", "-"]
         if host is None:
@@ -244,9 +243,9 @@ class Links:
     def _start_cells(self) -> None:
         """Load the eBPF programs of all WiFi cells, and attach them to access points and stations.
 
-        A cell whose medium is wmediumd has no program. Cells that share a channel use one program.
-        A station that can move gets the programs of all cells to which it can move; each acts only
-        on packets of the stations of its own cell.
+        A cell that wmediumd models has no program. Cells on one channel share a program. A station
+        that can move gets the programs of all cells that it can enter; each program acts only on
+        packets of the stations in its own cell.
         """
         wifi = [cell for cell in self.cells_of if cell.kind == "wifi" and cell.air == "cell"]
         for cell in sorted(wifi, key=lambda cell: bool(cell.medium)):
@@ -269,11 +268,11 @@ class Links:
 
 
 def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
-    """Return whether a wired link needs a netem qdisc: it has a rate, a delay, jitter or a loss.
+    """Return True if a wired link needs a netem qdisc.
 
-    The delay of a cell counts as delay of the wired links of its access point. These links always
-    need a netem qdisc, because telemetry.py reads its counters. The wired links of a relay (a
-    switch that is a WiFi station) always get one too.
+    A link needs one if it has a rate, a delay, jitter or a loss. Wired links of an access point or
+    of a relay (a switch with a radio) always need one. One reason is that telemetry.py reads the
+    counters of an access point's links.
     """
     ends = {link.a, link.b}
     shape = link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))
@@ -291,18 +290,18 @@ def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
 
 
 def uplink_device(port: str) -> str:
-    """Return the name of the ifb interface with the uplink queue of one station.
+    """Return the name of the ifb interface with the uplink queue of one LTE station.
 
-    `port` is the switch port that leads to the station.
+    `port` is the switch port of the station.
     """
     return f"{port}u"
 
 
 def make_lte_queues(cell: Cell, wiring: Wiring, ledger: Ledger) -> list[str]:
-    """Make the ifb interfaces of a cell, and return the `tc` lines that make the queues on them.
+    """Make the ifb interfaces of an LTE cell, and return the `tc` lines that make all its queues.
 
-    The lines make the queues of both directions. Each queue starts with the rate that its station
-    has when it is alone in the cell. `ledger` records the interfaces for the clean-up.
+    Each queue starts with the rate that its station has when it is alone in the cell. `ledger`
+    records the interfaces, so that the clean-up removes them.
     """
     devices = [uplink_device(wiring.at(each.user, cell.ap).port) for each in cell.stations]
     for device in devices:

@@ -1,15 +1,15 @@
 """Build the network of a topology from Mininet-WiFi nodes and links.
 
-Each step handles all nodes together:
+Each step is done for all nodes together, which is faster:
 
 1) nodes: a namespace per host    2) radios, wires and their names    3) hostapd and bridges
 4) addresses, routes, settings and Multipath TCP in every host
 5) stations associate with their access points
 
-Mininet-WiFi would shape the links itself, again at every move of a station. This is switched off;
-links.py shapes them instead. While a network is built, its nodes discard commands (nodes.py), so
-Mininet-WiFi's objects lack the addresses and associations that are configured here. `release_nodes`
-adds them to the objects.
+Mininet-WiFi would limit the rates of links itself, again at every move of a station. This is
+switched off, and links.py does it instead. While the network is built, Mininet-WiFi's nodes do not
+run commands (nodes.py). So Mininet-WiFi does not know the addresses and associations;
+`release_nodes` adds them at the end.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ SOCKET_TABLE, SOCKET_TABLE_ENTRIES = "net.ipv4.tcp_child_ehash_entries", "1024"
 
 class Network:
     def __init__(self, topology: Topology, wiring: Wiring, ledger: Ledger, scratch: Path) -> None:
-        """Prepare the network; `create` makes the nodes, `build` connects and configures them.
+        """Prepare a network.
 
-        `wiring` lists the interfaces and ports of the topology. `ledger` records every resource
-        that is made, for the clean-up. `scratch` is a folder of this run for the files of hostapd.
+        `create` then makes its nodes, and `build` connects and configures them.
+
+        `wiring` lists the interfaces and ports of the topology. `ledger` records everything that is
+        made, so that the clean-up removes it. hostapd's files are written into the folder
+        `scratch`.
         """
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
         self._net: Any = None
@@ -57,7 +60,7 @@ class Network:
         self._kept = KeptNamespaces(scratch, sorted(stations))
 
     def create(self) -> None:
-        """Make all nodes, without links. Afterwards commands can run inside the hosts."""
+        """Make all nodes, without links. Commands can then run inside the hosts."""
         from lab.engines.mininet.network import nodes  # importing Mininet-WiFi takes a second
 
         host_setup.set_until_clean_up(SOCKET_TABLE, SOCKET_TABLE_ENTRIES, self.ledger)
@@ -69,7 +72,6 @@ class Network:
         self._kept.mount({host: self.pid(host) for host in self.hosts})
 
     def build(self) -> None:
-        """Connect the nodes, start bridges and hostapd, configure the hosts, associate stations."""
         self._make_interfaces()
         if self.medium:
             self.medium.start(self.scratch)
@@ -83,45 +85,48 @@ class Network:
 
     @property
     def net(self) -> Any:
-        """Mininet-WiFi's own object of the network, of its class `Mininet_wifi`.
+        """Mininet-WiFi's network object, of its class `Mininet_wifi`.
 
-        Its nodes run commands only after `build`.
+        The nodes in this object run commands only after `build`.
         """
         return self._net
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The users and the servers."""
+        """The names of all users and servers."""
         return self.topology.ids("user", "server")
 
     def pid(self, node: str) -> int:
-        """Return the ID of the process that keeps the network namespace of the host `node` open."""
+        """Return the ID of a process in the network namespace of the host `node`."""
         return int(self._net[node].pid)
 
     def pids(self) -> dict[str, int]:
-        """Return the `pid` of each host that exists so far."""
+        """Return the ID of a process in each host that has been made."""
         return {host: self.pid(host) for host in self.hosts if self._net and host in self._net}
 
     def run(self, node: str, argv: list[str], doing: str, stdin: str | None = None) -> str:
-        """Run the command `argv` inside a host and return its standard output.
+        """Run the command `argv` inside the host `node`, and return its standard output.
 
-        `doing` says the purpose, for error messages. `stdin` is the text for standard input. If
-        `node` is a switch or an access point, the command runs outside all hosts, because such a
-        node has no namespace. Raises `CommandFailed` or `MachineLacks` (see `shell.run`).
+        `doing` says in error messages for what purpose. `stdin` is the text for standard input.
+        Switches and access points have no namespace; for these, the command runs outside all hosts.
+        Raises `CommandFailed` or `MachineLacks` (see `shell.run`).
         """
         return shell.run(self.inside(node, argv), doing, stdin=stdin)
 
     def inside(self, node: str, argv: list[str]) -> list[str]:
-        """Return the command line that runs `argv` in a host; for other nodes return `argv`."""
+        """Return a command line that runs `argv` inside a host.
+
+        For any other node, return `argv`.
+        """
         return ["mnexec", "-a", str(self.pid(node)), *argv] if node in self.hosts else argv
 
     def connect_controller(self) -> None:
         open_vswitch.connect_controller(self.wiring.dpid)
 
     def move(self, user: str, x_m: float, y_m: float) -> None:
-        """Record the position of a user [m] in Mininet-WiFi's objects; change nothing else.
+        """Tell Mininet-WiFi's objects the position of a user [m]. Nothing else changes.
 
-        Mininet-WiFi's `setPosition` would also shape the station's link and associate it.
+        Mininet-WiFi's own method `setPosition` would also change the user's link and association.
         """
         self._net[user].position = [x_m, y_m, 0.0]
 
@@ -131,7 +136,7 @@ class Network:
     def stop(self) -> None:
         """Take the radios out of the hosts, and end the processes of all nodes.
 
-        Interfaces, radios and bridges are removed later by the clean-up, which reads the ledger.
+        The clean-up removes interfaces, radios and bridges later; they are listed in the ledger.
         """
         wifi.move_back(self._moved_radios)
         self._kept.unmount()
@@ -139,7 +144,7 @@ class Network:
             node.terminate()
 
     def ports(self) -> Iterator[str]:
-        """Yield the interface name of every wired port of all switches and access points."""
+        """Yield the names of the wired interfaces of all switches and access points."""
         for trunk in self._trunks:
             yield from (trunk.a_port, trunk.b_port)
         for each in self._wires:
@@ -174,9 +179,10 @@ class Network:
                 self.move(name, *place_m)
 
     def _record(self) -> None:
-        """Record in the ledger everything that will be made: hosts, radios, interfaces and bridges.
+        """Record all hosts, radios, interfaces and bridges in the ledger, before they are made.
 
-        The clean-up removes it in reverse order: bridges first, while their ports exist.
+        The clean-up removes them in reverse order. So it removes bridges while their ports still
+        exist.
         """
         self.ledger.record("radios", prefix=self._radio_prefix)
         if aps := self.topology.ids("wifi"):
@@ -217,14 +223,14 @@ class Network:
         ]
 
     def _outside(self) -> list[str]:
-        """Return the radio interfaces outside all hosts: those of access points and relays."""
+        """Return the radio interfaces outside all hosts: those of access points and switches."""
         return [
             *map(radio_port, self.topology.ids("wifi")),
             *(each.name for each in self._relays),
         ]
 
     def _start_mininet(self) -> None:
-        """Add the wired links to Mininet-WiFi's network object, and make it start hostapd."""
+        """Add the wired links to Mininet-WiFi's network object, and let it start hostapd."""
         from lab.engines.mininet.network.nodes import Wire
 
         net = self._net
@@ -246,16 +252,15 @@ class Network:
         open_vswitch.make_bridges(self.wiring.dpid, ports)
 
     def target(self, ap: str) -> Target:
-        """Return what a station needs to associate with `ap`: SSID, frequency and MAC address."""
+        """Return SSID, frequency and MAC address of `ap`, which a station needs to associate."""
         radio = self._net[ap].wintfs[0]
         return Target(ap, radio.ssid, CHANNEL_MHZ[int(radio.channel)], radio.mac)
 
     def _configure_host(self, host: str) -> None:
         """Configure a host: interfaces, addresses, routing tables, sysctls and MPTCP endpoints.
 
-        A multipath user has an MPTCP endpoint for each address. If it has more addresses than the
-        kernel's path manager supports, it has no endpoints: a path manager in user space opens its
-        subflows.
+        If a multipath user has more addresses than the kernel's path manager supports, it gets no
+        endpoints. A path manager in user space then opens its subflows.
         """
         interfaces, multipath = self.wiring.of(host), host in self.topology.multipath
         userspace = host in userspace_path_manager.hosts_that_need_it(self.topology, self.wiring)
@@ -285,24 +290,23 @@ class Network:
 
 
 def _position(place_m: tuple[float, float] | None) -> str:
-    """Return a place (x, y) [m] as Mininet-WiFi writes positions: "x,y,0"; for None return ""."""
+    """Return a position (x, y) [m] in Mininet-WiFi's form "x,y,0", or "" for None."""
     return f"{place_m[0]},{place_m[1]},0" if place_m else ""
 
 
 def _pair(each: Interface, pid: int) -> str:
-    """Return the `ip -batch` line that makes a wired link between a switch port and a host.
+    """Return the `ip -batch` line that makes the wired link between a switch port and a host.
 
-    The port stays outside all hosts. The host's interface is moved into the network namespace of
-    the process `pid`.
+    The host's end of the link is moved into the network namespace of the process `pid`.
     """
     return f"link add {each.port} type veth peer name {each.name} address {each.mac} netns {pid}"
 
 
 def release_nodes(net: Any, wiring: Wiring, scratch: Path) -> None:
-    """Let the nodes of a built network run commands, and let the hosts know each other by name.
+    """Let the nodes of a finished network run commands, and let the hosts know each other by name.
 
-    Mininet-WiFi's objects get the addresses of all hosts and the access points of all stations. All
-    hosts get the same /etc/hosts; the file is written into the folder `scratch`.
+    This gives Mininet-WiFi's objects the addresses of hosts and the access points of stations. It
+    writes one /etc/hosts for all hosts, as a file in the folder `scratch`.
     """
     names = scratch / "hosts"
     names.write_text(host_names(wiring))
@@ -321,10 +325,10 @@ def release_nodes(net: Any, wiring: Wiring, scratch: Path) -> None:
 
 
 def host_names(wiring: Wiring) -> str:
-    """Return the text of the file /etc/hosts for the hosts of a network.
+    """Return the text of /etc/hosts for the hosts of a network.
 
-    The name of a host means its first interface; the name of an interface, such as ue2-lte0, this
-    interface.
+    A host's name stands for the address of its first interface. The name of an interface, such as
+    ue2-lte0, stands for the address of this interface.
     """
     lines, known = [LOOPBACK], set()
     for each in wiring.interfaces:
@@ -335,9 +339,9 @@ def host_names(wiring: Wiring) -> str:
 
 
 def record_in_objects(net: Any, station: str, ap: str, name: str = "") -> None:
-    """Record in Mininet-WiFi's objects that a station is associated with an access point.
+    """Tell Mininet-WiFi's objects that a station is associated with an access point.
 
-    No radio changes. `name` is the station's radio interface, by default its first.
+    This changes no radio. `name` is the radio interface of the station; the default is its first.
     """
     radio, air = net[station].getNameToWintf(name or f"{station}-wlan0"), net[ap].wintfs[0]
     if radio.associatedTo is not None and radio in radio.associatedTo.associatedStations:

@@ -1,12 +1,12 @@
 """Adapt Mininet-WiFi's node classes, so that building a network starts almost no processes.
 
-Mininet gives each node a shell and runs about ten commands in it; in a VM without KVM each command
-takes a tenth of a second. In the classes here, a host is a network namespace that a sleeping
-process keeps open, and a switch is only a Python object. While the network is built, the nodes
-discard the commands that Mininet would run; network.py configures all nodes together instead.
+Mininet starts a shell for each node and runs about ten commands in it. In a virtual machine without
+KVM, each command takes a tenth of a second. Here a host is a network namespace, kept open by a
+sleeping process, and a switch is only a Python object. While a network is built, nodes do not run
+the commands that Mininet gives them; network.py configures all nodes together.
 
-When the network is built, the nodes become ordinary Mininet-WiFi nodes: `cmd`, `popen` and
-everything that uses them run real commands. The shell of a node starts at its first command.
+When the network is finished, the nodes behave like ordinary Mininet-WiFi nodes: `cmd` and `popen`
+run real commands. A node's shell starts at its first command.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ UNUSED = (
 
 
 class _Anything:
-    """Stands in for any function, object or base class of a package that is never used.
+    """Stands in for any function, object or base class of a package that is not needed.
 
-    Each attribute and each call returns the object itself. As a base class it is left out.
+    Each attribute of this object is the object itself, and so is the result of a call. If it is
+    used as a base class, the class is made without this base.
     """
 
     def __getattr__(self, name: str) -> _Anything:
@@ -65,9 +66,9 @@ class _Unused(types.ModuleType):
 
 
 def prepare(upstreams: Path) -> None:
-    """Let `import mininet` and `import mn_wifi` find the sources in the folder `upstreams`.
+    """Make `mininet` and `mn_wifi` importable from their sources in the folder `upstreams`.
 
-    Empty modules replace the packages in `UNUSED`, unless they are loaded already.
+    Empty modules replace the packages in `UNUSED`, unless these packages are loaded already.
     """
     for name in ("mininet-wifi", "mininet"):
         folder = str(upstreams / name)
@@ -94,11 +95,12 @@ SWITCH_VERSION = "2.0"  # Mininet treats versions before 1.10 differently
 
 
 class _Quiet:
-    """A Mininet node that discards commands while `quiet` is True: until the network is built.
+    """Base of all node classes: a Mininet node that ignores commands until the network is built.
 
-    `holder` is the process that keeps the network namespace of a host open, None for a switch.
-    `pid` is a process in the namespace of the node: the holder of a host, or this process for a
-    switch. `shell` is None until the node runs its first command.
+    - `quiet`: True until the network is built
+    - `holder`: process that keeps the network namespace of a host open; None for a switch
+    - `pid`: process ID of the holder of a host; for a switch, of this Python process
+    - `shell`: None until the node runs its first command
     """
 
     name: str
@@ -110,13 +112,13 @@ class _Quiet:
 
     @classmethod
     def checkSetup(cls) -> None:
-        """Skip Mininet's check of the machine; the lab's command `doctor` does it."""
+        """Skip Mininet's check of the machine. The lab's command `doctor` makes this check."""
 
     def startShell(self, mnopts: str | None = None) -> None:
         """Start a process that keeps the network namespace of a host open, instead of a shell.
 
         The namespace exists until this process is killed or its standard input is closed. For a
-        switch nothing is started.
+        switch, no process is started.
         """
         self.pid = os.getpid()
         if self.inNamespace:
@@ -127,29 +129,29 @@ class _Quiet:
             self.pid = self.holder.pid
 
     def wait_ready(self) -> None:
-        """Wait until the network namespace of a host exists; for a switch return immediately."""
+        """Wait until the network namespace of a host exists. Return at once for a switch."""
         if self.holder is not None and self.holder.stdout is not None:
             self.holder.stdout.readline()
 
     def open_shell(self) -> None:
-        """Start the node's shell as Mininet does, unless it is running already."""
+        """Start the node's shell in the way Mininet does. Do nothing if a shell is running."""
         if self.shell is None:
             pid = self.pid
             super().startShell()  # type: ignore[misc]
             self.pid = pid
 
     def forget_shell(self) -> None:
-        """Forget a running shell without ending it, so that the next command starts a new one.
+        """Make the next command start a new shell. A running shell goes on, but is no longer used.
 
-        A forked process calls this, because the shell belongs to its parent.
+        This is for a forked process, because the shell belongs to its parent.
         """
         self.shell = None
 
     def _popen(self, cmd: list[str], **params: Any) -> Any:
-        """Let the shell of a node enter the node's existing namespace.
+        """Start a shell of Mininet inside the node's existing namespace.
 
-        Mininet starts shells with `mnexec -cdn`, which would make a new namespace; `-cda PID`
-        enters that of a process.
+        Mininet starts shells with `mnexec -cdn`, which would make a new namespace. `mnexec -cda
+        PID` enters the namespace of a process.
         """
         if cmd[:2] == ["mnexec", "-cdn"]:
             cmd = ["mnexec", "-cda", str(self.pid), *cmd[2:]]
@@ -160,21 +162,21 @@ class _Quiet:
         super().sendCmd(*args, **keywords)  # type: ignore[misc]
 
     def cmd(self, *args: Any, **keywords: Any) -> Any:
-        """Run a command in the node's shell and return its output; while quiet, only return ""."""
+        """Run a command in the node's shell and return its output.
+
+        While `quiet`, only return "".
+        """
         if self.quiet:
             return ""
         self.open_shell()
         return super().cmd(*args, **keywords)  # type: ignore[misc]
 
     def pexec(self, *args: Any, **keywords: Any) -> Any:
-        """While the node is quiet, run nothing and return ("", "", 0)."""
+        """Run a command as Mininet does. While `quiet`, only return ("", "", 0)."""
         return ("", "", 0) if self.quiet else super().pexec(*args, **keywords)  # type: ignore[misc]
 
     def terminate(self) -> None:
-        """Kill the node's shell and the process that keeps its network namespace open.
-
-        The kernel then removes the namespace.
-        """
+        """Kill the node's shell, and the process that keeps the node's network namespace open."""
         if self.shell is not None:
             super().terminate()  # type: ignore[misc]
         if self.holder is not None:
@@ -184,26 +186,26 @@ class _Quiet:
 
 
 class QuietHost(_Quiet, Host):  # type: ignore[misc]
-    """A host without a radio; it runs no commands while the network is built."""
+    """A host without a radio. It runs no commands while the network is built."""
 
 
 class QuietStation(_Quiet, Station):  # type: ignore[misc]
-    """A host with a radio; it runs no commands while the network is built."""
+    """A host with a radio. It runs no commands while the network is built."""
 
     def update_graph(self) -> None:
-        """Do nothing: Mininet-WiFi would redraw a plot whenever the station moves."""
+        """Do nothing. Mininet-WiFi would redraw a plot whenever the station moves."""
 
 
 class QuietSwitch(_Quiet, OVSSwitch):  # type: ignore[misc]
-    """A switch for Mininet-WiFi; network.py makes its Open vSwitch bridge."""
+    """A switch of Mininet-WiFi. network.py makes its Open vSwitch bridge."""
 
 
 class QuietAccessPoint(_Quiet, OVSKernelAP):  # type: ignore[misc]
-    """An access point for Mininet-WiFi: an Open vSwitch bridge with a hostapd radio."""
+    """An access point of Mininet-WiFi: an Open vSwitch bridge with a radio run by hostapd."""
 
 
 class Wire(Link):  # type: ignore[misc]
-    """A wired link for Mininet-WiFi; network.py has made its two interfaces already."""
+    """A wired link of Mininet-WiFi. network.py makes the interfaces at its two ends."""
 
     @classmethod
     def makeIntfPair(cls, *_args: Any, **_keywords: Any) -> None:
@@ -211,7 +213,7 @@ class Wire(Link):  # type: ignore[misc]
 
 
 class _NoRadios:
-    """Stands in for Mininet-WiFi's class that makes radios (Mac80211Hwsim); wifi.py makes them."""
+    """Replaces Mininet-WiFi's class Mac80211Hwsim, which makes radios. Here wifi.py makes them."""
 
     hwsim_ids: tuple[str, ...] = ()
 
@@ -220,10 +222,10 @@ class _NoRadios:
 
 
 def empty(scratch: Path) -> Any:
-    """Return a Mininet-WiFi network without nodes, which will not shape its links.
+    """Return a Mininet-WiFi network without nodes. It does not limit the rates of its links.
 
-    This replaces functions of Mininet and Mininet-WiFi for the whole process. hostapd's
-    configuration files will be in the folder `scratch`.
+    This replaces functions of Mininet and Mininet-WiFi in the whole process. hostapd's
+    configuration files will be written into the folder `scratch`.
     """
     setLogLevel("output")
     # `init` would raise limits of the whole machine permanently
@@ -253,12 +255,13 @@ def empty(scratch: Path) -> Any:
 
 
 def _start_hostapd(folder: Path, text: str, radio: Any) -> None:
-    """Start hostapd with the configuration in `text`; its files are in `folder`.
+    """Start hostapd with the configuration in `text`, and write its files into `folder`.
 
-    `text` is the shell command by which Mininet-WiFi would write a file; it begins with `echo`.
+    `text` comes from Mininet-WiFi. It is a shell command that would write a file, so it begins with
+    `echo`.
     """
     wifi.start_hostapd(folder, radio.name, text.removeprefix("echo '"))
 
 
 def _nothing(*_args: Any, **_keywords: Any) -> None:
-    """Stands in for methods of Mininet-WiFi that must do nothing."""
+    """Replaces methods of Mininet-WiFi that must do nothing."""

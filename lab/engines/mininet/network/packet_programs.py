@@ -1,15 +1,14 @@
-"""The two eBPF programs that packets cross: one for each WiFi cell, one for switch ports of hosts.
+"""Load two eBPF programs that packets pass: one for WiFi cells, one for switch ports of hosts.
 
-wifi_cell.bpf.c keeps a virtual clock for each cell: the time until which the accepted packets
-occupy the radio channel.
+wifi_cell.bpf.c keeps a virtual clock per cell: the time at which the radio channel becomes free,
+after all packets that it has accepted.
 
-host_port.bpf.c separates packets from the hosts that have sent them. In an emulation all nodes
-share one kernel. A segment in the queue of an access point is a clone of one that the sending
-socket keeps for retransmission, and the socket can tell. Linux then believes that the segment still
-waits in the host itself, and does not retransmit it after a timeout or as a tail loss probe
-(`skb_still_in_host_queue`). A real host knows nothing about the queues of its network. So the
-program replaces every packet that comes from a host by a clone that belongs to no socket
-(`bpf_clone_redirect`).
+host_port.bpf.c separates packets from the host that has sent them. In the emulation, all nodes
+share one kernel. Linux would notice that a segment in the queue of an access point belongs to a
+socket. It would take the segment for one that still waits in the sending host, and would not
+retransmit it after a timeout or as a tail loss probe (`skb_still_in_host_queue`). A real host does
+not know the queues of its network. So this program replaces each packet from a host by a clone that
+belongs to no socket (`bpf_clone_redirect`).
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ CELL_SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
 
 
 def cell_program() -> Path:
-    """Compile wifi_cell.bpf.c if needed, and return the eBPF object file."""
     return bpf.compiled(CELL_SOURCE, "the cell's program")
 
 
 def mount_pins(ledger: Ledger) -> None:
-    """Mount a bpf file system at `PINS`, unless one is mounted, and record it for the clean-up.
+    """Mount a bpf file system at `PINS`, unless there is one, and record it for the clean-up.
 
-    Programs and maps of cells are pinned there, so that commands inside the hosts can use them.
+    Programs and maps of WiFi cells are pinned in this file system, so that commands inside the
+    hosts can use them.
     """
     if not PINS.is_mount():
         ledger.record("folder", path=str(PINS))
@@ -47,11 +46,11 @@ def mount_pins(ledger: Ledger) -> None:
 
 class RunningCell:
     def __init__(self, cell: Cell, ledger: Ledger) -> None:
-        """Load the program of `cell`, and start the virtual clock of the cell.
+        """Load the eBPF program of the WiFi cell `cell`, and start its virtual clock.
 
-        Program and maps are pinned in `PINS`/AP, for access point AP; `ledger` records this folder
-        for the clean-up. The program drops a packet that would have to wait longer than the cell's
-        buffer allows.
+        Program and maps are pinned in the folder `PINS`/AP. `ledger` records this folder for the
+        clean-up. The program drops a packet if its wait would exceed what the buffer of the cell
+        allows.
         """
         self.cell, self.pins = cell, PINS / cell.ap
         ledger.record("pin", path=str(self.pins))
@@ -64,14 +63,14 @@ class RunningCell:
         self._members.set_collisions(1.0, cell.loss_ppm / 1e6)
 
     def set_station(self, address: str, station: Station) -> None:
-        """Set the airtime of packets to and from a station; add the station if it is new.
+        """Set the airtime of a station's packets, computed from its rate. A new station is added.
 
-        `address` is its IPv4 address. The airtime follows from its rate.
+        `address` is the IPv4 address of the station.
         """
         self._members.set(address, station)
 
     def record(self) -> None:
-        """Record the commands that start the clock and write the stations (commands.sh)."""
+        """Record in commands.sh the commands that start the clock and write the stations."""
         for command in [self._clock.start_command(limit_ns(self.cell)), *self._members.commands()]:
             shell.journal_command(command)
 
@@ -79,10 +78,10 @@ class RunningCell:
         self._members.remove(address)
 
     def first_packet_ns(self, address: str) -> int | None:
-        """Return when the first packet to or from a station crossed the cell [ns, monotonic clock].
+        """Return the time of the first packet to or from a station in this cell [ns].
 
-        `address` is the station's IPv4 address. None before the first packet since the station
-        joined.
+        `address` is the IPv4 address of the station. The time is that of the monotonic clock. It is
+        None if there was no packet since the station joined the cell.
         """
         member = self._members.activity().get(address)
         return member.first_ns or None if member else None
@@ -96,16 +95,15 @@ PORT_PIN = PINS / "host_port"
 
 
 def port_program() -> Path:
-    """Compile host_port.bpf.c if needed, and return the eBPF object file."""
     return bpf.compiled(PORT_SOURCE, "the program for switch ports")
 
 
 def replace_packets(ports: Iterable[str], ledger: Ledger) -> None:
-    """Attach host_port.bpf.c: packets that arrive at these switch ports lose their socket.
+    """Load host_port.bpf.c, and attach it to switch ports: arriving packets lose their socket.
 
-    A host's TCP then no longer mistakes a segment that waits in the network for one that waits in
-    the host. Each port is one end of a veth pair; the other end belongs to a host. `ledger` records
-    the pinned program for the clean-up. The bpf file system must be mounted at `PINS`.
+    Then a host's TCP no longer takes a segment that waits in the network for one that waits in the
+    host. Each port in `ports` is one end of a veth pair, with a host at the other end. `ledger`
+    records the pinned program for the clean-up. A bpf file system must be mounted at `PINS`.
     """
     ledger.record("pin", path=str(PORT_PIN))
     argv = ["bpftool", "prog", "load", str(port_program()), str(PORT_PIN), "type", "classifier"]

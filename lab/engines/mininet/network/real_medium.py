@@ -1,11 +1,11 @@
 """Run wmediumd, a program that models the 802.11 medium, in place of the lab's WiFi cells.
 
-mac80211_hwsim passes wmediumd every frame of every radio over netlink. wmediumd decides when the
-frame arrives and whether it is lost, and passes it back. It handles only radios that it knows, so
-it starts after all radios have their addresses, and before hostapd sends the first beacon.
+The simulated radios (mac80211_hwsim) pass every frame to wmediumd over netlink. wmediumd decides
+when the frame arrives and whether it is lost. It knows only radios that exist when it starts. So it
+starts after all radios have their addresses, and before hostapd sends the first beacon.
 
-Its queue is unlimited. With hundreds of waiting frames it falls behind, and frames are lost before
-they reach the air. So small receive buffers must limit the windows (`check`).
+The queue of wmediumd is unlimited. If hundreds of frames wait, wmediumd becomes slow, and frames
+are lost before they reach the medium. So small receive buffers must limit the windows (`check`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_used(cells: Iterable[Cell]) -> bool:
 def check(receive_buffer_kb: int) -> None:
     """Raise `RequestError` if the receive buffer is too large for wmediumd's unlimited queue.
 
-    Raise `MachineLacks` if wmediumd is not built.
+    Raises `MachineLacks` if wmediumd is not built.
     """
     if receive_buffer_kb > MAX_RECEIVE_BUFFER_KB:
         raise RequestError(
@@ -58,7 +58,7 @@ def check(receive_buffer_kb: int) -> None:
 
 
 class RealMedium:
-    """wmediumd as the medium of all WiFi cells: the positions of the stations, and its process."""
+    """Runs wmediumd for all WiFi cells: chooses positions of stations, and starts the process."""
 
     def __init__(self, cells: Iterable[Cell], wiring: Wiring, ledger: Ledger) -> None:
         self._wiring, self._ledger = wiring, ledger
@@ -76,7 +76,7 @@ class RealMedium:
         }
 
     def to_json(self) -> dict[str, dict[str, float]]:
-        """Return the entry of manifest.json: x and y in m and the rate on the air, by station."""
+        """Return the entry for manifest.json: position [m] and rate on the air of each station."""
         return {
             user: {"x_m": round(at.x_m, 1), "y_m": round(at.y_m, 1), "phy_mbps": at.phy_mbps}
             for places in self._places.values()
@@ -84,9 +84,10 @@ class RealMedium:
         }
 
     def hostapd_lines(self, ap: str) -> str:
-        """Return the lines of hostapd's configuration, joined by commas, that choose the rates.
+        """Return lines for hostapd's configuration that set the rates of an access point.
 
-        Beacons and other frames without a station of their own use the slowest rate.
+        The lines are joined by commas. Frames that are not for a single station, such as beacons,
+        use the slowest rate.
         """
         rates = sorted({10 * place.phy_mbps for place in self._places[ap].values()})
         named = " ".join(map(str, rates))
@@ -95,7 +96,7 @@ class RealMedium:
     def start(self, scratch: Path) -> None:
         """Write wmediumd's configuration into the folder `scratch`, and start wmediumd.
 
-        All radios must exist.
+        All radios must exist before. Raises `LabError` if wmediumd ends at once.
         """
         file = scratch / f"mn{os.getpid()}_wmediumd.cfg"
         file.write_text(self._configuration())
@@ -123,7 +124,7 @@ class RealMedium:
             self._process.communicate()
 
     def _configuration(self) -> str:
-        """Return wmediumd's configuration: the radios, and the SNR [dB] between each two."""
+        """Return wmediumd's configuration: all radios, and the SNR [dB] between each pair."""
         members = list(self._members())
         pairs = combinations(enumerate(members), 2)
         links = (
@@ -142,9 +143,10 @@ class RealMedium:
 
 
 def enlarge_socket_buffer(pid: int) -> None:
-    """Set large receive buffers on the netlink sockets of a process.
+    """Set large receive buffers on all netlink sockets of the process `pid`.
 
-    libnl's default of 32 kB holds about ten frames: bursts would be lost before they reach the air.
+    The default of libnl, 32 kB, holds about ten frames. Bursts would be lost before they reach the
+    medium.
     """
     copy_of = ctypes.CDLL(None, use_errno=True).syscall
     process = os.pidfd_open(pid)

@@ -1,7 +1,8 @@
 """WiFi: simulated radios (mac80211_hwsim), access points (hostapd), and stations that associate.
 
-Radios are made and moved into hosts by netlink messages; commands would start two processes per
-radio. When the network is built, stations associate by `iw`; during a run, walking ones by nl80211.
+Netlink messages make the radios and move them into hosts, because commands would start two
+processes per radio. While the network is built, stations associate by the command `iw`. During a
+run, moving stations associate by nl80211 messages.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ NETWORK_MANAGER = Path("/run/NetworkManager")
 
 @dataclass(frozen=True)
 class Radio:
-    """A radio to make, and the name that its network interface will get.
+    """A radio to make; `interface` is the name that its network interface will get.
 
-    `pid` is a process in the network namespace of the host that gets the radio; None for the radio
-    of an access point or relay, which stays outside all hosts.
+    `pid` is a process in the host that gets the radio. It is None for the radio of an access point
+    or of another switch, which stays outside all hosts.
     """
 
     name: str
@@ -47,7 +48,10 @@ class Radio:
 
 @dataclass(frozen=True)
 class Moved:
-    """A radio inside a host: its wiphy number, and a process in the host's namespace."""
+    """A radio inside a host.
+
+    `index` is its wiphy number, `pid` a process in the host's namespace.
+    """
 
     index: int
     pid: int
@@ -56,8 +60,8 @@ class Moved:
 def make_radios(radios: Iterable[Radio]) -> list[Moved]:
     """Make the radios, name their interfaces, and move each into the namespace of its host.
 
-    Returns the radios that were moved into a host. An interface is renamed before the move:
-    otherwise a host with two radios would get two interfaces that the kernel has named wlan0.
+    Returns the radios that are now inside a host. An interface is renamed before the move, because
+    the kernel would call every interface of a host wlan0.
     """
     radios = list(radios)
     if not radios:
@@ -75,8 +79,8 @@ def make_radios(radios: Iterable[Radio]) -> list[Moved]:
 def move_back(moved: Iterable[Moved]) -> None:
     """Move radios from the hosts back to the network namespace of the caller.
 
-    The kernel does this too when it removes a host's namespace, but an open connection in the host
-    can delay that for a minute. A radio that cannot be moved is left to the kernel.
+    The kernel does this as well when it removes a host's namespace. But an open connection in the
+    host can delay the removal for a minute. Radios that cannot be moved are left to the kernel.
     """
     with open("/proc/self/ns/net") as here:
         for each in moved:
@@ -119,17 +123,18 @@ def _rename(old: str, new: str) -> None:
 
 
 def _record_address(interface: str) -> None:
-    """Record a command that gives an interface the MAC address that it has (commands.sh).
+    """Record in commands.sh a command that sets the MAC address which the interface has now.
 
-    Stations connect to the address of their access point. The kernel derives it from the number of
-    the radio, so it would differ when the recorded commands are run.
+    Stations connect to the MAC address of their access point. The kernel derives this address from
+    the number of the radio. Without the command, the address would differ when someone runs
+    commands.sh.
     """
     address = Path(f"/sys/class/net/{interface}/address").read_text().strip()
     shell.journal_command(["ip", "link", "set", "dev", interface, "address", address])
 
 
 def _unmanage(interface: str) -> None:
-    """Make NetworkManager ignore an interface; do nothing if NetworkManager does not run here."""
+    """Make NetworkManager ignore an interface. Do nothing if NetworkManager is not running."""
     if NETWORK_MANAGER.is_dir() and shutil.which("nmcli"):
         argv = ["nmcli", "device", "set", interface, "managed", "no"]
         shell.run(argv, f"keep NetworkManager from using {interface}")
@@ -152,7 +157,7 @@ def hostapd_pid_files(folder: Path, aps: Iterable[str]) -> dict[str, Path]:
 
 
 def record_hostapd(ledger: Ledger, aps: Iterable[str]) -> None:
-    """Record the hostapd processes of the access points, and their files, for the clean-up."""
+    """Record the hostapd processes of the access points and their files, for the clean-up."""
     ledger.record("folder", path=str(SOCKETS), only_if_empty=True)
     for ap in aps:
         ledger.record("file", path=str(SOCKETS / radio_port(ap)))
@@ -170,15 +175,15 @@ Run = Callable[[str, list[str], str], str]  # a host, a command, its purpose; re
 
 
 def associate(stations: Iterable[Interface], target: Callable[[str], Target], run: Run) -> None:
-    """Associate each station with its access point by `iw connect`; return when all are associated.
+    """Associate each station with its access point by `iw connect`, and wait for all of them.
 
-    `stations` are radio interfaces; the field `switch` of each is its access point. `target(ap)`
-    returns the SSID, frequency and MAC address of an access point. `run(host, argv, doing)` runs a
-    command inside a host; `doing` says its purpose, for error messages.
+    `stations` are radio interfaces; the field `switch` of each is the name of its access point.
+    `target(ap)` returns the SSID, frequency and MAC address of an access point. `run(host, argv,
+    doing)` runs a command inside a host; `doing` says in error messages for what purpose.
 
-    Stations that hostapd does not list yet are tried again every `RETRY_S` seconds. Raises
-    `LabError` if, after at least `TRIES` tries, no further station has been listed for `TIMEOUT_S`
-    seconds.
+    A station is associated when hostapd lists it. Until then, `iw connect` is repeated every
+    `RETRY_S` seconds. Raises `LabError` if no station was added to the list for `TIMEOUT_S`
+    seconds, after at least `TRIES` tries.
     """
     waiting = {each.mac: each for each in stations}
     deadline, retry, tries = time.monotonic() + TIMEOUT_S, 0.0, 0
@@ -214,10 +219,10 @@ IFINDEX, MAC, FREQUENCY, SSID, STATUS = 3, 6, 38, 52, 72
 
 @dataclass(frozen=True)
 class Target:
-    """An access point to associate with.
+    """An access point, with what a station needs to associate with it.
 
-    `ap` is its name in the topology, `ssid` the name of its WiFi network, `mhz` the frequency of
-    its channel, `mac` the MAC address of its radio.
+    `ap` is its name in the topology, `mhz` the frequency of its channel, `mac` the MAC address of
+    its radio.
     """
 
     ap: str
@@ -227,10 +232,10 @@ class Target:
 
 
 class StationRadio:
-    """Associate the radio of one station, by nl80211.
+    """Controls the radio of one station by nl80211 messages.
 
-    Create this object inside the station's network namespace: netlink sockets stay in the namespace
-    in which they were opened.
+    Create this object inside the station's network namespace, because its netlink sockets stay in
+    the namespace in which they were opened.
     """
 
     def __init__(self, interface: str) -> None:
@@ -247,14 +252,14 @@ class StationRadio:
         return self._events.fileno()
 
     def leave(self) -> None:
-        """Leave the access point; do nothing if the station is not associated."""
+        """Leave the access point. Do nothing if the station is not associated."""
         with contextlib.suppress(LabError):  # it was not associated
             self._family.request(DISCONNECT, self._index)
 
     def associate(self, target: Target) -> None:
-        """Begin to associate with an access point; `answer` returns the result later.
+        """Start to associate with an access point. `answer` later returns the result.
 
-        Raises `LabError` if the kernel cannot begin now.
+        Raises `LabError` if the kernel cannot start now.
         """
         body = self._index + attribute(SSID, target.ssid.encode())
         body += attribute(FREQUENCY, struct.pack("=I", target.mhz))
@@ -262,7 +267,7 @@ class StationRadio:
         self._family.request(CONNECT, body)
 
     def commands(self, target: Target) -> list[list[str]]:
-        """Return the `iw` commands equivalent to `leave` and `associate`, to record them."""
+        """Return the `iw` commands equivalent to `leave` and `associate`, for commands.sh."""
         device = ["iw", "dev", self.interface]
         return [
             [*device, "disconnect"],
@@ -270,7 +275,7 @@ class StationRadio:
         ]
 
     def answer(self) -> bool | None:
-        """Return whether the attempt to associate has succeeded; None if it has no result yet.
+        """Return True if the station is now associated, False if this failed, None before that.
 
         Each result is returned only once.
         """
@@ -289,8 +294,8 @@ def check_relays(topology: Topology) -> None:
     """Raise `RequestError` unless each relay with a WiFi radio has exactly one host behind it.
 
     A relay is a switch that is a station of a radio cell. A WiFi station can use only its own MAC
-    address, so the relay's radio has the MAC address of the one host behind it. A relay in an LTE
-    cell has a wire to the base station instead, without this limit.
+    address. So the relay's radio has the MAC address of the host behind it, and there can be only
+    one. A relay in an LTE cell is not limited, because a wire connects it with the base station.
     """
     wiring = wire(topology)
     for relay in dict.fromkeys(each.node for each in wiring.relays if each.name.endswith("wlan0")):

@@ -1,8 +1,9 @@
-"""Run the AP agent: it measures all access points, and divides LTE cells among their users.
+"""The AP agent: a program that measures all access points, and divides LTE cells among users.
 
-The agent polls the queues of the access points ten times a second, and sends reports to POX and to
-the runner twice a second. It is a separate process, so that POX gets reports even if the runner is
-blocked. Its configuration is one JSON file. It ends when its standard input is closed.
+It reads the queues of the access points ten times a second, and sends reports to POX and to the
+main process of the run twice a second. It is a separate process, so that POX gets reports even if
+the main process is blocked. Its only argument is a JSON file with its configuration. It ends when
+its standard input is closed.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ from lab.radio.occupancy import PERIOD_S, bearer_occupancy, waiting_uploads, wif
 
 @dataclass(frozen=True)
 class Station:
-    """A user, or a relay (a switch with a radio), at an access point.
+    """A user at an access point. It can also be a relay, a switch with a radio.
 
-    `rate_bps` is its rate when no other station sends, `weight` its weight in the proportional-fair
-    division of an LTE cell. Its LTE queues for downlink and uplink are on the interfaces `device`
-    and `uplink_device`. `uploads` is True for every relay, and for a user with an upload in the
-    scenario. `rssi_dbm` is None if users have no positions.
+    - `rate_bps`: its rate when no other station sends
+    - `weight`: its weight in the proportional-fair division of an LTE cell
+    - `device`, `uplink_device`: interfaces with its downlink queue and its uplink queue, in an LTE
+      cell
+    - `uploads`: True for a relay, and for a user that uploads in the scenario
+    - `rssi_dbm`: None if users have no positions
     """
 
     rate_bps: int
@@ -52,13 +55,14 @@ Stations = dict[str, Station]
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """An access point; `device` is its radio interface if it is a WiFi access point.
+    """An access point, as the AP agent is told to measure it.
 
-    `kind` is "wifi", "lte", or "wmediumd" for a WiFi cell whose medium is the program wmediumd.
-    With `collisions`, a frame is sent more often if there are more contenders: access points and
-    stations with a frame to send. `loss_ppm` is an additional loss on the channel. `medium` is the
-    access point whose channel this one uses; "" if it has its own. `sharing` lists the radio
-    interfaces of other access points that use the channel of this one.
+    - `kind`: "lte", "wifi", or "wmediumd" for a WiFi cell that the program wmediumd models
+    - `device`: its radio interface, at WiFi access points
+    - `collisions`: True if frames can collide, so that they are transmitted several times
+    - `loss_ppm`: additional loss on the channel
+    - `medium`: name of the access point whose channel this one uses; "" if it has its own
+    - `sharing`: radio interfaces of other access points that use the channel of this one
     """
 
     kind: str
@@ -71,11 +75,13 @@ class AccessPoint:
 
 
 def apply_change(aps: Mapping[str, AccessPoint], line: str | bytes) -> str:
-    """Apply a change of a station to `aps`, the access points by name.
+    """Change a station in `aps`, which maps names to access points.
 
-    `line` is a JSON object: the keys `ap` and `user`, and new values of fields of `Station`. If it
-    also has the key `from`, the station moves from that access point to `ap`, and the new values
-    are in the key `station`. Returns `ap` if the station has moved, otherwise "".
+    Return where it has moved, or "".
+
+    `line` is a JSON object with the keys `ap` and `user`, and new values of fields of `Station`. If
+    the object also has the key `from`, the station moves from that access point to `ap`; then the
+    new values are in the key `station`.
     """
     change = json.loads(line)
     ap, user = change["ap"], change["user"]
@@ -91,10 +97,10 @@ def apply_change(aps: Mapping[str, AccessPoint], line: str | bytes) -> str:
 
 @dataclass(frozen=True)
 class StationReport:
-    """One station in a report on its access point.
+    """One station in a report about its access point.
 
-    `rate_mbps` is its rate when no other station sends. `mac_occupancy` is the occupancy of its LTE
-    queues, min(1, packets / 16); it is None at a WiFi access point.
+    `rate_mbps` is the station's rate when no other station sends. `mac_occupancy` is the occupancy
+    of its LTE queues, min(1, packets / 16). It is None at a WiFi access point.
     """
 
     rate_mbps: float
@@ -105,10 +111,10 @@ class StationReport:
 
 @dataclass(frozen=True)
 class Report:
-    """The state of one access point: its queue and its stations by name.
+    """The state of one access point: its queue, and its stations by name.
 
-    `mac_occupancy` is the occupancy of the access point's queue, from 0 to 1. It is None, and
-    `backlog_packets` is 0, if nothing measures the queue.
+    `mac_occupancy` is the occupancy of the queue, from 0 to 1. It is None if nobody can measure the
+    queue; `backlog_packets` is then 0.
     """
 
     backlog_packets: int
@@ -121,15 +127,15 @@ MIN_CHANGE = 0.01  # of a rate; smaller changes are not worth a request to the k
 
 
 class Bearers:
-    """Divide one direction of an LTE cell among its users.
+    """Divide one direction of an LTE cell, downlink or uplink, among the users of the cell.
 
-    Each user has a bearer: a queue that is served at the user's share of the cell.
+    Each user has a bearer: a queue with a rate, which is the user's share of the cell.
     """
 
     def __init__(
         self, stations: Stations, devices: Mapping[str, str], scheduler: Scheduler
     ) -> None:
-        """`devices` maps each user to the interface with the user's queue."""
+        """`devices` maps each user to the interface that has the user's queue."""
         self._stations, self._scheduler = stations, scheduler
         self._devices = {user: scheduler.index(device) for user, device in devices.items()}
         self.queues = [(device, PFIFO) for device in self._devices.values()]
@@ -137,7 +143,7 @@ class Bearers:
         self._granted_bps: dict[str, int] = {}
 
     def divide(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> dict[str, int]:
-        """Set each user's proportional-fair rate; return the packets in each user's queue.
+        """Set the proportional-fair rate of each user. Return the number of packets in each queue.
 
         `queues` has the current counters of the qdiscs. `elapsed_s` is the time since the last
         call.
@@ -169,9 +175,9 @@ class Bearers:
 
 
 class LteCell:
-    """Divide both directions of an LTE cell among its users, and measure the users' queues.
+    """Divide both directions of an LTE cell among its users, and measure the queues of the users.
 
-    The uplink queue of a user without uploads is not reported, because it holds only ACKs.
+    A user without uploads has only ACKs in its uplink queue. This queue is not reported.
     """
 
     def __init__(self, ap: AccessPoint, scheduler: Scheduler) -> None:
@@ -183,10 +189,10 @@ class LteCell:
         self.queues = self._down.queues + self._up.queues
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Set the rates of all users in both directions, and report the state of the cell.
+        """Set the rates of all users in both directions, and return a report about the cell.
 
         `queues` has the current counters of the qdiscs. `elapsed_s` is the time since the last
-        poll.
+        call.
         """
         down, up = (each.divide(queues, elapsed_s) for each in (self._down, self._up))
         counted = {
@@ -212,24 +218,24 @@ POLLS_PER_REPORT = 5  # a datagram costs more than a poll
 class Cell(Protocol):
     """An access point that the agent measures.
 
-    `queues` lists the qdiscs whose counters `poll` needs, each by its handle: the pair of the
-    interface number and the qdisc's major number.
+    `queues` lists the qdiscs whose counters `poll` needs. A handle has the number of an interface
+    and the major number of a qdisc.
     """
 
     queues: list[Handle]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Report the state of the access point, `elapsed_s` after the last poll.
+        """Return a report about the access point. `elapsed_s` is the time since the last call.
 
         `queues` has the current counters of the qdiscs.
         """
 
 
 class Collisions:
-    """Count the contenders for the channel of a WiFi cell, and set the effect of collisions.
+    """Count the contenders in a WiFi cell, and set how much collisions slow the cell down.
 
-    A contender is an access point or a station with a frame to send. A smoothed number of
-    contenders decides how often a frame is transmitted and which fraction of frames is lost.
+    A contender is an access point or a station with a frame to send. From the smoothed number of
+    contenders follow the number of transmissions per frame and the fraction of lost frames.
     """
 
     def __init__(self, members: CellMembers, loss_ppm: int) -> None:
@@ -238,7 +244,7 @@ class Collisions:
         self._set = (1.0, 0.0)
 
     def update(self, downlinks: int) -> None:
-        """Count the contenders now; if the effect of collisions has changed, write it to the cell.
+        """Count the contenders now. Write the effect of collisions to the cell if it has changed.
 
         `downlinks` is the number of access points on this channel that have packets in their queue.
         """
@@ -254,7 +260,7 @@ class Collisions:
 
 
 class WifiCell:
-    """Measure a WiFi cell: the queue of its radio, and the uploads that wait for the channel."""
+    """Measure a WiFi cell: the queue of its access point, and uploads that wait for the channel."""
 
     def __init__(
         self,
@@ -263,20 +269,19 @@ class WifiCell:
         wait_ns: Callable[[], int],
         collisions: Collisions | None = None,
     ) -> None:
-        """Find the queues of `ap` and of the access points on the same channel.
+        """`wait_ns` returns how long an upload frame would have to wait for the channel [ns].
 
-        `wait_ns` returns how long a new upload frame would wait for the channel. `collisions` is
-        None if the cell has no collisions.
+        `collisions` is None if there are no collisions in this cell.
         """
         self._stations, self._wait_ns, self._collisions = ap.stations, wait_ns, collisions
         self._handle = (scheduler.index(ap.device), FQ)
         self.queues = [self._handle, *((scheduler.index(each), FQ) for each in ap.sharing)]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Report the state of the access point, and update the effect of collisions.
+        """Return a report about the access point, and update the effect of collisions.
 
-        The backlog in the report is the number of packets that wait at the access point, or of
-        upload frames that wait at the stations, whichever is larger. `elapsed_s` is not used.
+        The reported backlog is the larger of two numbers: packets that wait at the access point,
+        and upload frames that wait at the stations. `elapsed_s` is not used.
         """
         downlink = queues[self._handle].backlog_packets
         rates_bps = [each.rate_bps for each in self._stations.values() if each.uploads]
@@ -294,9 +299,9 @@ class WifiCell:
 
 
 class MediumCell:
-    """Report on a WiFi access point whose medium is wmediumd.
+    """Report on a WiFi access point whose cell is modelled by the program wmediumd.
 
-    Frames wait inside wmediumd, which does not say how many. So the occupancy is None.
+    Frames wait inside wmediumd, and wmediumd does not say how many. So the occupancy is None.
     """
 
     def __init__(self, ap: AccessPoint) -> None:
@@ -311,7 +316,7 @@ class MediumCell:
         )
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Return the rates of the stations; they never change."""
+        """Return the rates of the stations, which never change. Both parameters are not used."""
         return self._report
 
 
@@ -330,11 +335,11 @@ def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
 
 
 def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int], key: str) -> None:
-    """Poll the access points and send reports until standard input ends.
+    """Measure the access points and send reports, until standard input ends.
 
-    Reports go to the local UDP ports `ports`, and begin with `key`, the secret key of the run.
-    Changes of stations are read from standard input (see `apply_change`). When a station has moved
-    to an access point, that access point is reported at once.
+    Reports are sent to the local UDP ports `ports`. They begin with `key`, the secret key of the
+    run. Standard input has the changes of stations, one per line (`apply_change`). If a station has
+    moved to an access point, a report about this access point is sent at once.
     """
     scheduler, ports = Scheduler(), list(ports)
     cells = {name: make_cell(name, ap, scheduler) for name, ap in aps.items()}
@@ -365,7 +370,7 @@ def serve(aps: Mapping[str, AccessPoint], ports: Iterable[int], key: str) -> Non
 
 
 def mean(reports: Sequence[Report]) -> Report:
-    """Return the last of `reports`, with each occupancy replaced by the mean over all `reports`."""
+    """Return the last of `reports`, but with each occupancy averaged over all of them."""
 
     latest = reports[-1]
     stations = {
@@ -384,23 +389,23 @@ def _mean(reports: Iterable[Report | StationReport]) -> float | None:
 
 
 def encode(ap: str, number: int, report: Report, key: str) -> bytes:
-    """Return the datagram that reports an access point; `number` numbers the reports.
+    """Return a datagram with a report about the access point `ap`. `number` is its sequence number.
 
-    `controller.agent_messages.read_ap_report` decodes it with the same `key`.
+    `controller.agent_messages.read_ap_report` decodes it with the same secret `key`.
     """
     return seal({"kind": "ap", "seq": number, "ap": ap, **asdict(report)}, key)
 
 
 class Lines:
-    """Read lines from a pipe with a timeout; `descriptor` is the reading end."""
+    """Read lines from a pipe with a timeout. `descriptor` is the file descriptor to read from."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._unread = descriptor, b""
 
     def next(self, timeout_s: float) -> bytes | None:
-        """Wait up to `timeout_s` for the next line, and return it without its newline.
+        """Wait up to `timeout_s` for the next line, and return it without the newline.
 
-        Return b"" if no whole line has come, and None at the end of the input.
+        Returns b"" if no whole line has arrived in this time, and None at the end of the input.
         """
         if b"\n" not in self._unread:
             readable, _, _ = select.select([self._descriptor], [], [], timeout_s)
@@ -420,8 +425,8 @@ class Lines:
 def take_change(aps: Mapping[str, AccessPoint], lines: Lines, timeout_s: float) -> str | None:
     """Wait up to `timeout_s` for a line that changes a station, and apply the change to `aps`.
 
-    Returns the access point to which the change moves a station, "" if there is none or no line
-    came, and None at the end of the input.
+    Returns the access point to which a station has moved. Returns "" if no station has moved, and
+    None at the end of the input.
     """
     line = lines.next(timeout_s)
     if not line:

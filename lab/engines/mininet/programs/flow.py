@@ -1,7 +1,7 @@
-"""Move the data of one flow over TCP, MPTCP or UDP: send it, or receive and count it.
+"""Send or receive the data of one flow over TCP, MPTCP or UDP.
 
-The sender sends at a given rate or as fast as possible. `Flow` moves the data of a connection,
-`DatagramFlow` those of a UDP flow; `Application` decides how much is written, and when.
+The sender has a given rate, or sends as fast as possible. `Flow` is for TCP and MPTCP,
+`DatagramFlow` for UDP. `Application` decides how many bytes are written, and when.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ SIOCOUTQNSD = 0x894B  # linux/sockios.h: data written and not sent
 
 
 class Application:
-    """When an application with a limited rate writes, and how many bytes.
+    """Decides when an application with a limited rate writes data, and how many bytes.
 
-    It writes in turns. The fraction of a byte that is due is kept for the next turn.
+    The application writes in turns, at fixed times. A fraction of a byte is kept for the next turn.
     """
 
     def __init__(self, now_s: float, turn_s: float = WRITING_TURN_S) -> None:
-        """Put the first turn at `now_s`; the data of one whole turn is due in it.
+        """`now_s` is the time of the first turn, and `turn_s` the time between two turns.
 
-        `turn_s` is the time between two turns.
+        In the first turn, the data of one whole turn is due.
         """
         self._period_s, self._due_s = turn_s, now_s
         self._last_s, self._fraction = now_s - turn_s, 0.0
@@ -51,7 +51,8 @@ class Application:
     def due_bytes(self, rate_bps: int, now_s: float) -> int:
         """Return how many bytes are due in the turn at `now_s`. Call this once per turn.
 
-        They are what `rate_bps` gives for the time since the last turn, at most `CATCH_UP_S`.
+        These are the bytes that `rate_bps` gives for the time since the last turn, but for at most
+        `CATCH_UP_S` seconds.
         """
         elapsed_s, self._last_s = min(CATCH_UP_S, now_s - self._last_s), now_s
         exact = self._fraction + rate_bps * elapsed_s / 8
@@ -59,11 +60,11 @@ class Application:
         return int(exact)
 
     def restart(self, now_s: float) -> None:
-        """Drop the data that is due for the time before `now_s`."""
+        """Forget the data that was due before `now_s`."""
         self._last_s = now_s
 
     def wait_s(self, now_s: float) -> float:
-        """Advance to the next turn; return the time from `now_s` until it, 0 if it is late.
+        """Go on to the next turn, and return the time from `now_s` until it, or 0 if it is late.
 
         Call this once per turn.
         """
@@ -72,19 +73,20 @@ class Application:
 
 
 def writable_bytes(due: int, unsent: int) -> int:
-    """Return how many of the `due` bytes an application writes in this turn.
+    """Return how many bytes an application writes in this turn. It never writes the rest.
 
-    It skips the rest, so that it is at most 16 segments (`UNSENT_BYTES`), or `due` if that is more,
-    ahead of TCP. `unsent` is what it has written and TCP has not sent yet.
+    `due` is the data due in this turn. `unsent` is the data that the application has written before
+    and that TCP has not sent yet. After the turn, the unsent data is at most `UNSENT_BYTES` (16
+    segments), or `due` if that is more.
     """
     return max(0, min(due, max(UNSENT_BYTES, due) - unsent))
 
 
 def unsent_bytes(connection: socket.socket) -> int:
-    """Return the bytes that the application has written and that TCP or MPTCP has not sent yet.
+    """Return the number of bytes that have been written to the socket and are not sent yet.
 
-    For MPTCP, a byte is sent when it is given to a subflow. Return 0 if this kernel has no such
-    counter.
+    In MPTCP, a byte counts as sent when a subflow has taken it. Returns 0 if this kernel has no
+    such counter.
     """
     answer = bytearray(4)
     try:
@@ -114,10 +116,10 @@ MAX_ATTEMPTS = 10  # to read all counters while no data arrives
 
 
 class ReceiveBuffer:
-    """Measure how much data a receiver holds back because data before it is missing.
+    """Measure how much received data waits in the kernel because data before it is missing.
 
-    `most_bytes` is the largest amount so far; None before the first poll. An amount is known only
-    when the data is delivered.
+    The kernel has no such counter, so the amount is known only afterwards, when the data is
+    delivered. `most_bytes` is the largest amount so far; None before the first `poll`.
     """
 
     def __init__(self, connection: socket.socket, is_mptcp: bool) -> None:
@@ -129,7 +131,7 @@ class ReceiveBuffer:
         self.most_bytes: int | None = None
 
     def poll(self) -> None:
-        """Read the connection's counters, unless the last poll was less than `PERIOD_S` ago."""
+        """Read the kernel's counters of the connection, but at most once per `PERIOD_S`."""
         now = time.monotonic()
         if now < self._due_s:
             return
@@ -142,10 +144,10 @@ class ReceiveBuffer:
             self.take([(info.segments, info.segment_bytes) for info in infos], delivered)
 
     def take(self, arrived: list[tuple[int, int]], delivered: int) -> None:
-        """Update `most_bytes` from one reading of the counters.
+        """Update `most_bytes` with counters of the connection that were read together.
 
-        `arrived` has the number of segments and the segment size in bytes of each subflow.
-        `delivered` counts the bytes delivered in order.
+        `arrived` has, for each subflow, the number of data segments and the size of a segment in
+        bytes. `delivered` is the number of bytes delivered in order.
         """
         self._segment_bytes = max(self._segment_bytes, *(size for _, size in arrived))
         difference = sum(count for count, _ in arrived) * self._segment_bytes - delivered
@@ -158,9 +160,9 @@ class ReceiveBuffer:
         self._recent_bytes = max(self._recent_bytes, self._recent_peak - difference)
 
     def take_recent_bytes(self) -> int | None:
-        """Return the most data held back, and delivered, since the last call [bytes].
+        """Return the most data that waited for missing data, and was delivered since the last call.
 
-        None before the first poll.
+        In bytes; None before the first `poll`.
         """
         if self.most_bytes is None:
             return None
@@ -168,9 +170,12 @@ class ReceiveBuffer:
         return found
 
     def delivered_bytes(self) -> int:
-        """Return a counter of the bytes that arrived in order, whether read or not.
+        """Return a counter of the bytes that have arrived in order.
 
-        It does not start at 0. Raises `OSError` if the connection has ended.
+        The counter does not start at 0.
+
+        Bytes that the application has not read yet are included. Raises `OSError` if the connection
+        has ended.
         """
         if not self._is_mptcp:
             return self._plain()[1]
@@ -182,10 +187,10 @@ class ReceiveBuffer:
         return [info], info.bytes_received
 
     def _multipath(self) -> tuple[list[TcpInfo], int]:
-        """Return the counters of all subflows, and the bytes delivered at the same time.
+        """Return the counters of all subflows, and the number of bytes delivered at the same time.
 
-        If data is delivered meanwhile, all is read once more, at most `MAX_ATTEMPTS` times. After
-        that the result is ([], 0).
+        If data is delivered during the reading, everything is read again, at most `MAX_ATTEMPTS`
+        times in all. If no attempt succeeds, the result is ([], 0).
         """
         for _ in range(MAX_ATTEMPTS):
             before = self.delivered_bytes()
@@ -195,10 +200,10 @@ class ReceiveBuffer:
         return [], 0
 
     def _subflow_infos(self) -> list[TcpInfo]:
-        """Return the TCP counters of every subflow (MPTCP_TCPINFO).
+        """Return the TCP counters of every subflow (socket option MPTCP_TCPINFO).
 
-        This calls the C library, because Python's getsockopt cannot pass the input that the option
-        needs.
+        This calls the C library, because the option needs an input that Python's getsockopt cannot
+        pass.
         """
         import ctypes  # slow to load, and a host that only sends does not need it
 
@@ -217,7 +222,7 @@ class ReceiveBuffer:
 
 
 class TcpInfo:
-    """Counters of received data in a struct tcp_info (linux/tcp.h)."""
+    """Three counters of received data from a struct tcp_info (linux/tcp.h)."""
 
     def __init__(self, raw: bytes) -> None:
         (self.segment_bytes,) = struct.unpack_from("=I", raw, 20)  # tcpi_rcv_mss
@@ -235,13 +240,17 @@ ZEROS = bytes(CHUNK_BYTES)
 
 
 class FlowRequest(NamedTuple):
-    """A flow to open.
+    """The parameters of a flow to open.
 
-    `server` and `bind` are the addresses of the server and of the user; `direction` is "down" or
-    "up". `protocol` is "tcp" (also for MPTCP) or "udp". `cc` is the kernel's name of the congestion
-    control. `rate_bps` and `volume_bytes` are None if they are unlimited. `port` is the user's port
-    in all subflows; 0 means any. This is a tuple because `dataclasses` takes long to load on an
-    emulated processor.
+    - `server`, `bind`: address of the server, and address of the user
+    - `direction`: "down" or "up"
+    - `protocol`: "tcp" (also for MPTCP) or "udp"
+    - `cc`: the kernel's name of the congestion control
+    - `rate_bps`, `volume_bytes`: None means unlimited
+    - `port`: the user's port in all subflows; 0 means any port
+
+    This is not a dataclass, because the module `dataclasses` takes long to load on an emulated
+    processor.
     """
 
     id: str
@@ -258,14 +267,15 @@ class FlowRequest(NamedTuple):
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:
-        """Other keys of `request` are ignored."""
+        """Take the fields of this class from `request`, and ignore all other keys."""
         return cls(**{key: request[key] for key in cls._fields if key in request})
 
 
 class Flow:
-    """One end of a TCP or MPTCP flow: send the data of the flow, or receive it.
+    """One end of a TCP or MPTCP flow: sends the flow's data or receives it.
 
-    `sends` says whether this end sends. `bytes` counts what this end has sent or received so far.
+    `sends` is True if this end sends. `bytes` is the number of bytes that this end has sent or
+    received.
     """
 
     def __init__(self, request: FlowRequest, connection: socket.socket, sends: bool) -> None:
@@ -281,7 +291,7 @@ class Flow:
     def go(self, at_s: float = 0.0) -> None:
         """Start a thread that sends or receives the data until the flow ends.
 
-        The flow starts when the monotonic clock shows `at_s`, at once if that has passed.
+        The flow starts at `at_s` on the monotonic clock, or at once if this time has passed.
         """
         threading.Thread(target=self._run, args=(at_s,), daemon=True).start()
 
@@ -289,24 +299,26 @@ class Flow:
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def report_rate(self, at_s: float = 0.0) -> None:
-        """Send the rate of the flow to the other end, if the other end sends the data.
+        """If the other end sends the data, tell it the rate of the flow. Otherwise do nothing.
 
-        The first call also starts the flow there, at the time `at_s` of the monotonic clock.
+        The first call also starts the flow at the other end, at the time `at_s` of the monotonic
+        clock.
         """
         if not self.sends:
             report = {"rate_bps": self.rate_bps, "at_s": at_s}
             self.connection.sendall(json.dumps(report).encode() + b"\n")
 
     def set_cc(self, cc: str) -> None:
-        """Change the congestion control of this end, on all present and later subflows.
+        """Change the congestion control of this end, on all subflows and also on later ones.
 
-        `cc` is the kernel's name of the congestion control. Do nothing if the flow has ended.
+        `cc` is the kernel's name of the congestion control. This does nothing if the flow has
+        ended.
         """
         if not self._is_over:
             choose_cc(self.connection, cc)
 
     def further_subflows(self) -> int | None:
-        """Return the number of subflows beyond the first; None if the connection is not MPTCP."""
+        """Return how many subflows there are beyond the first, or None if this is not MPTCP."""
         if not is_mptcp(self.connection):
             return None
         return self.connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)[0]
@@ -323,9 +335,10 @@ class Flow:
             self.done_s = time.time() - self.started_s
 
     def _send(self) -> None:
-        """Send until the volume of the flow is sent, then close the connection for sending.
+        """Send the whole volume of the flow, then close the connection for sending.
 
-        A flow with a rate writes in turns (see `Application`), any other as fast as possible.
+        A flow with a rate writes in turns (see `Application`). Other flows write as fast as
+        possible.
         """
         left = self._volume_bytes
         turns = Application(time.monotonic())
@@ -346,7 +359,7 @@ class Flow:
         self.connection.shutdown(socket.SHUT_WR)
 
     def _write(self, size: int) -> None:
-        """Write `size` zero bytes; block while the send buffer is full."""
+        """Write this many zero bytes. Wait while the send buffer is full."""
         for start in range(0, size, CHUNK_BYTES):
             data = ZEROS[: min(CHUNK_BYTES, size - start)]
             self.connection.sendall(data)
@@ -355,12 +368,13 @@ class Flow:
     def _receive(self) -> None:
         """Receive until the volume of the flow has arrived, or the sender closes the connection.
 
-        This counts at most 20 times a second, and at once when the volume is complete: Linux may
-        signal the end of the connection many seconds after the last byte. In between, the kernel
-        copies each packet to the buffer when it arrives (MSG_WAITALL). Waking for every packet
-        would cost more than the packet. Without MSG_WAITALL, the receive window could not grow
-        between two reads, and Linux would delay its ACKs. Slow flows are counted less often,
-        because counts of 30 slow flows cost more than their packets.
+        Waking up for every packet would cost more than the packet itself. So the bytes are counted
+        at most 20 times a second, and less often if the flow is slow. MSG_WAITALL lets the kernel
+        copy each packet to the buffer at once. Without it, the receive window could not grow
+        between two counts, and Linux would delay its ACKs.
+
+        Linux may signal the end of the connection many seconds after the last byte. So this
+        function stops as soon as the volume has arrived.
         """
         self._buffer = ReceiveBuffer(self.connection, is_mptcp(self.connection))
         buffer, received, wait_s = bytearray(CHUNK_BYTES), 1, COUNT_S
@@ -375,7 +389,7 @@ class Flow:
                 self._wait_at_most(wait_s)
 
     def _still_expected(self) -> int:
-        """Return how many bytes to request next; 0 if the volume is complete."""
+        """Return how many bytes to request next, or 0 if the volume is complete."""
         if self._volume_bytes is None:
             return CHUNK_BYTES
         return min(CHUNK_BYTES, self._volume_bytes - self.bytes)
@@ -393,7 +407,11 @@ class Flow:
         buffer.poll()
 
     def _bytes_now(self) -> int:
-        """Return `bytes`; at a receiver, add what has arrived in order since the last count."""
+        """Return the bytes sent or received up to now.
+
+        A receiver's `bytes` can be old. So the bytes that have arrived in order since then are
+        added.
+        """
         if self._counted is None or self._buffer is None or self._is_over:
             return self.bytes
         counted, delivered = self._counted
@@ -405,10 +423,13 @@ class Flow:
     def status(self) -> dict[str, Any]:
         """Return the counters of this end.
 
-        `mptcp` says whether the connection is MPTCP now. `done_s` is the duration of the transfer;
-        None until the volume is complete, and for a flow without a volume. `error` is the error
-        that ended the flow, or None. `held_back_bytes` is the most data held back since the last
-        call; None at a sender.
+        - `done_s`: duration of the whole transfer; None until it is complete, and for an unlimited
+          flow
+        - `error`: the error that ended the flow, or None
+        - `mptcp`: True if the connection is MPTCP now
+        - `receive_buffer_max_bytes`: the most received data that waited for missing data; None at a
+          sender
+        - `held_back_bytes`: the same, but only since the last call
         """
         return {
             "bytes": self._bytes_now(),
@@ -422,10 +443,10 @@ class Flow:
 
 
 def next_wait_s(wait_s: float, received: int) -> float:
-    """Return how long a receiver waits for its next count, if it has waited `wait_s` last [s].
+    """Return how many seconds a receiver waits for its next count, after a wait of `wait_s`.
 
-    After fewer than `FEW_BYTES` received bytes it waits twice as long, at most `LONGEST_COUNT_S`;
-    otherwise half as long, at least `COUNT_S`.
+    The time doubles, up to `LONGEST_COUNT_S`, if fewer than `FEW_BYTES` arrived during the last
+    wait. Otherwise it is halved, down to `COUNT_S`.
     """
     if received < FEW_BYTES:
         return min(2 * wait_s, LONGEST_COUNT_S)
@@ -439,7 +460,7 @@ def open_socket(mptcp: bool) -> socket.socket:
 
 
 def is_mptcp(connection: socket.socket) -> bool:
-    """False if the peer has not agreed to MPTCP, or if the connection has fallen back to TCP."""
+    """Return False if the peer has refused MPTCP, or if the connection has fallen back to TCP."""
     try:
         info = connection.getsockopt(SOL_MPTCP, MPTCP_INFO, 16)
     except OSError:
@@ -448,7 +469,7 @@ def is_mptcp(connection: socket.socket) -> bool:
 
 
 def choose_cc(connection: socket.socket, cc: str) -> None:
-    """`cc` is the kernel's name of a congestion control."""
+    """Set the congestion control of a socket. `cc` is the kernel's name of it."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
 
 
@@ -464,10 +485,10 @@ NUMBER = struct.Struct("!Q")
 
 
 class DatagramFlow:
-    """One end of a UDP flow: send the datagrams of the flow, or receive and count them.
+    """One end of a UDP flow: sends datagrams, or receives and counts them.
 
-    `own` is the UDP socket of this end. `rate_bps` counts payload. A datagram that finds a full
-    queue is lost, even on the sending host.
+    `own` is the UDP socket of this end. `rate_bps` counts payload only. If a queue is full, even on
+    the sending host, the datagram is lost.
     """
 
     def __init__(self, request: FlowRequest, own: socket.socket, sends: bool) -> None:
@@ -482,24 +503,24 @@ class DatagramFlow:
         own.setblocking(False)
 
     def go(self, at_s: float = 0.0) -> None:
-        """Start a thread that sends the datagrams, or receives them, until `stop`.
+        """Start a thread that sends or receives datagrams until `stop` is called.
 
-        The flow starts when the monotonic clock shows `at_s`, at once if that has passed.
+        The flow starts at `at_s` on the monotonic clock, or at once if this time has passed.
         """
         threading.Thread(target=self._run, args=(at_s,), daemon=True).start()
 
     def stop(self) -> None:
-        """End the flow at this end. The other end must be stopped separately."""
+        """End the flow at this end only. The other end must be stopped separately."""
         self._is_over = True
 
     def report_rate(self, _at_s: float = 0.0) -> None:
-        """Do nothing: the runner sets the rate of a UDP flow at both ends."""
+        """Do nothing. The main process of the run tells both ends of a UDP flow the rate."""
 
     def set_cc(self, _cc: str) -> None:
-        """Do nothing: UDP has no congestion control."""
+        """Do nothing, because UDP has no congestion control."""
 
     def further_subflows(self) -> None:
-        """Return None: a UDP flow has no subflows."""
+        """Return None, because a UDP flow has no subflows."""
         return
 
     def _run(self, at_s: float) -> None:
@@ -525,7 +546,7 @@ class DatagramFlow:
         self.bytes += PAYLOAD_BYTES
 
     def _receive(self) -> None:
-        """Read what has arrived, 20 times a second."""
+        """Read all datagrams that have arrived, 20 times a second."""
         while not self._is_over:
             with contextlib.suppress(BlockingIOError, ConnectionRefusedError):
                 while True:
@@ -542,11 +563,11 @@ class DatagramFlow:
         self.bytes += len(data)
 
     def status(self) -> dict[str, Any]:
-        """Return the counters of this end.
+        """Return the counters of this end, with the keys of `Flow.status` and three others.
 
-        `datagrams` counts those sent or received at this end. `out_of_order` counts those that
-        arrived after one with a larger number. `next` is one more than the largest number that has
-        arrived.
+        - `datagrams`: number of datagrams that this end has sent or received
+        - `out_of_order`: number of datagrams that arrived after one with a larger number
+        - `next`: the largest number that has arrived, plus 1
         """
         return {
             "bytes": self.bytes,
@@ -563,9 +584,9 @@ class DatagramFlow:
 
 
 def open_datagrams(bind: str, port: int = 0) -> socket.socket:
-    """Return a UDP socket bound to the address `bind` and this port; 0 means any free port.
+    """Return a UDP socket bound to the address `bind` and to `port`; 0 means any free port.
 
-    Several sockets can share one port (SO_REUSEADDR).
+    Several sockets can share a port (SO_REUSEADDR).
     """
     own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -584,9 +605,9 @@ OPENING_S = 3.0  # by then a new connection has its subflows
 def bind(connection: socket.socket, address: str, port: int) -> None:
     """Bind a TCP or MPTCP socket to `address` and `port`; 0 means any free port.
 
-    Further subflows get the same port if they open within `OPENING_S` seconds. Later ones get any
-    port, because the kernel reserves the port of a closed subflow for a minute. If the port is
-    taken, or the kernel lacks IP_LOCAL_PORT_RANGE, any free port is used.
+    All subflows that open within `OPENING_S` seconds get this port. Later subflows get any port,
+    because the kernel reserves the port of a closed subflow for a minute. The socket gets any free
+    port if `port` is in use, or if the kernel lacks IP_LOCAL_PORT_RANGE.
     """
     try:
         _limit(connection, port)
@@ -601,7 +622,7 @@ def bind(connection: socket.socket, address: str, port: int) -> None:
 
 
 def _limit(connection: socket.socket, port: int) -> None:
-    """Allow only `port` as the local port of the connection's subflows; 0 allows all."""
+    """Allow subflows of the connection to use only this local port; 0 allows all ports."""
     allowed = struct.pack("=I", port << 16 | port)
     connection.setsockopt(socket.IPPROTO_IP, IP_LOCAL_PORT_RANGE, allowed)
 

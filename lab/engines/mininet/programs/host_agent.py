@@ -1,20 +1,19 @@
-"""Run the host agent: one process that reports and changes the subflows of all hosts for POX.
+"""The host agent: one program that reports and changes the subflows of all hosts, for POX.
 
-1) For each host, the agent reports the MPTCP subflows, and the loss on the path to each address,
-   every two seconds. After the first command it also polls for changes more often
-   (`Settings.period_s`), and reports each change.
-2) A command is carried out only if it comes from the registered controller with this run's key, and
-   only once.
-3) Backup: the user's host sets or clears the backup flag of the MPTCP endpoint that has the
-   subflow's address. This changes all subflows from that address, and the kernel notifies the other
-   end (MP_PRIO). With a path manager in user space, only the one subflow is changed.
-4) Expected rate, the rate to which a subflow is limited: both hosts set the pacing rate of the
-   subflow's socket. If the scenario limits windows instead, both write the rate into the map that
-   the congestion control of the subflow reads. Only the setting at the sender has an effect.
-5) The effect of a command, as the kernel shows it, is reported 0.1 s later. The equivalent shell
-   commands are written to standard output.
+- Reports: it reports the MPTCP subflows of each host every two seconds, with the loss on the way to
+  each address. After the first command it also reports each change, which it looks for more often
+  (`Settings.period_s`).
+- Commands: it accepts a command only from the registered controller and with the secret key of this
+  run. It carries out each command once, and reports the effect 0.1 s later, as the kernel shows it.
+  It writes equivalent shell commands to standard output.
+- Backup flag: the user's host changes the flag of the MPTCP endpoint with the subflow's address. So
+  all subflows from this address change, and the kernel notifies the other end (MP_PRIO). With a
+  path manager in user space, only the one subflow changes.
+- Expected rate, to which a subflow is limited: the hosts at both ends set the pacing rate of the
+  subflow's socket, or write the rate into the map that the congestion control reads. The scenario
+  chooses between the two. Only the sender's setting has an effect.
 
-Its configuration is one JSON file. It ends when its standard input ends.
+Its only argument is a JSON file with its configuration. It ends when its standard input ends.
 """
 
 from __future__ import annotations
@@ -52,13 +51,16 @@ from lab.errors import LabError
 
 @dataclass(frozen=True)
 class HostSettings:
-    """The configuration of one host; `pid` is a process in the host's namespaces.
+    """The host agent's configuration for one host.
 
-    `endpoints` is True for a multipath user: the agent may change the backup flags of its
-    addresses. `loss` maps each address of the user to the interfaces that send data along the path
-    of this address; their random loss is reported. `paced` are the `tc` lines that prepare the
-    host's interfaces for pacing; empty if windows are limited instead. `opens` lists the addresses
-    from which a path manager in user space opens subflows; None if the kernel opens them.
+    - `pid`: a process in the namespaces of the host
+    - `endpoints`: True for a multipath user; the agent may change the backup flags of its addresses
+    - `loss`: for each address of a user, the interfaces that send data on the path to this address;
+      the agent reports their configured random loss
+    - `paced`: `tc` lines that prepare the interfaces of the host for pacing; empty if subflows are
+      limited by the window
+    - `opens`: addresses from which a path manager in user space opens subflows; None if the kernel
+      opens them
     """
 
     pid: int
@@ -74,7 +76,8 @@ class ControlledHost:
     def __init__(self, name: str, settings: HostSettings, limits: Pacing | ExpectedRates) -> None:
         """Open netlink sockets inside the host `name`.
 
-        `limits` applies the expected rates of subflows, as pacing rates or as limits of windows.
+        `limits` is the method that limits subflows to their expected rates: by pacing or by the
+        window.
         """
         self.name, self._settings, self._limits = name, settings, limits
         self._diagnosis = netlink.inside(settings.pid, tcp_sockets.Diagnosis)
@@ -90,10 +93,10 @@ class ControlledHost:
         self._last_seq = -1
 
     def report(self, seq: int, losses: Mapping[str, float]) -> HostReport:
-        """Report the subflows of the host, and the loss (0 to 1) on the path of each address.
+        """Return a report on the host's subflows, and on the loss of the path of each address.
 
-        `seq` is the number of the report. `losses` maps each interface to its configured random
-        loss. A TCP connection without MPTCP is reported as one subflow.
+        `seq` is the sequence number of the report. `losses` maps each interface to its configured
+        random loss, from 0 to 1. A plain TCP connection is reported as one subflow.
         """
         subflows = sorted(self._diagnosis.sockets(), key=_order_of_joining)
         loss = {
@@ -103,10 +106,10 @@ class ControlledHost:
         return HostReport(seq, self.name, tuple(self._state(each) for each in subflows), loss)
 
     def obey(self, command: HostCommand) -> None:
-        """Carry out a command of the controller; changes of subflows that have ended are ignored.
+        """Carry out a command of the controller. Changes of subflows that have ended are ignored.
 
-        Raises `MessageRefused` unless `command.seq` is larger than in the last command. Raises
-        `LabError` if the kernel refuses some changes, after the other changes have been made.
+        Raises `MessageRefused` if the last command had the same or a larger `seq`. Raises
+        `LabError` if the kernel refuses some changes; the other changes are made.
         """
         if command.seq <= self._last_seq:
             raise MessageRefused(
@@ -141,7 +144,7 @@ class ControlledHost:
                 self._limits.set_rate(self._settings.pid, *ends, rate_bps)
 
     def _prepare_pacing(self) -> None:
-        """Add an fq qdisc to the host's interfaces in the first call; later calls do nothing."""
+        """Add fq qdiscs to the interfaces of the host in the first call. Later calls do nothing."""
         lines, self._to_prepare = self._to_prepare, []
         if lines:
             argv = [*self._inside(), "tc", "-batch", "-"]
@@ -150,8 +153,9 @@ class ControlledHost:
     def _set_backup(self, manager: PathManager, address: str, backup: bool) -> None:
         """Set or clear the backup flag of all subflows from a local address.
 
-        The controller repeats a command that had no effect at the other end. The kernel notifies
-        the other end only of a change, so a repeated command sets the opposite first.
+        The controller repeats a command that had no effect at the other end. But the kernel
+        notifies the other end only if the flag changes. So a repeated command first sets the
+        opposite value.
         """
         repeated = self._backup.get(address, False) == backup
         for each in (not backup, backup) if repeated else (backup,):
@@ -163,7 +167,7 @@ class ControlledHost:
         self._backup[address] = backup
 
     def _set_subflow_backup(self, manager: PathManager, subflow: TcpSocket, backup: bool) -> None:
-        """Set or clear the backup flag of one subflow, on a host with a path manager in user space.
+        """Set or clear the backup flag of one subflow, if a path manager runs in user space.
 
         The kernel notifies the other end at every call.
         """
@@ -197,16 +201,16 @@ class ControlledHost:
 
 
 def _order_of_joining(subflow: TcpSocket) -> tuple[int, int, Endpoint, Endpoint]:
-    """Return a sort key: the order in which the subflows of a connection joined.
+    """Return a sort key that puts the subflows of a connection into the order in which they joined.
 
-    Only a server knows this order, from the address IDs. A restarted controller numbers the
-    subflows by it.
+    Only a server knows this order, from the MPTCP address IDs. A controller that was restarted
+    numbers the subflows in this order.
     """
     return subflow.token or 0, subflow.remote_id, subflow.source, subflow.destination
 
 
 def _combined(losses: Iterable[float]) -> float:
-    """Return the loss of a path (0 to 1), given the loss of each interface on the path."""
+    """Return the loss of a path, 0 to 1, from the losses of the interfaces on the path."""
     return 1.0 - prod(1.0 - each for each in losses)
 
 
@@ -224,10 +228,11 @@ DATAGRAM_BYTES = 65536
 class Settings:
     """The configuration of the host agent.
 
-    `controller` is POX's UDP address. `key` authenticates messages. `period_s` is the time between
-    two polls after the first command. `pins` is the folder where the pacing program is pinned.
-    `expected` is the path of the pinned map of expected rates if the scenario limits windows; None
-    if it limits pacing rates.
+    - `controller`: UDP address and port of POX
+    - `key`: secret key of the run, which authenticates messages
+    - `period_s`: time between two checks of the subflows, after the first command
+    - `pins`: folder where the pacing program is pinned
+    - `expected`: path of the pinned map with expected rates; None if subflows are limited by pacing
     """
 
     controller: Endpoint
@@ -279,7 +284,7 @@ class HostAgent:
         return [each for each in managers if each is not None]
 
     def report(self) -> None:
-        """Send a report on each host whose state has changed or whose last report is 2 s old."""
+        """Report each host whose state has changed, or whose last report is two seconds old."""
         now = time.monotonic()
         found = self._scheduler.losses(list(self._netem.values()))
         losses = {device: found.get(netem, 0.0) for device, netem in self._netem.items()}
@@ -293,10 +298,10 @@ class HostAgent:
                 self.socket.sendto(encode(report, self._key), self._controller)
 
     def read(self, datagram: bytes, sender: Endpoint) -> HostCommand:
-        """Decode the command in a datagram that has come from the address `sender`.
+        """Decode the command in a datagram. `sender` is the address that has sent the datagram.
 
         Raises `MessageRefused` if the sender is not the controller, the key is wrong, or the host
-        is unknown.
+        is not known.
         """
         if sender != self._controller:
             raise MessageRefused(
@@ -309,7 +314,7 @@ class HostAgent:
         return command
 
     def obey(self, command: HostCommand) -> None:
-        """Carry out a command; from now on, poll the hosts at the period of the settings.
+        """Carry out a command. From now on, check the subflows at the period of the settings.
 
         Raises the errors of `ControlledHost.obey`.
         """
@@ -317,10 +322,10 @@ class HostAgent:
         self._hosts[command.host].obey(command)
 
     def obey_waiting(self) -> None:
-        """Carry out the latest command that has been received for each connection.
+        """Carry out all received commands, but only the latest of each connection.
 
-        A command contains everything that is still to be done on its connection, so it replaces
-        earlier ones. Refused commands are logged.
+        The latest command has everything that is still to be done on its connection. Refused
+        commands are logged.
         """
         commands: dict[tuple[str, str], HostCommand] = {}
         while select.select([self.socket], [], [], 0)[0]:
@@ -341,7 +346,8 @@ class HostAgent:
 def serve(agent: HostAgent) -> None:
     """Send reports and carry out commands until standard input ends.
 
-    The line {"ready": true}, printed first, tells the runner that the agent works.
+    The line {"ready": true} is printed first. It tells the main process of the run that the agent
+    works.
     """
     print(json.dumps({"ready": True}), flush=True)
     due = time.monotonic()
@@ -370,7 +376,10 @@ def _seq(command: HostCommand) -> int:
 
 
 def _write_command(at: float, argv: Sequence[str], stdin: str | None) -> None:
-    """Print a command and its time `at` [s since 1970] as one line of JSON, for the runner."""
+    """Print a command as one line of JSON, for the main process.
+
+    `at` is its time [s since 1970].
+    """
     print(json.dumps({"at": at, "argv": list(argv), "stdin": stdin}), flush=True)
 
 

@@ -1,12 +1,12 @@
 """Measure the rates and the round-trip time of the path between a server and a user's address.
 
-Downlink: the user's host sends a request, and the server answers with a burst of full frames.
-Uplink: the user's host sends a burst of full frames, and then requests the rate at which the server
-received them.
+- Downlink: the user's host sends a request, and the server answers with a burst of full frames.
+- Uplink: the user's host sends a burst of full frames. Then it asks the server at which rate they
+  arrived.
 
-The frames of a burst leave faster than the path carries them, so a queue builds up at its slowest
-link, and they arrive at the rate of this link. They do not leave all together: a short queue would
-drop most of them.
+The frames of a burst are sent faster than the path can carry them. So a queue builds up at the
+slowest link of the path, and the frames arrive at the rate of this link. The frames are not sent
+all at once, because a short queue would drop most of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ZEROS = bytes(PAYLOAD_BYTES)
 
 @dataclass(frozen=True)
 class Burst:
-    """`packets` full Ethernet frames, sent at `send_bps` [bit/s]; 0 means without pauses."""
+    """A number of full Ethernet frames to send, and their rate `send_bps`; 0 means no pauses."""
 
     packets: int
     send_bps: int
@@ -49,7 +49,7 @@ class Burst:
 
 
 def serve() -> None:
-    """Start a thread that answers the requests of probes on UDP port `PROBE_PORT`."""
+    """Start a thread that answers measurement requests on UDP port `PROBE_PORT`."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
     listener.bind(("", PROBE_PORT))
@@ -57,10 +57,10 @@ def serve() -> None:
 
 
 def _answer(listener: socket.socket) -> None:
-    """Answer requests for ever.
+    """Answer measurement requests for ever.
 
-    The request "100 2000000" is answered with a burst of 100 frames at 2000000 bit/s. The request
-    `ARRIVED` is answered with the rate [bit/s] at which the peer's burst has arrived, 0 if the rate
+    The request "100 2000000" gets a burst of 100 frames at 2000000 bit/s. The request `ARRIVED`
+    gets a number: the rate [bit/s] at which the burst of the sender has arrived, or 0 if the rate
     is unknown.
     """
     arrivals: dict[tuple[str, int], list[float]] = {}
@@ -77,10 +77,10 @@ def _answer(listener: socket.socket) -> None:
 
 
 def measure(server: str, bind: str, burst: Burst) -> tuple[float | None, float | None]:
-    """Measure the path from `server` to the local address `bind`, while it has no other traffic.
+    """Measure the path from `server` to the local address `bind`. There must be no other traffic.
 
     Returns the rate [bit/s] at which the frames of `burst` arrive, and the round-trip time [ms].
-    Either is None if too few answers came.
+    Each of the two is None if too few answers came.
     """
     rtt_ms = _ping_ms(server, bind)
     warm_up = Burst(WARM_UP_PACKETS, burst.send_bps)
@@ -89,13 +89,14 @@ def measure(server: str, bind: str, burst: Burst) -> tuple[float | None, float |
 
 
 def measure_up(server: str, bind: str, burst: Burst) -> float | None:
-    """Measure the rate from the local address `bind` to `server` [bit/s], without other traffic.
+    """Measure the rate [bit/s] from the local address `bind` to `server`, without other traffic.
 
-    The frames of `burst` are sent. A request for the rate at which they arrived waits behind them
-    in the same queues. Returns None if too few frames arrived.
+    This sends the frames of `burst`, then asks at which rate they arrived. Returns None if too few
+    frames arrived.
 
-    Before the burst, the server sends one small frame. In a WiFi cell, each uplink frame also waits
-    for the airtime of the latest downlink frame; after a large one, the result would be too small.
+    Before the burst, the server has to send one small frame. The reason is a WiFi cell: each uplink
+    frame there also waits for the airtime of the latest downlink frame. After a large downlink
+    frame, the result would be too small.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((bind, 0))
@@ -112,10 +113,10 @@ def measure_up(server: str, bind: str, burst: Burst) -> float | None:
 
 
 def _burst_bps(server: str, bind: str, burst: Burst) -> float | None:
-    """Request a burst; return the rate at which its frames arrive [bit/s], None if too few arrive.
+    """Request a burst and return the rate [bit/s] at which it arrives; None if too few frames come.
 
-    The clock is read at each arrival. The kernel's timestamp of a WiFi frame would be the departure
-    time that the eBPF program of the cell has set.
+    The clock is read at each arrival. The kernel's timestamps cannot be used: for a WiFi frame,
+    they would be the departure time set by the eBPF program of the cell.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
@@ -134,9 +135,9 @@ def _burst_bps(server: str, bind: str, burst: Burst) -> float | None:
 
 
 def _rate_bps(arrivals: list[float]) -> float | None:
-    """Return the rate [bit/s] of full Ethernet frames that arrived at the times `arrivals` [s].
+    """Return the rate [bit/s] of full Ethernet frames, given the times at which they arrived [s].
 
-    The first fifth of the frames is not counted. Return None if fewer than `MIN_ARRIVALS` remain.
+    The first fifth of the frames is ignored. Returns None if fewer than `MIN_ARRIVALS` are left.
     """
     counted = arrivals[len(arrivals) // 5 :]
     if len(counted) < MIN_ARRIVALS or counted[-1] <= counted[0]:
@@ -145,9 +146,9 @@ def _rate_bps(arrivals: list[float]) -> float | None:
 
 
 def _ping_ms(server: str, bind: str, count: int = 6) -> float | None:
-    """Return the shortest round-trip time of `count` pings [ms]; None if no answer came.
+    """Return the shortest round-trip time of several pings [ms], or None if no answer came.
 
-    The first ping makes the controller set up the path, so it is slower than the others.
+    The first ping is slower than the others, because the controller then sets up the path.
     """
     best, first = None, int(time.monotonic() * 1000) & 0xFFF0  # no number is used a second time
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as ping:

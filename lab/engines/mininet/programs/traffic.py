@@ -1,33 +1,33 @@
-"""The traffic program, which runs the flows of one host inside this host.
+"""The traffic program: it sends and receives the data of all flows of one host, inside the host.
 
-The program opens its own sockets, so it can verify that a connection is MPTCP. Each line of
-standard input is a command in JSON, answered by one line of JSON on standard output. The program
-ends when its input ends, so it never outlives the run. It imports little, because a process starts
-slowly under software emulation.
+It opens its sockets itself, so it can verify that a connection is MPTCP. It reads commands from
+standard input, one JSON object per line. It answers each with one line of JSON on standard output.
+It ends when its input ends, so it never outlives the run. It imports few modules, because a process
+starts slowly on an emulated processor.
 
-    {"do": "serve", "mptcp": true}    -> {"mptcp": true}    false: this kernel refused MPTCP
-    {"do": "connect", ...}            -> {"port": 40112}    keys: see FlowRequest
-    {"do": "expect", "port", ...}     -> {}    the server's end of a UDP flow; port: the user's;
-                                         other keys: see FlowRequest
-    {"do": "subflows"}                -> {"subflows": {"ue2-1": 1}}
-                                         of each flow, beyond the first; null for plain TCP
-    {"do": "go", "id", "at_s"}        -> {}    a connected flow starts to move data at this time of
-                                         the monotonic clock [s]; without a time, at once
-    {"do": "rate", "id", "rate_bps"}  -> {}
-    {"do": "stop", "id"}              -> {}
-    {"do": "cc", "cc"}                -> {}    of all connections that are open
-    {"do": "status"}                  -> {"flows": {"ue2-1": {"bytes", "done_s", "error", "sends",
-                                         "mptcp", "receive_buffer_max_bytes",
-                                         "held_back_bytes"}}}
-    {"do": "probe", "server", "bind", "burst", "up"} -> {"rate_bps", "rtt_ms", "up_bps"}
-                                         burst: see path_probe.Burst;
-                                         the uplink is measured if up is true; otherwise it is null
+{"do": "serve", "mptcp": true}    -> {"mptcp": true}    false: this kernel refused MPTCP
+{"do": "connect", ...}            -> {"port": 40112}    keys: see FlowRequest
+{"do": "expect", "port", ...}     -> {}    open the server's end of a UDP flow; `port` is the
+                                     user's port; other keys: see FlowRequest
+{"do": "subflows"}                -> {"subflows": {"ue2-1": 1}}    number of subflows of each
+                                     flow beyond the first; null for plain TCP
+{"do": "go", "id", "at_s"}        -> {}    start a connected flow at this time of the monotonic
+                                     clock [s]; without a time, at once
+{"do": "rate", "id", "rate_bps"}  -> {}
+{"do": "stop", "id"}              -> {}
+{"do": "cc", "cc"}                -> {}    for all connections that are open
+{"do": "status"}                  -> {"flows": {"ue2-1": {"bytes", "done_s", "error", "sends",
+                                     "mptcp", "receive_buffer_max_bytes",
+                                     "held_back_bytes"}}}
+{"do": "probe", "server", "bind", "burst", "up"} -> {"rate_bps", "rtt_ms", "up_bps"}
+                                     burst: see path_probe.Burst;
+                                     the uplink is measured only if `up` is true; else it is null
 
 When a TCP flow is connected, the user's end sends the FlowRequest to the server as its first line.
-This is also the first data of the connection: after it the kernel opens the other subflows, before
-other data is in flight. For a download, the second line starts the flow at its time, and each later
-line changes its rate. All hosts run on one machine, so they have one monotonic clock. A UDP flow
-sends no such lines; both ends get all commands.
+After this first data, the kernel opens the other subflows, before any other data is sent. In a
+download, the second line says when the flow starts, and each later line changes its rate. All hosts
+run on one machine, so they have the same monotonic clock. A UDP flow sends no such lines; its two
+ends get all commands separately.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ Answer = dict[str, Any]  # one line of JSON
 
 
 class TrafficProgram:
-    """Run the flows of this host. Commands on standard input start, change and end them.
+    """Carries out the commands for the flows of this host.
 
-    `flows` holds this host's end of each flow, by the ID of the flow.
+    `flows` has this host's end of each flow, by the ID of the flow.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class TrafficProgram:
         }
 
     def answer(self, line: str) -> Answer:
-        """Carry out the JSON command in `line`, and return its answer.
+        """Carry out the command in `line`, a JSON object, and return the answer.
 
         If the command fails, the answer has only the key `error`.
         """
@@ -89,9 +89,9 @@ class TrafficProgram:
             return {"error": f"{type(problem).__name__}: {problem}"}
 
     def serve(self, mptcp: bool) -> Answer:
-        """Listen for flows and probes; the answer says whether the listener uses MPTCP.
+        """Listen for flows and measurements. The answer says if the listening socket uses MPTCP.
 
-        The listener uses plain TCP if `mptcp` is false or the kernel refuses an MPTCP socket.
+        The socket uses plain TCP if `mptcp` is False, or if the kernel refuses an MPTCP socket.
         """
         try:
             listener = open_socket(mptcp)
@@ -110,10 +110,10 @@ class TrafficProgram:
             threading.Thread(target=self._take, args=(connection,), daemon=True).start()
 
     def _take(self, connection: socket.socket) -> None:
-        """Run the server's end of a TCP flow, whose first line is the FlowRequest.
+        """Run the server's end of a TCP flow. The first line of the connection is the FlowRequest.
 
-        If the server sends the data, the second line has the rate of the flow and the time at which
-        it starts, and each later line changes its rate.
+        If the server sends the data, the second line has the rate and the start time of the flow.
+        Each later line has a new rate.
         """
         with connection.makefile("rb") as lines, contextlib.suppress(OSError, ValueError, KeyError):
             request = FlowRequest.from_json(json.loads(lines.readline()))
@@ -129,7 +129,7 @@ class TrafficProgram:
                 flow.rate_bps = json.loads(line)["rate_bps"]
 
     def connect(self, request: FlowRequest) -> Answer:
-        """Open the user's end of a TCP, MPTCP or UDP flow; the answer has its local port."""
+        """Open the user's end of a TCP, MPTCP or UDP flow. The answer has its local port."""
         if request.protocol == "udp":
             own = open_datagrams(request.bind, request.port)
             own.connect((request.server, PORT))
@@ -152,8 +152,8 @@ class TrafficProgram:
     def expect(self, request: FlowRequest) -> Answer:
         """Open the server's end of a UDP flow; `request.port` is the port of the user's end.
 
-        Send the user an empty datagram, so that the controller sets up the path before the flow
-        starts.
+        The server sends an empty datagram to the user. So the controller sets up the path before
+        the flow starts.
         """
         own = open_datagrams(request.server, PORT)
         own.connect((request.bind, request.port))
@@ -167,14 +167,14 @@ class TrafficProgram:
         return {}
 
     def subflows(self) -> Answer:
-        """Answer with the number of subflows of each flow beyond the first; None without MPTCP."""
+        """Answer with the number of subflows of each flow beyond the first; None for plain TCP."""
         found = list(self.flows.items())
         return {"subflows": {name: flow.further_subflows() for name, flow in found}}
 
     def go(self, flow_id: str, at_s: float) -> Answer:
         """Start a flow: a TCP flow at both ends, a UDP flow only at this end.
 
-        It starts when the monotonic clock shows `at_s`, at once if that has passed.
+        It starts at `at_s` on the monotonic clock, or at once if this time has passed.
         """
         flow = self.flows[flow_id]
         flow.report_rate(at_s)
@@ -182,9 +182,9 @@ class TrafficProgram:
         return {}
 
     def set_rate(self, flow_id: str, rate_bps: int | None) -> Answer:
-        """Change the rate at which a flow sends; None removes the limit.
+        """Change the rate of a flow; None removes the limit.
 
-        If the other end of a TCP flow is the sender, send the rate to the other end.
+        If the other end of a TCP flow is the sender, the rate is sent to the other end.
         """
         flow = self.flows[flow_id]
         flow.rate_bps = rate_bps
@@ -197,7 +197,7 @@ class TrafficProgram:
         return {}
 
     def status(self) -> Answer:
-        """Answer with the counters of every flow of this host (see `Flow.status`)."""
+        """Answer with the counters of every flow at this host (see `Flow.status`)."""
         return {"flows": {name: flow.status() for name, flow in list(self.flows.items())}}
 
 
@@ -209,7 +209,7 @@ def _probe(server: str, bind: str, burst: dict[str, int], up: bool = False) -> A
 
 
 def main() -> None:
-    """Read commands from standard input until it ends; print the answer to each as one line."""
+    """Read commands from standard input until it ends, and print one line of answer to each."""
     program = TrafficProgram()
     for line in sys.stdin:
         print(json.dumps(program.answer(line)), flush=True)

@@ -1,12 +1,12 @@
-"""Run the traffic programs of all hosts in forks of one process, because Python starts slowly.
+"""Run the traffic programs of all hosts as forks of one process, because Python starts slowly.
 
-    python -m lab.engines.mininet.programs.traffic_forks SOCKET
+python -m lab.engines.mininet.programs.traffic_forks SOCKET
 
-SOCKET is the file descriptor of a Unix socket. Each message on this socket requests a traffic
-program (traffic.py). The text of the message is the ID of a process in the host's network
-namespace, or 0 for the present namespace. The message carries two file descriptors, which become
-the program's standard input and output. The answer is the process ID of the program. This process
-ends when the socket is closed; a traffic program ends with its input.
+SOCKET is the file descriptor of a Unix socket. Each message on it starts one traffic program
+(traffic.py). The text of a message is the ID of a process in the host's network namespace, or 0 for
+the namespace of this process. The message carries two file descriptors: the program's standard
+input and output. The answer is the process ID of the program. This process ends when the socket is
+closed. A traffic program ends when its input ends.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def serve(control: socket.socket) -> None:
 
 
 def _run(namespace_of: int, streams: list[int]) -> None:
-    """Run a traffic program in this forked process, then end the process.
+    """Run a traffic program in this forked process, and end the process afterwards.
 
-    The program runs in the network namespace of the process `namespace_of`; 0 means the present
-    one. `streams` are the file descriptors of its standard input and output.
+    The program runs in the network namespace of the process `namespace_of`; 0 means no change.
+    `streams` are the file descriptors for its standard input and output.
     """
     status = 1
     try:

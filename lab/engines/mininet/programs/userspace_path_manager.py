@@ -1,10 +1,10 @@
-"""Open more subflows than the kernel's own path manager allows, as a path manager in user space.
+"""An MPTCP path manager in user space. It opens more subflows than the kernel's path manager can.
 
-The setting net.mptcp.pm_type=1 makes the kernel leave the opening of subflows to it.
+With the setting net.mptcp.pm_type=1, the kernel does not open subflows itself.
 
-1) This path manager listens to the kernel's events in both hosts of a connection. Without a
-   listener, the kernel of a host accepts no further subflows.
-2) When a connection of its host is established, it opens a subflow from each further address.
+1) The path manager listens to the kernel's MPTCP events in both hosts of a connection. The kernel
+of a host without a listener accepts no further subflows. 2) When a connection of its host is
+established, it opens a subflow from each further address.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SETTING = {"net.mptcp.pm_type": "1"}
 
 
 def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
-    """Return the users with more than `MAX_SUBFLOWS` further addresses, and their servers."""
+    """Return users with more than `MAX_SUBFLOWS` addresses beyond the first, and their servers."""
     users = [
         user for user in topology.multipath if len(further_addresses(wiring, user)) > MAX_SUBFLOWS
     ]
@@ -27,34 +27,37 @@ def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
 
 
 def further_addresses(wiring: Wiring, user: str) -> list[str]:
-    """Return all addresses of a user except the first, from which it opens its connections."""
+    """Return all addresses of a user but the first.
+
+    The user opens its connections from the first.
+    """
     return [address for each in wiring.of(user) for address in (each.address, *each.further)][1:]
 
 
 class UserspacePathManager:
-    """Open the further subflows of new connections, in one network namespace.
+    """Opens the further subflows of new connections, in one network namespace.
 
-    It is the namespace of the thread that creates this object.
+    This is the namespace of the thread that creates the object.
     """
 
     def __init__(self, pid: int, manager: PathManager, addresses: list[str]) -> None:
         """Start to listen for new connections.
 
-        Subflows are opened from `addresses`; on a server there are none. `pid`, a process in the
-        host, is used only to record the equivalent shell commands.
+        Subflows are opened from `addresses`; the list is empty on a server. `pid` is a process in
+        the host, and only serves to record the equivalent shell commands.
         """
         self._pid, self._manager, self._addresses = pid, manager, addresses
         self._listener = manager.listen()  # 1
 
     def fileno(self) -> int:
-        """Return the file descriptor that becomes readable when there are events (for select)."""
+        """Return a file descriptor for `select`; it becomes readable when there are events."""
         return self._listener.fileno()
 
     def close(self) -> None:
         self._listener.close()
 
     def act(self) -> list[str]:
-        """Open the further subflows of newly established connections.
+        """Open the further subflows of all connections established since the last call.
 
         Returns an error message for each subflow that the kernel refuses to open.
         """

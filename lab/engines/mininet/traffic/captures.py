@@ -1,8 +1,8 @@
 """Capture the packets of every host into files during a run, with tcpdump: `run --pcap`.
 
-tcpdump writes packets into a pipe, and the run appends them to a file. When tcpdump writes a file
-itself, it flushes its buffer only on a signal; a signal that comes while it adds a packet to the
-buffer damages the rest of the file.
+tcpdump writes the packets into a pipe, and this module appends them to a file. tcpdump itself would
+write its buffer to the file only after a signal. If the signal came while tcpdump adds a packet to
+the buffer, the rest of the file would be damaged.
 """
 
 from __future__ import annotations
@@ -32,21 +32,24 @@ PAUSE_S = 0.02  # between two looks whether a tcpdump has ended
 
 @dataclass(frozen=True)
 class Captured:
-    """How many packets the capture file of one host has, and how many the kernel `dropped` because
-    tcpdump was too slow. Both are None if tcpdump had to be killed."""
+    """Counts of the tcpdump of one host. Both are None if tcpdump had to be killed.
+
+    `packets` is the number of packets in the file. `dropped` is the number of packets that the
+    kernel dropped because tcpdump was too slow.
+    """
 
     packets: int | None
     dropped: int | None
 
 
 class Captures:
-    """One tcpdump inside every host; each has its own file `HOST.pcap`."""
+    """Runs tcpdump inside every host. Each host has its own file `HOST.pcap`."""
 
     def __init__(self, folder: Path, network: Network, ledger: Ledger) -> None:
-        """Start tcpdump inside every host, and wait until all of them capture.
+        """Start tcpdump inside every host, and wait until every tcpdump is capturing.
 
-        `folder`, in which the files are written, must not exist yet. Raises `LabError` if a tcpdump
-        does not start.
+        The files are written into `folder`, which must not exist yet. Raises `LabError` if a
+        tcpdump does not start.
         """
         folder.mkdir()
         self.files = {host: folder / f"{host}.pcap" for host in network.hosts}
@@ -75,7 +78,7 @@ class Captures:
             _wait_until_listening(host, program)
 
     def flush(self) -> None:
-        """Append the packets captured since the last call to the files."""
+        """Append to the files the packets that were captured since the last call."""
         for host, pipe in self._pipes.items():
             _append(pipe, self.files[host])
 
@@ -109,8 +112,8 @@ def _wait_until_listening(host: str, program: subprocess.Popen[str]) -> None:
 def _counts(program: subprocess.Popen[str], empty: Callable[[], None]) -> Captured:
     """Wait for the end of a tcpdump, and return its counts.
 
-    Meanwhile `empty` is called again and again to empty the pipes of all programs, because a
-    tcpdump with a full pipe does not end.
+    A tcpdump does not end while its pipe is full. So `empty` is called repeatedly; it must empty
+    the pipes of all programs.
     """
     deadline_s = time.monotonic() + END_TIMEOUT_S
     while program.poll() is None:

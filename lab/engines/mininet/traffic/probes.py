@@ -1,7 +1,8 @@
-"""Compute the expected rate and round-trip time of a path, and compare them with measurements.
+"""Compute the expected rate and round-trip time of paths, and compare them with measurements.
 
-Also evaluates MPTCP counters. Nothing here measures. Rates in `PathFigures` are in the scenario's
-units; rates on the wire are these times `rate_scale`.
+The module also evaluates the kernel's MPTCP counters. It does not measure anything itself. Rates in
+`PathFigures` are in the units of the scenario. They have to be multiplied by `rate_scale` to get
+rates on the wire.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ RTT_FLOOR_MS = 2.0  # that the machine itself may add to a round trip
 
 @dataclass(frozen=True)
 class PathFigures:
-    """Rates of both directions and round-trip time of a path.
+    """The rates and the round-trip time of a path, either expected or measured.
 
-    `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. In expected figures,
-    a rate of None means unlimited; an `up_mbps` of None can also mean that it is not measured. In
-    measured figures, None means that no answer came.
+    `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. An expected rate of
+    None means unlimited; an expected `up_mbps` of None can also mean that it is not to be measured.
+    A measured value of None means that no answer came.
     """
 
     rate_mbps: float | None
@@ -43,7 +44,7 @@ class PathFigures:
     up_mbps: float | None = None
 
     def rounded(self, digits_of_rtt: int) -> PathFigures:
-        """Round rates to 4 decimals, and the round-trip time to `digits_of_rtt` decimals."""
+        """Round the rates to 4 decimals, and the round-trip time to `digits_of_rtt` decimals."""
         return PathFigures(
             _rounded(self.rate_mbps, 4),
             _rounded(self.rtt_ms, digits_of_rtt),
@@ -57,14 +58,14 @@ class Comparison:
     measured: PathFigures
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as an entry of `links_measured` in manifest.json."""
+        """Return an entry for `links_measured` in the run's manifest.json."""
         return {"asked": asdict(self.expected), "measured": asdict(self.measured)}
 
     def complaints(self, name: str, tolerance: float = TOLERANCE) -> Iterator[str]:
-        """Yield a sentence for each measured figure that differs too much from the expected one.
+        """Yield a sentence for each measured value that differs too much from the expected value.
 
-        `tolerance` is relative to the expected figure; a round-trip time may differ by
-        `RTT_FLOOR_MS` more. The sentences call the path `name`.
+        `tolerance` is a fraction of the expected value. A round-trip time may differ by
+        `RTT_FLOOR_MS` more. `name` is the name of the path in the sentences.
         """
         for key, unit, slack in (
             ("rate_mbps", "Mb/s", 0.0),
@@ -84,14 +85,16 @@ class Comparison:
 def expected_figures(
     topology: Topology, interface: Interface, rate_scale: float = 1.0, up: bool = False
 ) -> PathFigures:
-    """Return what a path from a user's server to an `interface` of the user has without other
-    traffic.
+    """Return the expected rates and round-trip time of a path without other traffic.
 
-    The topology has wire rates; the returned rates are in the scenario's units. Links, stations and
-    bearers have the same rate in both directions; `up_mbps` is None unless `up` is True. The
-    round-trip time includes wmediumd, if that is the medium, and the transmission of a ping in both
-    directions: in each WiFi cell, or on the slowest wired link if that takes longer. An LTE bearer
-    is a token bucket, which lets a single ping pass at once.
+    The path leads from the server of a user to an `interface` of the user. Rates in `topology` are
+    wire rates, but the result is in the units of the scenario. All rates are the same in both
+    directions. `up_mbps` is None unless `up` is True.
+
+    The round-trip time includes the time in wmediumd, if wmediumd models a cell on the path. It
+    also includes the transmission of a ping in both directions: either in all WiFi cells, or on the
+    slowest wired link, whichever takes longer. An LTE bearer adds nothing, because it is a token
+    bucket, and a single ping passes it at once.
     """
     links = _links_to(topology, topology.server_of(interface.node), interface)
     hops = _radio_hops(topology, interface, links)
@@ -115,7 +118,7 @@ def expected_figures(
 
 
 def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
-    """Return the links of a shortest path from a server to an interface, with its own link."""
+    """Return the links of a shortest path from a server to an interface, its own link included."""
     links = {frozenset((link.a, link.b)): link for link in topology.links}
     neighbours: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
     for link in topology.links:
@@ -131,9 +134,9 @@ def _links_to(topology: Topology, server: str, interface: Interface) -> list[Lin
 def _radio_hops(
     topology: Topology, interface: Interface, links: Iterable[Link]
 ) -> list[tuple[Cell, Station]]:
-    """Return the cells that a path crosses, each with the station that the path uses there.
+    """Return the radio cells on a path, each with the station that the path uses in this cell.
 
-    The station is a relay on the path's `links`, or the user of the interface.
+    The station is the user, or a relay on the path (a switch with a radio).
     """
     pairs = [*((link.a, link.b) for link in links), (interface.node, interface.link)]
     return [
@@ -152,10 +155,10 @@ def compare(
     rate_scale: float = 1.0,
     up_bps: float | None = None,
 ) -> Comparison:
-    """Compare expected figures (`wanted`) with measured wire rates and a measured round-trip time.
+    """Compare expected values (`wanted`) with measured rates and a measured round-trip time.
 
-    `rate_bps` is the rate towards the user, `up_bps` the rate from the user. Both are divided by
-    `rate_scale`, which gives the scenario's units.
+    `rate_bps` is the rate towards the user, `up_bps` the rate from the user, both on the wire. They
+    are divided by `rate_scale` to get the units of the scenario.
     """
     rate_mbps, up_mbps = (
         units.scenario_mbps(each, rate_scale) if each else None for each in (rate_bps, up_bps)
@@ -167,11 +170,11 @@ def compare(
 def best_attempts(
     names: Iterable[str], measure: Callable[[Collection[str]], Mapping[str, Comparison]]
 ) -> dict[str, tuple[Comparison, list[str]]]:
-    """Measure the named paths with `measure`, and repeat those with complaints.
+    """Measure paths by their names, and measure again the paths that had complaints.
 
-    Returns the better comparison of each path, with its complaints (`Comparison.complaints`).
-    Repeating tells two causes apart: a busy machine delays only some packets, a wrongly configured
-    link delays all.
+    `measure` does the measurement. Returns the better comparison of each path, with its complaints
+    (`Comparison.complaints`). The second attempt tells two causes apart: a busy machine delays only
+    some packets, but a wrongly configured link delays all.
     """
     best: dict[str, tuple[Comparison, list[str]]] = {}
     left = list(names)
@@ -185,10 +188,10 @@ def best_attempts(
 
 
 def burst(expected: PathFigures, rate_scale: float) -> dict[str, int]:
-    """Return the burst that measures the rate of a path: `packets`, and `send_bps` [bit/s].
+    """Return the parameters of the packet burst that measures a path: `packets` and `send_bps`.
 
-    The burst takes at most `BURST_S` at the expected rate, but has at least `LEAST_PACKETS`.
-    Without an expected rate, the packets are sent without pauses (`send_bps` is 0).
+    The burst has at least `LEAST_PACKETS`. If it has more, it takes at most `BURST_S` at the
+    expected rate. If no rate is expected, the packets are sent without pauses, and `send_bps` is 0.
     """
     if expected.rate_mbps is None:
         return {"packets": PACKETS, "send_bps": 0}
@@ -198,12 +201,12 @@ def burst(expected: PathFigures, rate_scale: float) -> dict[str, int]:
 
 
 def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Interface]]:
-    """Divide interfaces into lists whose paths can be measured at the same time.
+    """Divide interfaces into lists. The paths to all interfaces of one list are measured together.
 
-    Paths of one list lead to different users, use different WiFi channels, and cross no link with a
-    rate. The rates of their LTE bearers add up to at most `BEARERS_BPS`, which a slow machine
-    carries (a faster bearer is the only one in its list). A path over a link with a rate, which
-    other paths may share, is alone in its list; so is a path without a radio.
+    Paths in one list must not disturb each other. So they lead to different users and use different
+    WiFi channels. The rates of their LTE bearers add up to at most `BEARERS_BPS`, which a slow
+    machine can carry. A path is alone in its list if it has no radio, or a wired link with a
+    limited rate, which other paths may use too.
     """
     waiting, found = list(interfaces), list[list[Interface]]()
     hops = {each.name: _only_radio_hops(topology, each) for each in interfaces}
@@ -227,7 +230,7 @@ def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Int
 
 
 def _only_radio_hops(topology: Topology, interface: Interface) -> list[tuple[Cell, Station]]:
-    """Return what `_radio_hops` does, but nothing if a wired link of the path has a rate."""
+    """Return the radio cells on a path, like `_radio_hops`; [] if a wired link limits the rate."""
     links = _links_to(topology, topology.server_of(interface.node), interface)
     if any(link.rate_bps for link in links):
         return []
@@ -235,10 +238,10 @@ def _only_radio_hops(topology: Topology, interface: Interface) -> list[tuple[Cel
 
 
 def _channel(cell: Cell, user: str) -> str:
-    """Return a name for what only one path may use at a time.
+    """Return a name for a resource that only one path may use at a time.
 
-    In a WiFi cell that is the channel, in an LTE cell the bearer of this user: during the
-    measurement, each bearer has the rate that it would have alone in the cell.
+    In a WiFi cell, this is the channel. In an LTE cell, it is the bearer of this user, because a
+    measurement gives each bearer the rate that it would have alone.
     """
     return f"{cell.ap} {user}" if cell.kind == "lte" else cell.medium or cell.ap
 
@@ -248,7 +251,7 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def mptcp_counters(netstat: str) -> dict[str, int]:
-    """Return the MPTcpExt counters by name. `netstat` is the text of /proc/PID/net/netstat."""
+    """Return the kernel's MPTcpExt counters. `netstat` is the text of /proc/PID/net/netstat."""
     lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]
     return dict(zip(lines[0][1:], map(int, lines[1][1:]), strict=True)) if len(lines) == 2 else {}
 
@@ -256,18 +259,18 @@ def mptcp_counters(netstat: str) -> dict[str, int]:
 def queued(counters: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Return how many segments each host has put into MPTCP's out-of-order queue (OFOQueue).
 
-    `counters` are the MPTCP counters by host. Hosts without this counter are left out.
+    `counters` maps hosts to their MPTCP counters. Hosts without this counter are left out.
     """
     return {host: each["OFOQueue"] for host, each in counters.items() if "OFOQueue" in each}
 
 
 def joins(counters: Mapping[str, Mapping[str, int]]) -> int:
-    """Return how many subflows beyond the first all users have opened; `counters` are by user."""
+    """Return how many subflows beyond the first all users have opened; `counters` is by user."""
     return sum(each.get("MPJoinSynAckRx", 0) for each in counters.values())
 
 
 def fallbacks(counters: Mapping[str, Mapping[str, int]]) -> int:
-    """Return how many connections of all users fell back to TCP; `counters` are by user."""
+    """Return how many connections of all users fell back to plain TCP; `counters` is by user."""
     return sum(
         count for each in counters.values() for name, count in each.items() if "Fallback" in name
     )

@@ -1,6 +1,6 @@
-"""One traffic program per host, which sends and receives the data of all flows of its host.
+"""Start the traffic program of each host (programs/traffic.py), and send it commands.
 
-This file starts the programs (programs/traffic.py) and sends them commands.
+A traffic program sends and receives the data of all flows of its host.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ANSWER_TIMEOUT_S = 30
 
 class Namespaces(Protocol):
     def pid(self, host: str) -> int:
-        """Return the PID of a process in the network namespace of a host."""
+        """Return the ID of a process in the network namespace of a host."""
 
 
 class _Program:
-    """A traffic program: its PID and the pipes to its input and output."""
+    """The traffic program of one host, with the pipes to its standard input and output."""
 
     def __init__(self) -> None:
         self.own_input, write = os.pipe()
@@ -42,22 +42,22 @@ class _Program:
         self.pid = 0
 
     def close_own(self) -> None:
-        """Close this process's copies of the ends of the pipes that the program uses."""
+        """Close the ends of the pipes that only the traffic program uses."""
         os.close(self.own_input)
         os.close(self.own_output)
 
 
 class TrafficProcesses:
-    """One traffic program per host, which runs all flows of the host.
+    """Runs one traffic program per host, which handles all flows of the host.
 
-    All are forks of one process (programs/traffic_forks.py), because starting Python takes a second
-    in a VM without KVM. There is no program per flow for the same reason.
+    Starting Python takes a second in a virtual machine without KVM. So all programs are forks of
+    one process (programs/traffic_forks.py), and there is no program per flow.
     """
 
     def __init__(
         self, network: Namespaces, ledger: Ledger, hosts: Iterable[str], module: str = STARTER
     ) -> None:
-        """Request a traffic program for each host. Returns while the programs still load.
+        """Request a traffic program for each host, and return before the programs have started.
 
         `module` is the Python module that forks the programs.
         """
@@ -81,9 +81,9 @@ class TrafficProcesses:
         self._control.settimeout(ANSWER_TIMEOUT_S)
 
     def _wait_started(self) -> None:
-        """Wait until all programs have started, and record them in the ledger.
+        """Wait until all programs have started, and record their processes for the clean-up.
 
-        Raises `LabError` if one does not start within `ANSWER_TIMEOUT_S`.
+        Raises `LabError` if a program does not start within `ANSWER_TIMEOUT_S`.
         """
         for host, program in self._programs.items():
             if not program.pid:
@@ -103,7 +103,7 @@ class TrafficProcesses:
         return self.send_all({host: request})[host]
 
     def send_all(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Send each host its command, and return the answers by host.
+        """Send commands to several hosts, and return the answers by host.
 
         All commands are sent before the first answer is read, so the hosts work in parallel. Raises
         `LabError` if a program has ended, does not answer or reports an error.
@@ -135,10 +135,10 @@ class TrafficProcesses:
         return answer
 
     def stop(self) -> None:
-        """End every program by closing its standard input.
+        """End all programs by closing their standard input.
 
-        If a program has already ended and a command is left in the pipe's buffer, closing fails;
-        this is ignored.
+        Closing fails if a program has already ended and a command is still in the pipe's buffer.
+        This error is ignored.
         """
         self._control.close()
         for program in self._programs.values():

@@ -1,10 +1,10 @@
-"""Compute samples of users and subflows from counters of the kernel's sockets.
+"""Compute samples of users and subflows from the counters of the kernel's sockets.
 
 Rates are differences of counters between two samples. Throughput is the rate of payload at the
-receiver: for a user, the bytes that its application has read; for a subflow, the bytes that its
-socket has received. Congestion window and round-trip time are those of the sender. A connection has
-the ID of its flow (`ue2-1`). The controller numbers its subflows from 1, in the order in which they
-joined.
+receiver. For a user, it counts the bytes that the application has read; for a subflow, the bytes
+that the socket has received. Congestion window and round-trip time are those of the sender. A
+connection has the ID of its flow, such as `ue2-1`. The controller numbers the subflows of a
+connection from 1, in the order in which they joined.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ UDP = 17
 
 @dataclass(frozen=True)
 class OpenedFlow:
-    """A flow of a user, for which a connection is open.
+    """A flow of a user that has an open connection.
 
-    `endpoint` is the user's address and port. `direction` is that of the data, "down" or "up", and
-    `receiver` the host that gets the data. `path` has the switches from the server to the user; it
-    is empty if the controller will choose the path and report it.
+    - `endpoint`: address and port of the user
+    - `direction`: direction of the data, "down" or "up"
+    - `receiver`: host that receives the data
+    - `path`: switches from the server to the user; empty if the controller chooses the path later
     """
 
     id: str
@@ -46,9 +47,9 @@ class OpenedFlow:
 
 @dataclass
 class Connection:
-    """The connection of a flow, and its subflows by the user's address and port.
+    """The connection of a flow, with its subflows. The key of a subflow is the user's endpoint.
 
-    `token` is the server's MPTCP token; None until it is known, and always for plain TCP.
+    `token` is the server's MPTCP token. It is None until it is known, and always for plain TCP.
     """
 
     opened: OpenedFlow
@@ -61,11 +62,11 @@ class Connection:
 
 @dataclass(frozen=True)
 class HostSamples:
-    """One sample of all hosts: users by name, subflows by ID (`ue2-1/1`).
+    """Samples of all users, by name, and of all subflows, by ID such as `ue2-1/1`.
 
-    `tier_mbps[link][tier]` is the throughput [Mb/s] of a tier at an access point or on a link. A
-    subflow over a relay (a switch that is a station of a cell) counts at each access point on its
-    path.
+    `tier_mbps[link][tier]` is the throughput [Mb/s] at an access point or on a link: of the primary
+    subflows (tier 1) and of the secondary subflows (tier 2). If a subflow passes a relay (a switch
+    with a radio), it counts at every access point on its path.
     """
 
     tier_mbps: Mapping[str, Mapping[int, float]]
@@ -74,10 +75,13 @@ class HostSamples:
 
 
 class Sampler:
-    """Computes the throughput of subflows, users and tiers from the sockets of all hosts."""
+    """Computes the throughput of subflows, users and tiers from the sockets of all hosts.
+
+    Tier 1 are the primary subflows, tier 2 the secondary subflows.
+    """
 
     def __init__(self, wiring: Wiring, expected_bps: ExpectedBps = pacing_rate_bps) -> None:
-        """`expected_bps` returns the rate limit of the sending socket of a subflow [bit/s]."""
+        """`expected_bps` returns the rate limit [bit/s] of a subflow, given its sending socket."""
         self._expected_bps = expected_bps
         self.interface = {
             address: each for each in wiring.interfaces for address in (each.address, *each.further)
@@ -88,7 +92,7 @@ class Sampler:
         self._complete: set[str] = set()
 
     def open(self, opened: OpenedFlow) -> None:
-        """Include the connection of this flow in the samples from now on."""
+        """Include the connection of this flow in all following samples."""
         connection = self.connections[opened.id] = Connection(opened)
         if opened.protocol == "udp":  # it has no TCP socket from which it would become known
             interface = self.interface[opened.endpoint[0]]
@@ -97,14 +101,14 @@ class Sampler:
     def routed(self, endpoint: Endpoint, number: int, path: tuple[str, ...]) -> None:
         """Set the number and the path that the controller has chosen for a subflow.
 
-        `endpoint` is the user's address and port of the subflow.
+        `endpoint` is the address and port of the subflow at the user.
         """
         self._routed[endpoint] = (number, path)
 
     def handed_over(self, interface: Interface) -> None:
-        """Count the subflows on `interface` at its new access point from now on.
+        """Count the subflows of a user that has moved at its new access point.
 
-        `interface` is the user's interface after the move.
+        `interface` is the user's interface with its new access point.
         """
         for address in (interface.address, *interface.further):
             self.interface[address] = interface
@@ -154,10 +158,10 @@ class Sampler:
         status: Mapping[str, Mapping[str, Any]],
         tiers: Mapping[str, Mapping[str, int]],
     ) -> HostSamples:
-        """Return the sample of the interval since the last call, which lasted `elapsed_s`.
+        """Return the samples of the time since the last call, which was `elapsed_s` ago.
 
-        `status` is the state of each flow at its receiver, by flow ID. `tiers[user][ap]` is the
-        tier of a user at an access point; 1 if it is missing.
+        `status` has, by flow ID, what the receiver reports about the flow. `tiers[user][ap]` is the
+        tier of a user at an access point; the default is 1.
         """
         tier_mbps: dict[str, dict[int, float]] = {}
         users: dict[str, UserSample] = {}
@@ -184,8 +188,10 @@ class Sampler:
         return HostSamples(tier_mbps, users, subflows)
 
     def newly_complete(self) -> dict[str, float]:
-        """Return the flows whose file has arrived completely since the last call, with the time
-        that the transfer took [s]."""
+        """Return the flows that have been completely received since the last call.
+
+        The values are the durations of their transfers [s].
+        """
         complete = {
             name: each.completion_s
             for name, each in sorted(self.connections.items())
@@ -198,8 +204,7 @@ class Sampler:
     def report(self, duration_s: float, queued: Mapping[str, int]) -> tuple[ConnectionReport, ...]:
         """Return a report on every connection, for the result of the run.
 
-        `queued` is the number of MPTCP segments that each host has put into its out-of-order queue,
-        because earlier data was missing.
+        `queued` is the number of segments that each host has put into MPTCP's out-of-order queue.
         """
         return tuple(
             ConnectionReport(
@@ -219,9 +224,9 @@ class Sampler:
     def _out_of_order(self, connection: Connection, queued: Mapping[str, int]) -> float | None:
         """Return the fraction of a connection's data segments that arrived out of order.
 
-        `queued` is as in `report`. The kernel has this MPTCP counter only per host, so all MPTCP
-        connections with the same receiver get the same fraction; None if the receiver has no such
-        counter. For TCP and UDP, the counters of the only subflow are used.
+        TCP and UDP have counters for each connection. For MPTCP the kernel has only a counter per
+        host, which is in `queued`. So all MPTCP connections with the same receiver get the same
+        fraction. It is None if the receiver does not have this counter.
         """
         opened = connection.opened
         if not opened.multipath:
@@ -237,9 +242,10 @@ class Sampler:
 
 
 def _added(user: UserSample | None, mbps: float, held_bytes: int | None) -> UserSample:
-    """Return the sample of a user with one more connection added.
+    """Add one connection to the sample of a user. `user` is None for the first connection.
 
-    `user` is the sample of its connections so far, or None.
+    `mbps` and `held_bytes` are the throughput of the connection and its data that waited for
+    missing data.
     """
     held_kb = user.held_back_kb if user else None
     if held_bytes is not None:
@@ -252,7 +258,7 @@ ExpectedBps = Callable[[TcpSocket], int | None]  # rate limit of a sending socke
 
 @dataclass
 class Subflow:
-    """The latest sockets at both ends of a subflow, and the counters of the last sample."""
+    """The latest sockets at both ends of a subflow, and the counters at the last sample."""
 
     number: int
     interface: Interface
@@ -269,7 +275,7 @@ class Subflow:
 
 
 def fraction(late: int, subflows: Iterable[Subflow]) -> float:
-    """Return `late` divided by the number of data segments that `subflows` have received."""
+    """Return `late` divided by the number of data segments received on `subflows`, or 0."""
     segments = sum(subflow.segments for subflow in subflows)
     return round(late / segments, 5) if segments else 0.0
 
@@ -315,9 +321,9 @@ def _mbps(rate_bps: int | None) -> float | None:
 
 
 def _lost_segments(subflow: Subflow) -> int | None:
-    """Return the data segments that were lost: sent, minus arrived, minus in flight.
+    """Return how many data segments were lost: sent, minus arrived, minus in flight.
 
-    None if the socket of either end is not known.
+    None if the socket of one end is not known.
     """
     sender, receiver = subflow.sender, subflow.receiver
     if sender is None or receiver is None:
@@ -347,9 +353,10 @@ def subflow_report(connection: str, subflow: Subflow, duration_s: float) -> Subf
 
 @dataclass(frozen=True)
 class DatagramEnd:
-    """One end of a UDP flow, with the fields of `TcpSocket`; each datagram is a segment.
+    """One end of a UDP flow, with the fields of `TcpSocket`. A datagram counts as a segment.
 
-    What UDP does not have (cwnd, round-trip time, congestion control, retransmits) is None or 0.
+    Fields that make no sense for UDP are None or 0: congestion window, round-trip time, congestion
+    control and retransmissions.
     """
 
     bytes_received: int = 0
@@ -366,10 +373,10 @@ class DatagramEnd:
 
 
 def datagram_ends(status: Mapping[str, Any]) -> tuple[DatagramEnd, DatagramEnd]:
-    """Return the sending and the receiving end of a UDP flow, in this order.
+    """Return the sending end and the receiving end of a UDP flow.
 
-    `status` is the flow's status at the receiver, from `receivers`. Datagrams sent after the latest
-    one that has arrived count as in flight.
+    `status` is the flow's entry in the result of `receivers`. Datagrams that were sent after the
+    latest one that has arrived count as in flight.
     """
     sent = max(status.get("sent", 0), status["next"])
     return (
@@ -383,10 +390,10 @@ def datagram_ends(status: Mapping[str, Any]) -> tuple[DatagramEnd, DatagramEnd]:
 
 
 def receivers(answers: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the status of every flow at its receiver, by flow ID.
+    """Return what the receiver of every flow reports about the flow, by flow ID.
 
-    `answers` are those of the traffic programs of all hosts to the command "status". The status of
-    a UDP flow gets an additional key `sent`: the number of datagrams that the other end has sent.
+    `answers` are the answers of all traffic programs to the command "status". In the status of a
+    UDP flow, the key `sent` is added: the number of datagrams that the other end has sent.
     """
     found = [each for answer in answers for each in answer["flows"].items()]
     sent = {
@@ -402,10 +409,10 @@ def receivers(answers: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
 def single_path(
     wiring: Wiring, server: Interface, user: Interface, ports: tuple[int, int] | None = None
 ) -> tuple[str, ...]:
-    """Return the switches that a flow from `server` to `user` passes while all links are up.
+    """Return the switches on the path of a flow from `server` to `user`, if all links are up.
 
-    `ports` are the TCP ports of the server and the user; None stands for UDP. The controller
-    chooses the path by the same rule (controller/pox_ext/router.py).
+    `ports` are the TCP ports of server and user; None means UDP. The controller chooses the path by
+    the same rule (controller/pox_ext/router.py).
     """
     neighbours: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
     for trunk in wiring.trunks:

@@ -1,4 +1,4 @@
-"""Connect, start, stop and limit the flows of a scenario at the times that it specifies."""
+"""Connect, start and stop the flows of a scenario, and change their rates, at the set times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is fi
 
 
 class Workload:
-    """Runs the flows of a scenario, and tells the sampler about every connection."""
+    """Runs the flows of a scenario, and tells `sampler` about every connection."""
 
     def __init__(
         self, scenario: Scenario, wiring: Wiring, programs: TrafficProcesses, sampler: Sampler
@@ -45,10 +45,11 @@ class Workload:
         self.zero_s = 0.0
 
     def prepare(self) -> list[str]:
-        """Connect the flows of t = 0 with all their subflows, so that they can start together.
+        """Connect the flows that start at t = 0, with all subflows, so that all start together.
 
-        A connection that lacks a subflow is closed and opened again, up to `MAX_ATTEMPTS` attempts
-        in all. Returns the flow ID of each connection that was opened again, once for each time.
+        If a subflow is missing, the connection is closed and opened again, at most `MAX_ATTEMPTS`
+        times in all. Returns the flow IDs of these connections, once for each time that they were
+        opened again.
         """
         reopened: list[str] = []
         connecting = [act.flow for act in self._acts if act.verb == "start" and act.at_s == 0]
@@ -63,7 +64,7 @@ class Workload:
         return reopened
 
     def begin(self) -> None:
-        """Start the flows of t = 0 together, and with them the clock of the run."""
+        """Start the flows of t = 0 together. The clock of the run starts at the same time."""
         due = self._take_due() if self._acts and self._acts[0].at_s == 0 else []
         self.zero_s = time.monotonic() + lead_s(starting_flows(due))
         self._carry_out(due, 0.0)
@@ -72,9 +73,9 @@ class Workload:
         return time.monotonic() - self.zero_s
 
     def until(self, t: float) -> None:
-        """Sleep until time `t` of the run; meanwhile start, stop and limit flows at their times.
+        """Sleep until time `t` of the run [s]. Start, stop and limit flows that are due meanwhile.
 
-        Flows with the same start time are started together.
+        Flows with equal start times start together.
         """
         while self._acts and self._acts[0].at_s <= t:
             at_s = self._acts[0].at_s
@@ -83,23 +84,23 @@ class Workload:
         self._sleep_until(t)
 
     def set_demand(self, user: str, rate_bps: int | None) -> None:
-        """Set the total rate of all flows of a user [bit/s]; None removes the limit."""
+        """Set the total rate of all flows of a user [bit/s]; None means no limit."""
         self._set_rates(self._demands.set_demand(user, rate_bps))
 
     def set_cc(self, name: str) -> None:
-        """Change the congestion control of all open connections, and of those that open later.
+        """Change the congestion control of all connections: those that are open, and later ones.
 
-        Raises `LabError` if the kernel refuses it for a connection.
+        Raises `LabError` if the kernel refuses the change for a connection.
         """
         self._cc = name
         command = {"do": "cc", "cc": kernel_name(name, self._by_window)}
         self.programs.send_all(dict.fromkeys(self.programs.hosts, command))
 
     def completed(self, taken_s: Mapping[str, float]) -> list[tuple[float, dict[str, str | float]]]:
-        """Mark these flows as complete, and divide each user's demand among its remaining flows.
+        """Note that flows are complete. Divide each user's total rate among its remaining flows.
 
-        `taken_s` is the time that each transfer took, by flow ID. Returns an event for each flow:
-        the time of the run at which it was complete [s], and the fields of the event.
+        `taken_s` maps flow IDs to the durations of the transfers. Returns an event for each flow:
+        the time in the run when it was complete [s], and the fields of the event.
         """
         found: list[tuple[float, dict[str, str | float]]] = []
         for name, seconds in taken_s.items():
@@ -113,11 +114,10 @@ class Workload:
     def mptcp_checks(
         self, connections: Iterable[Connection], receiving: Mapping[str, Mapping[str, Any]]
     ) -> list[MptcpCheck]:
-        """Compare the number of subflows of each multipath connection with the number it should
-        have.
+        """Compare the number of subflows of each multipath connection with the expected number.
 
-        `receiving` is the status of each flow at its receiver, which also says whether the
-        connection is MPTCP.
+        `receiving` has, by flow ID, what the receiver reports about the flow, for example whether
+        the connection is MPTCP.
         """
         return [
             MptcpCheck(
@@ -160,9 +160,9 @@ class Workload:
             self._set_rates(self._demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
 
     def _start(self, starting: list[Flow], at_s: float) -> None:
-        """Start these flows together, at time `at_s` of the run or as soon as possible after it.
+        """Start flows together, at time `at_s` of the run or as soon as possible after it.
 
-        Those that are not connected yet are connected first.
+        Flows that are not yet connected are connected before.
         """
         self._connect(flow for flow in starting if flow.id not in self._opened)
         for flow in starting:
@@ -182,9 +182,9 @@ class Workload:
                     self.programs.send(server, do="go", id=flow.id, at_s=start_s)
 
     def _commanded(self, flow: Flow) -> list[str]:
-        """Return the hosts that get the commands of a flow: the user, for UDP also the server.
+        """Return the hosts that need the commands of a flow: the user, and for UDP also the server.
 
-        For TCP, the user's end of the connection passes the commands on to the server's end.
+        For TCP, the user's end passes commands on to the server's end.
         """
         server = self.topology.server_of(flow.user)
         return [flow.user, server] if flow.protocol == "udp" else [flow.user]
@@ -193,9 +193,9 @@ class Workload:
         return flow.user in self.topology.multipath and flow.protocol == "tcp"
 
     def _incomplete_flows(self) -> list[Flow]:
-        """Wait for all subflows to join; return the flows that lack some in the end.
+        """Wait for the subflows to join, and return the flows that still lack a subflow afterwards.
 
-        The wait ends early if no further subflow has joined for `SUBFLOWS_WITHIN_S`.
+        The wait ends if no further subflow has joined for `SUBFLOWS_WITHIN_S`.
         """
         missing, deadline = self._missing(), time.monotonic() + SUBFLOWS_WITHIN_S
         while missing and time.monotonic() < deadline:
@@ -206,10 +206,10 @@ class Workload:
         return [self._opened[name] for name in missing]
 
     def _missing(self) -> dict[str, int]:
-        """Return the number of missing subflows of each connection that lacks some.
+        """Return how many subflows each connection lacks, without the complete connections.
 
-        The count is the servers': a user's kernel counts a subflow before it has joined. A
-        connection that has fallen back to plain TCP lacks none.
+        The servers count the subflows, because a user's kernel counts a subflow before it has
+        joined. A connection that has fallen back to plain TCP lacks nothing.
         """
         flows = [flow for flow in self._opened.values() if self._is_multipath(flow)]
         servers = {self.topology.server_of(flow.user) for flow in flows}
@@ -237,7 +237,6 @@ class Workload:
                 self._opened[flow.id] = flow
 
     def _opened_flow(self, flow: Flow, port: int) -> OpenedFlow:
-        """`port` is the user's port of the flow."""
         user, server = self._ends(flow)
         is_multipath, is_udp = self._is_multipath(flow), flow.protocol == "udp"
         ports = None if is_udp else (SERVER_PORT, port)
@@ -253,7 +252,7 @@ class Workload:
         )
 
     def _ends(self, flow: Flow) -> tuple[Interface, Interface]:
-        """Return the user's and the server's interface between which a flow is opened."""
+        """Return two interfaces: the user's and the server's, between which the flow is opened."""
         server = self.topology.server_of(flow.user)
         return self.wiring.of(flow.user)[0], self.wiring.of(server)[0]
 
@@ -276,7 +275,10 @@ class Workload:
 
 
 def one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
-    """Split flows into batches with at most one flow per user; a user's flows keep their order."""
+    """Split flows into lists with at most one flow per user.
+
+    The order of a user's flows is kept.
+    """
     by_user: dict[str, list[Flow]] = {}
     for flow in starting:
         by_user.setdefault(flow.user, []).append(flow)
@@ -288,9 +290,9 @@ def starting_flows(acts: Iterable[Act]) -> list[Flow]:
 
 
 def lead_s(starting: list[Flow]) -> float:
-    """Return how long before their common start the commands that start these flows are sent [s].
+    """Return how long before the common start of flows the commands have to be sent [s].
 
-    The commands go to all users at once, for UDP also to the server of each flow.
+    One command goes to all users at the same time. For each UDP flow, one more goes to its server.
     """
     to_servers = sum(flow.protocol == "udp" for flow in starting)
     return COMMAND_S * (len(one_each(starting)) + to_servers)
