@@ -193,8 +193,7 @@ class MininetEngine(Engine):
                 self._record_event("warning", text=text)
 
     def _start_traffic(self) -> None:
-        """Start the sampling, the AP agent, mobility, the executor of `exec` commands and the first
-        flows.
+        """Start the sampling, the AP agent, the thread for `exec` commands and the first flows.
 
         All first flows connect, and then begin to send at the same time, t = 0.
         """

@@ -239,8 +239,8 @@ class Terminal:
     """A process on a pseudo-terminal whose input and output are files.
 
     Bytes that are appended to the file `.in` are typed into the terminal. The output of the
-    terminal is appended to the file `.out`. The file `.size` has the number of rows and columns,
-    and is read again and again.
+    terminal is appended to the file `.out`. The file `.size` has the number of rows and columns. It
+    may change at any time.
     """
 
     def __init__(self, file: Path, start: Callable[[int], Process]) -> None:

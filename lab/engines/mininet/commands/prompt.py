@@ -126,11 +126,10 @@ class Flips:
         return [link for link, ends in self._ends if ends == {near, far}]
 
     def make(self, target: str, value: bool) -> str:
-        """Send a change to the run, wait until the run has recorded it, and return the result in
-        words.
+        """Send a change to the run, and return the result as text when the run has recorded it.
 
-        `target` names what to change, such as `link.l1.up`. The wait ends after `APPLIED_WITHIN_S`
-        seconds at the latest; the returned text then says so.
+        `target` names the parameter to change, such as `link.l1.up`. If there is no result within
+        `APPLIED_WITHIN_S` seconds, the returned text says so.
         """
         seq, until = inbox.send(self._run, {"target": target, "value": value}), time.monotonic()
         until += APPLIED_WITHIN_S
