@@ -166,9 +166,9 @@ class ApAgentProcess:
     def occupancy(self, tiers: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
         """Return the mean MAC occupancy (0 to 1) of each access point since the last call.
 
-        `tiers[user][ap]` is 1 if the user's subflow through the access point is primary (Tier 1),
-        and 2 if it is secondary (Tier 2). An access point without a new report keeps its previous
-        mean.
+        MAC occupancy says how busy the radio channel is. `tiers[user][ap]` is 1 if the user's
+        subflow through the access point is primary (Tier 1), and 2 if it is secondary (Tier 2). An
+        access point without a new report keeps its previous mean.
         """
         new: dict[str, list[float]] = {}
         while True:

@@ -79,10 +79,9 @@ class Decided(Line):
 
     @property
     def meter(self) -> tuple[str, float] | None:
-        """An access point and its new limit for secondary subflows (Tier 2) [Mb/s]; None if no
-        limit changed.
+        """An access point and its new limit for secondary subflows (Tier 2) [Mb/s].
 
-        The limit is not yet multiplied by `rate_scale`.
+        None if no limit has changed. The limit is not yet multiplied by `rate_scale`.
         """
         fields = self.fields
         return (fields["ap"], fields["meter_mbps"]) if "meter_mbps" in fields else None
@@ -310,8 +309,9 @@ class ControllerClient:
         return True
 
     def set_strategy(self, strategy: RunningStrategy) -> int:
-        """Ask POX to change its strategy. Return the message's number, which POX repeats in its
-        answer.
+        """Ask POX to change its strategy; return the number of the message.
+
+        POX repeats this number in its answer.
         """
         seq = self._send("strategy", strategy.to_json())
         self._unanswered[seq] = strategy

@@ -44,7 +44,7 @@ RecordEvent = Callable[..., None]  # kind, then fields
 class EmulatedNetwork:
     """The emulated network of a run, with the controller POX and the programs in the hosts.
 
-    The caller closes the exit stack `undo` at the end of the run. It then stops POX and all
+    The caller closes the exit stack `undo` at the end of the run. Closing it stops POX and all
     programs. `host_agent` is None until the host agent is started.
     """
 
@@ -93,7 +93,10 @@ class EmulatedNetwork:
         self._measure_links()
 
     def pids(self) -> dict[str, int]:
-        """Return the process ID of each host that has been created, by the name of the host."""
+        """Return the process ID of each host that has been created, by the name of the host.
+
+        An emulated host is a process in a network namespace of its own.
+        """
         return self.network.pids() if hasattr(self, "network") else {}
 
     def users_with_traffic(self) -> list[str]:
@@ -207,7 +210,7 @@ class EmulatedNetwork:
         Paths that share no link and no radio channel are measured at the same time. The uplink rate
         is measured only for LTE interfaces and for users that upload. A warning event is recorded
         if a rate or round-trip time is more than 10 % off its expected value. The run is marked as
-        overloaded if it is more than 30 % off.
+        overloaded if a value is more than 30 % off.
         """
         self.recorder.log("measuring every link")
         users = self.users_with_traffic()

@@ -255,7 +255,7 @@ class MininetEngine(Engine):
             self._record_event("pcap", host=host, file=file, state="ended", **counts)
 
     def _start_executor(self) -> None:
-        """Start the thread that runs the commands which users send by `exec` and `cli`."""
+        """Start the thread that runs commands from the subcommands `exec` and `cli` of the lab."""
         ledger = self.emulated.ledger
         executor = execute.Executor(
             self.recorder.folder,
@@ -332,7 +332,7 @@ class MininetEngine(Engine):
 
 
 def _told(line: Line) -> Answer | Reported | None:
-    """Convert a line of POX to an answer or a report for the runner; None if there is neither.
+    """Convert a line of POX to an answer or a report for the runner; None if it says nothing new.
 
     The engine itself changes links, and POX is only notified. So the answer of POX to a link change
     is converted to a report on the number of flows that POX has moved to other paths.

@@ -1,8 +1,8 @@
 """Run commands in the virtual machine (VM).
 
 The separate program in the folder `vm` makes and restores the VM. It prints to the standard output
-and standard error of this process. Its standard input is a socket: from there it reads a `Request`
-as one line of JSON, and there it writes an `Answer`.
+and standard error of this process. Its standard input is a socket. The program reads a `Request`
+from the socket, as one line of JSON, and writes an `Answer` to the socket.
 
 The program has its own session, so Ctrl-C on the terminal reaches only this process. This process
 sends the signal on to the program. When this process ends, for whatever reason, the kernel kills
@@ -178,7 +178,7 @@ def _receive(
 ) -> bytes:
     """Return what the program writes, up to a newline; b"" if the program ends before the newline.
 
-    While it waits, it sends the signals in `received` to the program, and calls `on_poll`.
+    Meanwhile, the signals in `received` are sent to the program, and `on_poll` is called.
     """
     text, passed = b"", 0
     while not text.endswith(b"\n"):

@@ -2,14 +2,11 @@
 
 Users walk as in the simulator (`lab.scenario.movement`). In each time step, the thread sets the
 users' positions in Mininet-WiFi and the rates of their WiFi stations. Between the time steps, it
-carries out handovers. A handover has three stages, and leaves the station without service from the
-first to the last:
+carries out handovers. A handover has three stages, and the station has no service until the last:
 
 1) The station leaves its access point and associates with the new one. It keeps its address.
-
-2) When the kernel reports the association, the AP agent is notified. It reports the station to POX,
-which moves the paths of the station's flows.
-
+2) When the kernel reports the association, the AP agent is notified. The agent reports the station
+   to POX, and POX moves the paths of the station's flows.
 3) The first packet crosses the new cell, in either direction.
 """
 
@@ -93,12 +90,11 @@ class Roaming:
         first_packet_s: Callable[[str, str], float | None],
         run: Callable[[str, list[str]], None],
     ) -> None:
-        """Begin without handovers.
+        """Store the radio of each user (`radios`) and each access point by name (`targets`).
 
-        `radios` has the radio of each user, and `targets` each access point by name.
         `associated(user, old, new)` is called after each association. `first_packet_s(user, ap)`
         returns when the user's first packet crossed the cell of `ap`, or None before that.
-        `run(user, argv)` records a shell command that is equivalent to a step of the handover; the
+        `run(user, argv)` records a shell command that is equivalent to a step of the handover. The
         command is not executed.
         """
         self._radios, self._targets = radios, targets

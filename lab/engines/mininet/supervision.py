@@ -27,7 +27,7 @@ class Restartable(Protocol):
 class Daemon:
     """A program that is not restarted if it ends during a run.
 
-    A run in which it ends does not count as verified Multipath TCP. `pid_file` is the file with its
+    If it ends, the run does not count as verified Multipath TCP. `pid_file` is the file with its
     process ID. `name` is its name in "NAME ended during the run". `warning` is the text of the
     event that reports the end.
     """
@@ -66,7 +66,7 @@ class Supervision:
 
     The keys of `restarted` are pairs of a program's name and its log file, such as ("POX",
     "pox/log.txt"). `warn` records a warning event. A `with` block checks all programs at its
-    beginning, and once more if it fails.
+    beginning, and once more if the block fails.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Supervision:
 
     @classmethod
     def of(cls, emulated: EmulatedNetwork, warn: Warn) -> Supervision:
-        """Return a supervision of POX, both agents, Open vSwitch and hostapd.
+        """Return an object that watches POX, both agents, Open vSwitch and hostapd.
 
         To be called after all of them have started.
         """
@@ -98,7 +98,7 @@ class Supervision:
         self.check()
 
     def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        """If the block has failed, check once more, so that an event reports an ended program."""
+        """If the block has failed, check once more, so that an event names a program that ended."""
         if failure:
             self.check()
 

@@ -17,8 +17,8 @@ def main(force: bool = False) -> int:
     """Remove every resource that is listed in a ledger. With `force`, first end the current run.
 
     A ledger is a file that lists what runs have made on the machine. Returns 0 if everything is
-    removed, and 4 if something could not be removed. Returns 3 if root is needed, or if a run is
-    going on and `force` is not set.
+    removed, and 4 if something could not be removed. Returns 3 if a run is still going on, or if
+    root is needed.
     """
     refusal = _refusal(force)
     if refusal:
