@@ -71,8 +71,6 @@ class Ready(Line):
 
 
 class Decided(Line):
-    """A decision of the control strategy."""
-
     @property
     def changes_a_subflow(self) -> bool:
         return self.fields.get("action") in SUBFLOW_ACTIONS

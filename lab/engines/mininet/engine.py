@@ -162,7 +162,6 @@ class MininetEngine(Engine):
         self._untold += lines
 
     def news(self) -> list[Answer | Reported]:
-        """Return the answers and reports of POX since the last call."""
         if self.started_at is not None:
             self._hear()
         else:

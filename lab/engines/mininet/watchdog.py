@@ -9,10 +9,11 @@ A run that overloads the machine has no valid results. Each sample checks five v
 - lag: how much longer than planned packets waited to be sent in a WiFi cell
 - time_squeeze: how often the kernel interrupted its packet processing
 
-A run counts as overloaded if one of the first four persists for the time in `PATIENCE_S`. The time
-for lag is the shortest, because late packets make results wrong. The other three are only a risk,
-and are normal for a short time when many flows are in slow start. time_squeeze is only reported,
-because it also occurs in valid runs.
+A run counts as overloaded if one of the first four persists for the time in `PATIENCE_S`. For
+"late", this time is the sum of the delays of successive late samples. The time for lag is the
+shortest, because late packets make results wrong. The other three are only a risk, and are normal
+for a short time when many flows are in slow start. time_squeeze is only reported, because it also
+occurs in valid runs.
 """
 
 from __future__ import annotations
