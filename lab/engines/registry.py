@@ -1,6 +1,6 @@
-"""Create engines by name, and refuse what an engine cannot run.
+"""Create engines by name, and reject scenarios that an engine cannot run.
 
-An engine emulates or simulates the network of a scenario.
+An engine is the emulation or the simulator. It runs the network of a scenario.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _loaded: dict[Path, Extension] = {}  # the users' laws that this process has loa
 
 
 def create(name: str, options: Options) -> Engine:
-    """Return an engine that is not opened yet. `name` is a key of the engine table, such as "sim".
+    """Return a new engine, which is not opened yet.
 
-    Raises `RequestError` if there is no such engine or if a user's congestion control for it has an
-    error, and `MachineLacks` if a Python module that the engine needs is missing.
+    `name` is a key of the engine table (lab/scenario/engine_table.py), such as "sim". Raises
+    `RequestError` if the table has no such name, or if a congestion control written by the user has
+    an error. Raises `MachineLacks` if the engine needs a Python module that is missing.
     """
     load_laws(name)
     engine = _class(name)()
@@ -45,11 +46,11 @@ def _class(name: str) -> type[Engine]:
 
 
 def admit(name: str, scenario: Scenario, options: Options) -> None:
-    """Raise an error if engine `name` cannot run this scenario with these options.
+    """Raise an error if engine `name` cannot run `scenario` with `options`.
 
-    The error is `RequestError` if the engine does not support something (the speed, a setting of
-    Multipath TCP, a congestion control, a kind of traffic), and `MachineLacks` if this machine
-    cannot run it. To be called before any part of the run starts.
+    Call this before any part of the run starts. Raises `RequestError` if the engine does not
+    support the speed, a setting of Multipath TCP, a congestion control or a kind of traffic. Raises
+    `MachineLacks` if this machine cannot run the engine.
     """
     if entry(name).real_time and options.speed != 1.0:
         raise RequestError(f"--speed on engine '{name}': it runs in real time. Leave out --speed")
@@ -67,9 +68,9 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
 
 
 def load_laws(name: str) -> None:
-    """Load the users' congestion controls for engine `name`: each once, and again if the file was
-    registered again with another content.
+    """Load the congestion controls ("laws") that users have written for engine `name`.
 
+    Each file is loaded once per process, and again if it was registered with another content.
     Raises `RequestError`, with the file and the line, if a file has an error.
     """
     suffix = entry(name).law_suffix
@@ -81,10 +82,10 @@ def load_laws(name: str) -> None:
 
 
 def is_slow(name: str, in_vm: bool) -> bool:
-    """Return True if engine `name` runs in real time on emulated processors, as in a VM without
-    KVM.
+    """Return True if engine `name` runs in real time on emulated processors.
 
-    With `in_vm`, the question is about the VM that this process will start.
+    That is the case for the emulation in a VM without KVM. Set `in_vm` if this process will start a
+    VM for the run.
     """
     if not entry(name).real_time:
         return False

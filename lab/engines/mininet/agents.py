@@ -1,8 +1,9 @@
-"""Start the AP agent and the host agent, which run beside the traffic, and talk to them.
+"""Start the AP agent and the host agent, and talk to them.
 
-The AP agent (programs/ap_agent.py) measures the queues of all access points. The host agent
-(programs/host_agent.py) reports subflows to POX and changes them on its command. Agents and POX
-exchange messages directly, not through this process.
+Both programs run beside the traffic. The AP agent (programs/ap_agent.py) measures the queues of all
+access points. The host agent (programs/host_agent.py) reports subflows to POX, the SDN controller,
+and changes subflows on POX's command. The agents exchange messages with POX directly, not through
+this process.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ def start_agent(
 ) -> subprocess.Popen[Any]:
     """Start `python -m MODULE CONFIGURATION`, and record its process ID in the ledger.
 
-    The process ends when its standard input is closed. Its standard error is appended to `log`.
-    Error messages begin with `doing`. `options` are passed to `subprocess.Popen`.
+    The ledger is the list of what must be removed after the run. The agent ends when its standard
+    input is closed. Its standard error is appended to the file `log`. Error messages begin with
+    `doing`. `options` are passed to `subprocess.Popen`.
     """
     with log.open("a") as errors:
         process = shell.spawn(
@@ -72,14 +74,14 @@ def start_agent(
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of the file; "its log is empty" if there is none."""
+    """Return the last line of a log file, or "its log is empty" if the file is empty."""
     return (log.read_text().strip().splitlines()[-1:] or ["its log is empty"])[0]
 
 
 class ApAgentProcess:
-    """The process of the AP agent, which reports the queues of all access points.
+    """The process of the AP agent, which measures the queues of all access points.
 
-    Its reports go to POX and to this process.
+    The agent sends its reports to POX and to this process.
     """
 
     def __init__(
@@ -93,9 +95,10 @@ class ApAgentProcess:
     ) -> None:
         """Start the AP agent, and wait until it has reported every access point once.
 
-        `uploaders` are the users with uploads. `folders` are a folder for the configuration file
-        and one for the log. `key`, the secret key of the run, begins every report. Raises
-        `LabError` if the agent ends or an access point is not reported.
+        `uploaders` are the users that upload data. `folders` are two folders: the first for the
+        configuration file, the second for the log. `key` is the secret of the run; each report
+        begins with it. Raises `LabError` if the agent ends or does not report every access point in
+        time.
         """
         state, run = folders
         self._log, self._occupancies = run / "agents.log", dict[str, list[float]]()
@@ -123,8 +126,8 @@ class ApAgentProcess:
     def restart_if_ended(self) -> bool:
         """Restart the AP agent if it has ended. Return True if it was restarted.
 
-        Without the agent, POX gets no reports, and the shares of users in LTE cells stay as they
-        are.
+        Without the agent, POX gets no reports, and the rates of the users in an LTE cell no longer
+        adapt to their traffic.
         """
         if self._process.poll() is None:
             return False
@@ -136,8 +139,8 @@ class ApAgentProcess:
     def _wait_for(self, silent: set[str]) -> None:
         """Wait until the AP agent has reported every access point in `silent`.
 
-        From then on, the agent also divides the LTE cells. Raises `LabError` if the agent ends or a
-        report does not come within `START_TIMEOUT_S`.
+        Raises `LabError` if the agent ends, or if a report is missing after `START_TIMEOUT_S`
+        seconds.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         self._reports.settimeout(0.5)
@@ -154,7 +157,7 @@ class ApAgentProcess:
         self._reports.setblocking(False)
 
     def _receive(self) -> ApReport | None:
-        """Return the next report; None if the datagram is not from the AP agent of this run."""
+        """Return the next report; None for a datagram that this run's AP agent did not send."""
         try:
             return read_ap_report(self._reports.recv(DATAGRAM_BYTES), self._key)
         except MessageRefused:
@@ -163,8 +166,9 @@ class ApAgentProcess:
     def occupancy(self, tiers: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
         """Return the mean MAC occupancy (0 to 1) of each access point since the last call.
 
-        `tiers[user][ap]` is the tier, 1 or 2, of a user at an access point. An access point without
-        a new report keeps its previous mean.
+        MAC occupancy says how busy the radio channel is. `tiers[user][ap]` is 1 if the user's
+        subflow through the access point is primary (Tier 1), and 2 if it is secondary (Tier 2). An
+        access point without a new report keeps its previous mean.
         """
         new: dict[str, list[float]] = {}
         while True:
@@ -194,7 +198,7 @@ class ApAgentProcess:
         self._send(**{"ap": new, "user": station.user, "from": old, "station": moved})
 
     def _send(self, **change: Any) -> None:
-        """Send a change to the AP agent; if it has ended, it gets the change at its restart."""
+        """Send a change to the AP agent. An agent that has ended gets the change at its restart."""
         line = json.dumps(change)
         with self._lock:
             assert self._process.stdin is not None
@@ -204,7 +208,7 @@ class ApAgentProcess:
                 self._process.stdin.flush()
 
     def close(self) -> None:
-        """End the AP agent by closing its standard input; kill the agent if it does not end."""
+        """End the AP agent by closing its standard input. Kill an agent that does not end."""
         self._reports.close()
         self._end()
 
@@ -218,9 +222,10 @@ class ApAgentProcess:
 def access_points(
     topology: Topology, wiring: Wiring, uploaders: Container[str]
 ) -> dict[str, AccessPoint]:
-    """Return the AP agent's configuration of each access point, by name.
+    """Return the AP agent's configuration of each access point, by the name of the access point.
 
-    `uploaders` are the users and relays that send data.
+    `uploaders` are the stations that send data: users, and relays (switches that connect further
+    hosts by radio).
     """
     sharing: dict[str, list[str]] = {}
     for cell in topology.cells:
@@ -253,10 +258,10 @@ def _access_point(
 
 
 class HostAgentProcess:
-    """The process of the host agent: one process for all hosts."""
+    """The process of the host agent, which serves all hosts of the network."""
 
     def __init__(self, configuration: Path, settings: Settings, ledger: Ledger, log: Path) -> None:
-        """Write the settings into the file `configuration`, and start the host agent with it.
+        """Write `settings` into the file `configuration`, and start the host agent with this file.
 
         The agent's standard error is appended to the file `log`.
         """
@@ -279,10 +284,10 @@ class HostAgentProcess:
         self._output, self._unread = self._process.stdout.fileno(), b""
 
     def wait(self) -> None:
-        """Wait for the agent's first line of output, which says that it has begun to report to POX.
+        """Wait until the host agent has begun to report to POX.
 
-        Raises `LabError` with the last line of its log if the agent ends or needs more than
-        `START_TIMEOUT_S`.
+        The agent's first line of output says so. Raises `LabError`, with the last line of the
+        agent's log, if the agent ends or needs more than `START_TIMEOUT_S` seconds.
         """
         readable, _, _ = select.select([self._output], [], [], START_TIMEOUT_S)
         if not readable or not self._read():
@@ -292,7 +297,7 @@ class HostAgentProcess:
     def restart_if_ended(self) -> bool:
         """Restart the host agent if it has ended. Return True if it was restarted.
 
-        Backup flags and pacing rates that the ended process has set remain in the kernel.
+        Backup flags and pacing rates that the agent has set remain in the kernel.
         """
         if self._process.poll() is None:
             return False
@@ -301,7 +306,10 @@ class HostAgentProcess:
         return True
 
     def write_journal(self) -> None:
-        """Add the commands that the host agent has issued since the last call to commands.sh."""
+        """Append the host agent's commands since the last call to commands.sh.
+
+        commands.sh records the shell commands of a run.
+        """
         while select.select([self._output], [], [], 0)[0] and self._read():
             pass
         whole, _, self._unread = self._unread.rpartition(b"\n")
@@ -311,13 +319,13 @@ class HostAgentProcess:
                 shell.journal_command(done["argv"], done.get("stdin"), at=done["at"])
 
     def _read(self) -> bool:
-        """Append the available output to `_unread`; return False at the end of the output."""
+        """Append the agent's available output to `_unread`; return False if the output ended."""
         data = os.read(self._output, READ_BYTES)
         self._unread += data
         return bool(data)
 
     def close(self) -> None:
-        """End the host agent by closing its standard input; kill the agent if it does not end."""
+        """End the host agent by closing its standard input. Kill an agent that does not end."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
                 pipe.close()
@@ -334,12 +342,13 @@ def settings_of(
     interval_s: float,
     expected: Path | None = None,
 ) -> Settings:
-    """Return the settings of the host agent for all hosts that it controls.
+    """Return the settings of the host agent.
 
-    These are the servers, the multipath users, and the users that send over plain TCP. `key`
-    authenticates the messages between POX and the agent. `uploaders` are the users that only send
-    data. `interval_s` is POX's control interval. `expected` is the path of the pinned eBPF map of
-    expected rates; None if subflows are limited by pacing rates.
+    The agent controls the servers, the multipath users and the `uploaders`, which are the users
+    that send data and receive none. `key` authenticates the messages between POX and the agent.
+    `interval_s` is the time between two control steps of POX. `expected` is the path of the pinned
+    eBPF map that holds a rate limit for each subflow; it is None if subflows are limited by pacing
+    rates instead.
     """
     userspace = userspace_path_manager.hosts_that_need_it(topology, wiring)
     hosts = {}
@@ -367,9 +376,9 @@ def settings_of(
 
 
 def pacing_lines(topology: Topology, interfaces: Iterable[Interface]) -> list[str]:
-    """Return the `tc` lines that add an fq qdisc to the wired interfaces of a host, for pacing.
+    """Return the `tc` commands that add an fq qdisc, for pacing, to a host's wired interfaces.
 
-    Radios have an fq qdisc already.
+    Radio interfaces already have an fq qdisc.
     """
     links = {link.id: link for link in topology.links}
     wired = [each for each in interfaces if each.link not in topology.ids("wifi")]
@@ -382,10 +391,10 @@ def pacing_lines(topology: Topology, interfaces: Iterable[Interface]) -> list[st
 def ports_along(
     topology: Topology, wiring: Wiring, interface: Interface, upload: bool
 ) -> list[str]:
-    """Return the switch ports that send a user's data on its shortest path.
+    """Return the switch ports that send a user's data on the shortest path through the network.
 
-    With `upload`, the path leads from `interface` to the user's server, otherwise from the server
-    to `interface`. The loss of these ports together is the loss of the path.
+    With `upload`, the data goes from `interface` to the user's server, otherwise from the server to
+    `interface`. The loss of the path is the loss at all these ports together.
     """
     server = wiring.of(topology.server_of(interface.node))[0]
     neighbours: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}

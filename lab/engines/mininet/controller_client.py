@@ -1,6 +1,6 @@
-"""Start POX, the SDN controller that makes all control decisions of a run, and talk to it.
+"""Start POX, the SDN controller of a run, and exchange messages with it.
 
-Messages to POX are numbered files in its inbox folder. POX writes its answers, observations and
+Messages to POX are numbered files in its inbox folder. POX writes its answers, measurements and
 decisions to decisions.jsonl.
 """
 
@@ -37,7 +37,7 @@ AP_AGENT_PORT, HOST_AGENT_PORT = 6699, 6698  # where POX receives their reports
 
 @dataclass(frozen=True)
 class RunningStrategy:
-    """A control strategy and its parameters, in the units of the scenario file."""
+    """A control strategy of POX and its parameters, in the units of the scenario file."""
 
     name: str
     params: Mapping[str, Any]
@@ -64,7 +64,7 @@ class RunningStrategy:
 class Line:
     """A line that POX has written to decisions.jsonl at the time `at` [s since 1970].
 
-    Lines that the engine acts on have a subclass.
+    `kind` says what the line reports. The kinds to which the engine reacts have a subclass.
     """
 
     at: float
@@ -73,25 +73,26 @@ class Line:
 
 
 class Ready(Line):
-    """All switches are connected and have their flow tables."""
+    """Reports that all switches are connected and have their flow tables."""
 
 
 class Decided(Line):
-    """A decision of the control strategy."""
-
     @property
     def changes_a_subflow(self) -> bool:
         return self.fields.get("action") in SUBFLOW_ACTIONS
 
     @property
     def meter(self) -> tuple[str, float] | None:
-        """The access point and its new Tier 2 limit [Mb/s, before `rate_scale`], if it changed."""
+        """An access point and its new limit for secondary subflows (Tier 2) [Mb/s].
+
+        None if no limit has changed. The limit is not yet multiplied by `rate_scale`.
+        """
         fields = self.fields
         return (fields["ap"], fields["meter_mbps"]) if "meter_mbps" in fields else None
 
 
 class Observed(Line):
-    """The measurements on which a control step bases its decisions."""
+    """The measurements on which POX bases the decisions of one control step."""
 
     @property
     def tiers(self) -> dict[str, dict[str, int]] | None:
@@ -104,7 +105,7 @@ class Observed(Line):
 
 
 class SubflowSeen(Line):
-    """A subflow was established, has changed or has ended."""
+    """Reports that a subflow was established, has changed or has ended."""
 
     @property
     def destination(self) -> tuple[str, int]:
@@ -113,7 +114,7 @@ class SubflowSeen(Line):
 
 
 class Answered(Line):
-    """POX has carried out a message, or refused it."""
+    """Reports that POX has carried out a message to it, or has refused the message."""
 
     @property
     def seq(self) -> int:
@@ -121,7 +122,7 @@ class Answered(Line):
 
     @property
     def refused(self) -> str:
-        """The reason why POX has refused the message; "" if it has carried it out."""
+        """The reason why POX has refused the message; "" if POX has carried it out."""
         return str(self.fields["why"]) if self.fields.get("state") == "refused" else ""
 
 
@@ -136,7 +137,7 @@ CLASSES: dict[str, type[Line]] = {
 
 
 def read_line(text: bytes) -> Line:
-    """Parse a line of decisions.jsonl; raise `ValueError` if it is damaged."""
+    """Parse a line of decisions.jsonl. Raises `ValueError` if the line is damaged."""
     fields = parse_object(text)
     try:
         at, kind = float(fields.pop("at")), str(fields.pop("kind"))
@@ -146,10 +147,10 @@ def read_line(text: bytes) -> Line:
 
 
 class ControllerClient:
-    """POX as a child process: start, restart and stop it, send it messages, read its reports.
+    """Starts, restarts and stops POX as a process, sends it messages, and reads what it reports.
 
-    Its files are in `folder` (`RUN/pox`). `strategy` is the latest strategy that POX has confirmed;
-    a restarted POX begins with it.
+    The files of POX are in `folder`. `strategy` is the latest strategy that POX has confirmed. POX
+    begins with this strategy after a restart.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class ControllerClient:
         strategy: RunningStrategy,
         key_file: Path,
     ) -> None:
-        """Store the arguments; `start` starts POX.
+        """Store the arguments. POX is not started yet.
 
         `upstream` is the folder of POX's sources. `key_file` contains the key that authenticates
         messages between POX and the agents.
@@ -175,9 +176,9 @@ class ControllerClient:
         self._heard: list[Line] = []  # and not taken yet
 
     def start(self, description: Mapping[str, Any]) -> None:
-        """Write the topology file, and start POX without waiting for it.
+        """Start POX without waiting for it.
 
-        `description` is the result of `topology.as_json`.
+        `description` is the result of `topology.as_json`. POX reads it from the file topology.json.
         """
         (self.folder / "inbox").mkdir(parents=True, exist_ok=True)
         (self.folder / "topology.json").write_text(json.dumps(description, indent=1))
@@ -221,8 +222,8 @@ class ControllerClient:
     def wait_ready(self) -> None:
         """Wait until all switches are connected to POX and have their flow tables.
 
-        Raises `LabError` if POX or Open vSwitch ends, or if this takes longer than
-        `READY_TIMEOUT_S`.
+        Raises `LabError` if POX or Open vSwitch ends, or if the switches are not ready within
+        `READY_TIMEOUT_S` seconds.
         """
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not any(isinstance(line, Ready) for line in self.hear()):
@@ -241,9 +242,10 @@ class ControllerClient:
 
     @contextmanager
     def steps_held(self) -> Iterator[None]:
-        """Make POX pause its control steps during a `with` block.
+        """Make POX take no control decisions during a `with` block.
 
-        The block begins when POX has confirmed the pause, or after `HELD_WITHIN_S`.
+        The block begins when POX has confirmed the pause, at the latest after `HELD_WITHIN_S`
+        seconds.
         """
         self.hear()
         seq = self._send("steps", {"held": True})
@@ -258,8 +260,8 @@ class ControllerClient:
     def wait_settled(self) -> None:
         """Wait until POX has made a control step that changes no subflow, at most 10 s.
 
-        Traffic that starts earlier would use paths and pacing rates that the strategy has not
-        chosen for it.
+        POX measures and decides once per control step. Traffic that starts too early would use
+        paths and pacing rates that the strategy has not chosen for it.
         """
         deadline = time.monotonic() + SETTLED_WITHIN_S
         self.hear()  # skip the steps during which subflows were missing
@@ -267,7 +269,10 @@ class ControllerClient:
             time.sleep(0.2)
 
     def hear(self) -> list[Line]:
-        """Return the lines that POX has written since the last call, and keep them for `take`."""
+        """Return the lines that POX has written since the last call of `hear`.
+
+        `take` returns the same lines once more.
+        """
         lines: list[Line] = self._follower.new()
         for line in lines:
             if isinstance(line, Answered):
@@ -276,7 +281,10 @@ class ControllerClient:
         return lines
 
     def take(self) -> list[Line]:
-        """Return all lines since the last call of `take`, also those that `hear` has returned."""
+        """Return all lines of POX since the last call of `take`.
+
+        They include the lines that `hear` has returned in the meantime.
+        """
         self.hear()
         taken, self._heard = self._heard, []
         return taken
@@ -295,7 +303,7 @@ class ControllerClient:
     def restart_if_ended(self) -> bool:
         """Restart POX if it has ended. Return True if it was restarted.
 
-        Without POX the switches keep forwarding. The restarted POX replaces their flow tables.
+        The switches forward packets even without POX. The restarted POX replaces their flow tables.
         """
         if self.is_alive():
             return False
@@ -311,7 +319,10 @@ class ControllerClient:
         return seq
 
     def set_params(self, params: Mapping[str, Any]) -> int:
-        """Send POX new parameter values, in the scenario's units; return the message's number."""
+        """Ask POX to change parameters of its strategy; return the number of the message.
+
+        `params` are in the units of the scenario file.
+        """
         seq = self._send("params", params)
         self._unanswered[seq] = params
         return seq
@@ -319,23 +330,23 @@ class ControllerClient:
     def set_link(self, link: str, state: Mapping[str, Any]) -> int:
         """Notify POX that a link has changed; return the number of the message.
 
-        `state` has the changed fields. Its rates are those of the emulated link, after
-        `rate_scale`.
+        `state` has the new values of the changed fields. Rates are those of the emulated link, that
+        is, the scenario's rates multiplied by `rate_scale`.
         """
         return self._send("link", {"link": link, **state})
 
     def set_tier1_demand(self, ap: str, rate_bps: int | None) -> int:
-        """Limit all Tier 1 data of an access point together; None removes the limit.
+        """Ask POX to limit the primary subflows (Tier 1) of an access point to a total rate.
 
-        Returns the number of the message to POX.
+        None removes the limit. Returns the number of the message.
         """
         mbps = None if rate_bps is None else mbps_from_bps(rate_bps)
         return self._send("tier1", {"ap": ap, "mbps": mbps})
 
     def _send(self, kind: str, value: Mapping[str, Any]) -> int:
-        """Write a message to POX's inbox; return its number.
+        """Write a message into POX's inbox folder, and return the number of the message.
 
-        The file is renamed into the inbox, so POX never reads half a message.
+        The file gets its final name when it is complete, so POX never reads half a message.
         """
         self._sent += 1
         target = self.folder / "inbox" / f"{self._sent:06d}.json"
@@ -345,7 +356,7 @@ class ControllerClient:
         return self._sent
 
     def stop(self) -> None:
-        """Send POX SIGTERM, and kill it if it does not end within 3 s."""
+        """End POX with SIGTERM. Kill it if it does not end within 3 s."""
         if self._process is not None and self.is_alive():
             self._process.terminate()
             shell.wait_or_kill(self._process)
@@ -363,7 +374,7 @@ def _answers(lines: Iterable[Line], seq: int) -> bool:
 
 
 def _settled(lines: Iterable[Line]) -> bool:
-    """Return whether POX has made a control step and nothing changes a subflow any more."""
+    """Return whether `lines` report a control step of POX, and no change of a subflow."""
     found = list(lines)
     changes = any(
         isinstance(line, SubflowSeen) or (isinstance(line, Decided) and line.changes_a_subflow)

@@ -1,8 +1,8 @@
-"""Build the network of a run, and start POX and the programs in its hosts.
+"""Build the emulated network of a run, and start POX and the programs in the hosts.
 
-POX is started first, because it loads slowly and needs only the description of the network. Every
-resource is recorded in the ledger (machine/ledger.py) before it is made, so that it can be removed
-even after a crash.
+POX, the SDN controller, is started first, because it loads slowly and needs only a description of
+the network. Every resource is recorded in the ledger (machine/ledger.py) before it is made. So it
+can be removed even after a crash.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ RecordEvent = Callable[..., None]  # kind, then fields
 
 
 class EmulatedNetwork:
-    """The network of a run, the controller POX, and the programs in the hosts.
+    """The emulated network of a run, with the controller POX and the programs in the hosts.
 
-    Callbacks that stop them are pushed onto the caller's exit stack `undo`. `host_agent` is None
-    until it is started.
+    The caller closes the exit stack `undo` at the end of the run. Closing it stops POX and all
+    programs. `host_agent` is None until the host agent is started.
     """
 
     links: Links
@@ -69,9 +69,10 @@ class EmulatedNetwork:
         self.expected = PINS / "expected" / "rates" if scenario.multipath.by_window else None
 
     def clean_up(self) -> None:
-        """Remove every resource that the ledger lists, from an earlier run or from this run.
+        """Remove every resource in the ledger, such as processes and network interfaces.
 
-        Raises `LabError` if something cannot be removed.
+        The ledger lists the resources of this run, and of an earlier run that was killed. Raises
+        `LabError` if a resource cannot be removed.
         """
         problems = self.ledger.undo_all()
         if problems:
@@ -80,7 +81,8 @@ class EmulatedNetwork:
     def build(self) -> None:
         """Build the network, start POX and the programs in the hosts, and measure every link.
 
-        manifest.json gets the time until all switches were connected to POX (`network_up_s`).
+        The time until all switches were connected to POX is recorded in manifest.json
+        (`network_up_s`).
         """
         began_s = time.monotonic()
         self._start_pox()
@@ -91,16 +93,19 @@ class EmulatedNetwork:
         self._measure_links()
 
     def pids(self) -> dict[str, int]:
-        """Return the process ID of each host that exists so far, by host."""
+        """Return the process ID of each host that has been created, by the name of the host.
+
+        An emulated host is a process in a network namespace of its own.
+        """
         return self.network.pids() if hasattr(self, "network") else {}
 
     def users_with_traffic(self) -> list[str]:
-        """Users that have flows in the scenario, in the order of the topology."""
+        """Return the users that have flows in the scenario, in the order of the topology."""
         users = {flow.user for flow in self.scenario.traffic}
         return [user for user in self.topology.users if user in users]
 
     def users_of(self, direction: str) -> frozenset[str]:
-        """Return the users with a flow whose data goes "down" (to the user) or "up"."""
+        """Return the users that have a flow in `direction`: "down" (data to the user) or "up"."""
         return frozenset(user for user, own in self.scenario.data_flows if own == direction)
 
     def _start_pox(self) -> None:
@@ -140,7 +145,10 @@ class EmulatedNetwork:
         self.stations = Stations(self.topology, self.wiring, self.links)
 
     def _use_wmediumd(self) -> None:
-        """Use wmediumd as the radio medium; record the stations' positions in manifest.json."""
+        """Use the program wmediumd as the model of the radio channel.
+
+        The positions of the stations are recorded in manifest.json.
+        """
         medium = RealMedium(self.topology.cells, self.wiring, self.ledger)
         self.network.medium = medium
         self._undo.callback(medium.stop)
@@ -162,7 +170,10 @@ class EmulatedNetwork:
         return agent
 
     def open_laws(self) -> Laws:
-        """Return a loader of eBPF congestion controls. The undo stack unloads what it loads."""
+        """Return a loader of congestion controls that are eBPF programs ("laws").
+
+        All loaded programs are unloaded at the end of the run.
+        """
         if self.expected:
             self.ledger.record("pin", path=str(self.expected.parent))
         laws = Laws(self.expected)
@@ -170,9 +181,9 @@ class EmulatedNetwork:
         return laws
 
     def _start_servers(self) -> None:
-        """Make the traffic programs of all servers listen for connections.
+        """Make the traffic program of every server listen for connections.
 
-        A server whose kernel refuses Multipath TCP causes a warning event.
+        Record a warning event for each server whose kernel refuses Multipath TCP.
         """
         servers = [host for host in self.programs.hosts if host in self.topology.ids("server")]
         if not self.scenario.multipath.server_enabled:
@@ -194,12 +205,12 @@ class EmulatedNetwork:
         self.pox.wait_ready()
 
     def _measure_links(self) -> None:
-        """Measure the path between the server and each interface of every user with traffic.
+        """Measure the path between each interface of the users with traffic and the user's server.
 
-        Paths that share no link and no channel are measured at the same time. The uplink rate is
-        measured only for LTE interfaces and for users that upload. A rate or round-trip time more
-        than 10 % off its expected value causes a warning event; more than 30 % off marks the run as
-        overloaded.
+        Paths that share no link and no radio channel are measured at the same time. The uplink rate
+        is measured only for LTE interfaces and for users that upload. A warning event is recorded
+        if a rate or round-trip time is more than 10 % off its expected value. The run is marked as
+        overloaded if a value is more than 30 % off.
         """
         self.recorder.log("measuring every link")
         users = self.users_with_traffic()
@@ -222,7 +233,7 @@ class EmulatedNetwork:
     ) -> dict[str, probes.Comparison]:
         """Measure the paths to those `interfaces` whose name is in `names`, all at the same time.
 
-        Return measured and expected values by the name of the interface.
+        Return the measured and the expected values, by the name of the interface.
         """
         scale = self.scenario.rate_scale
         probed = [each for each in interfaces if each.name in names]
@@ -260,8 +271,8 @@ class EmulatedNetwork:
 class Stations:
     """The current rate, weight and signal strength of each user at each access point.
 
-    Changes are passed on to the WiFi cells and to the AP agent. The threads of the run and of
-    mobility both use this object.
+    Each change is passed on to the WiFi cell and to the AP agent. The run's main thread and the
+    thread that moves users both use this object.
     """
 
     def __init__(self, topology: Topology, wiring: Wiring, links: Links) -> None:
@@ -282,14 +293,15 @@ class Stations:
         return self.wiring.at(user, ap)
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate that a station has when no other station sends [bit/s]."""
+        """Set the rate [bit/s] that a user has while no other user of the access point sends."""
         with self._lock:
             self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Replace the values of the user that `station` names, at an access point.
+        """Replace the rate, weight and signal strength of a user at access point `ap`.
 
-        The cell gets them at once, or at the end of a handover if the user is in one.
+        `station` names the user. During a handover of the user, a WiFi cell gets the new values
+        only when the handover ends.
         """
         with self._lock:
             if self.stations[ap, station.user] == station:
@@ -304,7 +316,8 @@ class Stations:
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
         """Begin to move a user from WiFi access point `old` to `new`.
 
-        `station` has the values at `new`. Until `associated` is called, the user is in no cell.
+        `station` has the user's values at `new`. The user is in no cell until `associated` is
+        called.
         """
         with self._lock:
             if user not in self._leaving:
@@ -315,7 +328,10 @@ class Stations:
             self.stations[new, user] = station
 
     def associated(self, user: str, old: str, new: str) -> None:
-        """End a handover: add the user to the cell of `new`, and notify the AP agent."""
+        """End the handover of a user from access point `old` to `new`.
+
+        The user is added to the cell of `new`, and the AP agent is notified.
+        """
         with self._lock:
             self._leaving.discard(user)
             station = self.stations[new, user]

@@ -69,9 +69,10 @@ class MininetEngine(Engine):
             build.require(scenario.congestion_controls, by_window=scenario.multipath.by_window)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
-        """Take the emulation lock, build the network, and start the flows that begin at t = 0.
+        """Build the network, and start the flows that begin at t = 0.
 
-        The time of the run, t [s], counts from the start of these flows.
+        Before that, take the lock that allows only one emulation on this machine. t = 0, the zero
+        of the run's time, is the moment when these flows begin to send.
         """
         self.scenario, self.recorder = scenario, recorder
         self._sampled_s = 0.0
@@ -89,9 +90,9 @@ class MininetEngine(Engine):
         self._start_traffic()
 
     def advance(self, until_s: float) -> list[Frame]:
-        """Wait until time `until_s` of the run; return one sample, as a list of one frame.
+        """Wait until time `until_s` of the run, and return one sample, as a list of one frame.
 
-        Flows that are due in this interval are started and stopped.
+        Flows that are due in the meantime are started and stopped.
         """
         self.workload.until(until_s)
         self.supervision.check()
@@ -112,9 +113,10 @@ class MininetEngine(Engine):
         return [frame]
 
     def _follow_users(self) -> None:
-        """Notify the sampler of users at a new access point; record finished handovers as events.
+        """Process the handovers of users since the last call.
 
-        The sampler then counts the throughput of these users at their new access point.
+        The sampler is notified of each user at a new access point, and counts the user's throughput
+        there. Finished handovers are recorded as events.
         """
         moved, ended = self.mobility.take()
         for interface in moved:
@@ -125,8 +127,8 @@ class MininetEngine(Engine):
     def apply(self, change: targets.Change) -> int | None:
         """Apply a change during the run.
 
-        Returns the number of the message if POX makes the change, otherwise None. Raises `LabError`
-        for a change that the emulation cannot make.
+        If POX makes the change, the number of the message to POX is returned, otherwise None.
+        Raises `LabError` for a change that the emulation cannot make.
         """
         pox = self.emulated.pox
         match change:
@@ -160,7 +162,6 @@ class MininetEngine(Engine):
         self._untold += lines
 
     def news(self) -> list[Answer | Reported]:
-        """POX's answers and reports since the last call."""
         if self.started_at is not None:
             self._hear()
         else:
@@ -176,9 +177,9 @@ class MininetEngine(Engine):
             self.emulated.pox.set_link(change.link, self.emulated.links.shape(change.link))
 
     def close(self) -> Report | None:
-        """End the run and remove everything that it has made on the machine.
+        """End the run, and remove everything that the run has made on the machine.
 
-        Returns the report of the whole run; None if its traffic never started.
+        Returns the report of the run, or None if the traffic of the run never started.
         """
         try:
             return self._report() if self.started_at is not None else None
@@ -191,9 +192,9 @@ class MininetEngine(Engine):
                 self._record_event("warning", text=text)
 
     def _start_traffic(self) -> None:
-        """Start the telemetry, the AP agent, the executor of `exec` commands and the first flows.
+        """Start the sampling, the AP agent, the thread for `exec` commands and the first flows.
 
-        The flows connect first, and begin to send together at t = 0 of the run.
+        All first flows connect, and then begin to send at the same time, t = 0.
         """
         emulated, folder = self.emulated, self.recorder.folder
         if self.options.pcap:
@@ -239,7 +240,7 @@ class MininetEngine(Engine):
         self.mobility.start(zero_s)
 
     def _start_captures(self) -> None:
-        """Capture the packets of every host into `RUN/pcap/HOST.pcap`."""
+        """Capture the packets of every host into pcap/HOST.pcap in the folder of the run."""
         emulated = self.emulated
         self._captures = Captures(self.recorder.folder / "pcap", emulated.network, emulated.ledger)
         self._undo.callback(self._stop_captures, self._captures)
@@ -253,7 +254,7 @@ class MininetEngine(Engine):
             self._record_event("pcap", host=host, file=file, state="ended", **counts)
 
     def _start_executor(self) -> None:
-        """Start the thread that runs the commands of `exec` and `cli` in this run."""
+        """Start the thread that runs commands from the subcommands `exec` and `cli` of the lab."""
         ledger = self.emulated.ledger
         executor = execute.Executor(
             self.recorder.folder,
@@ -268,13 +269,13 @@ class MininetEngine(Engine):
         return argv if host == execute.MACHINE else self.emulated.network.inside(host, argv)
 
     def _run_prompt(self, windows: Path, script: Sequence[str] | None) -> None:
-        """Run Mininet-WiFi's prompt (`prompt.run`); the executor calls this in a forked process."""
+        """Run Mininet-WiFi's command prompt. The executor calls this in a forked process."""
         from lab.engines.mininet.commands import prompt
 
         prompt.run(self.emulated.network.net, self.recorder.folder, windows, script)
 
     def _report(self) -> Report:
-        """Return the report of the run: connections, MPTCP verification, machine overload."""
+        """Return the report: connections, verification of Multipath TCP, machine overload."""
         self.mobility.stop()
         self._follow_users()
         sampler = self.telemetry.sampler
@@ -305,7 +306,10 @@ class MininetEngine(Engine):
         return probes.mptcp_counters(Path(f"/proc/{pid}/net/netstat").read_text())
 
     def _log_counters(self) -> None:
-        """Log the MPTCP counters of every host with flows; they show why a subflow is missing."""
+        """Log the kernel's MPTCP counters of every host that has flows.
+
+        The counters help to find out why a subflow is missing.
+        """
         for host in self.emulated.programs.hosts:
             counted = {name: count for name, count in self._mptcp_counters(host).items() if count}
             self.recorder.log(f"{host} counted {json.dumps(counted)}")
@@ -318,15 +322,19 @@ class MininetEngine(Engine):
         self.recorder.event(t, kind, **fields)
 
     def _journal(self, at: float, argv: Sequence[str], stdin: str | None) -> None:
-        """Append a command that was issued at time `at` [s since 1970] to commands.sh."""
+        """Append a command to commands.sh, which records the shell commands of the run.
+
+        The command was issued at time `at` [s since 1970].
+        """
         for line in self._script.lines(argv, stdin):
             self.recorder.command_line(line, at - self.recorder.started)
 
 
 def _told(line: Line) -> Answer | Reported | None:
-    """Convert a line of POX to what the runner takes; None if there is nothing to report.
+    """Convert a line of POX to an answer or a report for the runner; None if it says nothing new.
 
-    The engine itself sets links up and down. POX only reports how many flows it has moved then.
+    The engine itself changes links, and POX is only notified. So the answer of POX to a link change
+    is converted to a report on the number of flows that POX has moved to other paths.
     """
     if not isinstance(line, Answered) or line.kind == "steps":
         return Reported(line.at, line.kind, line.fields)

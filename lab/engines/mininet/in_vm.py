@@ -1,11 +1,12 @@
 """Run commands in the virtual machine (VM).
 
-The program in the folder `vm`, beside the product, makes and restores the VM. It runs as a process
-of its own, whose output and error output are those of this process. Its standard input is a socket:
-it reads a `Request` as a line of JSON, and writes an `Answer`.
+The separate program in the folder `vm` makes and restores the VM. It prints to the standard output
+and standard error of this process. Its standard input is a socket. The program reads a `Request`
+from the socket, as one line of JSON, and writes an `Answer` to the socket.
 
-The program has its own session, so Ctrl-C on the terminal reaches only this process, which passes
-it on. When this process ends, however it ends, the kernel kills the program and then QEMU.
+The program has its own session, so Ctrl-C on the terminal reaches only this process. This process
+sends the signal on to the program. When this process ends, for whatever reason, the kernel kills
+the program and then QEMU.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ POLL_S = 0.2
 
 @dataclass(frozen=True)
 class GuestCommand:
-    """A command for the VM.
+    """A command to run in the VM, in the project's folder.
 
     The command runs in the project's folder. Only the files that it writes into the folder `shared`
-    are kept. `files` are pairs of paths: the file at the first path in the guest gets the content
-    of the file at the second path on this machine. With `show`, the command's output is copied
+    are kept. `files` are pairs of paths. In the VM, the file at the first path has the content of
+    the file at the second path on this machine. With `show`, the command's output is copied
     to that of this process as it comes.
     """
 
@@ -53,11 +54,11 @@ class GuestCommand:
 
 @dataclass(frozen=True)
 class Request:
-    """What the program shall do.
+    """A request to the program in the folder `vm`.
 
-    `task` is one of `vm.program.TASKS`. `caller` is the process ID of the caller. The other fields
-    are those of a `GuestCommand`. With `wait`, the program waits while another emulation is
-    running.
+    `task` is one of `vm.program.TASKS`. `caller` is the process ID of the caller. `argv`, `shared`,
+    `show` and `files` are those of a `GuestCommand`. With `wait`, the program first waits for the
+    end of any other emulation on this machine.
     """
 
     task: str
@@ -71,9 +72,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the program has done: the exit status of a command, or a text that says it.
+    """The answer of the program in the folder `vm`.
 
-    If there is an `error`, its message, `status` is the exit code of the `LabError`.
+    `status` is the exit status of a command; `text` says what another task has done. If the task
+    failed, `error` is the message of a `LabError`, and `status` is the exit code of this error.
     """
 
     status: int = 0
@@ -82,13 +84,13 @@ class Answer:
 
 
 def require(congestion_controls: Iterable[str] = (), by_window: bool = False) -> None:
-    """Check that a VM can start, and compile the eBPF programs that a run in it needs.
+    """Check that a VM can start, and compile the eBPF congestion controls for a run in the VM.
 
-    They are compiled here, because the guest cannot write into the cache: one for each coupled law
-    in `congestion_controls`, and one for each law that a user has registered, because a change
-    during the run may select it. With `by_window` (expected rates limit congestion windows, not
-    pacing), there is one for every congestion control, reno and cubic included. Raises
-    `MachineLacks` if the kernel or the compiler is missing, `RequestError` if a user's C file does
+    They are compiled outside of the VM, because the VM cannot write into the cache folder. They are
+    those in `congestion_controls`, and all that the user has written, because a change during the
+    run may select one. With `by_window`, expected rates limit congestion windows instead of pacing
+    rates; then all congestion controls are compiled, reno and cubic included. Raises `MachineLacks`
+    if the kernel of the VM or the compiler is missing, and `RequestError` if a user's C file does
     not compile.
     """
     image = vm_kernel.require()
@@ -100,15 +102,16 @@ def require(congestion_controls: Iterable[str] = (), by_window: bool = False) ->
 def run_in_vm(
     command: GuestCommand, on_poll: Callable[[], None] = lambda: None, *, wait: bool = False
 ) -> int:
-    """Start a VM, run the command in it, and return its exit status.
+    """Start a VM, run a command in the VM, and return the exit status of the command.
 
     `on_poll` is called about five times a second. The first Ctrl-C or SIGTERM sends SIGINT to the
-    command. The VM is switched off if the command still runs half a minute later, or at the second
-    Ctrl-C; the status is then 130. The program holds the machine's emulation lock meanwhile; with
-    `wait`, it waits for the lock.
+    command. The VM is switched off at the second Ctrl-C, or if the command still runs half a minute
+    after the first. The status is then 130.
 
-    Raises `MachineLacks` if the VM's kernel is missing or, without `wait`, if another emulation is
-    running. Raises `LabError` if the VM does not start.
+    Only one emulation can run on a machine at a time. With `wait`, this function waits for the end
+    of another emulation. Without `wait`, it raises `MachineLacks` if there is another emulation. It
+    also raises `MachineLacks` if the VM's kernel is missing, and `LabError` if the VM does not
+    start.
     """
     require()
     shared = str(command.shared.absolute())
@@ -127,12 +130,15 @@ def main(cmd: list[str]) -> int:
 
 
 def prepare(task: str) -> str:
-    """Do one task of the set-up, such as "snapshot"; return what was done, as text."""
+    """Do one task of the set-up, such as "make snapshot"; return what was done, as text."""
     return _ask(Request(task, os.getpid())).text
 
 
 def _ask(request: Request, on_poll: Callable[[], None] = lambda: None) -> Answer:
-    """Start the program, and return its answer. Raises the `LabError` that the program reports."""
+    """Start the program in the folder `vm`, send it `request`, and return its answer.
+
+    Raises the `LabError` that the program reports.
+    """
     own, other = socket.socketpair()
     with own, interrupts() as received:
         with other:
@@ -172,9 +178,9 @@ def _start(connection: socket.socket) -> Popen[Any]:
 def _receive(
     connection: socket.socket, process: Popen[Any], received: list[int], on_poll: Callable[[], None]
 ) -> bytes:
-    """Return what the program writes, up to a newline; an empty text if it ends before.
+    """Return what the program writes, up to a newline; b"" if the program ends before the newline.
 
-    Meanwhile, pass the signals in `received` on to the program, and call `on_poll`.
+    Meanwhile, the signals in `received` are sent to the program, and `on_poll` is called.
     """
     text, passed = b"", 0
     while not text.endswith(b"\n"):
@@ -206,10 +212,10 @@ def _checked(answer: Answer) -> Answer:
 
 @contextlib.contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM during the `with` block, instead of being ended by them.
+    """Collect Ctrl-C and SIGTERM during a `with` block; they do not end this process.
 
-    Yields a list to which the number of each signal is appended. Python handles signals only in the
-    main thread; in another thread the list stays empty.
+    Yields a list to which the number of each signal is appended. Outside of the main thread the
+    list stays empty, because Python handles signals only in the main thread.
     """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():

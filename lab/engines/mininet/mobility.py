@@ -1,14 +1,13 @@
 """Move the users of a running emulation in a separate thread.
 
-Users walk as in the simulator (`lab.scenario.movement`). Each step sets their positions in
-Mininet-WiFi and the rates of their stations; handovers are carried out between the steps.
-
-A handover, and the gap without service that it causes:
+Users walk as in the simulator (`lab.scenario.movement`). In each time step, the thread sets the
+users' positions in Mininet-WiFi and the rates of their WiFi stations. Between the time steps, it
+carries out handovers. A handover has three stages, and the station has no service until the last:
 
 1) The station leaves its access point and associates with the new one. It keeps its address.
-2) When the kernel reports the association, the AP agent is notified. It reports the station to POX,
-   which moves the paths of the station's flows.
-3) The first packet that crosses the new cell, in either direction, ends the gap.
+2) When the kernel reports the association, the AP agent is notified. The agent reports the station
+   to POX, and POX moves the paths of the station's flows.
+3) The first packet crosses the new cell, in either direction.
 """
 
 from __future__ import annotations
@@ -39,11 +38,12 @@ GAP_S = 20.0  # a station without a packet for so long has no traffic
 
 @dataclass
 class Handover:
-    """A handover in progress; times are in s of the monotonic clock.
+    """A handover in progress. All times are in s of the monotonic clock.
 
-    The station left access point `old` at `left_s`. `attempt_s` is the start of the attempt to
-    associate that awaits its result, None if there is none; `retry_s` is the earliest time of the
-    next one. `associated_s` is None until the station has associated with `new`.
+    `left_s` is when the station left the access point `old`. `attempt_s` is when the current
+    attempt to associate with `new` began; it is None while there is no attempt. `retry_s` is the
+    earliest time of the next attempt. `associated_s` is None until the station has associated with
+    `new`.
     """
 
     user: str
@@ -58,11 +58,11 @@ class Handover:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished handover; the fields after `at_s` are those of the event `handover`.
+    """A finished handover.
 
-    `at_s` is when the station left its access point, in s of the monotonic clock; both durations
-    count from then. `association_ms` is None if the station did not associate, `gap_ms` if no
-    packet crossed the new cell.
+    `at_s` is when the station left the access point `old`, in s of the monotonic clock. From then
+    on, `association_ms` is the time until the station associated with `new`; None if it did not.
+    `gap_ms` is the time until the first packet crossed the new cell; None if no packet did.
     """
 
     at_s: float
@@ -74,13 +74,13 @@ class Outcome:
     gap_ms: float | None
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the event `handover`: the simulator's, and the two durations."""
+        """Return the fields of an event `handover`: the simulator's, and the two durations."""
         ends = {"user": self.user, "from": self.old, "to": self.new, "rssi_dbm": self.rssi_dbm}
         return ends | {"association_ms": self.association_ms, "gap_ms": self.gap_ms}
 
 
 class Roaming:
-    """Carry out handovers; several can be in progress at the same time."""
+    """Carries out handovers. Several can be in progress at the same time."""
 
     def __init__(
         self,
@@ -90,11 +90,12 @@ class Roaming:
         first_packet_s: Callable[[str, str], float | None],
         run: Callable[[str, list[str]], None],
     ) -> None:
-        """`radios` has the radio of each user, `targets` each access point by name.
+        """Store the radio of each user (`radios`) and each access point by name (`targets`).
 
         `associated(user, old, new)` is called after each association. `first_packet_s(user, ap)`
-        returns the time when the user's first packet crossed the new cell; None before that.
-        `run(user, argv)` gets the shell command that is equivalent to each step, to record it.
+        returns when the user's first packet crossed the cell of `ap`, or None before that.
+        `run(user, argv)` records a shell command that is equivalent to a step of the handover. The
+        command is not executed.
         """
         self._radios, self._targets = radios, targets
         self._associated, self._first_packet_s, self._journal = associated, first_packet_s, run
@@ -104,7 +105,7 @@ class Roaming:
     def begin(self, user: str, old: str, new: str, rssi_dbm: float) -> None:
         """Begin the handover of a user from access point `old` to `new`.
 
-        If a handover of this user is still in progress, it ends now.
+        An earlier handover of this user that is still in progress ends now.
         """
         before = self.running.pop(user, None)
         if before is not None:
@@ -118,7 +119,7 @@ class Roaming:
         self._attempt(self.running[user])
 
     def poll(self) -> list[Outcome]:
-        """Advance all handovers in progress; return those that have ended since the last call."""
+        """Continue all handovers in progress; return those that have ended since the last call."""
         for handover in list(self.running.values()):
             if handover.associated_s is None:
                 self._associate(handover)
@@ -128,7 +129,7 @@ class Roaming:
         return done
 
     def finish(self) -> list[Outcome]:
-        """End all handovers in progress at the end of the run, and return them."""
+        """End all handovers that are still in progress at the end of the run, and return them."""
         for handover in list(self.running.values()):
             self._end(handover, self._first_packet_s(handover.user, handover.new))
         self.running.clear()
@@ -188,21 +189,24 @@ def _ms(seconds: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Command:
-    """A shell command equivalent to one step of a handover; `at_s` is in s since 1970."""
+    """A shell command that is equivalent to a step of a handover; recorded, but not executed.
+
+    `at_s` is in s since 1970.
+    """
 
     at_s: float
     argv: list[str]
 
 
 class Mobility:
-    """The positions of the users, and the thread that moves them.
+    """The positions of the users, and the thread that moves the users.
 
-    The thread puts handovers and errors into a queue; `take` reads the queue in the thread of the
-    run.
+    The thread puts finished handovers and errors into a queue. The main thread of the run reads the
+    queue with `take`.
     """
 
     def __init__(self, scenario: Scenario, emulated: EmulatedNetwork) -> None:
-        """Set the initial positions; open a netlink socket for each radio that may move."""
+        """Set the initial positions; open a netlink socket for the radio of each moving user."""
         stations, network = emulated.stations, emulated.network
         self._stations, self._network, self._links = stations, network, emulated.links
         topology = scenario.network
@@ -226,19 +230,20 @@ class Mobility:
 
     @property
     def places(self) -> dict[str, Place]:
-        """Current position (x, y) [m] of each node that has one."""
+        """Current position (x, y) [m] of each node that has a position."""
         return self.movement.places
 
     def start(self, zero_s: float) -> None:
-        """Start the thread. The time of the run is 0 when the monotonic clock shows `zero_s`."""
+        """Start the thread. `zero_s` is the monotonic clock [s] at time 0 of the run."""
         if self.movement.walkers:
             self._thread = threading.Thread(target=self._run, args=(zero_s,), daemon=True)
             self._thread.start()
 
     def take(self) -> tuple[list[Interface], list[Outcome]]:
-        """Return the interfaces at a new access point, and the handovers that have ended.
+        """Return the interfaces that are at a new access point, and the handovers that have ended.
 
-        Only those since the last call. Raises the error that has ended the thread, if any.
+        Only those since the last call are returned. Raises the error that has ended the thread, if
+        the thread has failed.
         """
         moved: list[Interface] = []
         ended: list[Outcome] = []
@@ -281,9 +286,9 @@ class Mobility:
             self._happened.put(error)
 
     def _wait(self, until_s: float) -> None:
-        """Wait until a radio reports its association, at most until `until_s` (monotonic clock).
+        """Wait until `until_s` of the monotonic clock, or until a radio reports its association.
 
-        While a handover is in progress, wait at most `POLL_S`.
+        While a handover is in progress, wait at most `POLL_S` seconds.
         """
         running = self._roaming.running
         left_s = max(0.0, until_s - time.monotonic())

@@ -25,10 +25,11 @@ class Restartable(Protocol):
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program that is not restarted; if it ends, the run is not verified Multipath TCP.
+    """A program that is not restarted if it ends during a run.
 
-    `pid_file` is the file into which the program writes its process ID. `name` is its name in "NAME
-    ended during the run", `warning` the text of the event.
+    If it ends, the run does not count as verified Multipath TCP. `pid_file` is the file with its
+    process ID. `name` is its name in "NAME ended during the run". `warning` is the text of the
+    event that reports the end.
     """
 
     pid_file: Path
@@ -39,7 +40,7 @@ class Daemon:
 def daemons(scratch: Path, aps: tuple[str, ...]) -> list[Daemon]:
     """Return the daemons of a network: Open vSwitch, and one hostapd for each WiFi access point.
 
-    `scratch` is the folder of hostapd's files.
+    `scratch` is the folder that contains the files of hostapd.
     """
     switches = Daemon(
         open_vswitch.PID_FILE,
@@ -61,11 +62,11 @@ def daemons(scratch: Path, aps: tuple[str, ...]) -> list[Daemon]:
 
 
 class Supervision:
-    """Watch the programs of a run: restart some when they end, report the others.
+    """Watches the programs of a run: restarts some when they end, reports the others.
 
-    `restarted` maps the name and the log file of a program, such as ("POX", "pox/log.txt"), to the
-    program. `warn` records a warning event. As a context manager, it checks before a block that
-    needs all programs, and after a block that has failed.
+    The keys of `restarted` are pairs of a program's name and its log file, such as ("POX",
+    "pox/log.txt"). `warn` records a warning event. A `with` block checks all programs at its
+    beginning, and once more if the block fails.
     """
 
     def __init__(
@@ -80,7 +81,10 @@ class Supervision:
 
     @classmethod
     def of(cls, emulated: EmulatedNetwork, warn: Warn) -> Supervision:
-        """Watch POX, both agents, Open vSwitch and hostapd, after all have started."""
+        """Return an object that watches POX, both agents, Open vSwitch and hostapd.
+
+        To be called after all of them have started.
+        """
         programs: dict[tuple[str, str], Restartable | None] = {
             ("POX", "pox/log.txt"): emulated.pox,
             ("the host agent", "hosts.log"): emulated.host_agent,
@@ -94,12 +98,12 @@ class Supervision:
         self.check()
 
     def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        """If the block has failed, check once more: an event then says which program has ended."""
+        """If the block has failed, check once more, so that an event names a program that ended."""
         if failure:
             self.check()
 
     def check(self) -> None:
-        """Restart the programs that have ended; report the daemons that have ended."""
+        """Restart or report the programs that have ended since the last check."""
         for (name, log), program in self._restarted.items():
             if program.restart_if_ended():
                 self._warn(f"{name} had ended; it was restarted. See {log}")
@@ -110,7 +114,7 @@ class Supervision:
                 self._warn(daemon.warning)
 
     def qualified(self, verdict: MptcpVerdict) -> MptcpVerdict:
-        """Return `verdict`, made negative if a daemon has ended during the run."""
+        """Return `verdict`, but "not verified" if a daemon has ended during the run."""
         if not self._ended or not verdict.verified:
             return verdict
         why = f"{', '.join(self._ended)} ended during the run"
@@ -118,7 +122,10 @@ class Supervision:
 
 
 def _process(file: Path) -> tuple[int, int | None]:
-    """Return the process ID in a PID file, and the start time of the process if it is running."""
+    """Return the process ID in a PID file, and the start time of this process.
+
+    The start time is None if the process has ended.
+    """
     try:
         pid = int(file.read_text())
     except (OSError, ValueError):  # the program has ended and has removed its file

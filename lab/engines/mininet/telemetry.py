@@ -1,7 +1,7 @@
-"""Take the samples of a run; a frame has all values of one sample.
+"""Take the samples of a run.
 
-They come from sockets, queues, POX's decisions and the AP agent's reports. No process is started
-for a sample.
+The values come from sockets, queues, the decisions of POX and the reports of the AP agent. No
+process is started for a sample.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from lab.vm_environment import LOST_SHARE_FILE
 
 
 class Telemetry:
-    """Read everything that a frame contains.
+    """Takes samples of the emulated network, each as a `Frame`.
 
-    The counters of the last sample are kept, because rates are differences of counters.
+    Rates are differences of counters, so the counters of the last sample are kept.
     """
 
     def __init__(self, emulated: EmulatedNetwork, rate_scale: float) -> None:
-        """Open the netlink sockets in all hosts.
+        """Open a netlink socket in every host that has flows.
 
-        `rate_scale` is an emulated rate divided by the same rate in the scenario.
+        `rate_scale` is the ratio of an emulated rate to the same rate in the scenario.
         """
         self.rate_scale = rate_scale
         self.topology, self.wiring = emulated.topology, emulated.wiring
@@ -74,7 +74,7 @@ class Telemetry:
         self._sampled = time.monotonic()
 
     def begin(self, zero_s: float) -> None:
-        """Begin the first sampling interval at t = 0, which is `zero_s` of the monotonic clock."""
+        """Begin the first sampling interval. It begins at `zero_s` of the monotonic clock."""
         self._sampled = zero_s
 
     def close(self) -> None:
@@ -87,10 +87,10 @@ class Telemetry:
         self._scheduler.close()
 
     def frame(self, t: float, late_s: float) -> tuple[Frame, list[str]]:
-        """Take a sample at time `t` of the run; return its frame, and new reasons for overload.
+        """Take a sample at time `t` of the run; return the sample and new reasons for overload.
 
-        The sample is taken `late_s` later than planned. A reason is a text that says why the
-        machine is too slow.
+        `late_s` is how much later than planned the sample is taken. A reason is a text that says
+        why the machine is too slow.
         """
         now = time.monotonic()
         elapsed_s, self._sampled = now - self._sampled, now
@@ -122,7 +122,7 @@ class Telemetry:
         return sampler.receivers(answers.values())
 
     def heard(self, lines: Iterable[Line]) -> None:
-        """Update users' tiers, access points' limits and subflows' paths with POX's reports."""
+        """Store what POX has reported: users' tiers, access points' limits and subflows' paths."""
         for line in lines:
             if isinstance(line, Observed):
                 self._tiers = self._tiers if line.tiers is None else line.tiers
@@ -152,7 +152,7 @@ class Telemetry:
     ) -> LinkSample:
         """Return the traffic on a trunk (a link between two switches) since the last sample.
 
-        A trunk without shaping has no queue to read; its sample is empty.
+        The result is empty for a trunk without shaping, which has no queue to read.
         """
         ab, ba = (self._direction(port, queues, elapsed_s) for port in (trunk.a_port, trunk.b_port))
         return LinkSample.of(ab, ba) if ab and ba else LinkSample()

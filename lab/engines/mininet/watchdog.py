@@ -1,18 +1,19 @@
-"""Judge whether this machine is fast enough for what it emulates.
+"""Judge whether this machine is fast enough for the network that it emulates.
 
-The results of a run that overloads the machine are not valid. Each sample checks five things:
+A run that overloads the machine has no valid results. Each sample checks five values:
 
 - late: how much later than planned the sample was taken
-- busy: whether the processors were hardly ever idle
-- lost: how much of the processors' time others took while this machine wanted it
+- busy: whether the processors were nearly always busy
+- lost: the share of processor time that this machine wanted and others took
   (machine/lost_time.py)
-- lag: how much longer than planned packets waited for a WiFi cell's virtual clock
+- lag: how much longer than planned packets waited to be sent in a WiFi cell
 - time_squeeze: how often the kernel interrupted its packet processing
 
-The first four mark a run as overloaded if they last for `PATIENCE_S`. Lag may last only a short
-time, because late packets make results wrong. The others are only a risk, and normal for a moment
-when many flows begin with slow start. time_squeeze is only reported, because it also occurs in
-valid runs.
+A run counts as overloaded if one of the first four persists for the time in `PATIENCE_S`. For
+"late", this time is the sum of the delays of successive late samples. The time for lag is the
+shortest, because late packets make results wrong. The other three are only a risk, and are normal
+for a short time when many flows are in slow start. time_squeeze is only reported, because it also
+occurs in valid runs.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ PATIENCE_S = {"late": 2.0, "busy": 2.0, "lost": 2.0, "lag": 1.0}
 class MachineSample:
     """One sample of the machine's load.
 
-    `late_s` is the delay of the sample, `lag_ms` the largest lag of a WiFi cell (`Links.lag_ms`).
-    `idle_share` is the idle share of the processors since the last sample. `lost_share` is the part
-    of the processor time that this machine wanted (that is not idle) and others got. Both are 0 to
-    1.
+    `late_s` is how much later than planned the sample was taken. `idle_share` (0 to 1) is the idle
+    share of the processors since the last sample. `lag_ms` is the largest lag of a WiFi cell
+    (`Links.lag_ms`). `lost_share` (0 to 1) is the part that others took of the processor time that
+    this machine wanted. Idle time is not wanted.
     """
 
     late_s: float
@@ -48,20 +49,19 @@ class MachineSample:
 
     @property
     def taken_share(self) -> float:
-        """Share of all processor time that others got while this machine wanted it, 0 to 1.
+        """Share (0 to 1) of all processor time that others took while this machine wanted it.
 
-        A machine that is nearly idle can lose half of the little that it wants without harm: its
-        `lost_share` is large, but this share is small.
+        A nearly idle machine can lose half of the little time that it wants, without harm. Its
+        `lost_share` is then large, but this share is small.
         """
         return self.lost_share * (1 - self.idle_share)
 
 
 @dataclass
 class Watchdog:
-    """Collect samples of the machine's load, and decide whether the run is overloaded.
+    """Collects samples of the machine's load, and decides whether the run is overloaded.
 
-    `lost_share_file` is the file into which the host of a VM writes the share of processor time
-    that the VM loses.
+    In a VM, the host writes the share of processor time that the VM loses into `lost_share_file`.
     """
 
     lost_share_file: Path | None = None
@@ -75,9 +75,10 @@ class Watchdog:
     def sample(
         self, t: float, late_s: float, lag_ms: float, proc: Path = Path("/proc")
     ) -> list[str]:
-        """Take a sample at time `t` of the run; return new reasons for overload, as text.
+        """Take a sample at time `t` of the run [s]; return new reasons for overload, as text.
 
-        `late_s` and `lag_ms` are as in `MachineSample`; the rest is read from `proc`.
+        `late_s` and `lag_ms` are fields of `MachineSample`. The other values are read from files in
+        `proc`.
         """
         idle_share, stolen = self._processors((proc / "stat").read_text())
         if self._squeezed is None:
@@ -88,9 +89,10 @@ class Watchdog:
         return self.judge(t, sample)
 
     def judge(self, t: float, sample: MachineSample) -> list[str]:
-        """Update how long each condition has lasted, from a sample at time `t` of the run.
+        """Judge a sample taken at time `t` of the run; return new reasons for overload, as text.
 
-        Return, as text, the conditions that have now lasted `PATIENCE_S` for the first time.
+        A condition is a reason when it has lasted for the time in `PATIENCE_S`. It is returned only
+        the first time.
         """
         span_s, self._sampled_at = t - self._sampled_at, t
         added_s = {"late": sample.late_s, "busy": span_s, "lost": span_s, "lag": span_s}
@@ -123,7 +125,10 @@ class Watchdog:
         self.reasons[reason] = reason
 
     def _processors(self, stat: str) -> tuple[float, float]:
-        """Return the idle share and the stolen share since the last call (0 to 1)."""
+        """Return the idle share and the stolen share since the last call (0 to 1).
+
+        `stat` is the text of /proc/stat. Stolen processor time is time that the host of a VM took.
+        """
         before, self._stat = self._stat or stat, stat
         (idle, total), (idle_before, total_before) = map(idle_and_total, (stat, before))
         if total <= total_before:
@@ -137,7 +142,7 @@ class Watchdog:
             return 0.0
 
     def verdict(self, proc: Path = Path("/proc")) -> Overload:
-        """Return whether the run was overloaded, with the reasons, the extremes and the means."""
+        """Return whether the run was overloaded, with the reasons and a summary of the samples."""
         squeezed = time_squeeze((proc / "net/softnet_stat").read_text()) - (self._squeezed or 0)
         idle = [each.idle_share for each in self.samples] or [1.0]
         lost = [each.lost_share for each in self.samples] or [0.0]

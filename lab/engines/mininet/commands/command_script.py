@@ -1,7 +1,7 @@
 """Write the commands of a run as a shell script, commands.sh, that builds the network again.
 
 Process IDs are valid only during a run. So the script stores the IDs of the processes that keep the
-hosts' namespaces open in the array `pid`, and later commands read them from there.
+hosts' network namespaces open in the array `pid`. Later commands read the IDs from this array.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ STAYING = ("wmediumd",)  # run until they are killed
 
 
 class CommandScript:
-    """Format commands as lines of commands.sh.
+    """Formats commands as lines of commands.sh.
 
-    `pids` returns the process ID of each host that exists when a command is issued.
+    `pids` returns the process ID of each host that exists at the time of the call.
     """
 
     def __init__(self, pids: Callable[[], Mapping[str, int]]) -> None:
         self._pids = pids
 
     def lines(self, argv: Sequence[str], stdin: str | None = None) -> list[str]:
-        """Return the lines of the script for one command with the standard input `stdin`.
+        """Return the lines of the script for one command.
 
-        A batch of `ip` or `tc` becomes one command per line, so that each can be pasted into a
-        shell; any other standard input becomes a here-document.
+        `stdin` is the standard input of the command. A batch of `ip` or `tc` commands becomes one
+        line per command, so that each can be pasted into a shell. Any other standard input becomes
+        a here-document.
         """
         if argv[-1].startswith(HOLDER):
             host = argv[-1].removeprefix(HOLDER)

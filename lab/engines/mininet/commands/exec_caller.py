@@ -1,7 +1,7 @@
 """Send commands to a running emulation and show their output: `exec RUN HOST -- CMD`, `cli RUN`.
 
-This is the side of the caller; the engine runs the commands. execute.py describes the files by
-which both communicate.
+The engine, another process, runs the commands. Both processes communicate by files, which
+execute.py describes.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def prompt(run: str, runs: Path) -> int:
 
 
 def _folder(run: str, runs: Path) -> Path:
-    """Return the folder of a run; raise `RequestError` if no emulation accepts commands there."""
+    """Return the folder of a run. Raises `RequestError` if the run does not accept commands."""
     folder = runs / run if (runs / run).is_dir() else Path(run)
     if not (folder / "exec").is_dir():
         raise RequestError(
@@ -87,9 +87,9 @@ def _send(folder: Path, host: str, argv: list[str]) -> int:
 
 
 class _Output:
-    """Show the output of a command that the engine runs, until it ends.
+    """Shows the output of a command that the engine runs, until the command ends.
 
-    `file` is the JSON file of the request; the output is in files of the same name with other
+    `file` is the JSON file of the request. The output is in files with the same name and other
     suffixes.
     """
 
@@ -99,10 +99,11 @@ class _Output:
         self._alive_until_s = 0.0
 
     def follow(self, poll_s: float, keys: bool) -> int:
-        """Copy the output to this process until the command ends, and return its exit status.
+        """Print the output until the command ends, and return the exit status of the command.
 
-        With `keys`, also pass on the keystrokes of this process. The files are read every `poll_s`
-        seconds. Raises `LabError` if the run ends, is lost, or does not start the command in time.
+        With `keys`, the keystrokes of this process are sent to the command. The files are read
+        every `poll_s` seconds. Raises `LabError` if the run ends, if its process or VM was killed,
+        or if it does not start the command in time.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         status = self._file.with_suffix(".status")
@@ -133,7 +134,7 @@ class _Output:
                 time.sleep(poll_s)
 
     def _run_is_alive(self) -> bool:
-        """Return whether the process of the run is running, as of at most `ALIVE_S` ago."""
+        """Return whether the process of the run is running. Checks it every `ALIVE_S` seconds."""
         now_s = time.monotonic()
         if now_s >= self._alive_until_s:
             manifest = json.loads((self._folder / "manifest.json").read_text())
@@ -164,7 +165,10 @@ class _Output:
 
 
 def _open_window(folder: Path, host: str) -> None:
-    """Open a terminal window with a shell in `host`; without a display, print what to type."""
+    """Open a terminal window with a shell in `host`.
+
+    Without a display or the program xterm, print what the user can type instead.
+    """
     if not os.environ.get("DISPLAY") or not shutil.which("xterm"):
         sys.stdout.write(f"xterm {host}: no display or no xterm here. Type: {host} bash\r\n")
         return
@@ -181,9 +185,9 @@ def _write_size(file: Path) -> None:
 
 @contextlib.contextmanager
 def _raw_terminal(file: Path) -> Iterator[None]:
-    """Put this terminal into raw mode during a `with` block, so that Ctrl-C is passed on too.
+    """Put this terminal into raw mode during a `with` block, so that Ctrl-C reaches the command.
 
-    A change of the terminal's size is written into the request's file `.size`.
+    A change of the terminal's size is written into the request's file with the suffix `.size`.
     """
     before = termios.tcgetattr(0)
     resized = signal.signal(signal.SIGWINCH, lambda _number, _frame: _write_size(file))

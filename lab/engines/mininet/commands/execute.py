@@ -1,13 +1,13 @@
 """Run commands inside the hosts of a running emulation: `exec RUN HOST -- CMD` and `cli RUN`.
 
-Caller and engine communicate by files in the folder `RUN/exec/`, which a VM shares with its host.
-The caller (exec_caller.py) writes a request, a JSON file. The engine runs the requested command,
-writes its output into files with the same name and another suffix, and finally writes its exit
-status.
+The caller (exec_caller.py) and the engine communicate by files in `RUN/exec/`, a folder that a VM
+shares with its host. The caller writes a request, a JSON file. The engine runs the requested
+command, and writes the output into files with the same name and another suffix. At the end it
+writes the exit status.
 
-A command or prompt may get its own pseudo-terminal. The caller then appends keystrokes to one file,
-and the output is appended to another file. So a terminal works even if the emulation runs in a VM
-that shares only a folder with the caller.
+A command can get its own pseudo-terminal. The caller then appends keystrokes to one file, and the
+engine appends output to another. So a terminal works even if caller and engine share only a folder,
+as with an emulation in a VM.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ they come from the terminal.
 
 @dataclass(frozen=True)
 class Request:
-    """A command to run in a host; the fields are the keys of a request's JSON file.
+    """A command to run in a host. The fields are the keys of the request's JSON file.
 
     `terminal` is the type of the terminal that the command gets, such as "xterm"; "" means none. If
-    `host` is `PROMPT`, Mininet-WiFi's prompt is opened. The prompt then reads its commands from the
-    terminal, or without a terminal from `argv`.
+    `host` is `PROMPT`, Mininet-WiFi's prompt is opened. It reads its commands from the terminal if
+    it has one, otherwise from `argv`.
     """
 
     host: str
@@ -64,7 +64,7 @@ class Request:
 
 
 class Executor:
-    """Run the commands that are requested in a run folder, in a thread of the engine."""
+    """Runs the commands that are requested in the folder of a run, in a thread of the engine."""
 
     def __init__(
         self,
@@ -73,10 +73,10 @@ class Executor:
         record: Callable[[int], None],
         prompt: RunPrompt,
     ) -> None:
-        """Start the thread, which looks for requests in `folder`/exec.
+        """Start the thread, which looks for requests in the subfolder `exec` of `folder`.
 
         `inside` returns the command line that runs a command inside a host. `record` is called with
-        the ID of every started process. `prompt` runs Mininet-WiFi's prompt.
+        the process ID of every started process. `prompt` runs Mininet-WiFi's prompt.
         """
         self.folder, self._inside, self._record = folder / "exec", inside, record
         self._prompt = prompt
@@ -146,7 +146,7 @@ class Executor:
 
 
 class Process(Protocol):
-    """The methods of `subprocess.Popen` that `Fork` and `Terminal` have too."""
+    """The methods of `subprocess.Popen` that `Fork` and `Terminal` also have."""
 
     pid: int
 
@@ -159,10 +159,11 @@ class Fork:
     """A forked copy of this process, which runs one function and then ends."""
 
     def __init__(self, function: Callable[[], None], stdin: int, stdout: int) -> None:
-        """Start a forked copy of this process, and call `function` in the child.
+        """Start a forked copy of this process, and call `function` in the copy.
 
-        The child leads a new session. `stdin` and `stdout` (also for standard error) are file
-        descriptors. If `stdin` is a terminal, it becomes the controlling terminal of the session.
+        The copy leads a new session. `stdin` and `stdout` are file descriptors; `stdout` is also
+        the copy's standard error. If `stdin` is a terminal, it becomes the controlling terminal of
+        the session.
         """
         sys.stdout.flush()
         sys.stderr.flush()
@@ -209,10 +210,10 @@ def _run_and_exit(function: Callable[[], None], stdin: int, stdout: int) -> None
 
 
 def start_command(argv: Sequence[str], doing: str, stdin: int, stdout: int, err: int) -> Process:
-    """Start the command `argv` as the leader of a new session, with these three file descriptors.
+    """Start the command `argv` in a new session, with these three file descriptors.
 
-    If `stdin` is a terminal, it becomes the session's controlling terminal. `doing` says the
-    purpose, for error messages.
+    If `stdin` is a terminal, it becomes the controlling terminal of the session. Error messages
+    begin with `doing`.
     """
     streams = {"stdin": stdin, "stdout": stdout, "stderr": err, "text": False}
     if stdin >= 0 and os.isatty(stdin):
@@ -223,8 +224,8 @@ def start_command(argv: Sequence[str], doing: str, stdin: int, stdout: int, err:
 def without_input(start: Callable[[int], Process]) -> Process:
     """Call `start` with the reading end of a pipe into which nothing is ever written.
 
-    The started process waits for input for ever. Mininet's prompt needs this, because it polls its
-    input: at an end of file it would never pause.
+    The started process waits for input for ever. Mininet's prompt needs this: it polls its input,
+    and at an end of file it would poll without pause.
     """
     reading, writing = os.pipe()
     try:
@@ -237,16 +238,16 @@ def without_input(start: Callable[[int], Process]) -> Process:
 class Terminal:
     """A process on a pseudo-terminal whose input and output are files.
 
-    What is appended to the file `.in` is typed into the terminal; the output of the terminal is
-    appended to `.out`. The file `.size` has the number of rows and columns, and is read whenever it
-    changes.
+    Bytes that are appended to the file `.in` are typed into the terminal. The output of the
+    terminal is appended to the file `.out`. The file `.size` has the number of rows and columns. It
+    may change at any time.
     """
 
     def __init__(self, file: Path, start: Callable[[int], Process]) -> None:
-        """Make the terminal; call `start` with its file descriptor, to start the process.
+        """Make the terminal, and call `start` with its file descriptor to start the process.
 
-        `file` is the JSON file of the request. The terminal's files have the same name
-        with the suffixes `.in`, `.out` and `.size`.
+        `file` is the JSON file of the request. The terminal's files have the same name with the
+        suffixes `.in`, `.out` and `.size`.
         """
         self._file, self._size, self._position = file, "", 0
         self._master, slave = os.openpty()
@@ -263,7 +264,7 @@ class Terminal:
         self._thread.start()
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while the process runs or output remains to be copied."""
+        """Return the exit status; None while the process runs or output remains to be copied."""
         return None if self._thread.is_alive() else self._process.poll()
 
     def wait(self) -> int:
@@ -272,7 +273,7 @@ class Terminal:
         return status
 
     def _serve(self) -> None:
-        """Copy keystrokes and output until the process has ended; then copy the last output."""
+        """Copy keystrokes and output until the process has ended and all its output is copied."""
         idle_s = 0.0
         with self._file.with_suffix(".in").open("rb") as keys:
             while self._process.poll() is None:

@@ -1,9 +1,9 @@
 """Offer Mininet-WiFi's own command prompt, its class CLI, on a running emulation.
 
 The prompt runs in a fork of the engine's process, so it has a copy of Mininet-WiFi's objects. A
-command that acts on the kernel acts on the running network. A command that only changes the
-objects, such as the position of a station, changes only the copy. Before each command, the prompt
-updates the copy: it reads from the run's folder which positions and associations have changed.
+command that acts on the kernel acts on the running network. A command that only changes objects,
+such as the position of a station, changes only the copy. Before each command, the prompt reads the
+changed positions and associations from the run's folder, and updates the copy.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ APPLIED_WITHIN_S = 30  # a crowded machine needs several samples
 
 
 class Prompt(CLI):  # type: ignore[misc]
-    """Adapt Mininet-WiFi's prompt to a terminal that may be on another machine than the network.
+    """Mininet-WiFi's prompt, for a terminal that may be on another machine than the network.
 
-    `update` is called before each command. `script` lists the commands to run; if it is None, they
-    come from the terminal. `windows` is a file to which `xterm` appends names of nodes: the reader
-    of this file opens a terminal window for each.
+    `update` is called before each command. `script` lists the commands to run; if it is None, the
+    commands come from the terminal. The command `xterm` appends names of nodes to the file
+    `windows`. The reader of this file opens a terminal window for each node.
     """
 
     windows: Path
@@ -46,7 +46,7 @@ class Prompt(CLI):  # type: ignore[misc]
             self.script = None
 
     def precmd(self, line: str) -> str:
-        """Apply the run's changes to the copied network, and return the command.
+        """Update the copy of the network, and return the command to run.
 
         If standard input is no terminal, print the prompt and the command first.
         """
@@ -58,7 +58,7 @@ class Prompt(CLI):  # type: ignore[misc]
     def default(self, line: str) -> Any:
         """Run a command in a node, as in `ue1 ping srv1`.
 
-        If the command is a shell, as in `ue1 bash`, it gets the terminal.
+        A shell, as in `ue1 bash`, gets the terminal.
         """
         node, _, command = line.strip().partition(" ")
         if node in self.mn and command.strip() in SHELLS and self.isatty():
@@ -101,18 +101,18 @@ class Prompt(CLI):  # type: ignore[misc]
 
 
 def _plain_shell(name: str) -> list[str]:
-    """Return the command that starts a shell without replacing the PS1 of its environment."""
+    """Return the command line of a shell that keeps the prompt (PS1) of its environment."""
     return [name, "--norc"] if name == "bash" else [name]
 
 
 class Flips:
-    """Set links of a running emulation up or down, by its inbox.
+    """Sets links of a running emulation up or down, by messages to the run.
 
-    The run applies such a change, notifies POX, and records it.
+    The run applies each change, notifies POX, and records the change.
     """
 
     def __init__(self, run: Path) -> None:
-        """Read the wired links of the run in the folder `run` from its topology.json."""
+        """Read which wired links the run in the folder `run` has, from its topology.json."""
         self._run, self._events = run, Follower(run / "events.jsonl")
         topology = read_document(run / "pox", "topology.json")
         ends = [(each["link"], each["a"], each["b"]) for each in topology["trunks"]]
@@ -126,9 +126,10 @@ class Flips:
         return [link for link, ends in self._ends if ends == {near, far}]
 
     def make(self, target: str, value: bool) -> str:
-        """Send a change to the run, and return the result in words when the run has recorded it.
+        """Send a change to the run, and return the result as text when the run has recorded it.
 
-        After `APPLIED_WITHIN_S` without a result, the returned text says so.
+        `target` names the parameter to change, such as `link.l1.up`. If there is no result within
+        `APPLIED_WITHIN_S` seconds, the returned text says so.
         """
         seq, until = inbox.send(self._run, {"target": target, "value": value}), time.monotonic()
         until += APPLIED_WITHIN_S
@@ -147,10 +148,10 @@ def _answer(event: Line) -> str:
 
 
 class Updates:
-    """Keep a copied network up to date from the files that the run writes."""
+    """Keeps a copy of the network up to date from the files that the run writes."""
 
     def __init__(self, net: Any, run: Path) -> None:
-        """`net` is a copy of Mininet-WiFi's network, `run` the folder of the run."""
+        """`net` is the copy of Mininet-WiFi's network, and `run` is the folder of the run."""
         self._net, self._samples = net, Follower(run / "samples.jsonl")
         self._events = Follower(run / "events.jsonl")
 
@@ -166,11 +167,12 @@ class Updates:
 
 
 def run(net: Any, folder: Path, windows: Path, script: Sequence[str] | None) -> None:
-    """Run the prompt on `net` until it ends. Call this in a forked process.
+    """Run the prompt on `net` until the user leaves it. Call this in a forked process.
 
-    `folder` is the folder of the run. `script` lists the commands to run, each printed before its
-    output; if it is None, the commands come from the terminal. The prompt appends names of nodes to
-    the file `windows`; the caller shall open a terminal window for each.
+    `folder` is the folder of the run. `script` lists the commands to run, and each is printed
+    before its output. If `script` is None, the commands come from the terminal. For the command
+    `xterm`, the prompt appends names of nodes to the file `windows`. The caller opens a terminal
+    window for each name.
     """
     Prompt.windows, Prompt.script = windows, script
     Prompt.update = staticmethod(Updates(net, folder).apply)

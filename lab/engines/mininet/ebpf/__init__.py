@@ -1,19 +1,19 @@
-"""Congestion control laws as eBPF programs for an unmodified kernel.
+"""Congestion controls ("laws") as eBPF programs for an unmodified kernel.
 
-A law says how the congestion window of a subflow grows and shrinks. The kernel knows the law NAME
-as the congestion control `bpf_NAME`. The expected rate of a subflow is the rate to which the
-controller limits it; laws can limit the window accordingly.
+A law says how the congestion window of a subflow grows and shrinks. The law NAME is known to the
+kernel as the congestion control `bpf_NAME`. The expected rate of a subflow is the rate to which the
+controller limits the subflow; a law can keep the congestion window within this limit.
 
-law.h               the input of a law (all paths of the connection) and shared arithmetic
+law.h               the input of a law (all subflows of the connection) and shared arithmetic
 lia.c olia.c ...    one law each
 expected.h          limits windows to expected rates (`multipath.expected_by: window`)
 coupled.h           registers a law as a congestion control of the kernel
 build.py load.py    compile a law for a kernel; load it into the kernel
 
-law.h and the laws compile for user space too. A user can write the law NAME in a C file NAME.c, as
-in lia.c: the file includes coupled.h, defines `increase` and `after_loss`, and ends with
-CONGESTION_CONTROL(bpf_NAME). It can include the headers of this folder and of libbpf, but no other
-file of the user.
+law.h and the laws also compile for user space. A user can write a law called NAME in a C file
+NAME.c, as in lia.c. The file includes coupled.h, defines the functions `increase` and `after_loss`,
+and ends with CONGESTION_CONTROL(bpf_NAME). It can include the headers of this folder and of libbpf,
+but no other file of the user.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAME_MAX = KERNEL_NAME_MAX - len(PREFIX)
 
 @dataclass(frozen=True)
 class UserLaw:
-    """A congestion control law that a user has written. `path` is its C file (absolute), and
+    """A congestion control ("law") that a user has written. `path` is its C file (absolute), and
     `source` the content of this file when it was registered."""
 
     name: str
@@ -77,7 +77,7 @@ def register(law: UserLaw) -> None:
     """Make a user's law available under its name, until this process ends. A law from the same file
     is replaced.
 
-    Raises `RequestError` if a law from another file is registered under this name.
+    Raises `RequestError` if the name is already registered for another file.
     """
     known = _registered.get(law.name)
     if known is not None and known.path != law.path:
@@ -89,15 +89,15 @@ def register(law: UserLaw) -> None:
 
 
 def registered() -> tuple[str, ...]:
-    """Return the names of the users' laws that this process has registered."""
+    """Return the names of the users' congestion controls that this process has registered."""
     return tuple(_registered)
 
 
 def law_sources(by_window: bool = False) -> dict[str, Path]:
-    """Return the C file of each built-in and each registered law, by name.
+    """Return the C files of all built-in and registered congestion controls, by name.
 
-    With `by_window`, windows are limited to expected rates. Then reno and cubic are laws of this
-    folder too, because the kernel's own ones do not know expected rates.
+    With `by_window`, congestion windows are limited to expected rates. The result then includes
+    reno and cubic, because the kernel's own versions do not know expected rates.
     """
     names = (*LAWS, *IN_KERNEL) if by_window else LAWS
     built_in = {law: SOURCES / f"{law}.c" for law in names}
@@ -111,15 +111,18 @@ def source(law: str, by_window: bool = False) -> bytes:
 
 
 def kernel_name(cc: str, by_window: bool = False) -> str:
-    """Return the kernel's name for `cc`, a congestion control in a scenario.
+    """Return the kernel's name for the congestion control `cc` of a scenario.
 
-    It is `bpf_NAME` for the lab's eBPF laws, and `cc` itself for the kernel's own congestion
-    controls. With `by_window` (see `law_sources`), reno and cubic are the lab's too.
+    The name is `bpf_CC` if the lab implements `cc` in eBPF, and `cc` itself if the kernel does.
+    With `by_window` (see `law_sources`), reno and cubic are also the lab's.
     """
     return PREFIX + cc if cc in law_sources(by_window) else cc
 
 
 def our_name(kernel_cc: str) -> str:
-    """Return the name in scenarios of the kernel's congestion control: a law's without `bpf_`."""
+    """Return the name that scenarios use for a congestion control of the kernel.
+
+    For the lab's eBPF programs, that is the kernel's name without `bpf_`.
+    """
     plain = kernel_cc.removeprefix(PREFIX)
     return plain if plain in law_sources(by_window=True) else kernel_cc

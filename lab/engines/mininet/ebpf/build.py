@@ -1,11 +1,12 @@
-"""Compile congestion control laws to eBPF, for a kernel that publishes its C types (BTF).
+"""Compile congestion controls ("laws") to eBPF, for a kernel that publishes its C types (BTF).
 
-This needs clang and bpftool, but not root.
+This needs the programs clang and bpftool, but not root.
 
-1) bpftool writes the types as C declarations, vmlinux.h   2) clang compiles the law against them
-3) CACHE/bpf/LAW-DIGEST.o keeps the result. The digest covers the law's source, the headers of this
-   folder, the compiler options and the kernel's types; if one of them changes, the law is compiled
-   anew.
+1) bpftool writes the types of the kernel as C declarations into the file vmlinux.h.
+2) clang compiles the law against these types.
+3) The result is kept as CACHE/bpf/LAW-DIGEST.o. The digest covers the source of the law, the
+   headers of this folder, the compiler options and the types. So the law is compiled again if one
+   of them changes.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ NEEDED = {  # a name among the kernel's types, and the feature that it shows
 
 
 def lacking(types: Path = RUNNING) -> list[str]:
-    """Return the features that a kernel lacks for laws as eBPF; empty if it can run them.
+    """Return the features that a kernel lacks for congestion control in eBPF; [] if none.
 
-    `types` is the file with the kernel's types (BTF). If it cannot be read, that is the only entry.
+    `types` is the file with the C types (BTF) of the kernel. If the file cannot be read, the result
+    says only that.
     """
     try:
         published = types.read_bytes()
@@ -46,12 +48,13 @@ def lacking(types: Path = RUNNING) -> list[str]:
 def require(
     wanted: Iterable[str], types: Path = RUNNING, by_window: bool = False
 ) -> dict[str, Path]:
-    """Compile the laws in `wanted`; return the paths of their eBPF programs, by law.
+    """Compile the congestion controls in `wanted`; return the paths of the eBPF programs, by name.
 
-    Congestion controls of the kernel itself, such as cubic, are left out. `types` is the file with
-    the types (BTF) of the kernel that will run the laws. With `by_window`, the programs limit
-    windows to expected rates, and reno and cubic are laws too. Raises `MachineLacks` if that kernel
-    cannot run laws or the compiler is missing, `RequestError` if a user's C file does not compile.
+    Those that the kernel itself has, such as cubic, are left out. `types` is the file with the C
+    types (BTF) of the kernel that will run the programs. With `by_window`, the programs limit
+    congestion windows to expected rates, and reno and cubic are compiled too. Raises `MachineLacks`
+    if the kernel cannot run the programs or the compiler is missing, and `RequestError` if a user's
+    C file does not compile.
     """
     named = set(wanted)
     laws = [law for law in law_sources(by_window) if law in named]
@@ -65,11 +68,12 @@ def require(
 
 
 def program(law: str, types: Path = RUNNING, by_window: bool = False) -> Path:
-    """Return the path of the compiled program of a law; compile it if it is not in the cache.
+    """Return the path of the eBPF program of a congestion control.
 
-    `types` is the file with the types (BTF) of the kernel that will run the law. With `by_window`,
-    the program also limits the congestion window of a subflow to the rate that the controller has
-    set for it (expected.h). Raises as `require` does.
+    The C file is compiled if the program is not in the cache. `types` is the file with the C types
+    (BTF) of the kernel that will run the program. With `by_window`, the program also limits the
+    congestion window of a subflow to the rate that the controller has set for the subflow
+    (expected.h). Raises the errors of `require`.
     """
     path = law_sources(by_window)[law]
     options = [BY_WINDOW] if by_window else []
@@ -85,9 +89,9 @@ def program(law: str, types: Path = RUNNING, by_window: bool = False) -> Path:
 
 
 def _not_compiled(law: str, problem: CommandFailed | OSError) -> LabError:
-    """Return the error to raise for a law that was not compiled because of `problem`.
+    """Return the error to raise because compiling the congestion control `law` has failed.
 
-    It is `RequestError` if clang rejects a user's C file, otherwise `MachineLacks`.
+    It is a `RequestError` if clang rejects a user's C file, otherwise a `MachineLacks`.
     """
     if law in (*LAWS, *IN_KERNEL) or isinstance(problem, OSError) or problem.argv[0] != "clang":
         return MachineLacks(f"compile {PREFIX}{law}: {problem}. Try: ./run_lab.sh setup-emulation")
@@ -125,10 +129,10 @@ def _compile(
 
 
 def _check_registration(law: str, program: bytes) -> None:
-    """Raise `RequestError` if the compiled `program` of a user's law does not register the law.
+    """Raise `RequestError` if a user's compiled file does not register the congestion control.
 
-    CONGESTION_CONTROL(bpf_NAME) defines a map bpf_NAME, which libbpf looks for. So the object file
-    must contain this name.
+    CONGESTION_CONTROL(bpf_NAME) defines a map called bpf_NAME, for which libbpf looks. So the
+    object file must contain this name.
     """
     name = PREFIX + law
     if law not in LAWS and b"\0" + name.encode() + b"\0" not in program:

@@ -1,14 +1,14 @@
-"""Load congestion control laws into the running kernel through libbpf. Needs root.
+"""Load congestion controls ("laws") into the running kernel through libbpf. Needs root.
 
-A law stays registered as long as this process has its BPF link, a file descriptor, open. When the
-process ends, for whatever reason, the kernel unregisters the law; it frees the program when the
-last socket that uses the law is closed. So no clean-up is needed.
+A law stays registered as long as this process keeps a file descriptor, the law's BPF link, open.
+When the process ends, for whatever reason, the kernel unregisters the law. It frees the program
+when the last socket that uses the law is closed. So no clean-up is needed.
 
-1) open the program, and request that its law is registered by a link; laws that limit windows to
-   expected rates share one map, which is pinned so that the host agent can write it
-2) load the program: the kernel's verifier checks it
-3) register the law; libbpf before 1.2 does not make the link, so it is made here
-4) close everything but the link
+1) Open the program, and request that its law is registered by a link. Laws that limit windows to
+   expected rates share a map, which is pinned so that the host agent can write it.
+2) Load the program. The kernel's verifier checks it.
+3) Register the law. libbpf before 1.2 makes no link, so it is made here.
+4) Close everything but the link.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ STRUCT_OPS = 44  # BPF_STRUCT_OPS among the attach types
 
 
 class Laws:
-    """Loads congestion control laws into the kernel; they stay registered until `close`."""
+    """Loads congestion controls into the kernel. They stay registered until `close`."""
 
     def __init__(self, expected: Path | None = None) -> None:
-        """If `expected` is not None, the laws limit windows to expected rates.
+        """`expected` is the path of the pinned eBPF map with the expected rate of each subflow.
 
-        `expected` is the path in a bpf file system at which the map of expected rates by subflow is
-        pinned.
+        The congestion controls limit the window of each subflow to this rate. If `expected` is
+        None, they set no such limit.
         """
         self._links: dict[str, int] = {}
         self._expected = expected
 
     def load(self, *wanted: str) -> None:
-        """Load each congestion control in `wanted` that is a law and is not loaded yet.
+        """Load those congestion controls in `wanted` that are eBPF programs and not loaded yet.
 
-        Raises `MachineLacks` if this kernel cannot run laws, `RequestError` if a user's C file does
-        not compile, `LabError` if the kernel refuses a program.
+        Raises `MachineLacks` if this kernel cannot run such programs, `RequestError` if a user's C
+        file does not compile, and `LabError` if the kernel refuses a program.
         """
         by_window = self._expected is not None
         missing = set(wanted) - set(self._links)
@@ -52,18 +52,21 @@ class Laws:
             self._links[law] = _register(name, program, doing, self._expected)
 
     def close(self) -> None:
-        """Unregister all loaded laws. Connections that use a law keep it until they end."""
+        """Unregister all loaded congestion controls.
+
+        A connection that uses one of them keeps it until the connection ends.
+        """
         for link in self._links.values():
             os.close(link)
         self._links.clear()
 
 
 def _register(name: str, program: Path, doing: str, expected: Path | None) -> int:
-    """Load a compiled program, register its law, and return the file descriptor of the BPF link.
+    """Load a compiled program, register its congestion control, and return a file descriptor.
 
-    `name` is the kernel's name of the law, which is registered while the descriptor is open. The
-    map of expected rates is pinned at `expected`, if not None; a map that is pinned there already
-    is used.
+    The descriptor is a BPF link. The kernel knows the congestion control as `name` while the link
+    is open. If `expected` is not None, the program uses the map of expected rates that is pinned at
+    this path; the map is made and pinned if it does not exist.
     """
     libbpf = Libbpf(doing)
     call = libbpf.call
@@ -106,9 +109,9 @@ _libc.free.argtypes = (POINTER,)
 
 
 class Libbpf:
-    """The library libbpf; collects the warnings that it prints.
+    """The library libbpf. Collects the warnings that libbpf prints.
 
-    `doing` begins the error messages. Raises `MachineLacks` if libbpf is not installed.
+    Error messages begin with `doing`. Raises `MachineLacks` if libbpf is not installed.
     """
 
     def __init__(self, doing: str) -> None:
@@ -124,7 +127,7 @@ class Libbpf:
         self._library.libbpf_set_print(self._print)
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """Call a function of libbpf, one of `FUNCTIONS`, and return its result.
+        """Call a function of libbpf, one of `FUNCTIONS`, and return the result of the function.
 
         Raises `LabError`, with the reason, if the result is a null pointer or a negative number.
         """
@@ -148,10 +151,10 @@ class Libbpf:
 
 
 def verdict(warnings: str) -> str:
-    """Return a sentence that says at which source line, and why, the kernel refuses a program.
+    """Return a sentence that says why, and at which source line, the kernel refuses a program.
 
-    It comes from the log of the kernel's verifier in `warnings`, the text that libbpf has printed.
-    It is empty if there is no such log.
+    The sentence is made from the log of the kernel's verifier, which is part of `warnings`, the
+    text that libbpf has printed. It is empty if there is no such log.
     """
     _, found, rest = warnings.partition("-- BEGIN PROG LOAD LOG --\n")
     if not found:

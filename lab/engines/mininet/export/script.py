@@ -1,7 +1,7 @@
-"""Write a plain Python script that builds a scenario's network on stock Mininet-WiFi.
+"""Write a plain Python script that builds the network of a scenario on stock Mininet-WiFi.
 
-The script needs none of the lab's emulation: stock Mininet-WiFi builds the network, and only the
-controller in POX comes from the lab. The fixed part of the script is in stock_script.txt.
+The script needs none of the lab's code except the controller that runs in POX. The fixed part of
+the script is in stock_script.txt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ KERNEL_CC = ("reno", "cubic")
 
 
 def script(scenario: Scenario) -> str:
-    """Return the text of the script; raise `RequestError` if stock Mininet-WiFi cannot build it."""
+    """Return the text of the script that builds the network of a scenario.
+
+    Raises `RequestError` if stock Mininet-WiFi cannot build this network.
+    """
     topology = scenario.network
     wiring = wire(topology)
     refuse(scenario, wiring)
@@ -65,7 +68,7 @@ def script(scenario: Scenario) -> str:
 
 
 def refuse(scenario: Scenario, wiring: Wiring) -> None:
-    """Raise `RequestError` with the reason if stock Mininet-WiFi cannot express a scenario."""
+    """Raise `RequestError`, with the reason, if stock Mininet-WiFi cannot run the scenario."""
     topology, reason = scenario.network, ""
     radios = [each.node for each in wiring.interfaces if "-wlan" in each.name]
     if topology.relays:
@@ -143,7 +146,7 @@ def _links(topology: Topology, wiring: Wiring) -> Iterator[str]:
 def _shape(topology: Topology, link: Link, first: str) -> str:
     """Return the `addLink` arguments for the rate, delay, loss and queue of a wired link.
 
-    `first` is the end of the link that `addLink` names first.
+    `first` is the node that is the first argument of `addLink`.
     """
     delay_ns, jitter_ns = link_delay_ns(link, topology.cells)
     rate_bps = link.rate_bps or _lte_capacity(topology, link)
@@ -156,7 +159,7 @@ def _shape(topology: Topology, link: Link, first: str) -> str:
 def _lte_capacity(topology: Topology, link: Link) -> int | None:
     """Return the capacity [bit/s] of an LTE cell if `link` joins its base station to the core.
 
-    None for any other link, or if the cell has no limit.
+    The result is None for any other link, and if the cell has no limit.
     """
     found = [c.capacity_bps for c in topology.cells if c.kind == "lte" and c.ap in (link.a, link.b)]
     return found[0] if found else None
@@ -231,7 +234,7 @@ def _iperf(flow: Traffic, scenario: Scenario) -> Iterable[str]:
 def _json_lines(description: dict[str, Any]) -> str:
     """Format a dictionary as JSON, with one line for each key.
 
-    In a value that is an object or a list of objects, each member also gets a line.
+    If a value is an object or a list of objects, each of its members also gets a line.
     """
     parts = []
     for key, value in description.items():

@@ -1,8 +1,8 @@
-"""What this machine can run: `./run_lab.sh doctor`, and the check before each emulation.
+"""Report what this machine can run: `./run_lab.sh doctor`, and the check before each emulation.
 
-`Probe` examines the machine: it tries each feature and compares no version numbers. `facts` lists
-everything that the emulation needs and whether it is there. `verdicts` says which modes of the lab
-can run. Tests replace functions of `Probe` to imitate another machine.
+`Probe` examines the machine: it tries each feature, and compares no version numbers. `facts` lists
+everything that the emulation needs, present or missing. `verdicts` says which modes of the lab can
+run. Tests replace functions of `Probe` to imitate another machine.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ VM_MODE = "emulation in the VM"
 class Fact:
     """One thing that the emulation needs, and whether this machine has it.
 
-    `reason` says what it is needed for, `fix` what to type if it is missing. `needed_for` is NATIVE
-    (emulation on this machine), VM (emulation in the VM), BOTH or OPTIONAL. `note` is a detail,
-    such as a version.
+    `reason` says why the emulation needs it. `fix` is what the user can type if it is missing.
+    `needed_for` is NATIVE (needed for the emulation on this machine), VM (for the emulation in the
+    VM), BOTH or OPTIONAL. `note` is a detail, such as a version.
     """
 
     name: str
@@ -63,8 +63,11 @@ class Fact:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether one mode of the lab can run here: the simulator, the emulation natively, or the
-    emulation in the VM. `missing` has the names of the facts that the mode lacks."""
+    """Whether one mode of the lab can run on this machine.
+
+    The modes are the simulator, the emulation natively, and the emulation in the VM. `missing` has
+    the names of the needed things that this machine lacks.
+    """
 
     mode: str
     possible: bool
@@ -77,7 +80,10 @@ class Verdict:
 
 
 def facts(probe: Probe | None = None) -> list[Fact]:
-    """Return all that the emulation needs, present or not. `probe` defaults to this machine."""
+    """Return everything that the emulation needs, present or missing.
+
+    `probe` examines the machine; the default examines this machine.
+    """
     probe = probe or Probe()
     return [
         *_kernel_facts(probe),
@@ -90,7 +96,7 @@ def facts(probe: Probe | None = None) -> list[Fact]:
 
 
 def verdicts(table: list[Fact]) -> list[Verdict]:
-    """Return a verdict on each mode: simulator, emulation natively, emulation in the VM."""
+    """Return whether each mode can run: simulator, emulation natively, emulation in the VM."""
     return [
         Verdict(EMBEDDED_MODE, True),
         _verdict(table, NATIVE_MODE, NATIVE),
@@ -99,8 +105,10 @@ def verdicts(table: list[Fact]) -> list[Verdict]:
 
 
 def require_native(probe: Probe | None = None) -> None:
-    """Raise `MachineLacks`, with the names of all that is missing, if the emulation cannot run
-    natively on this machine."""
+    """Raise `MachineLacks` if the emulation cannot run natively on this machine.
+
+    The message names everything that is missing.
+    """
     verdict = _verdict(facts(probe), NATIVE_MODE, NATIVE)
     if not verdict.possible:
         raise MachineLacks(
@@ -164,8 +172,8 @@ def _law_facts(probe: Probe) -> Iterator[Fact]:
 def main(json: bool = False, probe: Probe | None = None, simulator: str = "") -> int:
     """Print what this machine has and lacks, and which modes of the lab can run.
 
-    With `json`, print it as JSON. `simulator` is a text on the state of the simulator. Returns 0 if
-    the emulation can run here, natively or in the VM, otherwise 3.
+    `json` selects the format JSON. `simulator` is a text on the state of the simulator. Returns 0
+    if the emulation can run here, natively or in the VM, otherwise 3.
     """
     table = facts(probe)
     modes = verdicts(table)
@@ -183,9 +191,9 @@ def main(json: bool = False, probe: Probe | None = None, simulator: str = "") ->
 
 
 def lines(table: list[Fact]) -> list[str]:
-    """Format facts as a table with aligned columns, titles first.
+    """Format facts as the lines of a table with aligned columns and a title line.
 
-    The last column says what to type if the thing is missing.
+    The last column says what the user can type if something is missing.
     """
     rows = [("what", "state", "why it matters", "what to type")]
     for fact in table:
@@ -202,10 +210,10 @@ BPF_PASS = "1,6 0 0 4294967295"  # one classic BPF instruction: accept the packe
 
 @dataclass(frozen=True)
 class Module:
-    """A kernel module: what the emulation needs it for, and a shell command that tests it.
+    """A kernel module that the emulation needs.
 
-    The command succeeds only if the kernel has the module. It runs in a new network namespace,
-    which is removed when it ends. It is empty if no command can test the module.
+    `reason` says why. `command` is a shell command that succeeds only if the kernel has the module.
+    It runs in a temporary network namespace. It is empty if no command can test the module.
     """
 
     reason: str
@@ -283,9 +291,9 @@ def _vm_kernel_version() -> str | None:
 
 
 def _laws_lack() -> list[str]:
-    """Return what the running kernel lacks for the coupled congestion controls as eBPF.
+    """Return what the running kernel lacks for the coupled congestion controls in eBPF.
 
-    As root, this also tries to load them (`LAWS`), and lists the error if that fails.
+    As root, this function also tries to load them. If loading fails, the error is in the list.
     """
     lacking = build.lacking()
     if lacking or not _is_root():
@@ -307,10 +315,11 @@ def _laws_in_vm_lack() -> list[str]:
 
 @dataclass(frozen=True)
 class Probe:
-    """One function per question about a machine; the defaults examine this machine.
+    """Functions that examine a machine, one for each question. The defaults examine this machine.
 
     `kvm` returns None if KVM has not been tried. `laws_lack` lists what the running kernel lacks
-    for coupled congestion controls as eBPF; `laws_in_vm_lack` does so for the kernel of the VM.
+    for coupled congestion controls in eBPF. `laws_in_vm_lack` lists the same for the kernel of the
+    VM.
     """
 
     root: Callable[[], bool] = _is_root

@@ -1,7 +1,8 @@
 """Install everything that the emulation needs: `./run_lab.sh setup-emulation`.
 
-If a step fails, its error says what to type, and the next steps still run. A step whose result
-exists does nothing; so a machine without a network can use a copy of another one's cache folder.
+If a step of the set-up fails, its error says what to type, and the next steps still run. A step
+does nothing if its result exists. So a machine without a network can use a copy of the cache folder
+of another machine.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ SETUP = "./run_lab.sh setup-emulation"
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the set-up. The emulation can run without the `optional` ones.
+    """A step of the set-up. The emulation can run even if an `optional` step fails.
 
-    `run` returns a text that says what was done, and raises `LabError` on failure.
+    `run` returns a text that says what was done. It raises `LabError` if the step fails.
     """
 
     name: str
@@ -65,9 +66,10 @@ def steps() -> list[Step]:
 
 
 def main() -> int:
-    """Run every step and print one line for each; that of a failed step says what to type.
+    """Run every step and print one line for each.
 
-    Returns 0 if all required steps succeeded, otherwise 3.
+    The line of a failed step says what to type. Returns 0 if all required steps succeeded,
+    otherwise 3.
     """
     missing = False
     for step in steps():
@@ -123,7 +125,7 @@ def missing_packages() -> list[str]:
 def install_python_packages() -> str:
     """Install the Python packages of locks/emulation.txt; return what was done, as text.
 
-    Nothing is installed if this interpreter has the versions in requirements-emulation.txt.
+    Nothing is done if the versions in requirements-emulation.txt are already installed.
     """
     file, lock = PROJECT / "requirements-emulation.txt", PROJECT / "locks" / "emulation.txt"
     wanted = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
@@ -146,7 +148,7 @@ def build_hwsim_mgmt() -> str:
 
 
 def build_wmediumd() -> str:
-    """Build wmediumd, an alternative model of the radio channel."""
+    """Build wmediumd, a program with an alternative model of the radio channel."""
     packages = "libconfig-dev libnl-3-dev libnl-genl-3-dev libevent-dev pkg-config make gcc"
     return _build("wmediumd", upstreams.wmediumd(), packages)
 
@@ -166,8 +168,9 @@ def _build(name: str, program: Path, packages: str) -> str:
 def compile_upstreams() -> str:
     """Compile the Python files of POX, Mininet and Mininet-WiFi to bytecode.
 
-    The VM cannot write into the cache folder, so it would compile them in every run. Nothing is
-    done if the stamp file of this Python version names the commits that are in the cache.
+    The VM cannot write into the cache folder, so it would compile them in every run. A stamp file
+    for this version of Python names the commits that were compiled. Nothing is done if the cache
+    still has these commits.
     """
     stamp = upstreams.folder() / f".compiled-{sys.implementation.cache_tag}"
     sources = [
@@ -188,7 +191,7 @@ def compile_upstreams() -> str:
 
 
 def try_kvm() -> str:
-    """Test KVM and store the result, so that the first run need not do it."""
+    """Test KVM and store the result, so that the first run does not need to test it."""
     image = vm_kernel.find()
     if image is None or not shutil.which("qemu-system-x86_64"):
         raise MachineLacks(f"try KVM: the VM's kernel or QEMU is missing, see above. Try: {SETUP}")
@@ -196,7 +199,7 @@ def try_kvm() -> str:
 
 
 def read_types() -> str:
-    """Boot the VM once, and copy the C types (BTF) that its kernel publishes into the cache.
+    """Boot the VM, and copy the C types (BTF) that its kernel publishes into the cache.
 
     Congestion controls are compiled against these types. Nothing is done if the copy exists.
     """
@@ -218,8 +221,8 @@ def read_types() -> str:
 def compile_laws() -> str:
     """Compile the coupled congestion controls (`LAWS`) for the kernels of this machine and the VM.
 
-    Returns a report. A kernel that cannot run them is left out; raises `MachineLacks` if neither
-    can.
+    Returns what was done, as text. A kernel that cannot run them is left out. Raises `MachineLacks`
+    if neither kernel can run them.
     """
     image = vm_kernel.find()
     kernels = {"this machine": build.RUNNING}

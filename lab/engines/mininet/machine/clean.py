@@ -1,4 +1,4 @@
-"""Remove what runs left behind: `./run_lab.sh clean`."""
+"""Remove what earlier runs have left on this machine: `./run_lab.sh clean`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lab.errors import LabError, MachineLacks
 
 
 def main(force: bool = False) -> int:
-    """Remove every resource that the ledgers list. With `force`, first end a run that is running.
+    """Remove every resource that is listed in a ledger. With `force`, first end the current run.
 
-    A ledger is a file that lists what a run has made on the machine. Returns 0 if everything is
-    removed; 3 if a run is running and `force` is not set, or if root is needed; 4 if something
-    could not be removed.
+    A ledger is a file that lists what runs have made on the machine. Returns 0 if everything is
+    removed, and 4 if something could not be removed. Returns 3 if a run is still going on, or if
+    root is needed.
     """
     refusal = _refusal(force)
     if refusal:
@@ -36,9 +36,9 @@ def main(force: bool = False) -> int:
 
 
 def _refusal(force: bool) -> str:
-    """Return why cleaning is impossible; "" if it is possible.
+    """Return the reason why cleaning is impossible; "" if it is possible.
 
-    With `force`, this ends the run that holds the emulation lock, if there is one.
+    With `force`, this function ends the current run, which holds the emulation lock.
     """
     holder = lock.holder()
     if holder and not force:
@@ -57,18 +57,18 @@ def _refusal(force: bool) -> str:
 
 
 def _ledgers() -> tuple[Path, ...]:
-    """Return the paths of the ledgers: root's, and this user's own.
+    """Return the paths of the ledgers: root's ledger and the user's own.
 
-    Inside the VM the user's ledger is left out, because it lists resources of the host.
+    The user's ledger is left out inside the VM, because it lists resources of the host.
     """
     in_vm = bool(os.environ.get("MULTIPATH_LAB_VM"))
     return (ledger.MACHINE,) if in_vm else (ledger.MACHINE, ledger.user_ledger())
 
 
 def _end(pid: int, timeout_s: float = 20) -> bool:
-    """End a run: SIGTERM, then SIGKILL if its clean-up takes longer than `timeout_s`.
+    """End a run with SIGTERM. After `timeout_s` seconds, end it with SIGKILL.
 
-    Returns False if it is still running or belongs to another user.
+    Returns False if the run is still running or belongs to another user.
     """
     if pid <= 0:
         return False

@@ -1,8 +1,7 @@
 """The ledger: a file that lists each resource a run makes, so that all can be removed later.
 
 It has one JSON object per line. A resource is recorded before it is made, so it can be removed even
-if the run is killed. The same removal runs at the normal end of a run and in the clean-up after a
-kill, and removes only what the ledger lists.
+if the run is killed. Only listed resources are removed: at the end of a run, or later by `clean`.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ NO_QDISC = ("No such file", "handle of zero", "Cannot find", "Invalid argument")
 def process(pid: int, started: int | None) -> str | None:
     """Kill the process with this PID and start time.
 
-    This also ends the network namespace of a host without radios: the kernel removes a namespace
-    after its last process has ended.
+    If it was the last process in a network namespace, the kernel also removes the namespace.
     """
     return f"process {pid}" if stop(pid, started) else None
 
@@ -41,8 +39,9 @@ def process(pid: int, started: int | None) -> str | None:
 def namespace(path: str) -> str | None:
     """Unmount the network namespace of a host, after moving its radios to the caller's namespace.
 
-    `path` is the file on which the namespace is mounted. The kernel, too, returns the radios when
-    it removes a namespace; but connections of killed programs can keep one alive for a minute.
+    `path` is the file on which the namespace is mounted. The kernel would also return the radios,
+    but only when it removes the namespace. Connections of killed programs can keep the namespace
+    alive for a minute.
     """
     if path not in _mounted():
         Path(path).unlink(missing_ok=True)
@@ -61,17 +60,18 @@ def namespace(path: str) -> str | None:
 def daemon(program: str, word: str) -> str | None:
     """Kill every process of `program` that has `word` in one of its arguments.
 
-    For daemons, which fork: the ledger does not know their PIDs.
+    This is for daemons. They fork, so the ledger does not know their PIDs.
     """
     killed = [pid for pid in running(program, word) if stop(pid, start_time(pid))]
     return f"{program} {', '.join(map(str, killed))}" if killed else None
 
 
 def bridges(names: list[str]) -> str | None:
-    """Remove those of the named Open vSwitch bridges that exist, all by one command.
+    """Remove the named Open vSwitch bridges that exist, all by one command.
 
     With one command per bridge, a busy machine took ten seconds for each of twenty bridges. Raises
-    `LabError` if ovs-vswitchd has ended: without it the kernel keeps the bridges.
+    `LabError` if the daemon ovs-vswitchd has ended: without the daemon, the kernel keeps the
+    bridges.
     """
     if not open_vswitch.database_runs():
         return None
@@ -142,7 +142,7 @@ def _mounted() -> set[str]:
 
 
 def sysctl(name: str, value: str) -> str | None:
-    """Set the sysctl `name` back to `value`, which it had before the run."""
+    """Set the sysctl `name` to `value`, the value that it had before the run."""
     setting = SYSCTL / name.replace(".", "/")
     if not setting.exists() or setting.read_text().split() == value.split():
         return None
@@ -155,9 +155,9 @@ def file(path: str) -> str | None:
 
 
 def folder(path: str, only_if_empty: bool = False) -> str | None:
-    """Delete a folder and its content; with `only_if_empty`, only an empty one.
+    """Delete a folder and its content. With `only_if_empty`, delete only an empty folder.
 
-    The latter is for folders that other programs use too.
+    `only_if_empty` is for folders that other programs use too.
     """
     if only_if_empty and any(Path(path).glob("*")):
         return None
@@ -198,8 +198,8 @@ TRIES, PAUSE_S = 3, 1.0  # for resources whose removal fails at first
 def user_ledger() -> Path:
     """Return the path of this user's ledger, which lists what a VM needs on this host.
 
-    The resources of an emulation are in another ledger, `MACHINE`, which root writes: on this host,
-    or inside the VM if the emulation runs there.
+    The resources of an emulation are in another ledger, `MACHINE`. Root writes it on the machine
+    where the emulation runs: this host, or the VM.
     """
     return upstreams.cache() / "vm" / "ledger.jsonl"
 
@@ -207,7 +207,7 @@ def user_ledger() -> Path:
 class Ledger:
     """Records and removes the resources that runs have made on this machine.
 
-    Each entry has a kind (a key of `undo.UNDO`) and arguments:
+    Each entry has a kind (a key of `UNDO`) and arguments:
 
     process pid | daemon program, word | bridges names | interface name | radio name
     radios prefix | namespace path (file on which it is mounted)
@@ -219,11 +219,11 @@ class Ledger:
         self.path = path
 
     def record(self, kind: str, **arguments: Any) -> None:
-        """Append an entry; `kind` and `arguments` are those in the class docstring.
+        """Append an entry. `kind` and `arguments` are those in the docstring of the class.
 
-        To be called before the resource is made; for a process just after its start, because its
-        PID is not known earlier. The start time of a process is recorded with its PID, so that a
-        later process with the same PID is not killed. Raises `KeyError` for an unknown kind.
+        Call this before the resource is made. A process is recorded just after its start, because
+        its PID is not known earlier. The start time of a process is recorded with its PID, so that
+        a later process with the same PID is not killed. Raises `KeyError` for an unknown kind.
         """
         if kind not in UNDO:
             raise KeyError(f"'{kind}' cannot be undone: choose from {', '.join(sorted(UNDO))}")
@@ -234,10 +234,10 @@ class Ledger:
             lines.write(json.dumps({"kind": kind, **arguments}) + "\n")
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return the entries, oldest first; none if there is no file.
+        """Return the entries, oldest first; [] if there is no file.
 
-        An incomplete last line, left by a killed run, is skipped: its resource was not made yet.
-        Any other line that is not JSON raises `LabError`.
+        An incomplete last line is ignored: a killed run has left it, and had not made its resource
+        yet. Any other line that is not JSON raises `LabError`.
         """
         try:
             lines = self.path.read_text().splitlines()
@@ -259,9 +259,9 @@ class Ledger:
         """Remove the resource of every entry, newest first, and return the error messages.
 
         A line for each removed resource is appended to `report`. Failed removals are tried again,
-        because commands time out on a busy machine. The kind `radios` comes last: by then the
-        radios have left the hosts' network namespaces. If nothing failed, the ledger file is
-        deleted.
+        because commands time out on a busy machine. Entries of the kind `radios` come last, when
+        the radios have left the hosts' network namespaces. The ledger file is deleted if nothing
+        failed.
         """
         removed = report if report is not None else []
         problems = self._undo_once(removed)
@@ -293,7 +293,7 @@ class Ledger:
 
 
 def write_secret(path: Path, text: str, ledger: Ledger) -> None:
-    """Write `text` into a new file that only its owner can read, and record it in the ledger."""
+    """Write `text` into a new file that only its owner can read; record the file in the ledger."""
     ledger.record("file", path=str(path))
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

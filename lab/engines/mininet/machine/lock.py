@@ -1,6 +1,6 @@
-"""A file lock that allows one emulation at a time on a machine.
+"""A file lock that allows only one emulation at a time on a machine.
 
-The file names the process that holds the lock. The kernel releases the lock when that process ends,
+The file names the process that holds the lock. The kernel releases the lock when this process ends,
 for whatever reason. The file remains, so its content is valid only while the file is locked.
 """
 
@@ -26,7 +26,11 @@ RETRY_S = 0.5
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that holds the lock: its PID, what it does, and since when [s since 1970]."""
+    """The process that holds the lock.
+
+    `pid` is its process ID, `task` says what it does, and `since` is when it took the lock [s since
+    1970].
+    """
 
     pid: int
     task: str
@@ -39,11 +43,11 @@ class Holder:
 
 @contextmanager
 def hold(task: str, wait: bool = False, path: Path | None = None) -> Iterator[None]:
-    """Hold this machine's emulation lock while the `with` block runs.
+    """Hold the emulation lock of this machine during a `with` block.
 
-    `task` says what the block does; other processes that want the lock show it. If another process
-    holds the lock, wait for it if `wait` is set; otherwise raise `MachineLacks`, which names that
-    process and its task.
+    `task` says what the block does; other processes that want the lock print it. If another process
+    holds the lock, `wait` makes this function wait for it. Without `wait`, `MachineLacks` is
+    raised, with the name and the task of that process.
     """
     path = path or LOCK
     descriptor = _open(path)
@@ -78,7 +82,7 @@ def holder(path: Path | None = None) -> Holder | None:
 
 
 def _open(path: Path) -> int:
-    """Open the lock file and return its descriptor; create it, writable for all users, if missing.
+    """Open the lock file and return its descriptor. A missing file is made, writable for all users.
 
     Opening and creating are separate calls, because the kernel refuses O_CREAT for another user's
     file in /tmp, even to root (fs.protected_regular).
@@ -98,9 +102,9 @@ def _open(path: Path) -> int:
 
 
 def _plain(path: Path, descriptor: int) -> int:
-    """Return `descriptor`, or raise `MachineLacks` if it is not a regular file with one hard link.
+    """Return `descriptor` if it is a regular file with one hard link; else raise `MachineLacks`.
 
-    Otherwise another user could make root write to any file through a link.
+    Through a link, another user could make root write to any file.
     """
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
@@ -127,7 +131,7 @@ def _write(descriptor: int, holder: Holder) -> None:
 
 
 def _read(path: Path) -> Holder:
-    """Return the holder of the lock: task and start from the file, the PID from the kernel.
+    """Return the holder of the lock. Its PID comes from the kernel, the rest from the lock file.
 
     The PID in the file proves nothing, because any user can write to the file.
     """

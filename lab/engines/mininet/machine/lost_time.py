@@ -1,7 +1,7 @@
-"""Measure the processor time that programs lose to other programs, and VMs to their hosts (steal).
+"""Measure the processor time that programs lose to other programs, and VMs to their hosts.
 
-A program loses time while it is ready to run but has no processor. In an emulation, this looks like
-a slow network.
+A program loses time while it is ready to run but has no processor. In an emulation, lost time looks
+like a slow network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ PERIOD_S = 1.0
 def stolen_share(before: str, after: str) -> float:
     """Return steal as a share (0 to 1) of all processor time that was not idle.
 
-    `before` and `after` are texts of /proc/stat.
+    Steal is the time that the host of a VM took from the VM. `before` and `after` are texts of
+    /proc/stat.
     """
     old, new = _fields(before), _fields(after)
     changes = [b - a for a, b in zip(old, new, strict=True)]
@@ -23,14 +24,15 @@ def stolen_share(before: str, after: str) -> float:
 
 
 def _fields(stat: str) -> list[int]:
-    """Return user, nice, system, idle, iowait, irq, softirq and steal of the machine [jiffies]."""
+    """Return user, nice, system, idle, iowait, irq, softirq and steal time [jiffies]."""
     return [int(number) for number in stat.splitlines()[0].split()[1:9]]
 
 
 class Reporter:
-    """Writes the share of processor time that a VM loses into `file`, for the guest to read.
+    """Writes the share of processor time that a VM loses into `file`, for the VM to read.
 
-    The guest cannot measure this itself. `pid` is QEMU, or the process that started QEMU.
+    A VM cannot measure this share itself. `pid` is the process ID of QEMU, or of the process that
+    started QEMU.
     """
 
     def __init__(self, pid: int, file: Path, proc: Path = Path("/proc")) -> None:
@@ -40,7 +42,10 @@ class Reporter:
         self._at = 0.0
 
     def poll(self, now: float) -> None:
-        """Write the share since the last write, if `PERIOD_S` has passed. `now` is in s."""
+        """Write the share since the last write, if that was at least `PERIOD_S` seconds ago.
+
+        `now` is in s, from any clock.
+        """
         if now - self._at < PERIOD_S:
             return
         stat, times = (self._proc / "stat").read_text(), self._threads()
@@ -54,8 +59,10 @@ class Reporter:
         self._before, self._times, self._at = stat, times, now
 
     def _threads(self) -> dict[str, tuple[int, int]]:
-        """Return the time that each thread of the process and its children has run, and has waited
-        for a processor [ns], by thread ID."""
+        """Return two times [ns] of each thread of the process and its children, by thread ID.
+
+        They are the time that the thread has run, and the time that it has waited for a processor.
+        """
         found = {}
         for pid in (self._pid, *self._children()):
             for file in (self._proc / str(pid) / "task").glob("*/schedstat"):

@@ -24,7 +24,7 @@ PID_FILE = FOLDER / "ovs-vswitchd.pid"  # of the daemon that runs the switches
 def database_runs() -> bool:
     """Return whether the database server of Open vSwitch accepts connections.
 
-    The socket file alone proves nothing: it can remain after the server has ended.
+    This is tested by a connection, because the socket file can remain after the server has ended.
     """
     with socket.socket(socket.AF_UNIX) as database:
         return database.connect_ex(str(FOLDER / "db.sock")) == 0
@@ -38,19 +38,19 @@ def daemon_runs() -> bool:
 
 
 def daemon_ended() -> bool:
-    """Return whether ovs-vswitchd has died: its PID file is left, but its process is gone.
+    """Return whether ovs-vswitchd has died: its PID file exists, but its process does not.
 
-    While a VM boots there is no PID file yet; that does not count.
+    A daemon without a PID file, as while a VM boots, has not started yet.
     """
     return PID_FILE.exists() and not daemon_runs()
 
 
 def change(words: Iterable[str], doing: str) -> str:
-    """Run `ovs-vsctl` with these arguments and return its output.
+    """Run `ovs-vsctl` with the arguments `words`, and return its output.
 
-    It waits until the daemon has carried out the change. `doing` begins the error message. Raises
-    `LabError` soon after the daemon has ended, and `CommandFailed` if the change fails or takes
-    longer than `TIMEOUT_S`.
+    `ovs-vsctl` ends when the daemon has carried out the change. Error messages begin with `doing`.
+    Raises `LabError` if the daemon ends, and `CommandFailed` if the change fails or takes longer
+    than `TIMEOUT_S` seconds.
     """
     argv = ["ovs-vsctl", f"--timeout={TIMEOUT_S}", *words]
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -85,9 +85,9 @@ CONNECTION_TIMEOUTS = ("inactivity_probe=60000", "max_backoff=4000")
 def make_bridges(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> None:
     """Make one bridge per switch or access point, and add ports to the bridges.
 
-    `dpids` maps the name of a bridge to its OpenFlow datapath ID. `ports` has pairs: a bridge, and
-    the interface that becomes its port. One `ovs-vsctl` command does it all, because a busy machine
-    needs seconds per command.
+    `dpids` maps the name of each bridge to its OpenFlow datapath ID. Each pair in `ports` is a
+    bridge and a network interface that becomes its port. One `ovs-vsctl` command does everything,
+    because a busy machine needs seconds per command.
     """
     argv = ["--retry"]
     for switch, dpid in dpids.items():
@@ -99,7 +99,7 @@ def make_bridges(dpids: Mapping[str, int], ports: Iterable[tuple[str, str]]) -> 
 
 
 def connect_controller(switches: Iterable[str]) -> None:
-    """Connect every bridge to POX twice: OpenFlow 1.0, and OpenFlow 1.3 for meters.
+    """Connect every bridge to POX twice: by OpenFlow 1.0, and by OpenFlow 1.3 for meters.
 
     A second command sets the timeouts, because Open vSwitch 3.1 ignores timeouts in the command
     that makes a connection.

@@ -1,7 +1,7 @@
-"""The Debian packages that the emulation needs, the reasons, and the programs in them.
+"""The Debian packages that the emulation needs.
 
-`setup-emulation` installs the packages. When a program is missing, `doctor` and the error of
-`shell.run` name its package.
+`setup-emulation` installs the packages. If a program is missing, `doctor` and the error of
+`shell.run` name the package that contains it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Package:
-    """A Debian package, why the emulation needs it, and its programs that the lab runs."""
+    """A Debian package, why the emulation needs it, and the programs in it that the lab runs."""
 
     name: str
     reason: str

@@ -12,7 +12,10 @@ from pathlib import Path
 
 
 def start_time(pid: int) -> int | None:
-    """Start of a process [clock ticks since boot]; None if it has ended (zombies included)."""
+    """Return the start of a process [clock ticks since boot]; None if it has ended.
+
+    A zombie counts as ended.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -23,10 +26,10 @@ def start_time(pid: int) -> int | None:
 
 
 def stop(pid: int, started: int | None, timeout_s: float = 3) -> bool:
-    """Kill a process with SIGKILL and wait until it has ended, at most `timeout_s`.
+    """Kill a process with SIGKILL, and wait at most `timeout_s` seconds until it has ended.
 
-    `started` is its start time. Returns False, and does nothing, if the process has ended or if
-    another process now has its PID.
+    `started` is its start time. If the process has ended, or if another process now has its PID,
+    this does nothing and returns False.
     """
     if started is None or start_time(pid) != started:
         return False

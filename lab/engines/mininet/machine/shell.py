@@ -1,8 +1,8 @@
-"""Start external commands; every module of the emulation starts its processes here.
+"""Start external commands. Every module of the emulation starts its processes here.
 
 `run` waits for a command and checks its exit status; `spawn` starts a command and returns. Both
-report the command to the journals, which are functions that other modules add. The journal of a run
-writes all commands of the run into a shell script.
+report the command to the journals. A journal is a function that another module has added. A run
+adds one that writes all commands of the run into a shell script.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def add_journal(journal: Journal) -> None:
 
 
 def remove_journal(journal: Journal) -> None:
-    """Remove a journal; do nothing if it was not added."""
+    """Remove a journal. Do nothing if it was not added."""
     if journal in _journals:
         _journals.remove(journal)
 
 
 def forget_journals() -> None:
-    """Remove all journals. For a forked process: the journals belong to its parent."""
+    """Remove all journals. A forked process calls this, because they belong to its parent."""
     _journals.clear()
 
 
@@ -68,11 +68,12 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
 ) -> str:
-    """Run a command to its end and return its standard output.
+    """Run a command to its end, and return its standard output.
 
-    `doing` says what for; it begins the error messages. Raises `CommandFailed` with the command's
-    error output if the exit status is not 0, or with status 124 if the command still runs after
-    `timeout_s`. Raises `MachineLacks`, with the package to install, if the program is missing.
+    `doing` says the purpose; error messages begin with it. Raises `CommandFailed` with the
+    command's error output if the exit status is not 0. Raises it with status 124 if the command
+    still runs after `timeout_s` seconds. Raises `MachineLacks`, with the package to install, if the
+    program is missing.
     """
     journal_command(argv, stdin)
     try:
@@ -97,9 +98,9 @@ def run(
 
 
 def spawn(argv: Sequence[str], doing: str, **options: Any) -> subprocess.Popen[Any]:
-    """Start a command and return its process without waiting for its end.
+    """Start a command, and return its process without waiting for its end.
 
-    `doing` begins the error messages. `options` go to `subprocess.Popen`; `text` is True by
+    Error messages begin with `doing`. `options` are passed to `subprocess.Popen`; `text` is True by
     default. Raises `MachineLacks` if the program is missing.
     """
     journal_command(argv)
@@ -116,7 +117,7 @@ class Endable(Protocol):
 
 
 def wait_or_kill(process: Endable) -> None:
-    """Wait for the end of a process; kill it after `ENDS_WITHIN_S`."""
+    """Wait for the end of a process. Kill it after `ENDS_WITHIN_S` seconds."""
     try:
         process.wait(ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:
@@ -125,9 +126,9 @@ def wait_or_kill(process: Endable) -> None:
 
 
 def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
-    """Run a command and return whether its exit status is 0. It is not reported to the journals.
+    """Run a command, and return whether its exit status is 0.
 
-    A missing program or a timeout counts as a failure.
+    A missing program and a timeout count as failures. The command is not reported to the journals.
     """
     try:
         quiet = subprocess.run(
@@ -139,11 +140,11 @@ def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
 
 
 def journal_command(argv: Sequence[str], stdin: str | None = None, at: float | None = None) -> None:
-    """Report a command to the journals; `at` is when it was issued [s since 1970], by default now.
+    """Report a command to the journals.
 
-    `run` and `spawn` call this. Code that does the work of a command in another way, by a system
-    call or in another process, also calls it, so that the script of the run has an equivalent
-    command.
+    `at` is when the command was issued [s since 1970]; the default is now. `run` and `spawn` call
+    this. Code that reaches the effect of a command by a system call, or in another process, also
+    calls this. So the shell script of the run has an equivalent command.
     """
     for journal in _journals:
         journal(time.time() if at is None else at, argv, stdin)

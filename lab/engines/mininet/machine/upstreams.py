@@ -1,7 +1,7 @@
-"""The upstream projects that the emulation uses, at pinned commits.
+"""The upstream projects whose sources the emulation uses, at pinned commits.
 
-`setup-emulation` fetches them into the user's cache folder; a machine without network can use a
-copy of another machine's folder:
+`setup-emulation` fetches them into the user's cache folder. A machine without a network can use a
+copy of another machine's cache folder:
 
 CACHE/upstreams/NAME   the sources at the pinned commit: a git clone, or a copy with the
                        commit in a file `.commit`
@@ -65,12 +65,15 @@ UPSTREAMS = (
 
 
 def cache() -> Path:
-    """Return this user's cache folder (`sudo.user_cache`), which may not exist yet."""
+    """Return this user's cache folder, which may not exist yet."""
     return sudo.user_cache()
 
 
 def folder(name: str = "") -> Path:
-    """Return the folder of the sources of upstream `name`; without a name, the folder of all."""
+    """Return the folder with the sources of the upstream project `name`.
+
+    Without a name, return the folder that contains all of them.
+    """
     return cache() / "upstreams" / name
 
 
@@ -85,10 +88,10 @@ def wmediumd() -> Path:
 
 
 def commit(path: Path) -> str | None:
-    """Return the commit of the sources in a folder; None if unknown. The network is not used.
+    """Return the commit of the sources in a folder; None if it is unknown.
 
-    It is read from `.commit` of a copy or from `.git/HEAD` of a clone. If HEAD names a branch, git
-    resolves it.
+    The commit is read from the file `.commit` of a copy, or from `.git/HEAD` of a clone. If HEAD
+    names a branch, git finds the commit. The network is not used.
     """
     stamp = path / ".commit"
     if stamp.is_file():
@@ -109,12 +112,12 @@ def commit(path: Path) -> str | None:
 
 
 def present(upstream: Upstream) -> bool:
-    """Return whether the cache has the sources of an upstream at the pinned commit."""
+    """Return whether the cache has the sources of an upstream project at the pinned commit."""
     return commit(folder(upstream.name)) == upstream.commit
 
 
 def fetch(upstream: Upstream) -> str:
-    """Fetch an upstream into the cache at its pinned commit; return what was done, as text.
+    """Fetch an upstream project into the cache at its pinned commit; return what was done, as text.
 
     1) If the sources are at the pinned commit, nothing is done and the network is not used.
     2) Sources at another commit are not overwritten: `MachineLacks` is raised.
@@ -157,9 +160,9 @@ def fetch(upstream: Upstream) -> str:
 
 
 def require() -> Path:
-    """Return the folder of all upstreams.
+    """Return the folder of all upstream projects.
 
-    Raises `MachineLacks`, with their names, if some are missing that are not optional.
+    Raises `MachineLacks` if projects are missing that are not optional. The message names them.
     """
     missing = [each.name for each in UPSTREAMS if not each.optional and not present(each)]
     if missing:

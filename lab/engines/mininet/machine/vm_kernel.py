@@ -1,12 +1,12 @@
-"""The kernel of the virtual machine (VM): a Debian package, unpacked into the cache.
+"""Find the kernel of the virtual machine (VM): a Debian package, unpacked into the cache folder.
 
 CACHE/vm/boot/vmlinuz-VERSION   the kernel
 CACHE/vm/lib/modules/VERSION    its modules, where virtme-ng finds them
 CACHE/vm/boot/types-VERSION     its C types (BTF), copied out of the running VM
 CACHE/vm/kvm.json               whether KVM works here, and with which kernel of the host
 
-The program `vm` writes them (vm/install_kernel.py, vm/accelerator.py), but for the types, which the
-set-up copies.
+The set-up (install/setup.py) writes the types. The program in the folder `vm` writes the other
+files (vm/install_kernel.py, vm/accelerator.py).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from lab.errors import MachineLacks
 
 
 def find() -> Path | None:
-    """Return the image of the newest kernel in the cache; None if there is none.
+    """Return the newest kernel image in the cache; None if there is none.
 
-    A kernel without modules or their index (modules.dep) does not count.
+    A kernel is ignored if its modules or their index (modules.dep) are missing.
     """
     images = (cache() / "vm" / "boot").glob("vmlinuz-*")
     ready = [image for image in images if (modules(image) / "modules.dep").exists()]
@@ -40,7 +40,7 @@ def modules(image: Path) -> Path:
 
 
 def types(image: Path) -> Path:
-    """Return the path of the file with a kernel's types (BTF), which may not exist."""
+    """Return the path of the file with a kernel's C types (BTF). The file may not exist."""
     return image.with_name(image.name.replace("vmlinuz-", "types-", 1))
 
 
@@ -59,7 +59,7 @@ def kvm_file() -> Path:
 
 
 def remembered_kvm() -> bool | None:
-    """Return the stored result of the KVM test; None if the running kernel was not tested yet.
+    """Return the stored result of the KVM test; None if KVM was not tested with this kernel.
 
     The result is False, without a test, if this user may not open /dev/kvm.
     """

@@ -1,8 +1,9 @@
-"""Start Python programs; in a restored VM as forks of a process that has loaded their modules.
+"""Start Python programs, quickly if this is a VM that was restored from a snapshot.
 
-In a VM without KVM, importing the controller and POX takes 15 s, and a fork a tenth of a second.
-The process, the warm Python, is part of the VM's snapshot (vm/warm_python.py, which also defines
-the request files). On other machines, programs are started as ordinary processes.
+In a VM without KVM, importing the controller and POX takes 15 s, and a fork takes 0.1 s. So the
+snapshot contains a process that has imported them, the warm Python (vm/warm_python.py, which also
+defines the request files). In a restored VM, a program starts as a fork of this process. On other
+machines, it starts as an ordinary process.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def start(
 ) -> Process:
     """Start a Python program in a new session; append its output and errors to the file `log`.
 
-    `argv` begins with the interpreter. `doing` begins the error messages.
+    `argv` begins with the interpreter. Error messages begin with `doing`.
     """
     if (FOLDER / "bell").exists():
         shell.journal_command(argv)
@@ -70,10 +71,10 @@ def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) 
 
 
 class _Fork:
-    """A program that runs as a fork of the warm Python; it is not a child of this process.
+    """A program that runs as a fork of the warm Python. It is not a child of this process.
 
     `request` is the path of its request file. Raises `LabError` if the fork does not start within
-    `FORK_TIMEOUT_S`.
+    `FORK_TIMEOUT_S` seconds.
     """
 
     def __init__(self, request: Path, doing: str) -> None:
@@ -92,9 +93,9 @@ class _Fork:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the program and return its exit status.
+        """Wait for the end of the program, and return its exit status.
 
-        Raises `subprocess.TimeoutExpired` if it still runs after `timeout` seconds.
+        Raises `subprocess.TimeoutExpired` if the program still runs after `timeout` seconds.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (status := self.poll()) is None:
