@@ -75,8 +75,8 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def measure_each_connection(_case: Case, run: FinishedRun) -> Numbers:
-    """Measure like `measure`, but with another T. The rate of each connection is its volume divided
-    by its own time, and T is the sum of these rates of a receiver."""
+    """Measure like `measure`, but with another T: the sum of the rates of a receiver's connections.
+    The rate of a connection is its volume divided by the time that this connection took."""
 
     def rate_mbps(sent_mbit: list[float], took_s: list[float]) -> float:
         return sum(sent / took for sent, took in zip(sent_mbit, took_s, strict=True))

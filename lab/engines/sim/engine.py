@@ -75,7 +75,8 @@ class SimController:
 
     def step_if_due(self, now_ns: int) -> None:
         """Take a control step if one is due: observe the network, let the strategy decide, and
-        record and execute its decisions. Always record subflows that are new or have changed."""
+        record and execute the decisions. Subflows that are new or have changed are recorded in any
+        case."""
         self._update_subflows(self.observer.active_subflows())
         if not self.control.due(now_ns):
             return
@@ -165,8 +166,8 @@ class SimController:
 
 
 def report(network: Network, connections: Connections) -> Report:
-    """Return the report of a run that has ended. The congestion control in the report is the names
-    of all that were used, joined by "+". It is None if there was no TCP connection."""
+    """Return the report of a run that has ended. In the report, `cc` has the names of all
+    congestion controls that were used, joined by "+". It is None if there was no TCP connection."""
     elapsed_ns = max(1, network.now_ns)
     laws = {each.cc for each in connections.values() if each.cc}
     return Report(

@@ -174,8 +174,8 @@ def on_timeout(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def undo_timeout(w: at.World, f: int) -> None:
-    """Undo the last timeout of subflow `f`: restore the window, and treat segments that were marked
-    as lost as in flight. This is called when a segment sent before the timeout has arrived."""
+    """Undo the last timeout of subflow `f`: restore the window, and treat lost segments as being in
+    flight again. This is called when a segment sent before the timeout has arrived."""
     row, window = w.row, w.window
     window[f + at.CWND] = max(window[f + at.CWND], window[f + at.CWND_BEFORE_TIMEOUT])
     window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH], window[f + at.SSTHRESH_BEFORE_TIMEOUT])

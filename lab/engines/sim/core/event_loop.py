@@ -72,8 +72,8 @@ def run(w: at.World, until_ns: int) -> bool:
     """Handle all events that are due before `until_ns`, set the present time to `until_ns`, and
     return True.
 
-    Return False earlier if the integer table could become too short for new packets and events. The
-    caller must then lengthen the table and call `run` again.
+    Return False earlier if the integer table `w.row` could become too short for new packets and
+    events. The caller must then lengthen the table and call `run` again.
     """
     row = w.row
     while events.next_ns(row) < until_ns:

@@ -6,8 +6,9 @@
 - Place: an index into the integer table. The place of an entity is the index of the first number of
   its row. "Subflow f" is the subflow whose row begins at place f.
 - Field: one number of a row. The constants below are the positions of the fields within a row.
-- Hop: one direction of a link, of a WiFi station's channel or of an LTE bearer. A route is a list
-  of hops in the integer table, each given by its place. NOTHING ends the list.
+- Hop: one direction of a link, of a WiFi station's channel or of an LTE bearer (the queue of one
+  station). A route is a list of hops in the integer table, each given by its place. NOTHING ends
+  the list.
 - Ring: a circular buffer in the integer table. Entry number n is at position n modulo the size of
   the ring, where it replaces an older entry.
 
