@@ -1,1 +1,2 @@
-"""Reproductions of five papers, judged claim by claim, and comparisons of the two engines."""
+"""Reproductions of five papers, which check claim by claim whether the results agree, and
+comparisons of the simulator with the emulation."""

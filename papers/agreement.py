@@ -1,4 +1,4 @@
-"""How well the simulator agrees with the emulation on one number."""
+"""How well the simulator agrees with the emulation on one measured number."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NOT_STEADY, NOT_JUDGED = "not steady", "not judged"
 
 
 def judged(emulated: Mapping[int, float], simulated: Mapping[int, float]) -> tuple[str, str]:
-    """Return the difference of the simulator from the emulation in percent, as text, and its class,
-    such as "within 5 %".
+    """Return two texts: the difference of the simulator from the emulation in percent, and its
+    class, such as "within 5 %".
 
-    The arguments have values by seed. Only means over the seeds that both have are compared. The
-    difference is "-" if it cannot be computed. The class is "beyond" if only the emulation's mean
-    is 0, and "not steady" if the simulator's values vary too much for a difference to mean
-    anything.
+    `emulated` and `simulated` map seeds to measured values. The difference is that of the means
+    over the seeds that both have. It is "-" if it cannot be computed. The class is "beyond" if only
+    the emulation's mean is 0. It is "not steady" if the simulator's values vary so much that a
+    difference means nothing.
     """
     seeds = emulated.keys() & simulated.keys()
     if not seeds:
@@ -40,7 +40,7 @@ def judged(emulated: Mapping[int, float], simulated: Mapping[int, float]) -> tup
 
 
 def _varies(values: Sequence[float]) -> bool:
-    """Return whether the coefficient of variation is `STEADY` or larger. A single value does not
+    """Return True if the coefficient of variation is `STEADY` or larger. A single value does not
     vary."""
     return len(values) > 1 and stdev(values) >= STEADY * abs(mean(values))
 
@@ -51,7 +51,7 @@ def _overlap(first: Iterable[float], second: Iterable[float]) -> bool:
 
 
 def shown(values: Sequence[float]) -> str:
-    """Return the mean as text, with the least and the largest value if there are several."""
+    """Return the mean as text. If there are several values, add the smallest and the largest."""
     if not values:
         return "-"
     spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""

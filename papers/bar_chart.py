@@ -14,9 +14,10 @@ FILLED = 0.8  # share of the width of a group that its bars fill
 
 @dataclass(frozen=True)
 class Bars:
-    """A bar chart: one group of bars for each of `groups`, with one bar per series.
+    """A bar chart with one group of bars for each of `groups`.
 
-    `series` maps the name of a series to one value per group. `unit` is that of the values.
+    `series` maps the name of a series to one value per group; each series has one bar in every
+    group. `unit` is the unit of all values.
     """
 
     title: str
@@ -26,7 +27,7 @@ class Bars:
 
 
 def svg(charts: Sequence[Bars]) -> str:
-    """Return an SVG document with the charts below each other, all with the same scale."""
+    """Return an SVG document with all charts below each other, drawn with the same scale."""
     values = [value for each in charts for row in each.series.values() for value in row]
     bounds = min(0.0, *values), max(0.0, *values) or 1.0
     parts = [

@@ -1,8 +1,8 @@
 """The parts of a reproduced paper: its cases (experiments) and its claims.
 
-Each case is run with several random seeds. A claim is a list of relations, such as `a > b` between
-two means over the seeds. A claim agrees with the paper if all its relations hold, and disagrees if
-one fails. Otherwise it is not significant.
+Each case is run with several random seeds. A claim is checked by relations such as `a > b`, where a
+and b are means over the seeds. The claim agrees with our measurements if all its relations hold,
+and disagrees if one of them fails. Otherwise the result is not significant.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHOWN = 3  # relations of a claim in the table; those that do not hold come firs
 
 @dataclass(frozen=True)
 class Case:
-    """One experiment: a scenario, and what replaces the values of its file.
+    """One experiment: a scenario, and values that replace those of the scenario file.
 
     Each of `settings` is written as `key.path=value`. A field that is None keeps the value of the
     file.
@@ -37,12 +37,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper, and the relations between measurements that must hold if it is true here.
+    """A claim of a paper, and relations between measurements that must hold if the claim is true
+    here.
 
-    `strength` is "S" if the paper states the claim plainly and confirms it, "M" if it states it
-    once, "W" if it states it weakly. The claims with `judged` decide whether the reproduction
-    succeeds. If the claim does not agree, `why` explains it and `cause` classifies the reason by a
-    key of `papers.page.CAUSES`.
+    `strength` is "S" if the paper states the claim plainly and confirms it, "M" if the paper states
+    it once, and "W" if the paper states it weakly. The claims with `judged` decide whether the
+    reproduction succeeds. If the claim does not agree, `why` explains the reason, and `cause` is
+    the kind of reason, a key of `papers.page.CAUSES`.
     """
 
     name: str
@@ -61,8 +62,8 @@ class Claim:
         return "not significant" if "open" in verdicts else "agrees"
 
     def evidence(self, found: Found) -> str:
-        """Return how many relations hold, and quote up to three with their figures, failed ones
-        first."""
+        """Return how many relations hold, and up to three of them with their measured values.
+        Relations that fail are quoted first."""
         verdicts = [(each.verdict(found), each) for each in self.relations]
         held = sum(verdict == "holds" for verdict, _ in verdicts)
         order = sorted(verdicts, key=lambda each: ("fails", "open", "holds").index(each[0]))
@@ -76,11 +77,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper as the command `reproduce` knows it.
+    """A paper that the command `reproduce` can repeat.
 
-    `measure` computes the numbers of one run. `tables` makes Markdown from the numbers of all runs
-    by case. `note` explains the symbols in the claims. `quick` is the same paper with fewer cases,
-    or None if it has few enough.
+    `measure` computes the numbers of one run. `tables` makes Markdown tables from the numbers of
+    all runs, which are keyed by the name of the case (experiment). `note` explains the symbols in
+    the claims. `quick` is the same paper with fewer cases. It is None if the paper has few enough.
     """
 
     name: str
@@ -94,7 +95,7 @@ class Paper:
 
 
 def cases_of(claims: Iterable[Claim]) -> frozenset[str]:
-    """Return the names of all cases whose runs are needed to judge the claims."""
+    """Return the names of all cases (experiments) whose runs are needed to judge the claims."""
     return frozenset[str]().union(*(each.cases() for claim in claims for each in claim.relations))
 
 
@@ -104,5 +105,6 @@ def joined(*parts: str) -> str:
 
 
 def average(found: Found, case: str, number: str) -> float:
-    """Return the mean over all seeds of a measured number, such as "T", in a case."""
+    """Return the mean over all seeds of a number that was measured in a case (experiment). `number`
+    is its name, such as "T"."""
     return mean([each[number] for each in found[case]])

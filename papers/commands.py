@@ -1,7 +1,7 @@
 """The commands `crosscheck` and `reproduce`: arguments, options and help texts.
 
-They refuse to publish pages if files were changed since the last commit, and keep runs made by
-different sources apart.
+The commands refuse to write the published pages (results in docs/notebook) if files were changed
+since the last commit. Runs made by different versions of the sources are kept in different folders.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ ENDINGS = {".py", ".c", ".h", ".sh"}
 
 
 def digest(root: Path = ROOT) -> str:
-    """Return 12 hex digits of a hash over the sources of engines and strategies.
+    """Return 12 hex digits of a hash over the sources of engines and strategies, to name a folder
+    of runs.
 
-    The commit would not do as a name for runs: most commits change only pages or texts, and do not
-    make runs obsolete.
+    The id of the commit would not do: most commits change only documents or texts, and runs made
+    before them are still valid.
     """
     found = hashlib.sha256()
     for place in DECIDING:
@@ -40,8 +41,9 @@ def digest(root: Path = ROOT) -> str:
 
 
 def runs_below(folder: Path) -> Path:
-    """Return the folder in `folder` for runs made by the present sources. If files were changed
-    since the last commit, it is a separate folder, so that no published page uses these runs."""
+    """Return the subfolder of `folder` for runs made by the present sources. If files were changed
+    since the last commit, this is a separate subfolder, so that no published page uses these
+    runs."""
     is_changed = (manifest.commit() or "+").endswith("+")
     return folder / f"{digest()}{'+' if is_changed else ''}"
 
@@ -71,10 +73,11 @@ allow_changed_option = click.option(
 
 
 def check_committed(command: str, option: str, page: Path | None, allow_changed: bool) -> None:
-    """Raise `RequestError` if the page would name a commit that nobody else can check out.
+    """Raise `RequestError` if the page to be written would name a commit that nobody else can check
+    out.
 
-    `page` is the value of the command line option `option`; None means the page's place in the
-    documentation, where no uncommitted changes are allowed.
+    `page` is the value of the command line option `option`. None means the page's place in the
+    documentation, where uncommitted changes are never allowed.
     """
     made = manifest.commit()
     if made is not None and not made.endswith("+"):
@@ -125,11 +128,11 @@ def crosscheck(
     tries: int,
     allow_changed: bool,
 ) -> None:
-    """Compare the engines on the same cases.
+    """Compare the simulator with the emulation.
 
-    `all` runs every scenario, or the named ones, with `none` and with its own strategy, and writes
-    crosscheck_all.md into docs/notebook. A STUDY looks at one scenario in detail and writes
-    crosscheck.md there.
+    A STUDY runs one scenario in both engines, in several cases (settings and strategies), and
+    writes crosscheck.md into docs/notebook. `all` runs every scenario, or the named ones, with the
+    strategy `none` and with the scenario's own strategy, and writes crosscheck_all.md there.
 
     Runs that exist already are kept: an interrupted command continues.
     """
@@ -215,9 +218,9 @@ def reproduce(
     """Repeat the experiments of PAPER.
 
     Run them in the simulator, with the Multipath TCP of the papers' kernel and with today's, and
-    write PAPER.md into docs/notebook/reproduction, unless that page is of more seeds. With
-    `--engine mininet`, check the claims that fit into the emulation in both engines, with the same
-    settings, and write PAPER_mininet.md there.
+    write PAPER.md into docs/notebook/reproduction. An existing PAPER.md that is based on more seeds
+    is kept. With `--engine mininet`, check those claims of the paper that fit into the emulation,
+    in both engines with the same settings, and write PAPER_mininet.md there.
 
     Runs that exist already are kept: an interrupted command continues.
     """

@@ -1,18 +1,16 @@
-"""The page crosscheck.md, which compares the simulator with the emulation for the same cases and
-random seeds. A case is a scenario with a strategy and changed settings.
+"""Write docs/notebook/crosscheck.md, which compares the simulator with the emulation.
 
-The page has one section per study (`papers.studies`). A section says how its runs were made, and
-has two tables:
-
-1) for each case and metric: the mean and range over the seeds in each engine, the difference of the
-simulator in percent, and whether this difference meets the goal
-
-2) if a paper gives values: the ratio of each case's value to that of the first, in both engines and
-the paper
+Both engines run the same cases with the same random seeds. A case is a scenario with a strategy and
+changed settings. The page has one section for each study (`papers.studies`). A section says how its
+runs were made, and has two tables:
+1) for each case and metric: mean and range over the seeds in each engine, the difference of the
+   simulator in percent, and whether this difference meets the goal
+2) if a paper gives values: the ratio of each case's value to that of the first case, in both
+   engines and in the paper
 
 A table row is `independent` if the two engines share no code or data that determines its number. It
-is `shared model` if both use the same radio model: agreement then only shows that both apply the
-model correctly.
+is `shared model` if both engines use the same radio model. Agreement then only shows that both
+apply the model correctly.
 """
 
 from __future__ import annotations
@@ -52,8 +50,8 @@ def make_runs(planned: Sequence[Job], tries: int, display: Display) -> bool:
     """Make the `planned` runs. Return False if the user interrupted.
 
     A run that is incomplete or overloaded the machine is repeated after all others, because another
-    program may have kept the machine busy. There are at most `tries` rounds. Runs that exist
-    already and can be used are not made again.
+    program may have kept the machine busy. Each run is made at most `tries` times. Usable runs that
+    exist already are not made again.
     """
     for round_ in range(tries):
         if round_:
@@ -77,10 +75,11 @@ Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """Makes the runs of studies, and writes docs/notebook/crosscheck.md from them.
+    """Makes the runs of studies, and writes docs/notebook/crosscheck.md from them. A study is one
+    scenario in several cases (`papers.studies`).
 
-    Each case of a study is run with the seeds 1 to `repeat`. The folder `runs`/ENGINE/SCENARIO/CASE
-    has a run folder per seed.
+    Each case is run with the seeds 1 to `repeat`. The folder `runs`/ENGINE/SCENARIO/CASE has one
+    run folder per seed.
     """
 
     repeat: int
@@ -89,7 +88,7 @@ class CrossCheck:
 
     def make(self, names: Sequence[str], engine: str) -> bool:
         """Make the missing runs of the named studies in one engine. Return False if the user
-        interrupted, and raise `RequestError` if a study does not use the engine."""
+        interrupted. Raise `RequestError` if a study does not use the engine."""
         studies = chosen(names)
         for study in studies:
             if engine not in study.engines:
@@ -101,9 +100,9 @@ class CrossCheck:
 
     def write(self, names: Sequence[str], page: Path) -> bool:
         """Make the missing runs of the named studies in both engines, and write their sections of
-        `page`.
+        the file `page`.
 
-        Return False if the user interrupted. The page is then unchanged; finished runs are kept.
+        Return False if the user interrupted. `page` is then unchanged, and finished runs are kept.
         """
         sections = {}
         for study in chosen(names):
@@ -130,9 +129,9 @@ class CrossCheck:
 
     def _make_in_vm(self, study: Study, engine: str) -> bool:
         """Make the runs of a study in one engine inside the virtual machine. Return False if the
-        user interrupted, and raise `LabError` if the command in the machine fails.
+        user interrupted. Raise `LabError` if the command in the virtual machine fails.
 
-        The command writes into the folder of the study, which is shared with the host.
+        That command writes into the folder of the study, which is shared with the host.
         """
         shared = self._folder(study, engine)
         shared.mkdir(parents=True, exist_ok=True)
@@ -150,9 +149,10 @@ class CrossCheck:
         return code == 0
 
     def _request(self, study: Study, case: Case, engine: str) -> Request:
-        """Return the request for the runs of a case in one engine, with all seeds.
+        """Return a request for the runs of a case in one engine, with all seeds.
 
-        Both engines get the rate scale that the first engine of the study uses on this machine.
+        Both engines get the same rate scale: the one that the first engine of the study uses on
+        this machine.
         """
         request = self._unscaled_request(study, case, engine)
         first = study.engines[0]
@@ -181,14 +181,14 @@ class CrossCheck:
         return self.runs / engine / study.scenario
 
     def _folders(self, study: Study, case: Case, engine: str) -> list[Path]:
-        """Return the run folders of a case that have a result.json, even of incomplete or
+        """Return the run folders of a case that have a result.json. They include incomplete and
         overloaded runs."""
         folders = [job.out for job in placed(self._request(study, case, engine))]
         return [each for each in folders if each is not None and (each / "result.json").is_file()]
 
     def _made_by(self, study: Study, folders: Folders) -> str:
-        """Return a sentence with the command, the version of the lab and, for each engine, the
-        kernel, the processor and the git commit."""
+        """Return a sentence about how the runs were made: the command and the version of the lab
+        and, for each engine, the kernel, the processor and the git commit."""
         made_on = hosts(
             (engine, folder) for (engine, _), several in folders.items() for folder in several
         )
@@ -199,7 +199,7 @@ class CrossCheck:
 
 
 def needs_vm() -> bool:
-    """Return whether this machine can run the emulation only inside the virtual machine."""
+    """Return True if this machine can run the emulation only inside the virtual machine."""
     from lab.engines.mininet.install import doctor
 
     try:
@@ -218,10 +218,10 @@ def read(folder: Path) -> Measured:
 
 
 def hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
-    """Return one phrase for each combination of engine, kernel, processor and git commit among the
-    runs.
+    """Return where runs were made: one phrase for each combination of engine, kernel, processor and
+    git commit.
 
-    `folders` are pairs (engine, run folder).
+    `folders` has pairs of an engine and a run folder.
     """
     found = set()
     for engine, folder in folders:
@@ -249,8 +249,8 @@ SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def chosen(names: Sequence[str]) -> tuple[Study, ...]:
-    """Return the studies of the named scenarios, or all studies if `names` is empty. Raise
-    `RequestError` if a scenario has no study."""
+    """Return the studies of the named scenarios. If `names` is empty, return all studies. Raise
+    `RequestError` if a named scenario has no study."""
     known = {study.scenario: study for study in STUDIES}
     for name in names:
         if name not in known:
@@ -266,10 +266,10 @@ def sections(text: str) -> dict[str, str]:
 
 
 def composed(before: str, made: Mapping[str, str]) -> str:
-    """Return the page: the sections of the old page `before`, with those in `made` added or
-    replaced.
+    """Return the new Markdown page. It has the sections of the old page `before`; the sections in
+    `made` are added or replaced.
 
-    Sections are in the order of the studies; sections of no study come last.
+    Sections have the order of the studies. Sections that belong to no study come last.
     """
     parts = sections(before) | dict(made)
     order = [study.scenario for study in STUDIES if study.scenario in parts]
@@ -291,7 +291,7 @@ def section(study: Study, found: Found, made_by: str) -> str:
 
 
 def evidence(runs: Sequence[Measured]) -> list[Measured]:
-    """Return the runs that can be used, see `studies.is_evidence`."""
+    """Return those runs that can be used (see `studies.is_evidence`)."""
     return [each for each in runs if each.is_evidence]
 
 
@@ -340,7 +340,7 @@ def _rows(study: Study) -> list[tuple[Case, Metric]]:
 
 
 def _goals_met(study: Study, found: Found) -> str:
-    """Return a sentence with the number of table rows that meet their goal. Rows without a goal, or
+    """Return a sentence that says how many table rows meet their goal. Rows without a goal, or
     without a value in one engine, do not count."""
     verdicts = [
         _verdict(
@@ -373,8 +373,8 @@ def _values(found: Found, engine: str, case: Case, metric: Metric) -> list[float
 
 
 def _difference(emulated: Sequence[float], simulated: Sequence[float]) -> float | None:
-    """Return the relative difference of the simulator's mean from the emulation's, as a fraction.
-    Return None if an engine has no value, or if the emulation's mean is 0."""
+    """Return the relative difference of the simulator's mean from the emulation's mean, as a
+    fraction. Return None if an engine has no value, or if the emulation's mean is 0."""
     if not emulated or not simulated or not mean(emulated):
         return None
     return mean(simulated) / mean(emulated) - 1

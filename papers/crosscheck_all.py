@@ -1,9 +1,10 @@
-"""The page docs/notebook/crosscheck_all.md, which compares the engines on every scenario.
+"""Write docs/notebook/crosscheck_all.md, which compares the simulator with the emulation on every
+scenario.
 
-Each scenario is run with the strategy `none` and with its own strategy. The first table of the page
-compares numbers of result.json: one row for each scenario, strategy and number. The second counts
-the runs of each scenario and strategy, and says why some were left out. The page is written from
-stored figures (`run_figures`), so a command need not make all runs.
+Each scenario is run with the strategy `none` and with its own strategy. The first table compares
+numbers in result.json, with one row for each scenario, strategy and number. The second table counts
+the runs of each scenario and strategy, and says why some were left out. The numbers of older runs
+are stored (`run_figures`), so a command need not make all runs again.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class Case:
 
     @property
     def experiment(self) -> Experiment:
-        """What is run for this case. A strategy that the scenario file names keeps the file's
-        parameters."""
+        """The experiment that is run for this case. If the scenario file names this strategy, the
+        file's parameters of the strategy are used."""
         name = f"{self.scenario}/{self.strategy}"
         if self.scenario not in RATE_SCALES:
             return Experiment(name, self.scenario, self.strategy)
@@ -75,8 +76,8 @@ class Case:
 
 
 def cases(scenarios: Sequence[str] = ()) -> list[Case]:
-    """Return the cases of the named scenarios; without names, of all. Duplicates are dropped. Raise
-    `RequestError` for an unknown scenario."""
+    """Return the cases (scenario and strategy) of the named scenarios, without duplicates. If no
+    scenarios are named, return the cases of all. Raise `RequestError` for an unknown scenario."""
     known = loading.names()
     for name in scenarios:
         if name not in known:
@@ -126,11 +127,13 @@ connection of a multipath user was Multipath TCP with all its subflows, and none
 
 
 def read_reasons(path: Path = REASONS) -> dict[str, str]:
-    """Return the known reasons for differences between the engines, by the row of the page.
+    """Return the known reasons for differences between the engines, from a file that is edited by
+    hand.
 
-    A key is SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO. The file is edited by hand;
-    the reasons are below its key `reasons`. Raise `RequestError` if a key has an unknown scenario
-    or a strategy without a case.
+    The file has the reasons below its key `reasons`. A reason is keyed by SCENARIO/STRATEGY/NUMBER,
+    SCENARIO/STRATEGY or SCENARIO, and belongs to all table rows with this beginning. Raise
+    `RequestError` if a key has an unknown scenario, or a strategy with which the scenario is not
+    run.
     """
     found = read(path)["reasons"] if path.exists() else {}
     known = {f"{case.scenario}/{case.strategy}" for case in cases()} | set(loading.names())
@@ -146,10 +149,10 @@ def page_text(
     reasons: Mapping[str, str],
     refusals: Mapping[tuple[str, str], str] | None = None,
 ) -> str:
-    """Return the page as Markdown. `runs` must be sorted by case.
+    """Return the whole page as Markdown. `runs` must be sorted by case (scenario and strategy).
 
-    `refusals` says by scenario and strategy why the emulation cannot run a case. It is ignored for
-    a case that has runs.
+    `refusals` maps a case to the reason why the emulation cannot run it. The reason is ignored if
+    the case has runs.
     """
     by_case: dict[tuple[str, str], list[RunFigures]] = {}
     for run in runs:
@@ -218,30 +221,30 @@ def _is_emulated(run: RunFigures) -> bool:
 
 
 def _account(runs: Sequence[RunFigures]) -> str:
-    """Return how many runs are valid, and why the others are not, as text."""
+    """Return as text how many runs are valid, and why the others are not."""
     reasons = Counter(run.left_out for run in runs if run.left_out)
     parts = [f"{count} {why}" if count > 1 else why for why, count in reasons.items()]
     return "; ".join([f"{len(runs) - reasons.total()} of {len(runs)}", *parts])
 
 
 def _verified(runs: Sequence[RunFigures]) -> str:
-    """Return in how many runs Multipath TCP was verified, as text; "-" if no run had multipath
-    users."""
+    """Return as text in how many runs Multipath TCP was verified. The text is "-" if no run had
+    multipath users."""
     checked = [run.verified for run in runs if run.verified is not None]
     return f"{sum(checked)} of {len(checked)}" if checked else "-"
 
 
 def _idle(runs: Sequence[RunFigures]) -> str:
-    """Return the idle share of the processors in percent, as text: the mean of all runs and the
-    least of all samples. It is "-" if no run has measured it."""
+    """Return the idle share of the processors in percent as text: the mean over all runs, and the
+    smallest of all samples. The text is "-" if no run has measured it."""
     means = [run.idle_mean for run in runs if run.idle_mean is not None]
     least = [run.idle_min for run in runs if run.idle_min is not None]
     return f"{100 * mean(means):.0f}, {100 * min(least):.0f}" if means and least else "-"
 
 
 def _rows(case: tuple[str, str], runs: Sequence[RunFigures]) -> Iterator[Row]:
-    """Yield one row for each number that the valid runs of a case have. The reason for a difference
-    is not yet filled in."""
+    """Yield one table row for each number that the valid runs of a case have. The reason for a
+    difference is filled in later."""
     valid = [run for run in runs if not run.left_out]
     for title in dict.fromkeys(title for run in valid for title in run.numbers):
         emulated, simulated = (
@@ -262,8 +265,8 @@ def _rows(case: tuple[str, str], runs: Sequence[RunFigures]) -> Iterator[Row]:
 def figures(
     case: Case, run: FinishedRun, left_out: str, made_on: str, length_s: float
 ) -> RunFigures:
-    """Return the figures of a run. `left_out` says why it is not valid, and is empty if it is.
-    `made_on` names the machine, and `length_s` is the planned duration."""
+    """Return the measured numbers of a run. `left_out` says why the run is not valid, and is empty
+    for a valid run. `made_on` names the machine, and `length_s` is the planned duration."""
     result = run.result
     overload = result.get("overload") or {}
     return RunFigures(
@@ -287,11 +290,12 @@ def _known(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:
 
 
 def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
-    """Yield name and value of each number in result.json that the page compares: throughput in
-    Mb/s, Jain's fairness index, and the mean time in s until a file has arrived.
+    """Yield name and value of each number in result.json that is compared: throughput in Mb/s,
+    Jain's fairness index, and the mean time in s until a file has arrived.
 
-    Tier 2 is left out without access points, the index with a single user. The time is left out
-    unless every connection sent a file and completed it.
+    The throughput of Tier 2 (secondary subflows) is left out without access points, and the
+    fairness index with a single user. The time is left out unless every connection has transferred
+    a whole file.
     """
     yield "total", result["throughput_mbps"]
     for ap, figures in sorted(result["aps"].items()):
@@ -307,14 +311,15 @@ def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
 
 @dataclass(frozen=True)
 class CrossCheckAll:
-    """Makes the runs of scenarios in both engines, and writes their page. `reasons` is the file
-    with the reasons for differences."""
+    """Makes the runs of scenarios in both engines, and writes the page that compares them.
+    `reasons` is a file with known reasons for differences."""
 
     runs: PairedRuns
     reasons: Path = REASONS
 
     def make(self, scenarios: Sequence[str], engine: str) -> bool:
-        """Make the missing runs of the named scenarios in one engine; without names, of all.
+        """Make the missing runs of the named scenarios in one engine. If no scenarios are named,
+        make the runs of all.
 
         Return False if the user interrupted. Raise `RequestError` for an engine that is not
         compared.
@@ -326,12 +331,12 @@ class CrossCheckAll:
         return self.runs.make([case.experiment for case in able], (engine,))
 
     def write(self, scenarios: Sequence[str], page: Path) -> bool:
-        """Make the missing runs of the named scenarios in both engines, and update the page;
-        without names, of all scenarios.
+        """Make the missing runs of the named scenarios in both engines, and update the file `page`.
+        If no scenarios are named, make the runs of all.
 
-        The figures of all runs, old and new, are in a file beside the page, from which the page is
-        written. Return False if the user interrupted. The page is then unchanged, and finished runs
-        are kept.
+        The numbers of all runs, old and new, are in another file beside the page. The page is
+        written from this file. Return False if the user interrupted. The page is then unchanged,
+        and finished runs are kept.
         """
         reasons = read_reasons(self.reasons)
         admitted = self._admitted(scenarios)
@@ -348,8 +353,8 @@ class CrossCheckAll:
         return True
 
     def _admitted(self, scenarios: Sequence[str]) -> list[tuple[Case, str]]:
-        """Return each case of the scenarios with the reason why the emulation refuses it, "" if it
-        does not."""
+        """Return each case (scenario and strategy) with the reason why the emulation refuses it.
+        The reason is "" if the emulation can run the case."""
         found = []
         for case in cases(scenarios):
             refusal = self.runs.refusal(case.experiment)

@@ -1,5 +1,5 @@
-"""The command `crosscheck`, which runs scenarios in both engines and writes a page that compares
-the results. A study looks at one scenario in detail; `all` stands for every scenario."""
+"""The command `crosscheck`. It runs scenarios in both engines, and writes a Markdown page that
+compares the results. A study looks at one scenario in detail; `all` stands for every scenario."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ def main(
     page: Path | None = None,
     trial: Trial = TRIAL,
 ) -> int:
-    """Run studies or scenarios in both engines, and write their page. Return the exit code.
+    """Run studies or scenarios in both engines, and write the page that compares them. Return the
+    exit code.
 
-    `names` are studies or scenarios. They are scenarios if `all` is among them, which stands for
-    all scenarios, or if one of them is a scenario without a study.
+    `names` are names of studies, or of scenarios. They count as scenarios if `all` is among them,
+    which stands for all scenarios. They also count as scenarios if one of them is a scenario
+    without a study.
 
-    Each case is run `repeat` times per engine. Runs that exist in the folder `runs` are not
-    repeated. If `only` names an engine, only its runs are made, and no page is written. After an
-    interruption the page is unchanged, and finished runs are kept. `trial` is used for scenarios
-    only; a study with a duration in it raises `RequestError`.
+    Each experiment is run `repeat` times per engine. Runs that exist in the folder `runs` are not
+    repeated. If `only` names an engine, only the runs of this engine are made, and no page is
+    written. After an interruption the page is unchanged, and finished runs are kept. `trial` is
+    only for scenarios: with studies, a duration in `trial` raises `RequestError`.
     """
     known = {study.scenario for study in study_page.chosen(())}
     scenarios = [name for name in names if name != ALL]

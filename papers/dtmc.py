@@ -1,9 +1,10 @@
 """The DTMC paper (DTMC: discrete-time Markov chain). It forecasts the throughput of Multipath TCP
-with a Markov chain, and selects a few of many paths.
+with a Markov chain, and chooses a few of many paths.
 
-Path i has a rate of i Mb/s, a one-way delay of 10 i ms and a loss of i - 1 %. An experiment has the
-first n of fifteen paths. The strategy `none` uses all n paths; `subflow_selection` and `optimum`
-choose some of them. The receive buffer is 100 kB, the congestion control BALIA.
+There are fifteen paths. Path i has a rate of i Mb/s, a one-way delay of 10 i ms and a loss of i - 1
+%. Each experiment has the first n paths. The strategy `none` uses all n paths; `subflow_selection`
+and `optimum` choose some of them. The receive buffer is 100 kB, and the congestion control is
+BALIA.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def _path(mbps: float, delay_ms: float, loss: float, queue: int) -> str:
 
 
 def _uneven(n: int) -> str:
-    """Return path `n` as a YAML entry of `topology.paths`: n Mb/s, 10 n ms one way, a loss of n - 1
-    %.
+    """Return path `n` as a YAML entry of `topology.paths`. The path has a rate of n Mb/s, a one-way
+    delay of 10 n ms, and a loss of n - 1 %.
 
     Its queue is one bandwidth-delay product, but at least 10 packets.
     """
@@ -87,11 +88,11 @@ def _cases() -> Iterable[Case]:
 
 
 def measure(_case: Case, run: FinishedRun) -> Numbers:
-    """Return the numbers of a run.
+    """Return the measured numbers of a run by name.
 
-    `T` is the goodput in Mb/s, `forecast` the goodput in Mb/s that the strategy forecast last, and
-    `active` the number of subflows that it chose then. `rtt` is the mean RTT in ms. `out_of_order`,
-    `retransmitted` and `lost` are percentages of the segments.
+    `T` is the goodput in Mb/s. `forecast` is the last forecast of the strategy for this goodput,
+    and `active` is the number of subflows that the strategy then chose. `rtt` is the mean RTT in
+    ms. `out_of_order`, `retransmitted` and `lost` are percentages of all segments.
     """
     (connection,) = run.result["connections"]
     subflows = connection["subflows"]
@@ -129,16 +130,16 @@ def _all(n: int, number: str = "T") -> Value:
 def _chosen(
     operator: Operator, counts: Iterable[int], times: float = 1.0, other: str = PLAIN
 ) -> tuple[Judged, ...]:
-    """Return one relation for each number of paths in `counts`: the goodput with chosen paths,
-    compared with `times` the goodput of the strategy `other`."""
+    """Return one relation for each number of paths in `counts`. It compares the goodput with the
+    chosen paths to `times` the goodput with the strategy `other`."""
     return tuple(
         Relation(_of(first(n, CHOSEN)), operator, _of(first(n, other)), times) for n in counts
     )
 
 
 def _less_with_chosen(number: str) -> tuple[Judged, ...]:
-    """Return the relations "`number` is smaller with chosen paths than with all", for four to
-    fifteen paths. `number` is a key of `measure`."""
+    """Return relations that say: `number` is smaller with the chosen paths than with all paths, for
+    four to fifteen paths. `number` is a key in the result of `measure`."""
     return tuple(Relation(_all(n, number), ">", _of(first(n, CHOSEN), number)) for n in FROM_FOUR)
 
 
@@ -231,7 +232,7 @@ CLAIMS = (
 
 
 def tables(found: Found) -> str:
-    """Return Markdown tables of goodput by number of paths, and of the forecasts."""
+    """Return Markdown tables of the goodput by number of paths, and of the forecasts."""
     return joined(
         "## The first n of fifteen paths (Figures 5 to 11)",
         f"Goodput in Mb/s with all paths (`{PLAIN}`), with those that `{CHOSEN}` chooses (in "

@@ -1,8 +1,8 @@
 """The claims of each paper that are checked in the emulation.
 
-Runs in the emulation take real time. So only some claims are checked there, and of these only the
-relations whose cases (experiments) fit. The claims were chosen before the runs were made; none was
-left out because of its result.
+Runs in the emulation take real time, so only some claims are checked there. Of such a claim, only
+those relations are checked whose cases (experiments) fit into the emulation. The claims were chosen
+before the runs were made; none was left out because of its result.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SHARES = ("0", "40", "80")  # percent of multipath users in thirty_users
 
 @dataclass(frozen=True)
 class Emulation:
-    """The names of a paper's claims that are checked in the emulation. `fits` gets the name of a
-    case and returns whether it is run there."""
+    """The names of a paper's claims that are checked in the emulation. `fits` returns for the name
+    of a case (experiment) whether the case is run there."""
 
     claims: tuple[str, ...]
     fits: Callable[[str], bool] = lambda _case: True
@@ -35,10 +35,10 @@ class Emulation:
 
 @dataclass(frozen=True)
 class Restricted:
-    """A claim, and the part of it that is checked in the emulation.
+    """A claim, and the part of the claim that is checked in the emulation.
 
-    `part` has only those relations of `claim` whose cases fit. `refused` says why the emulation
-    refuses some cases of `claim`; it is empty if it refuses none.
+    `part` has only those relations of `claim` whose cases (experiments) fit into the emulation.
+    `refused` says why the emulation refuses some of these cases. It is empty if none is refused.
     """
 
     claim: Claim
@@ -47,7 +47,7 @@ class Restricted:
 
     @property
     def cases(self) -> frozenset[str]:
-        """The names of the cases that must be run to judge `part`."""
+        """The names of the cases (experiments) that must be run to judge `part`."""
         return cases_of([self.part])
 
 
@@ -77,9 +77,10 @@ EMULATION = {
 
 
 def chosen(paper: str, names: Sequence[str]) -> list[Claim]:
-    """Return the named claims of a paper; without names, all that are checked in the emulation.
+    """Return the named claims of a paper. If no claims are named, return all that are checked in
+    the emulation.
 
-    Raise `RequestError` for an unknown name, or for a claim that is not checked there.
+    Raise `RequestError` for an unknown name, or for a claim that is not checked in the emulation.
     """
     claims = {each.name: each for each in CLAIMS[paper]}
     for name in names:
@@ -95,14 +96,15 @@ def chosen(paper: str, names: Sequence[str]) -> list[Claim]:
 
 
 def not_chosen(paper: str) -> list[tuple[Claim, str]]:
-    """Return the claims of a paper that are not checked in the emulation, each with the reason."""
+    """Return the claims of a paper that are not checked in the emulation, each with the reason why
+    not."""
     able = EMULATION[paper].claims
     return [(each, reason_against(paper, each)) for each in CLAIMS[paper] if each.name not in able]
 
 
 def reason_against(paper: str, claim: Claim) -> str:
-    """Return why a claim is not checked in the emulation, with the number of its cases and the real
-    time that they would take."""
+    """Return why a claim is not checked in the emulation. The text has the number of its cases
+    (experiments) and the real time that they would take."""
     needed = cases_of([claim])
     cases = [case for case in PAPERS[paper].cases if case.name in needed]
     hours = sum(_length_s(case) + START_S for case in cases) / 3600
@@ -112,10 +114,11 @@ def reason_against(paper: str, claim: Claim) -> str:
 def restricted(
     paper: str, claim: Claim, refusals: Mapping[str, str], scales: Mapping[str, float]
 ) -> Restricted:
-    """Reduce a claim to those relations whose cases the emulation can run.
+    """Return a claim together with a part that has only the relations that the emulation can check.
 
-    A relation is left out if one of its cases does not fit (see `Emulation`) or is refused.
-    `refusals` maps each refused case to the reason, `scales` each other case to its rate scale.
+    A relation is left out if one of its cases (experiments) does not fit into the emulation or is
+    refused. `refusals` maps each refused case to the reason. `scales` maps each other case to its
+    rate scale.
     """
     fits = EMULATION[paper].fits
     fitting = [each for each in claim.relations if all(map(fits, each.cases()))]
@@ -126,10 +129,11 @@ def restricted(
 
 
 def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judged:
-    """Replace MP-SDN's minimum rate of Tier 2 (additional subflows) in a relation by the minimum
-    that is possible at this rate scale. Return other relations unchanged.
+    """Return the relation with a minimum rate that is possible at this rate scale, if it contains
+    MP-SDN's minimum rate for secondary (Tier 2) subflows. Otherwise return the relation unchanged.
 
-    A meter has a lowest rate on the wire, which is a higher rate in the scenario at a small scale.
+    A meter cannot limit below a fixed rate of the running network. At a small rate scale, this is a
+    higher rate in the scenario.
     """
     if not isinstance(relation, Relation) or relation.right is not mp_sdn.FLOOR:
         return relation
@@ -141,7 +145,8 @@ def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judg
 
 
 def fitting_cases(paper: Paper, claims: Sequence[Claim]) -> list[Case]:
-    """Return those cases of the claims that fit into the emulation, in the paper's order."""
+    """Return the cases (experiments) of these claims that fit into the emulation, in the paper's
+    order."""
     fits = EMULATION[paper.name].fits
     relations = (relation.cases() for claim in claims for relation in claim.relations)
     needed = frozenset[str]().union(*(each for each in relations if all(map(fits, each))))

@@ -1,8 +1,8 @@
-"""The page docs/notebook/reproduction/PAPER_mininet.md: verdicts on claims of a paper in the
-emulation and in the simulator, from runs with the same settings.
+"""Check claims of a paper in the emulation and in the simulator, by runs with the same settings,
+and write the results to docs/notebook/reproduction/PAPER_mininet.md.
 
-The page has three tables: the claims that were checked, the claims that were not, and how many runs
-are valid. A command that checks some claims replaces only the rows of these claims.
+The page has three tables: the claims that were checked, the claims that were not, and the number of
+valid runs. If a command checks only some claims, the table rows of all other claims are kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ weak, above all if the claim is about a share of the runs."""
 class Side:
     """The numbers of the valid runs of a case (an experiment) in one engine.
 
-    `text` says how many runs are valid, and why the others are not.
+    `text` says how many runs are valid, and why other runs are not.
     """
 
     numbers: tuple[Numbers, ...] = ()
@@ -56,8 +56,9 @@ class Side:
 class CheckedCase:
     """The numbers of a case (an experiment) in both engines.
 
-    `refusal` says why the emulation refuses the case; it is empty if it does not. `length_s` is the
-    duration of a run, `scale` the rate scale, and `made_on` names the machines.
+    `refusal` says why the emulation refuses the case. It is empty if the emulation runs the case.
+    `length_s` is the duration of a run, `scale` is the rate scale, and `made_on` names the
+    machines.
     """
 
     name: str
@@ -72,8 +73,8 @@ class CheckedCase:
 def page(
     paper: Paper, claims: Sequence[Restricted], cases: Sequence[CheckedCase], before: str
 ) -> str:
-    """Return the page as Markdown with rows for these claims and cases. Rows of other claims and
-    cases are kept from the old page, `before`."""
+    """Return the whole page as Markdown, with table rows for these claims and cases (experiments).
+    Rows of other claims and cases are kept from the old page, `before`."""
     claim_names = [each.name for each in CLAIMS[paper.name]]
     case_names = [case.name for case in paper.cases]
     rows = merged(
@@ -98,8 +99,7 @@ def _first(row: Row) -> Row:
 
 
 def _row(restricted: Restricted, cases: Iterable[CheckedCase]) -> Row:
-    """Return the table row of a claim: its verdicts in both engines, and the figures behind
-    them."""
+    """Return the table row of a claim, with the verdict and the measured values of both engines."""
     needed = [case for case in cases if case.name in restricted.cases]
     emulated = {case.name: case.emulated.numbers for case in needed}
     simulated = {case.name: case.simulated.numbers for case in needed}
@@ -120,8 +120,8 @@ def _row(restricted: Restricted, cases: Iterable[CheckedCase]) -> Row:
 
 
 def _verdict(restricted: Restricted, found: Found) -> tuple[bool, str]:
-    """Judge a claim by the runs of one engine. Return True and the verdict, or False and the reason
-    why it cannot be judged."""
+    """Judge a claim by the runs of one engine. Return True and the verdict. If the claim cannot be
+    judged, return False and the reason."""
     if not restricted.part.relations:
         return False, "refused" if restricted.refused else "not judged: no case fits"
     missing = sorted(case for case in restricted.cases if not found.get(case))
@@ -146,12 +146,13 @@ def _made(case: CheckedCase) -> Row:
 def reproduce_in_emulation(
     name: str, claims: Sequence[str], runs: PairedRuns, pages: Path
 ) -> Path | None:
-    """Make the missing runs of a paper's claims in both engines, and write the paper's page.
+    """Make the missing runs for claims of a paper in both engines, and write the results to a
+    Markdown page. Return the path of the page. Return None if the user interrupted: the page is
+    then unchanged, and finished runs are kept.
 
-    `name` is the paper, and `claims` names the claims; if it is empty, all that fit into the
-    emulation are checked. Cases that the emulation refuses are left out. Return the path of the
-    page, or None if the user interrupted: the page is then unchanged, and finished runs are kept.
-    Raise `RequestError` for an unknown paper or claim.
+    `name` is the paper, and `claims` names the claims. If `claims` is empty, all claims that fit
+    into the emulation are checked. Experiments that the emulation refuses are left out. Raise
+    `RequestError` for an unknown paper or claim.
     """
     if name not in PAPERS:
         raise RequestError(f"reproduce: paper {unknown(name, sorted(PAPERS))}")
@@ -202,8 +203,8 @@ def _checked(paper: Paper, case: Case, runs: PairedRuns) -> CheckedCase:
 
 
 def _side(paper: Paper, case: Case, account: Account) -> Side:
-    """Measure each valid run of a case. A run that the paper's numbers cannot be computed from, for
-    example because it ended too early, counts as left out."""
+    """Measure each valid run of a case (an experiment). A run counts as left out if the paper's
+    numbers cannot be computed from it, for example because it ended too early."""
     numbers: list[Numbers] = []
     valid, left_out = [], list(account.left_out)
     for run in account.valid:

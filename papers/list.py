@@ -1,4 +1,4 @@
-"""The papers that the command `reproduce` knows."""
+"""The papers that the command `reproduce` can repeat."""
 
 from __future__ import annotations
 

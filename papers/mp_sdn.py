@@ -1,5 +1,5 @@
-"""The paper MP-SDN: additional WiFi and LTE subflows of multipath users slow other users down, and
-the network limits these subflows."""
+"""The paper MP-SDN. Multipath users have secondary subflows over WiFi and LTE, which slow other
+users down. The network limits these subflows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from papers.relations import (
 @dataclass(frozen=True)
 class Means:
     """Rates in Mb/s: the total of all users, and the means of single-path and of multipath users. A
-    mean over no users is 0."""
+    mean is 0 if there are no such users."""
 
     total: float
     single: float
@@ -53,8 +53,8 @@ class Means:
 
 
 def by_equations(params: Params, seeds: Iterable[int]) -> Means:
-    """Return the users' rates by MP-SDN's equations (2) and (3), without a simulation, as means
-    over the networks of all `seeds`."""
+    """Return the users' rates according to MP-SDN's equations (2) and (3), without a simulation.
+    They are means over the networks of all `seeds`."""
     each_seed = [_of_network(params, seed) for seed in seeds]
     return Means(
         mean([each.total for each in each_seed]),
@@ -76,7 +76,8 @@ def _of_network(params: Params, seed: int) -> Means:
 
 
 def _shares_bps(cell: Cell) -> dict[str, float]:
-    """Return the rate of each station in bit/s, by eq (2) for a WiFi cell and eq (3) for LTE."""
+    """Return the rate of each station in bit/s. It is computed by eq (2) for a WiFi cell, and by eq
+    (3) for an LTE cell."""
     stations = cell.stations
     if cell.kind == "wifi" and stations:
         airtime = transmissions(len(stations) + 1) * sum(1 / each.rate_bps for each in stations)
@@ -97,7 +98,7 @@ KINDS = {
 
 
 def tables(found: Found) -> str:
-    """Return Markdown tables over the parameters that were varied."""
+    """Return Markdown tables of the measured numbers, one for each parameter that was varied."""
     walks = [f"{average(found, name('walk', each), 'T'):.1f}" for each in CATEGORISED_S]
     return joined(
         "## Shares of multipath users (Figures 5, 10, 11, 18)",
@@ -199,9 +200,12 @@ def _throughput_of_mp_sdn() -> Iterable[Relation]:
 
 
 def _testbed() -> Iterable[Relation]:
-    """Yield relations: in the testbed, rates divided by those without multipath users are within
-    0.07 of the paper's ratios (read from Figures 3 and 9), and with MP-SDN, UE1 keeps at least 0.9
-    of its rate."""
+    """Yield relations about the testbed of the paper.
+
+    Each rate is divided by the rate without multipath users. The result must be within 0.07 of the
+    paper's ratio, read from Figures 3 and 9. With MP-SDN, user UE1 must also keep at least 0.9 of
+    its rate.
+    """
     base, plain, regulated = "testbed-alone", name("testbed", NONE), name("testbed", REGULATED)
     for number, plain_ratio, regulated_ratio in (("T_wifi1", 0.71, 0.92), ("T_ue4", 0.70, 0.93)):
         for case, ratio in ((plain, plain_ratio), (regulated, regulated_ratio)):
@@ -211,11 +215,11 @@ def _testbed() -> Iterable[Relation]:
 
 
 def _idle_capacity() -> Iterable[Relation]:
-    """Yield relations: second paths use idle capacity.
+    """Yield relations that say: second paths use idle capacity.
 
-    In the paper, UE3 gets 6 Mb/s over WiFi while 8.2 are idle there (Figure 12a). The 19 Mb/s over
-    LTE of Figure 12b are more than is idle with the rates that Figures 3 and 9 imply, so there the
-    limit is 80 % of what is idle.
+    In the paper, UE3 gets 6 Mb/s over WiFi while 8.2 Mb/s are idle there (Figure 12a). For LTE, the
+    paper shows 19 Mb/s (Figure 12b). This is more than is idle at the rates that Figures 3 and 9
+    imply. For LTE, the relation therefore asks for 80 % of the idle capacity.
     """
     papers = Constant(round(6 * GOODPUT, 3), "the paper's")
     yield Relation(_of("idle-wifi", "used"), ">=", papers, 0.95)
@@ -226,21 +230,21 @@ def _idle_capacity() -> Iterable[Relation]:
 
 
 def _kept(kind: str) -> Quotient:
-    """The share of its throughput that the network keeps under plain MPTCP when 80 % of the users
-    are multipath users. `kind` is a key of `KINDS`."""
+    """Return the share of its throughput that the network keeps when 80 % of the users are
+    multipath users, under plain MPTCP. `kind` is a key of `KINDS`."""
     return Quotient(_share(80, kind=kind), _share(0, kind=kind), f"kept, {KINDS[kind]}")
 
 
 def _gain(kind: str) -> Quotient:
-    """The factor by which MP-SDN raises the throughput when 80 % of the users are multipath users.
-    `kind` is a key of `KINDS`."""
+    """Return the factor by which MP-SDN raises the throughput when 80 % of the users are multipath
+    users. `kind` is a key of `KINDS`."""
     with_it = _share(80, REGULATED, kind=kind)
     return Quotient(with_it, _share(80, kind=kind), f"gain, {KINDS[kind]}")
 
 
 def _same_in(kind: str) -> tuple[Relation, Relation]:
-    """Relations: multipath users cost throughput, and MP-SDN regains some. `kind` is a key of
-    `KINDS`."""
+    """Return two relations: multipath users reduce the throughput, and MP-SDN regains some of it.
+    `kind` is a key of `KINDS`."""
     plain = _share(80, kind=kind)
     return (
         Relation(_share(0, kind=kind), ">", plain),

@@ -1,7 +1,7 @@
 """The experiments of MP-SDN, and the numbers measured in each run. Rates are goodput in Mb/s.
 
-Tier 1 is the traffic over the users' primary access points, Tier 2 the traffic of multipath users
-over their other ones. MP-SDN limits Tier 2 so that Tier 1 gets what it needs.
+Tier 1 is the traffic over the users' primary access points. Tier 2 is the traffic of multipath
+users over other access points. MP-SDN limits Tier 2 so that Tier 1 gets what it needs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def name(kind: str, *parts: object) -> str:
 
 
 def share_name(percent: int, strategy: str, cc: str, kind: str = "down") -> str:
-    """Return the name of the experiment with `percent` percent of multipath users.
+    """Return the name of the experiment in which `percent` percent of the users are multipath
+    users.
 
     `kind` is "down" (download), "up" (upload), "few" (15 users) or "wide" (an area of 300 m).
     """
@@ -88,11 +89,12 @@ def _swap_case(key: str, value: float) -> Case:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return the numbers of a run. Rates are goodput in Mb/s.
+    """Return the measured numbers of a run by name. Rates are goodput in Mb/s.
 
-    `T` is the total of all access points, `sp` and `mp` are the means of single-path and of
-    multipath users, `T_ID` is the rate of the access point or user ID, and `t2_ID` the Tier 2 rate
-    of an access point. Some experiments have more numbers (see `OWN`).
+    `T` is the total of all access points. `sp` and `mp` are the means of single-path and of
+    multipath users. `T_ID` is the rate of the access point or user with this id. `t2_ID` is the
+    rate of Tier 2 (secondary subflows) at an access point. `OWN` lists functions that measure more
+    numbers in some experiments.
     """
     result = run.result
     users = result["users"].values()
@@ -110,10 +112,11 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def swapped(_run: FinishedRun, frames: Frames) -> Numbers:
-    """Return mean rates at wifi1 in Mb/s, while its Tier 1 demand alternates between 10 and 5 Mb/s.
+    """Return mean rates at wifi1 in Mb/s, while the primary (Tier 1) users there ask for 10 and 5
+    Mb/s in turn.
 
-    `un` is the demand minus the rate of Tier 1 (T1-BW-Un in MP-SDN, section VI-C), `un+` the same
-    with negative differences counted as 0. `ac` is the rate of Tier 2 (T2-BW-Ac).
+    `un` is this demand minus the rate of Tier 1 (T1-BW-Un in MP-SDN, section VI-C). For `un+`,
+    negative differences count as 0. `ac` is the rate of Tier 2, the secondary subflows (T2-BW-Ac).
     """
     cells = [frame.ap["wifi1"] for frame in frames]
     lacking = [
@@ -128,11 +131,12 @@ def swapped(_run: FinishedRun, frames: Frames) -> Numbers:
 
 
 def demanded(_run: FinishedRun, frames: Frames) -> Numbers:
-    """Return the mean rates of Tier 1 (`t1_PHASE`) and Tier 2 (`t2_PHASE`) at wifi2 in each phase
-    of the run, in Mb/s (MP-SDN, Figure 13).
+    """Return mean rates at wifi2 in Mb/s, for each phase of the run (MP-SDN, Figure 13). `t1_PHASE`
+    is the rate of the primary subflows (Tier 1), and `t2_PHASE` that of the secondary subflows
+    (Tier 2).
 
-    The Tier 1 demand is high in the phase `before`, low in `low`, and high again in `after`, which
-    begins two control intervals after the demand has risen.
+    The Tier 1 demand is high in the phase `before`, low in `low`, and high again in `after`. The
+    last phase begins two control intervals after the demand has risen.
     """
     numbers = {}
     for phase, (start, end) in DEMAND_PHASES_S.items():
@@ -143,8 +147,8 @@ def demanded(_run: FinishedRun, frames: Frames) -> Numbers:
 
 
 def second_half(user: str, ap: str) -> Measure:
-    """Return a function that measures one number of a run, `used`: the mean rate of `user` over the
-    access point `ap` in the second half of the run, in Mb/s."""
+    """Return a function that measures one number of a run, called `used`. It is the mean rate of
+    `user` over access point `ap` in the second half of the run, in Mb/s."""
 
     def used(run: FinishedRun, frames: Frames) -> Numbers:
         subflows = [
@@ -162,7 +166,8 @@ def second_half(user: str, ap: str) -> Measure:
 
 
 def _demand_mbps(end_s: float) -> float:
-    """Return the Tier 1 demand (10 and 5 Mb/s in turn) during the sample that ends at `end_s`."""
+    """Return what primary (Tier 1) users ask for in the sample that ends at `end_s`: 10 and 5 Mb/s
+    in turn."""
     return 10.0 if (end_s - 1e-6) // SWAP_S % 2 == 0 else 5.0
 
 

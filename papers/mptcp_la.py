@@ -1,5 +1,5 @@
-"""The paper MPTCP-LA (loss-aware MPTCP): the benefit of a second path that loses packets, and the
-gain from no longer using this path."""
+"""The paper MPTCP-LA (loss-aware MPTCP). It measures the benefit of a second path that loses
+packets, and the gain from no longer using this path."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ CAUSES = {  # claim: where the disagreement comes from, and why
 
 
 def explained(claim: Claim) -> Claim:
-    """Return the claim with the cause of its disagreement, if one is known."""
+    """Return the claim with the cause of its disagreement, if a cause is known."""
     cause, why = CAUSES.get(claim.name, ("", ""))
     return replace(claim, cause=cause, why=why)
 
@@ -101,8 +101,9 @@ def _pair(side: str, loss: float, pair: Pair, strategy: str) -> Value:
 def _aware(
     side: str, losses: Iterable[float], pairs: Iterable[Pair], operator: Operator
 ) -> tuple[Judged, ...]:
-    """Return relations between the goodput of MPTCP-LA (left) and that of MPTCP (right), one for
-    each loss and pair of bandwidths. `side` ("wifi" or "lte") is the path that loses packets."""
+    """Return relations that compare the goodput of MPTCP-LA (left side) with that of MPTCP (right
+    side). There is one for each loss and each pair of bandwidths. `side` ("wifi" or "lte") is the
+    path that loses packets."""
     return tuple(
         Relation(_pair(side, loss, pair, AWARE), operator, _pair(side, loss, pair, PLAIN))
         for loss in losses
@@ -174,7 +175,7 @@ def _of_the_benefit(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
 
 
 def _of_leaving(pairs: tuple[Pair, ...]) -> tuple[Claim, ...]:
-    """Return the claims about no longer using a path that loses packets (Figure 4)."""
+    """Return the claims about leaving a path that loses packets (Figure 4)."""
     fast = [pair for pair in pairs if pair[0] >= 30]
     slow = [pair for pair in pairs if pair[0] == 10]
     return (
@@ -261,7 +262,7 @@ DYNAMIC_CLAIMS = (
 
 
 def claims(pairs: tuple[Pair, ...] = PAIRS) -> tuple[Claim, ...]:
-    """Return all claims, judged with these pairs of bandwidths."""
+    """Return all claims of the paper, to be judged with these pairs of bandwidths (WiFi, LTE)."""
     every = (*_of_the_benefit(pairs), *_of_leaving(pairs), *DYNAMIC_CLAIMS)
     return tuple(explained(each) for each in every)
 
@@ -270,7 +271,8 @@ CLAIMS = claims()
 
 
 def tables(found: Found) -> str:
-    """Return Markdown tables of the benefit by loss, and of the run in which the loss changes."""
+    """Return two Markdown tables: the benefit by loss, and the rates in the runs in which the loss
+    changes."""
     return joined(
         "## Benefit of the second path (Figure 3) and of leaving it (Figure 4)",
         f"Median, and in brackets first and third quartile, of {len(pairs_of(found))} pairs of "

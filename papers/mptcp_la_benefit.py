@@ -1,9 +1,9 @@
-"""Relations about Ben, the benefit of a second path, over all pairs of bandwidths.
+"""Statements about Ben, the benefit of a second path, over all pairs of bandwidths.
 
-Ben is defined by eq (1) of MPTCP-LA: 0 if Multipath TCP carries as much as the better path alone, 1
-if it carries the sum of both. A pair of bandwidths is the rate of the WiFi path and of the LTE
-path. For each pair, Ben is the mean over the seeds. The throughput of one path alone is the largest
-value over the seeds, as in the paper.
+Ben is defined by eq (1) of MPTCP-LA. It is 0 if Multipath TCP carries as much as the better path
+alone, and 1 if Multipath TCP carries the sum of both paths. A pair of bandwidths is the rate of the
+WiFi path and the rate of the LTE path. For each pair, Ben is the mean over the seeds. The
+throughput of one path alone is the largest value over the seeds, as in the paper.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ EQUAL = 1e-9  # relative difference below which two throughputs count as equal
 
 def benefit(multipath_mbps: float, single_mbps: Sequence[float]) -> float | None:
     """Return Ben(M), the benefit of Multipath TCP over the best single path (MPTCP-LA, section 3.3,
-    eq (1)): 0 if it carries as much as this path, 1 if it carries the sum of all paths, -1 if it
-    carries nothing. A measured value can exceed 1.
+    eq (1)). It is 0 if Multipath TCP carries as much as this path, 1 if it carries the sum of all
+    paths, and -1 if it carries nothing. A measured value can exceed 1.
 
-    `single_mbps` has the throughput of plain TCP over each path alone. Return None if these are all
-    0. If only one is not, the sum equals the best path, and any gain counts as 1.
+    `single_mbps` has the throughput of plain TCP over each path alone. Return None if all of these
+    are 0. If only one of them is not 0, any gain counts as 1.
     """
     best = max(single_mbps, default=0.0)
     if best <= 0:
@@ -60,15 +60,17 @@ def percent(loss: float) -> str:
 
 
 def pairs_of(found: Found) -> tuple[Pair, ...]:
-    """Return the pairs of bandwidths of which there are runs."""
+    """Return the pairs of bandwidths (WiFi, LTE) for which there are runs."""
     return tuple(pair for pair in PAIRS if pair_name("wifi", LOSSES[0], pair, PLAIN) in found)
 
 
 @dataclass(frozen=True)
 class Benefit:
-    """Ben, the benefit of a second path (MPTCP-LA, eq (1)), for each of `pairs` of bandwidths, if
-    the path `side` ("wifi" or "lte") loses the fraction `loss` of its packets and the other path
-    none."""
+    """Ben, the benefit of a second path (MPTCP-LA, eq (1)), for each pair of bandwidths in `pairs`.
+
+    The path `side` ("wifi" or "lte") loses the fraction `loss` of its packets. The other path loses
+    none.
+    """
 
     side: str
     loss: float
@@ -76,7 +78,7 @@ class Benefit:
     pairs: tuple[Pair, ...] = PAIRS
 
     def cases(self) -> frozenset[str]:
-        """Return the names of the cases needed: the runs with both paths, and with each path
+        """Return the names of the experiments that are needed: with both paths, and with each path
         alone."""
         pairs = {pair_name(self.side, self.loss, pair, self.strategy) for pair in self.pairs}
         alone = {
@@ -87,8 +89,8 @@ class Benefit:
         return frozenset(pairs | alone)
 
     def of(self, found: Found) -> list[float]:
-        """Return one value of Ben for each pair of bandwidths, without pairs neither of whose paths
-        carries anything alone."""
+        """Return one value of Ben for each pair of bandwidths. A pair is left out if neither of its
+        paths carries anything alone."""
         values = []
         for pair in self.pairs:
             single = [
@@ -101,8 +103,8 @@ class Benefit:
         return values
 
     def _alone_mbps(self, found: Found, side: str, mbps: int) -> float:
-        """Return the throughput of plain TCP over one path in Mb/s, reduced to the payload per
-        frame of Multipath TCP, which is slightly smaller."""
+        """Return the throughput of plain TCP over one path in Mb/s. It is reduced to the payload
+        per frame of Multipath TCP, which is slightly smaller."""
         loss = self.loss if side == self.side else 0.0
         most = max(each["T"] for each in found[alone_name(side, loss, mbps)])
         return most * PAYLOAD / TCP_PAYLOAD
@@ -112,7 +114,7 @@ class Benefit:
 
     @property
     def title(self) -> str:
-        """Text for tables, such as `Ben(WiFi loses 1 %)`."""
+        """The name of this benefit in tables, such as `Ben(WiFi loses 1 %)`."""
         strategy = "" if self.strategy == PLAIN else f", {self.strategy}"
         return f"Ben({TITLES[self.side]} loses {percent(self.loss)}{strategy})"
 
@@ -130,7 +132,7 @@ class Falls:
     """The statement that the median benefit of the second path does not rise when the loss of the
     path `side` grows.
 
-    From one tested loss to the next larger one, a rise of at most `NOISE` is allowed.
+    When the loss grows from one tested value to the next, a rise of at most `NOISE` is allowed.
     """
 
     side: str
@@ -152,8 +154,8 @@ class Falls:
 
 @dataclass(frozen=True)
 class Bound:
-    """The statement that the median of `benefit` is above `limit` or, if `above` is False, at most
-    `limit`."""
+    """The statement that the median of `benefit` is above `limit`. If `above` is False, it states
+    that the median is at most `limit`."""
 
     benefit: Benefit
     above: bool
@@ -178,7 +180,7 @@ class ThresholdsApart:
     benefit.
 
     The threshold of a path is the smallest tested loss at which the median benefit is at most 0.
-    That of LTE must be at least ten times that of WiFi.
+    The threshold of LTE must be at least ten times the threshold of WiFi.
     """
 
     pairs: tuple[Pair, ...] = PAIRS
@@ -187,13 +189,13 @@ class ThresholdsApart:
         return _cases_of_all_losses("wifi", self.pairs) | _cases_of_all_losses("lte", self.pairs)
 
     def _threshold(self, found: Found, side: str) -> float | None:
-        """Return the smallest tested loss at which the median benefit is at most 0, or None if
-        there is none."""
+        """Return the smallest tested loss at which the median benefit is at most 0. Return None if
+        the median is above 0 at every tested loss."""
         by_loss = _by_loss(side, self.pairs)
         return next((each.loss for each in by_loss if each.median(found) <= 0), None)
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "open" if the tested losses are not enough to decide."""
+        """Return "holds" or "fails", or "open" if the tested losses are not enough to decide."""
         wifi, lte = (self._threshold(found, side) for side in ("wifi", "lte"))
         if wifi is None or wifi == 0 or (lte is None and 10 * wifi > LOSSES[-1]):
             return "open"

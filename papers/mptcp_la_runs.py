@@ -1,8 +1,8 @@
 """The experiments of MPTCP-LA (loss-aware MPTCP), and the numbers measured in each run.
 
-There are two paths without jitter. The path called WiFi has an RTT of 10 ms, the path called LTE an
-RTT of 75 ms. One of them loses packets. Users download with BALIA and a receive buffer of 1000 kB.
-In further experiments, plain TCP uses one path alone.
+There are two paths without jitter: WiFi with an RTT of 10 ms, and LTE with an RTT of 75 ms. One of
+them loses packets. Users download with BALIA and a receive buffer of 1000 kB. In further
+experiments, plain TCP uses one path alone.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PHASES_S = {"before": (10, 30), "lossy": (31, 60), "late": (75, 90)}
 def pair_name(side: str, loss: float, pair: Pair, strategy: str) -> str:
     """Return the name of the experiment with two paths.
 
-    `side` ("wifi" or "lte") is the path that loses packets, `loss` the fraction that it loses,
-    `pair` the rates of WiFi and LTE in Mb/s.
+    `side` ("wifi" or "lte") is the path that loses packets, and `loss` is the fraction that it
+    loses. `pair` has the rates of WiFi and LTE in Mb/s.
     """
     lossy = f"{side}-{loss:g}" if loss else "clean"
     return f"{lossy}-{pair[0]}-{pair[1]}-{strategy}"
@@ -47,7 +47,8 @@ def pair_name(side: str, loss: float, pair: Pair, strategy: str) -> str:
 def alone_name(side: str, loss: float, mbps: int) -> str:
     """Return the name of the experiment with plain TCP over one path.
 
-    `side` is "wifi" or "lte", `loss` a fraction from 0 to 1, `mbps` the rate of the path in Mb/s.
+    `side` is "wifi" or "lte". `loss` is a fraction from 0 to 1, and `mbps` is the rate of the path
+    in Mb/s.
     """
     return f"alone-{side}-{loss:g}-{mbps}"
 
@@ -67,9 +68,9 @@ def cases(pairs: Iterable[Pair] = PAIRS) -> Iterable[Case]:
 
 
 def _path(side: str, mbps: int, loss: float) -> dict[str, float]:
-    """Return an entry of `topology.paths`. `side` is "wifi" or "lte".
+    """Return one path as an entry of `topology.paths`. `side` is "wifi" or "lte".
 
-    Its queue is one bandwidth-delay product, but at least 50 packets.
+    The queue of the path is one bandwidth-delay product, but at least 50 packets.
     """
     queue = max(50, round(mbps * 1000 * RTT_MS[side] / FRAME_BITS))
     return {
@@ -81,9 +82,10 @@ def _path(side: str, mbps: int, loss: float) -> dict[str, float]:
 
 
 def paths(side: str, loss: float, pair: Pair) -> list[dict[str, float]]:
-    """Return `topology.paths` with the rates `pair`, where the path `side` loses packets.
+    """Return both paths as entries of `topology.paths`. `pair` has the rates of WiFi and LTE in
+    Mb/s.
 
-    `side` is "wifi" or "lte", `loss` a fraction from 0 to 1.
+    `side` ("wifi" or "lte") is the path that loses packets, and `loss` is a fraction from 0 to 1.
     """
     return [
         _path(each, mbps, loss if each == side else 0.0)
@@ -105,13 +107,13 @@ def _pair_case(side: str, loss: float, pair: Pair, strategy: str) -> Case:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return the numbers of a run: `T`, the goodput in Mb/s, and more if the loss changes during
-    the run.
+    """Return the measured numbers of a run by name. `T` is the goodput in Mb/s. If the loss changes
+    during the run, there are more numbers.
 
-    Then `wifi_before`, `wifi_lossy`, `wifi_late`, `lte_before`, `lte_lossy` and `lte_late` are the
-    mean rates of the two paths in three phases of the run, in Mb/s. `wifi_lossy_most` is the
-    highest rate of WiFi while it loses packets, `wifi_back_most` the highest rate in the 5 s after
-    the loss.
+    `wifi_before`, `wifi_lossy`, `wifi_late`, `lte_before`, `lte_lossy` and `lte_late` are the mean
+    rates of the two paths in three phases of the run, in Mb/s. `wifi_lossy_most` is the highest
+    rate of WiFi while it loses packets. `wifi_back_most` is the highest rate of WiFi in the 5 s
+    after the loss.
     """
     numbers = {"T": float(run.result["throughput_mbps"])}
     if not case.name.startswith(DYNAMIC):

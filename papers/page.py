@@ -1,6 +1,6 @@
-"""The page of a paper that was reproduced in the simulator, as Markdown.
+"""Write the Markdown page of a paper that was reproduced in the simulator.
 
-The page judges each claim twice: with the Multipath TCP of the papers' kernel and with today's
+The page judges each claim with two stacks: the Multipath TCP of the papers' kernel, and today's
 (`lab.scenario.engine_table`).
 """
 
@@ -40,17 +40,17 @@ UNDECIDED = "not looked for"
 
 
 def agreeing(claim: Claim, found: Mapping[str, Found]) -> list[str]:
-    """Return the stacks (implementations of Multipath TCP) with which the claim agrees. `found` has
-    the numbers of all runs, by stack."""
+    """Return the stacks (versions of Multipath TCP) with which the claim agrees. `found` has the
+    numbers of all runs, by stack."""
     return [stack for stack, each in found.items() if claim.verdict(each) == "agrees"]
 
 
 def cause(claim: Claim, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
-    """Return in words why a claim does not agree with every stack (implementation of Multipath
-    TCP), or "" if it does.
+    """Return in words why a claim does not agree with every stack (version of Multipath TCP).
+    Return "" if it agrees with every stack.
 
-    `titles` names each stack in words. If the claim has no other cause and holds with one stack
-    only, the cause is the stack.
+    `titles` names each stack in words. If the claim states no cause and agrees with some stacks
+    only, the stack is the cause.
     """
     held = agreeing(claim, found)
     if len(held) == len(found):
@@ -247,8 +247,8 @@ OPENINGS: Mapping[str, Opening] = {
 
 
 def paragraph(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
-    """Return what was claimed, how many of the judged claims hold with each stack, and the causes
-    for those that do not.
+    """Return the first paragraph of a paper's page: what the paper claims, how many of its main
+    claims hold with each stack (version of Multipath TCP), and why the others do not.
 
     `titles` names each stack in words.
     """
@@ -271,8 +271,9 @@ def paragraph(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str
 
 
 def reasons(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
-    """Return a Markdown list of the judged claims: those that hold with every stack, then the
-    others with cause and reason. Claims with the same cause and reason share an item."""
+    """Return a Markdown list of the judged claims. Claims that hold with every stack (version of
+    Multipath TCP) come first, then the others with cause and reason. Claims with the same cause and
+    reason share a list item. `titles` names each stack in words."""
     texts: dict[tuple[str, str], list[str]] = {("", ""): []}
     for each in _judged(paper):
         because = cause(each, found, titles)
@@ -294,7 +295,8 @@ def _judged(paper: Paper) -> list[Claim]:
 
 
 def charts(name: str, found: Mapping[str, Found], titles: Mapping[str, str]) -> list[Bars]:
-    """Return the chart of the paper `name` once for each stack, with the stack in its title."""
+    """Return the chart of a paper's main result, once for each stack (version of Multipath TCP).
+    `name` is the paper, and `titles` names each stack in words."""
     made = {stack: OPENINGS[name].bars(numbers) for stack, numbers in found.items()}
     return [replace(each, title=f"{each.title}: {titles[stack]}") for stack, each in made.items()]
 
@@ -329,8 +331,8 @@ QUICK = " --quick"  # in the options of a page with the quick cases only
 class Origin:
     """How the runs of a page were made.
 
-    `commits` are of the lab, `minutes` is wall time, and `options` are those of the command line
-    that differ from the defaults, with a leading space.
+    `commits` are git commits of the lab. `minutes` is the time that the runs took. `options` has
+    those command line options that differ from the defaults, each with a leading space.
     """
 
     seeds: int
@@ -342,7 +344,8 @@ class Origin:
 
 
 def page(paper: Paper, found: Mapping[str, Found], origin: Origin) -> str:
-    """Return the page as Markdown. `found` has the numbers of all runs, by stack."""
+    """Return the whole page of a paper as Markdown. `found` has the numbers of all runs, by stack
+    (version of Multipath TCP)."""
     origin_text = ORIGIN.format(
         name=paper.name,
         version=lab.__version__,
@@ -372,16 +375,16 @@ def _opening(paper: Paper, found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def figure(paper: Paper, found: Mapping[str, Found]) -> str:
-    """Return the chart of the paper's main result as SVG, or "" if it has none."""
+    """Return the chart of the paper's main result as SVG. Return "" if the paper has no chart."""
     return svg(charts(paper.name, found, STACK_TITLES)) if paper.name in OPENINGS else ""
 
 
 def is_of_more(text: str, seeds: int, stacks: Mapping[str, object], quick: bool = False) -> bool:
-    """Return whether an existing page is based on more runs than a new one: more seeds, other
-    stacks, or with the same stacks more cases.
+    """Return True if an existing page is based on more runs than a new one. It may have more seeds,
+    other stacks (versions of Multipath TCP), or more experiments with the same stacks.
 
-    `text` is the existing page. `seeds`, `stacks` and `quick` (the quick cases only) are of the new
-    one.
+    `text` is the existing page. `seeds`, `stacks` and `quick` describe the new page; `quick` means
+    that some experiments are left out.
     """
     made = MADE_WITH.search(text)
     if made is None:
@@ -392,8 +395,8 @@ def is_of_more(text: str, seeds: int, stacks: Mapping[str, object], quick: bool 
 
 
 def not_judged(name: str) -> tuple[str, ...]:
-    """Return a heading and a Markdown list of the results of the paper that no claim judges;
-    nothing if there are none."""
+    """Return a heading and a Markdown list of those results of the paper that no claim covers.
+    Return an empty tuple if there are none."""
     if name not in NOT_JUDGED:
         return ()
     items = "\n".join(f"- {what}. {why}." for what, why in NOT_JUDGED[name])

@@ -1,7 +1,7 @@
-"""Reading and writing of pages of the documentation. A crash never leaves a half-written page.
+"""Read and write Markdown pages of the documentation. A crash never leaves a half-written page.
 
-The rows of a table on a page can be merged with new ones, so that a command that repeats only some
-runs replaces their rows and keeps the others.
+New rows can be merged into a table of an existing page. A command that repeats only some runs then
+replaces the rows of these runs, and keeps all others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Key = Callable[[Row], tuple[str, ...]]
 def rows_below(text: str, heading: str) -> list[Row]:
     """Return the rows of the first table below a heading, without the table's head.
 
-    `heading` is a whole line such as `## Runs`. Without such a heading or table, the list is empty.
+    `heading` is a whole line such as `## Runs`. If there is no such heading or no table below it,
+    the list is empty.
     """
     _, _, rest = text.partition(f"{heading}\n")
     lines = rest.partition("\n## ")[0].splitlines()
@@ -27,10 +28,11 @@ def rows_below(text: str, heading: str) -> list[Row]:
 
 
 def merged(old: Sequence[Row], new: Sequence[Row], key: Key, order: Sequence[str]) -> list[Row]:
-    """Return the rows `new` and those rows of `old` that have no new row with the same key.
+    """Return all rows of `new`, and those rows of `old` whose key no new row has.
 
-    The result is sorted by the position of `key(row)[0]` in `order`; what is not in `order` comes
-    last. Rows with the same `key(row)[0]` keep their order.
+    `key` returns the key of a row. The result is sorted by the position of `key(row)[0]` in
+    `order`. Rows whose `key(row)[0]` is not in `order` come last. Rows with the same `key(row)[0]`
+    keep their order.
     """
     made = {key(row) for row in new}
     rows = [*(row for row in old if key(row) not in made), *new]
@@ -39,8 +41,8 @@ def merged(old: Sequence[Row], new: Sequence[Row], key: Key, order: Sequence[str
 
 
 def read_page(path: Path) -> str:
-    """Return the text of a page, or "" if it does not exist. Raise `LabError` if it cannot be
-    read."""
+    """Return the text of a page. Return "" if the file does not exist. Raise `LabError` if it
+    cannot be read."""
     try:
         return path.read_text(encoding="utf-8") if path.exists() else ""
     except OSError as error:
@@ -48,8 +50,8 @@ def read_page(path: Path) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a temporary file in the same folder, then rename it to `path`. Raise `LabError` if that
-    fails."""
+    """Write the text to a temporary file in the same folder, then rename this file to `path`. Raise
+    `LabError` if that fails."""
     draft = path.with_suffix(".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""Runs of the same experiments in the emulation and in the simulator, to compare both.
+"""Run the same experiments in the emulation and in the simulator, to compare the results.
 
-Both engines use the same settings, seeds, rate scale and packet scheduler. Finished runs are kept
-after an interruption, and the next call makes the others. A run that failed or overloaded the
-machine is repeated after all others. If its last attempt is no better, its folder is kept, and
+Both engines use the same settings, seeds, rate scale and packet scheduler. After an interruption,
+finished runs are kept, and the next call makes the others. A run that failed or overloaded the
+machine is repeated after all others. If its last attempt fails too, its folder is kept, and
 `Account` gives the reason.
 """
 
@@ -29,9 +29,9 @@ from papers.studies import AS_LINUX, is_evidence
 
 @dataclass(frozen=True)
 class Trial:
-    """Options of `crosscheck` and `reproduce`.
+    """Options of the commands `crosscheck` and `reproduce`.
 
-    `duration_s` replaces the duration of every run; None keeps the durations. A run of the
+    `duration_s` replaces the duration of every run. None keeps the durations. A run of the
     emulation that fails or overloads the machine is made at most `tries` times.
     """
 
@@ -47,8 +47,9 @@ ENGINES = ("mininet", "sim")
 class Experiment:
     """A scenario, and values that replace those of the scenario file.
 
-    `name` is the path of the experiment's folder inside the folder of an engine. Each of `settings`
-    is written as `key.path=value`. A field that is None keeps the value of the scenario file.
+    `name` is also the path of the experiment's folder inside the folder of an engine. Each of
+    `settings` is written as `key.path=value`. A field that is None keeps the value of the scenario
+    file.
     """
 
     name: str
@@ -61,10 +62,10 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Account:
-    """The valid runs of an experiment in one engine, and why the others cannot be used.
+    """The valid runs of an experiment in one engine, and the reasons why other runs cannot be used.
 
-    A run is valid if it is evidence (`studies.is_evidence`). `left_out` has one reason for each
-    other run. `planned` is the number of runs that the experiment needs.
+    `studies.is_evidence` says whether a run is valid. `left_out` has one reason for each run that
+    is not. `planned` is the number of runs that the experiment needs.
     """
 
     valid: tuple[FinishedRun, ...]
@@ -73,7 +74,8 @@ class Account:
 
     @property
     def text(self) -> str:
-        """The account in words, such as `2 of 3; overloaded: the processors were busy`."""
+        """How many runs are valid, and why others are not, such as `2 of 3; overloaded: the
+        processors were busy`."""
         reasons = Counter(self.left_out)
         reasons["not run"] += self.planned - len(self.valid) - len(self.left_out)
         parts = [
@@ -89,8 +91,9 @@ class PairedRuns:
     """Makes and reads the runs of experiments in both engines, with the seeds 1 to `repeat`.
 
     The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` replaces the duration of all
-    experiments, for trials. `engines` names the emulation first. A run of the emulation that fails
-    or overloads the machine is made at most `tries` times; with 0, no run is made in any engine.
+    experiments in a trial. `engines` names the emulation first, then the simulator. A run of the
+    emulation that fails or overloads the machine is made at most `tries` times. If `tries` is 0, no
+    run is made in any engine.
     """
 
     repeat: int
@@ -101,7 +104,7 @@ class PairedRuns:
     tries: int = TRIES
 
     def refusal(self, experiment: Experiment) -> str:
-        """Return why the emulation cannot run the experiment, or "" if it can.
+        """Return why the emulation cannot run the experiment. Return "" if it can.
 
         Raise `RequestError` if the simulator cannot run it either, for example because of a wrong
         setting.
@@ -115,8 +118,8 @@ class PairedRuns:
         return ""
 
     def make(self, experiments: Sequence[Experiment], engines: Sequence[str] = ()) -> bool:
-        """Make the missing runs of all experiments, by default in the simulator first, then in the
-        emulation. Return False if the user interrupted."""
+        """Make the missing runs of all experiments. By default, the simulator makes its runs first,
+        then the emulation. Return False if the user interrupted."""
         for engine in (engines or self.engines[::-1]) if self.tries else ():
             planned = [job for each in experiments for job in self.jobs(each, engine)]
             _refuse_other_runs(planned)
@@ -133,8 +136,8 @@ class PairedRuns:
         return placed(self._request(experiment, engine))
 
     def finished(self, experiment: Experiment, engine: str) -> list[tuple[FinishedRun, str]]:
-        """Return the runs of an experiment in one engine that have a result, each with the reason
-        why it cannot be used, "" if it can."""
+        """Return the runs of an experiment in one engine that have a result. Each comes with the
+        reason why it cannot be used, or "" if it can."""
         found = []
         for folder in (job.out for job in self.jobs(experiment, engine)):
             if folder is not None and (folder / "result.json").is_file():
@@ -149,8 +152,8 @@ class PairedRuns:
         return Account(valid, left_out, len(self.jobs(experiment, engine)))
 
     def scale(self, experiment: Experiment) -> float:
-        """Return the rate scale that both engines use for an experiment: that of the emulation on
-        this machine."""
+        """Return the rate scale of an experiment. Both engines use the one that the emulation has
+        on this machine."""
         request = self._unscaled_request(experiment, self.engines[0])
         return scenarios_of(replace(request, repeat=1))[0].rate_scale
 
@@ -160,8 +163,8 @@ class PairedRuns:
 
     @cached_property
     def _needs_vm(self) -> bool:
-        """True if the emulation needs the virtual machine here. Cached, because finding out takes
-        seconds."""
+        """True if the emulation needs the virtual machine here. The value is cached, because
+        finding out takes seconds."""
         return crosscheck.needs_vm()
 
     def _request(self, experiment: Experiment, engine: str) -> Request:
@@ -188,8 +191,8 @@ class PairedRuns:
 
 
 def _refuse_other_runs(planned: Sequence[Job]) -> None:
-    """Raise `RequestError` if the folder of a planned run already has a run of another experiment,
-    for example because the scenario file was changed in between."""
+    """Raise `RequestError` if the folder of a planned run already has a run of another experiment.
+    This happens, for example, if the scenario file was changed meanwhile."""
     others = [str(job.out) for job in planned if jobs.is_occupied(job)]
     if others:
         raise RequestError(

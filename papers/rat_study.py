@@ -1,5 +1,5 @@
-"""The RAT study (RAT: radio access technology): MPTCP with Cubic, LIA and OLIA over LTE and
-WiFi."""
+"""The RAT study (RAT: radio access technology). It compares Cubic, LIA and OLIA for Multipath TCP
+over LTE and WiFi."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _cells_table(found: Found) -> str:
 
 
 def _paper(claims: tuple[Claim, ...], note: str, quick: Paper | None = None) -> Paper:
-    """Return the study with these claims and the cases that they need, in the order of the
-    claims."""
+    """Return the study with these claims and all experiments that the claims need. The experiments
+    have the order of the claims."""
     needed = (sorted(each.cases()) for claim in claims for each in claim.relations)
     names = dict.fromkeys(name for names in needed for name in names)
     cases = tuple(cell(name).case for name in names)

@@ -1,5 +1,5 @@
-"""The claims of the RAT study (RAT: radio access technology), each as relations between
-experiments."""
+"""The claims of the RAT study (RAT: radio access technology). Each claim consists of relations
+between numbers that were measured in experiments."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ CAUSES = {  # claim: where the disagreement comes from, and why
 
 
 def explained(claim: Claim) -> Claim:
-    """Return the claim with the cause of its disagreement, if one is known."""
+    """Return the claim with the cause of its disagreement, if a cause is known."""
     cause, why = CAUSES.get(claim.name, ("", ""))
     return replace(claim, cause=cause, why=why)
 
@@ -276,7 +276,8 @@ WIFI_ONLY, LTE_ONLY = replace(SETUP_1, interfaces="wifi"), replace(SETUP_1, inte
 
 
 def _all_of(base: Cell, connections: Iterable[int] = CONNECTIONS) -> list[Cell]:
-    """Return copies of an experiment, one for each number of connections and congestion control."""
+    """Return copies of an experiment: one for each number of connections in `connections` and each
+    congestion control."""
     return [changed(base, cc, parallel=n) for n in connections for cc in CONGESTION_CONTROLS]
 
 
@@ -286,8 +287,8 @@ def _paired(left: Cell, right: Cell, connections: Iterable[int]) -> list[tuple[C
 
 
 def _gains() -> Relations:
-    """Return relations: both interfaces together carry more than WiFi alone and than LTE alone, for
-    several buffers, numbers of connections and volumes."""
+    """Return relations that say: both interfaces together carry more than WiFi alone and more than
+    LTE alone. They cover several buffers, numbers of connections and volumes."""
     both = [
         *(replace(SETUP_1, buffer_kb=kb) for kb in BUFFERS_KB),
         *(replace(SETUP_1, parallel=n) for n in (1, 10)),
@@ -298,7 +299,8 @@ def _gains() -> Relations:
 
 
 def _gain(volume_mb: int) -> Quotient:
-    """Return the goodput of both interfaces divided by that of WiFi alone, for one volume."""
+    """Return the goodput of both interfaces divided by the goodput of WiFi alone, for one
+    volume."""
     both, alone = (value(replace(each, volume_mb=volume_mb), "T") for each in (SETUP_1, WIFI_ONLY))
     return Quotient(both, alone, f"{both.title} over {alone.title}")
 

@@ -1,7 +1,8 @@
 """Relations for the claims of the RAT study (RAT: radio access technology).
 
 The study prints no throughput values, so every claim is an order or a trend. A `Cell` is one
-experiment. Its numbers are T (goodput per node), W (the part over WiFi) and L (the part over LTE).
+experiment of the study. Three numbers are measured in it: T is the goodput per node, W the part of
+T over WiFi, and L the part over LTE.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ Relations = tuple[Relation, ...]
 
 
 def value(cell: Cell, number: str) -> Value:
-    """Return a number (T, W or L) of an experiment as one side of a relation. Its title mentions
-    only the parameters that differ from the usual ones."""
+    """Return a number of an experiment (T, W or L) as one side of a relation. The title of the
+    result mentions only those parameters of the experiment that are not the usual ones."""
     standard = "" if cell.wifi == "11n5" else f"{cell.wifi} "
     title = f"{ROMAN[cell.setup]} {standard}{number}_{LETTERS[cell.cc]}({cell.parallel})"
     title += f"[{cell.volume_mb}]" if cell.volume_mb != 15 else ""
@@ -40,7 +41,8 @@ def relation(
 
 
 def changed(base: Cell, cc: str, **changes: Any) -> Cell:
-    """Return a copy of an experiment with the congestion control `cc` and other changed fields."""
+    """Return a copy of an experiment with the congestion control `cc`. `changes` replace other
+    fields."""
     return replace(base, cc=cc, **changes)
 
 
@@ -49,7 +51,8 @@ def with_connections(base: Cell, parallel: int) -> Cell:
 
 
 def share(cell: Cell, number: str) -> Quotient:
-    """Return the share of the volume that one path carried: `number` (W or L) divided by T."""
+    """Return the share of the volume that one path carried: `number` divided by T. `number` is W
+    (WiFi) or L (LTE)."""
     part = value(cell, number)
     return Quotient(part, value(cell, "T"), f"{part.title}/T")
 
@@ -61,8 +64,9 @@ def growing(
     values: Iterable[int],
     congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
 ) -> Relations:
-    """Return relations: `number` (T, W or L) grows from each of `values` of the field `key` to the
-    next, for each congestion control. For a falling number, give `values` in reverse order."""
+    """Return relations that say: a number (T, W or L) grows when the field `key` of the experiment
+    goes from one of `values` to the next. There is one for each congestion control and step. For a
+    falling number, give `values` in reverse order."""
     return _steps(base, number, ">", key, values, congestion_controls)
 
 
@@ -73,8 +77,9 @@ def alike(
     values: Iterable[int],
     congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
 ) -> Relations:
-    """Return relations: `number` (T, W or L) differs by at most 5 % from each of `values` of the
-    field `key` to the next, for each congestion control."""
+    """Return relations that say: a number (T, W or L) changes by at most 5 % when the field `key`
+    of the experiment goes from one of `values` to the next. There is one for each congestion
+    control and step."""
     return _steps(base, number, "~", key, values, congestion_controls)
 
 
@@ -86,8 +91,9 @@ def _steps(
     values: Iterable[int],
     congestion_controls: Iterable[str],
 ) -> Relations:
-    """Compare `number` at each of `values` of the field `key` (left) with the value before (right),
-    for each congestion control."""
+    """Return relations between neighbours in `values`, for each congestion control. Each compares
+    `number` at a value of the field `key` (left side) with `number` at the value before (right
+    side)."""
     steps = list(pairwise(values))
     return tuple(
         relation(
@@ -101,20 +107,19 @@ def _steps(
 
 
 def highest(cell: Cell, number: str) -> Relations:
-    """Return relations: `number` is higher in this experiment than with any other receive
-    buffer."""
+    """Return relations that say: `number` is higher in this experiment than in the same experiment
+    with any other receive buffer."""
     others = [replace(cell, buffer_kb=kb) for kb in BUFFERS_KB if kb != cell.buffer_kb]
     return each_pair([(cell, other) for other in others], number)
 
 
 def together(groups: Iterable[Relations]) -> Relations:
-    """Flatten groups of relations."""
     return tuple(each for group in groups for each in group)
 
 
 def ordered(base: Cell, order: str) -> Relations:
-    """Return relations: the goodputs of congestion controls have the given order, such as `cubic >
-    olia >= lia`. All else is as in `base`."""
+    """Return relations that say: the goodputs of congestion controls have the given order, such as
+    `cubic > olia >= lia`. All other fields of the experiments are those of `base`."""
     words = order.split()
     operators: dict[str, Operator] = {">": ">", ">=": ">=", "~": "~"}
     return tuple(
@@ -126,12 +131,12 @@ def ordered(base: Cell, order: str) -> Relations:
 def each_pair(
     cells: Iterable[tuple[Cell, Cell]], number: str, operator: Operator = ">"
 ) -> Relations:
-    """Return one relation per pair of experiments: `number` (T, W or L) of the first is compared
-    with `number` of the second."""
+    """Return one relation for each pair of experiments. It compares `number` (T, W or L) of the
+    first with `number` of the second."""
     return tuple(relation((a, number), operator, (b, number)) for a, b in cells)
 
 
 def each_cell(cells: Iterable[Cell], left: str, operator: Operator, right: str) -> Relations:
-    """Return one relation per experiment, between its numbers `left` and `right`, such as W and
-    L."""
+    """Return one relation for each experiment. It compares two numbers of the experiment, `left`
+    and `right`, such as W and L."""
     return tuple(relation((cell, left), operator, (cell, right)) for cell in cells)

@@ -18,9 +18,9 @@ ROMAN = {1: "I", 2: "II", 3: "III"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One experiment of the study, which is one point in a figure of the paper.
+    """One experiment of the study. Each experiment is one point in a figure of the study.
 
-    `setup` is the number of the paper's setup, 1 to 3. `wifi` is the WiFi standard, such as "11n5"
+    `setup` is the number of the study's setup, 1 to 3. `wifi` is the WiFi standard, such as "11n5"
     for 802.11n at 5 GHz. `parallel` is the number of connections per node. `interfaces` is "both",
     "wifi" or "lte".
     """
@@ -35,7 +35,7 @@ class Cell:
 
     @property
     def about(self) -> str:
-        """All parameters but the congestion control, as text for tables."""
+        """All parameters except the congestion control, as text for tables."""
         only = "" if self.interfaces == "both" else f", {self.interfaces} only"
         size = f"{self.parallel} x, {self.volume_mb} MB, {self.buffer_kb} KB"
         return f"Setup {ROMAN[self.setup]}, {self.wifi}, {size}{only}"
@@ -66,17 +66,17 @@ def cell(name: str) -> Cell:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return the numbers T, W and L of a run in Mb/s, as means over all receivers.
+    """Return the numbers T, W and L of a run in Mb/s. They are means over all receivers.
 
     T is the volume that a receiver got, divided by the time until all of it had arrived. W is the
-    part of T that came over WiFi, L the part that came over LTE.
+    part of T that came over WiFi, and L is the part that came over LTE.
     """
     return _measured(run, _until_the_last)
 
 
 def measure_each_connection(_case: Case, run: FinishedRun) -> Numbers:
-    """Measure as `measure` does, but T is the sum of the rates of a receiver's connections, each
-    over its own time."""
+    """Measure like `measure`, but with another T: the sum of the rates of a receiver's connections.
+    The rate of a connection is its volume divided by the time that this connection took."""
 
     def rate_mbps(sent_mbit: list[float], took_s: list[float]) -> float:
         return sum(sent / took for sent, took in zip(sent_mbit, took_s, strict=True))
@@ -85,8 +85,8 @@ def measure_each_connection(_case: Case, run: FinishedRun) -> Numbers:
 
 
 def measure_with_start(start_s: float) -> Callable[[Case, FinishedRun], Numbers]:
-    """Return a function that measures as `measure` does, but adds `start_s` to each receiver's
-    time, as if it began before the first packet."""
+    """Return a function that measures like `measure`, but adds `start_s` to each receiver's time,
+    as if the transfer began before the first packet."""
 
     def measured(_case: Case, run: FinishedRun) -> Numbers:
         def rate_mbps(sent_mbit: list[float], took_s: list[float]) -> float:
@@ -105,8 +105,8 @@ def _until_the_last(sent_mbit: list[float], took_s: list[float]) -> float:
 
 
 def _measured(run: FinishedRun, rate_mbps: Rate) -> Numbers:
-    """Return T, W and L in Mb/s. `rate_mbps` computes a receiver's T from the volumes (Mbit) and
-    times (s) of its connections."""
+    """Return T, W and L in Mb/s. `rate_mbps` computes T of a receiver from two lists: the volumes
+    (Mbit) and the times (s) of the receiver's connections."""
     result = run.result
     duration_s = result["duration_s"]
     nodes = []

@@ -1,6 +1,9 @@
-"""Relations between numbers measured in runs, and whether a relation holds. A number has one value
-per run, that is, per random seed. The runs of a seed belong together: they have the same network
-and users, so intervals resample seeds, not single values.
+"""Relations between measured numbers, such as a > b, and whether a relation holds, fails or is
+open.
+
+A number has one value per run, that is, per random seed. Runs with the same seed belong together,
+because they have the same network and users. Confidence intervals are therefore computed by
+resampling seeds and not single values.
 
     a > b       holds if the 95 % interval of the ratio of the means a/b is above 1
                 (`lab.results.statistics`), fails if it is below 1, and is open otherwise
@@ -26,7 +29,8 @@ ABOUT = 0.05
 
 
 class Quantity(Protocol):
-    """One side of a relation: a quantity with one value per seed if it is measured.
+    """One side of a relation, such as a measured number. A measured quantity has one value per
+    seed.
 
     In all methods, `found` has the numbers of all runs by case (experiment).
     """
@@ -35,15 +39,15 @@ class Quantity(Protocol):
         """Return the names of the cases (experiments) whose runs the quantity needs."""
 
     def of(self, found: Found) -> list[float]:
-        """Return the values of the quantity: one per seed if it is measured."""
+        """Return the values of the quantity. A measured quantity has one value per seed."""
 
     def shown(self, found: Found, times: float = 1.0) -> str:
-        """Return a text such as `2 x T(first-3) 5.1`: the factor `times` if it is not 1, the title,
-        the mean."""
+        """Return a text such as `2 x T(first-3) 5.1`, with the title and the mean of the quantity.
+        The factor `times` is left out if it is 1."""
 
 
 class Judged(Protocol):
-    """A statement about measured numbers that holds, fails or is open (not significant).
+    """A statement about measured numbers. It holds, fails or is open (not significant).
 
     In all methods, `found` has the numbers of all runs by case (experiment).
     """
@@ -55,7 +59,7 @@ class Judged(Protocol):
         pass
 
     def shown(self, found: Found) -> str:
-        """Return the statement as text, with the measured figures in it."""
+        """Return the statement as text, including the measured values."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,8 @@ class Value:
 
 @dataclass(frozen=True)
 class Quotient:
-    """One measured number divided by another, seed by seed. `title` is its name in tables."""
+    """The quotient of two measured numbers, computed for each seed. `title` is its name in
+    tables."""
 
     above: Value
     below: Value
@@ -115,7 +120,8 @@ class Constant:
 
 @dataclass(frozen=True)
 class Relation:
-    """The statement that the mean of `left` is >, >=, <= or ~ `times` the mean of `right`."""
+    """The statement that the mean of `left` is >, >=, <= or ~ (about equal to) `times` the mean of
+    `right`."""
 
     left: Quantity
     operator: Operator
@@ -126,7 +132,7 @@ class Relation:
         return self.left.cases() | self.right.cases()
 
     def verdict(self, found: Found) -> Verdict:
-        """Return "holds", "fails" or "open"; the docstring of the module has the rules."""
+        """Return "holds", "fails" or "open". The module docstring has the rules."""
         left, right = self.left.of(found), [each * self.times for each in self.right.of(found)]
         if self.operator == "~":
             difference, larger = abs(mean(left) - mean(right)), max(mean(left), mean(right))
@@ -145,7 +151,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Every:
-    """The statement that the number `value` of every single run is at least or at most `limit`."""
+    """The statement that `value` is at least (or at most) `limit` in every single run."""
 
     value: Value
     operator: Literal[">=", "<="]
@@ -164,7 +170,7 @@ class Every:
         return "holds" if kept else "fails"
 
     def shown(self, found: Found) -> str:
-        """Return the statement as text, with the value of the worst run."""
+        """Return the statement as text, including the value of the worst run."""
         worst = self._worst(found)
         return f"every {self.value.title}, {worst:.3g} at worst, {self.operator} {self.limit:.3g}"
 
@@ -172,13 +178,14 @@ class Every:
 def within(
     value: Value, base: Value | Constant, least: float, most: float
 ) -> tuple[Relation, Relation]:
-    """Return two relations: `value` is at least `least` times and at most `most` times `base`."""
+    """Return two relations that together say: `value` is between `least` and `most` times
+    `base`."""
     return Relation(value, ">=", base, least), Relation(value, "<=", base, most)
 
 
 def _interval(left: list[float], right: list[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the ratio of the means left/right, as a change in percent. With a
-    single run, which decides nothing, it is from -1 to 1."""
+    """Return the 95 % interval of the ratio of the means left/right, as a change in percent. A
+    single run decides nothing: the interval is then from -1 to 1."""
     if min(len(left), len(right)) < 2:
         return -1.0, 1.0
     return ratio_interval(right, left, paired=len(left) == len(right))

@@ -1,7 +1,8 @@
-"""The command `reproduce`, which runs a paper's experiments and writes a page about them.
+"""The command `reproduce`, which repeats a paper's experiments and writes the results to a Markdown
+page.
 
-The page, in docs/notebook/reproduction, is PAPER.md for the simulator and PAPER_mininet.md for the
-emulation.
+The page is in docs/notebook/reproduction. It is called PAPER.md for the simulator, and
+PAPER_mininet.md for the emulation.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ def main(
     stack: str | None = None,
     quick: bool = False,
 ) -> int:
-    """Run a paper's experiments in the simulator, and write its page. Return the exit code.
+    """Repeat a paper's experiments in the simulator, and write the results to a Markdown page.
+    Return the exit code.
 
-    `name` is the paper. Each case (experiment) is run `repeat` times, by default 10 and with
-    `quick` 3 times, with the Multipath TCP `stack`, by default with each. Runs that exist already
-    are not repeated. An interruption leaves the page unchanged.
+    `name` is the paper. Each experiment is run `repeat` times. The default is 10, or 3 if `quick`
+    is True. `stack` is the version of Multipath TCP; by default, each version is used. Runs that
+    exist already are not repeated. After an interruption the page is unchanged.
     """
     stacks = (stack,) if stack else tuple(STACKS)
     repeat = repeat or (QUICK if quick else DEFAULT_REPEAT)
@@ -52,10 +54,11 @@ def main(
 def sensitivity(
     name: str, repeat: int | None = None, folders: Folders = FOLDERS, stack: str | None = None
 ) -> int:
-    """Vary the settings that the paper `name` does not state, in the simulator, and write a page
-    about it. Return the exit code.
+    """Vary settings that the paper `name` does not state, in the simulator, and write the results
+    to a Markdown page. Return the exit code.
 
-    By default, each case is run 5 times, with the stack of the papers' kernel.
+    By default, each experiment is run 5 times, with the Multipath TCP of the papers' kernel
+    (`stack`).
     """
     stacks = (stack or "paper",)
     return _end(vary(name, repeat or SWEEP_REPEAT, Terminal(), folders, stacks))
@@ -69,10 +72,11 @@ def emulated(
     runs: Path | None = None,
     pages: Path | None = None,
 ) -> int:
-    """Check claims of a paper in both engines, and write the page. Return the exit code.
+    """Check claims of a paper in both engines, and write the results to a Markdown page. Return the
+    exit code.
 
-    `name` is the paper, and `claims` names the claims; if it is empty, all that fit into the
-    emulation are checked.
+    `name` is the paper, and `claims` names the claims. If `claims` is empty, all claims that fit
+    into the emulation are checked.
     """
     folder = (runs or RUNS) / ENGINES[0]
     paired = PairedRuns(repeat, folder, Terminal(), trial.duration_s, tries=trial.tries)

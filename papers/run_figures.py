@@ -1,7 +1,8 @@
-"""Figures of compared runs, kept in a file beside their page, one JSON object per line.
+"""The measured numbers of compared runs. They are kept in a file beside the page that shows them,
+one JSON object per line.
 
-The run folders of a comparison are large, and stay on the machine that made them. The figures are
-small: with them, a command that makes some of the runs can write the whole page.
+The run folders of a comparison are large, and stay on the machine that made them. The numbers are
+small. With this file, a command that makes only some of the runs can still write the whole page.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from papers.page_file import read_page, write_page
 
 @dataclass(frozen=True)
 class RunFigures:
-    """The figures of one run of a scenario with a strategy in one engine.
+    """The measured numbers of one run of a scenario with a strategy in one engine.
 
-    `numbers` are the compared numbers by title. `left_out` says why the run cannot be used; it is
-    empty for a valid run. `verified` says whether Multipath TCP was verified, None if the run had
-    none. `idle_mean` and `idle_min` are idle shares of the processors, from 0 to 1, None if not
-    measured. `made_on` names machine and commit.
+    `numbers` maps titles to the compared numbers. `left_out` says why the run cannot be used, and
+    is empty for a valid run. `verified` says whether the run really used Multipath TCP; it is None
+    if the run had no multipath users. `idle_mean` and `idle_min` are idle shares of the processors
+    from 0 to 1, or None if they were not measured. `made_on` names the machine and the git commit.
     """
 
     scenario: str
@@ -44,9 +45,9 @@ class RunFigures:
 
 
 def read_figures(path: Path) -> list[RunFigures]:
-    """Return the figures in a file; none if there is no file.
+    """Return the runs in a file. If the file does not exist, return an empty list.
 
-    Raise `RequestError` with the number of the first line that has something else.
+    Raise `RequestError` for the first line that is not a run. The message has the line number.
     """
     found = []
     for n, line in enumerate(read_page(path).splitlines(), 1):
@@ -58,18 +59,19 @@ def read_figures(path: Path) -> list[RunFigures]:
 
 
 def write_figures(path: Path, runs: Iterable[RunFigures]) -> None:
-    """Replace the file by one with these runs."""
+    """Write these runs to the file, in place of its old content."""
     write_page(path, "".join(f"{json.dumps(asdict(run))}\n" for run in runs))
 
 
 def with_new(
     old: Sequence[RunFigures], new: Sequence[RunFigures], order: Sequence[tuple[str, str]]
 ) -> list[RunFigures]:
-    """Merge runs. A run of `new` replaces the run of `old` with the same case, engine and seed,
-    unless only the old one is valid.
+    """Merge old and new runs. A new run replaces the old run with the same case (scenario and
+    strategy), engine and seed. Exception: a valid old run is not replaced by a new run that is not
+    valid.
 
-    Old runs of a case whose new runs have another rate scale or duration are dropped. The result is
-    sorted by the position of the case in `order`, then by engine and seed.
+    If the new runs of a case have another rate scale or duration than before, its old runs are
+    dropped. The result is sorted by the position of the case in `order`, then by engine and seed.
     """
     setting = {run.case: (run.rate_scale, run.duration_s) for run in new}
     kept = {

@@ -1,4 +1,4 @@
-"""The runs of a paper's experiments in the simulator, and the pages written from them:
+"""Make the runs of a paper's experiments in the simulator, and write the results to
 docs/notebook/reproduction/PAPER.md and PAPER_sensitivity.md."""
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ def reproduce(
     stacks: Sequence[str] = tuple(STACKS),
     quick: bool = False,
 ) -> Path | None:
-    """Make the missing runs of the paper `name`, write its page, and return the path of the page,
+    """Make the missing runs of the paper `name`, and write its page. Return the path of the page,
     or None if the user interrupted.
 
-    Each case (experiment) is run with each of `stacks` and the seeds 1 to `repeat`. `quick` leaves
-    out some cases of a paper with very many. An old page based on more runs (`is_of_more`) is kept:
-    the new page then goes to the folder of the runs. After an interruption the page is unchanged,
-    and finished runs are kept. Raise `RequestError` for an unknown paper.
+    Each case (experiment) is run with each of `stacks` (versions of Multipath TCP) and the seeds 1
+    to `repeat`. If `quick` is True, a paper with very many cases leaves some out. An old page that
+    is based on more runs (`is_of_more`) is kept; the new page then goes to the folder of the runs.
+    After an interruption the page is unchanged, and finished runs are kept. Raise `RequestError`
+    for an unknown paper.
     """
     paper, folder = _paper(name), folders.runs / name
     paper = (paper.quick or paper) if quick else paper
@@ -89,11 +90,12 @@ def vary(
     folders: Folders = FOLDERS,
     stacks: Sequence[str] = ("paper",),
 ) -> Path | None:
-    """Make the runs of all sweeps of the paper `name` (series over settings that it does not
-    state), write their page, and return its path, or None if the user interrupted.
+    """Make the runs of all sweeps of the paper `name`, and write their page. Return its path, or
+    None if the user interrupted. A sweep is a series of runs over a setting that the paper does not
+    state.
 
-    Runs with the values of the paper's page are shared with `reproduce`. Raise `RequestError` for
-    an unknown paper or one without sweeps.
+    Each sweep includes the value that the paper's main page uses; these runs are shared with
+    `reproduce`. Raise `RequestError` for an unknown paper, or for a paper without sweeps.
     """
     paper, folder = _paper(name), folders.runs / name
     if name not in SWEEPS:
@@ -144,8 +146,8 @@ def _paper(name: str) -> Paper:
 
 
 def _point_folder(folder: Path, sweep: Sweep, point: Point) -> Path:
-    """Return the folder of the runs at a point of a sweep. The value of the paper's page has the
-    folder of the page's own runs, `folder`."""
+    """Return the folder of the runs with one value of a sweep's setting. The value that the paper's
+    main page uses has the folder of that page's runs, `folder`."""
     return folder / "varied" / sweep.name / point.folder if point.settings else folder
 
 
@@ -155,8 +157,8 @@ def _measured(measure: Measure, case: Case, outcomes: Sequence[Outcome]) -> list
 
 @contextmanager
 def _timed(file: Path) -> Iterator[Callable[[], float]]:
-    """Add the wall time of the `with` block in s to the number in `file`, so that interrupted
-    commands count too. Yield a function that reads the number."""
+    """Add the wall time of the `with` block in s to the number in `file`. The number thus includes
+    earlier, interrupted commands. Yield a function that reads the number."""
 
     def before() -> float:
         return float(read_page(file) or 0)
@@ -169,8 +171,8 @@ def _timed(file: Path) -> Iterator[Callable[[], float]]:
 
 
 def _outcomes(requests: Sequence[Request], display: Display) -> list[list[Outcome]]:
-    """Make the runs of all requests, several at a time. Return one list of outcomes per request.
-    After an interruption, lists are incomplete."""
+    """Make the runs of all requests, several at a time. Return one list of outcomes for each
+    request. After an interruption, some lists are incomplete."""
     groups = [placed(request) for request in requests]
     ended = jobs.run_all([job for group in groups for job in group], display)
     by_folder = {outcome.folder: outcome for outcome in ended}

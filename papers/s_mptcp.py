@@ -1,8 +1,8 @@
-"""The paper S-MPTCP: a controller chooses paths and rates for all connections, whereas plain MPTCP
-decides for each connection alone.
+"""The paper S-MPTCP. A controller chooses paths and rates for all connections together, whereas
+plain MPTCP decides for each connection alone.
 
-The network of Figure 1 ("pooling") has three connections, which start at 0, 5 and 10 s. Figure 2 is
-about two paths that can collide, that is, share a link.
+In the network of Figure 1 ("pooling"), three connections start at 0, 5 and 10 s. In Figure 2, two
+paths can collide, that is, share a link.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Rates = Sequence[tuple[float, float]]  # (end of a sample [s], Mb/s) of one conn
 
 
 def pooling(cc: str) -> str:
-    """Return the name of the experiment with the network of Figure 1, the congestion control `cc`
-    and no strategy."""
+    """Return the name of the experiment on the network of Figure 1 with congestion control `cc` and
+    without a strategy."""
     return f"pooling-{cc}"
 
 
 def delayed(delay_ms: int) -> str:
-    """Return the name of the experiment with the network of Figure 1, S-MPTCP, and paths with the
+    """Return the name of the experiment on the network of Figure 1 with S-MPTCP. All paths have the
     one-way delay `delay_ms`."""
     return f"pooling-{delay_ms}" if delay_ms != DELAYS_MS[0] else BY_PACING
 
@@ -50,7 +50,8 @@ def delayed(delay_ms: int) -> str:
 def collision(among: str, strategy: str) -> str:
     """Return the name of an experiment of Figure 2, in which two paths can collide (share a link).
 
-    `among` is "within" if the paths belong to one connection, "between" if they belong to two.
+    `among` is "within" if the paths belong to one connection, and "between" if they belong to two
+    connections.
     """
     return f"{among}-{strategy}"
 
@@ -71,11 +72,11 @@ def cases() -> Iterable[Case]:
 
 
 def measure(case: Case, run: FinishedRun) -> Numbers:
-    """Return the numbers of a run, in Mb/s and s.
+    """Return the measured numbers of a run by name, in Mb/s and s.
 
-    For Figure 1, `total` is the sum of the connections' mean rates from 20 to 50 s, `sd` the
-    population standard deviation of these means (section 5.1), and `settles` the result of
-    `settles_s`. For Figure 2 there is only `total`, from 10 s to the end of the run.
+    For Figure 1, `total` is the sum of the connections' mean rates from 20 to 50 s. `sd` is the
+    population standard deviation of these mean rates (section 5.1). `settles` is the result of
+    `settles_s`. For Figure 2 there is only `total`, measured from 10 s to the end of the run.
     """
     frames = read_frames(run.folder)
     connections = [
@@ -89,10 +90,11 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def settles_s(connections: Sequence[Rates]) -> float:
-    """Return the time in s from the start of the last connection until all have settled, or
-    `MOST_S` if they never do.
+    """Return how long it takes until the rates of all connections have settled, in s from the start
+    of the last connection. Return `MOST_S` if they never settle.
 
-    `lab.summaries.settled_s` says when they have. The final mean is that from 35 to 50 s.
+    `lab.summaries.settled_s` defines when rates have settled. Their final means are taken from 35
+    to 50 s.
     """
     times = [t for t, _ in connections[0]]
     rates = [[mbps for _, mbps in each] for each in connections]
@@ -101,7 +103,8 @@ def settles_s(connections: Sequence[Rates]) -> float:
 
 
 def _rate_mbps(frame: Frame, user: str) -> float:
-    """Return the rate of a user in a sample; 0 if the user's connection has not started yet."""
+    """Return the rate of a user in a sample. The rate is 0 if the user's connection has not started
+    yet."""
     return frame.user[user].mbps if user in frame.user else 0.0
 
 
@@ -137,11 +140,12 @@ HEADS = ("total, Mb/s", "SD, Mb/s", "settled after, s")
 
 @dataclass(frozen=True)
 class Halved:
-    """The statement that the share of runs with about half the rate is between `least` and `most`,
-    as fractions of all runs of a case.
+    """The statement that about half of the rate is lost in some runs, because paths collide. The
+    share of such runs is between `least` and `most`, as fractions of all runs of a case
+    (experiment).
 
     A run counts as halved if its total rate is below 75 % of `whole_mbps`, the rate without a
-    collision of paths.
+    collision.
     """
 
     case: str
@@ -168,8 +172,8 @@ def _of(case: str, number: str) -> Value:
 
 
 def _above_wvegas(number: str) -> tuple[Relation, ...]:
-    """Return relations: `number` is larger under each loss-based congestion control than under
-    wVegas."""
+    """Return relations that say: `number` is larger with each loss-based congestion control than
+    with wVegas."""
     wvegas = _of(pooling(DELAY_BASED), number)
     return tuple(Relation(_of(pooling(cc), number), ">", wvegas) for cc in LOSS_BASED)
 
@@ -303,7 +307,7 @@ NOTE = (
 
 
 def tables(found: Found) -> str:
-    """Return Markdown tables of measured values with the paper's values in brackets."""
+    """Return Markdown tables of the measured values, with the paper's values in brackets."""
     return joined(
         "## Figure 1 (Tables 1 and 7)",
         "Total, standard deviation of the three connections, and the time until they have "
@@ -318,8 +322,8 @@ def tables(found: Found) -> str:
 
 
 def _cells(found: Found, case: str, paper: tuple[float, float, float]) -> list[str]:
-    """Return three table cells of a case: total rate, standard deviation and settling time, each
-    with the paper's value in brackets."""
+    """Return three table cells of a case (an experiment): total rate, standard deviation and
+    settling time. Each has the paper's value in brackets."""
     total, sd, settles = (average(found, case, number) for number in ("total", "sd", "settles"))
     paper_total, paper_sd, paper_settles = paper
     never = sum(each["settles"] >= MOST_S for each in found[case])

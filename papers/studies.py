@@ -1,5 +1,6 @@
 """The studies of the command `crosscheck`, which compares the simulator with the emulation. A study
-names a scenario, the cases in which it is run, and the numbers that are compared."""
+names a scenario, the cases (strategies and settings) in which it is run, and the numbers that are
+compared."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ STEADY, SHORT = 5, 15  # allowed difference in percent: steady throughput, short
 
 @dataclass(frozen=True)
 class Measured:
-    """The contents of result.json and samples.jsonl of a run."""
+    """The contents of result.json and samples.jsonl of one run."""
 
     result: Mapping[str, Any]
     frames: Sequence[dict[str, Any]] = ()
@@ -29,8 +30,8 @@ class Measured:
 class Case:
     """One experiment of a study.
 
-    `settings` replace values of the scenario file, each written as `key.path=value`. `duration_s`
-    is the length of the run; None means that of the study.
+    Each of `settings` replaces a value of the scenario file, and is written as `key.path=value`.
+    `duration_s` is the length of the run. None means the length that the study has.
     """
 
     name: str
@@ -41,13 +42,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that is compared between the engines: a number in result.json or, with `between_s`,
-    the mean of a number in the samples of that time span (start and end in s).
+    """A number that is compared between the engines. It is a number in result.json. If `between_s`
+    is set, it is the mean of a number in the samples of that time span (start and end in s).
 
-    `path` leads to the number: keys joined by `.`; list entries are counted from 1. `witness` is
-    "independent" if the engines share nothing that determines the number, else "shared model".
-    `paper` has a paper's values by case, in any unit, because only their ratios are used.
-    `goal_percent` is the allowed difference. If `cases` is empty, the metric belongs to all cases.
+    - `path` leads to the number: keys joined by `.`; list entries are counted from 1.
+    - `witness` is "independent" if the engines share nothing that determines the number, else
+      "shared model".
+    - `paper` has a paper's values by case, in any unit, because only their ratios are used.
+    - `goal_percent` is the allowed difference.
+    - `cases` names the cases in which the number is compared. If it is empty, these are all cases.
     """
 
     title: str
@@ -62,7 +65,7 @@ class Metric:
         return not self.cases or case.name in self.cases
 
     def of(self, measured: Measured) -> float | None:
-        """Return the value of this metric in a run, or None if the run did not measure it."""
+        """Return the value of this metric in a run. Return None if the run did not measure it."""
         if self.between_s is None:
             return documents.figure(measured.result, self.path)
         return documents.mean_between(measured.frames, self.path, *self.between_s)
@@ -70,11 +73,12 @@ class Metric:
 
 @dataclass(frozen=True)
 class Study:
-    """A scenario that is run as several cases in both engines, and the metrics that are compared.
+    """A scenario that is run in several cases in both engines, and the metrics that are compared.
 
-    `engines` names the reference first; differences are those of the second engine from it. If a
-    paper gives values of a metric, the page also shows the ratio of each case's value to that of
-    the first case. `source` says where in the paper the values are. `remarks` is text for the page.
+    `engines` names the emulation first: differences are those of the second engine from the first.
+    If a paper gives values of a metric, the page also shows the ratio of each case's value to that
+    of the first case. `source` says where in the paper the values are. `remarks` is text for the
+    page.
     """
 
     scenario: str
@@ -87,8 +91,9 @@ class Study:
 
 
 def is_evidence(result: Result) -> bool:
-    """Return whether a run can be used: it is complete, the machine was not overloaded, and all
-    connections that should be Multipath TCP were, with all their subflows."""
+    """Return True if a run can be used. It must be complete, and the machine must not have been
+    overloaded. All connections that should be Multipath TCP must have been, with all their
+    subflows."""
     return is_whole(result) and result.get("mptcp", {}).get("verified") is not False
 
 

@@ -1,4 +1,5 @@
-"""The page of a paper's sweeps: series of runs over settings that the paper does not state."""
+"""Write the page of a paper's sweeps. A sweep is a series of runs over a setting that the paper
+does not state."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def sweep_page(
     found: Mapping[str, Mapping[str, ByPoint]],
     origin: Origin,
 ) -> str:
-    """Return the page as Markdown. `found` is keyed by stack and by the name of the sweep."""
+    """Return the whole page as Markdown. `found` has the measured numbers, by stack (version of
+    Multipath TCP) and by the name of the sweep."""
     stacks = " and ".join(f"Multipath TCP of {STACK_TITLES[each]}" for each in found)
     introduction = INTRODUCTION.format(
         title=paper.title,
@@ -62,8 +64,9 @@ def figure_name(paper: Paper, sweep: Sweep) -> str:
 
 
 def figure(sweep: Sweep, found: Mapping[str, Mapping[str, ByPoint]]) -> str:
-    """Return the chart of a sweep as SVG, once per stack: the share of each claim's relations that
-    hold, by the value of the setting. If some claims are judged, only these are shown."""
+    """Return the chart of a sweep as SVG, once for each stack (version of Multipath TCP). It shows
+    the share of each claim's relations that hold, for each value of the setting. If some of the
+    claims decide whether the reproduction succeeds, only these are shown."""
     claims = [each for each in sweep.claims if each.judged] or sweep.claims
     return svg(
         [

@@ -1,5 +1,5 @@
-"""The sweeps of each paper: settings that it does not state and that may decide its claims, each
-with several plausible values."""
+"""The sweeps of each paper. A sweep gives several plausible values to a setting that the paper does
+not state and on which its claims may depend."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _losing(percent: float) -> Point:
 
 
 def _shared_buffer(case: Case) -> tuple[str, ...]:
-    """Return the setting that divides a node's receive buffer among its connections."""
+    """Return a setting that divides a node's receive buffer equally among its connections."""
     each = cell(case.name)
     return (f"multipath.receive_buffer_kb={each.buffer_kb / each.parallel:g}",)
 
 
 def _three_times_the_rates(case: Case) -> tuple[str, ...]:
-    """Return settings for cells with three times the rates and the same volume. The rate scale also
-    multiplies volumes, and results are divided by it."""
+    """Return settings for three times the rates and the same volume. The volume is set to a third,
+    because the rate scale also multiplies it. Results are divided by the rate scale."""
     return ("rate_scale=3", f"traffic_volume_mb={cell(case.name).volume_mb / 3:g}")
 
 

@@ -1,8 +1,8 @@
-"""Sweeps: claims are judged again while a setting that the paper does not state takes several
-values.
+"""Sweeps: a setting that the paper does not state takes several values, and claims are judged again
+with each value.
 
-Each value of the setting is added to the cases (experiments) that the claims need. One of the
-values is that of the paper's page, whose runs are used again.
+For each value, the cases (experiments) that the claims need are run with this value. One of the
+values is the one on the paper's main page; its runs are used again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ Measure = Callable[[Case, FinishedRun], Numbers]
 class Point:
     """One value of the setting that a sweep varies.
 
-    `label` shows it in tables. `settings` returns the settings that a case needs for this value,
-    each written as `key.path=value`; None means the value that the paper's page uses, so nothing is
-    changed. `measure` replaces the paper's own function if it is not None. `runs` names the folder
-    of the runs (default: the label), so that points with the same settings can share runs.
+    `label` shows the value in tables. `settings` returns the settings of a case (an experiment) for
+    this value, each written as `key.path=value`. If it is None, nothing is changed: the value is
+    the one on the paper's main page. `measure` replaces the paper's own function if it is not None.
+    `runs` names the folder of the runs (default: the label), so that points with the same settings
+    can share runs.
     """
 
     label: str
@@ -36,36 +37,36 @@ class Point:
 
     @property
     def is_page(self) -> bool:
-        """True if this is the value that the paper's page uses."""
+        """True if this is the value on the paper's main page."""
         return self.settings is None and self.measure is None
 
     @property
     def title(self) -> str:
-        """The label, marked if this is the value that the paper's page uses."""
+        """The label. It is marked if this is the value on the paper's main page."""
         return f"{self.label} (page)" if self.is_page else self.label
 
     @property
     def folder(self) -> str:
-        """The name of the folder of the runs."""
         return re.sub(r"[^a-z0-9.]+", "_", (self.runs or self.label).lower()).strip("_")
 
     def varied(self, case: Case) -> Case:
-        """Return the case with this value of the setting."""
+        """Return a copy of the case (experiment) with this value of the setting."""
         added = self.settings(case) if self.settings else ()
         return replace(case, settings=(*case.settings, *added))
 
 
 def point(label: str, *settings: str, measure: Measure | None = None, runs: str = "") -> Point:
-    """Return a point whose settings are the same for every case."""
+    """Return a value of a sweep whose `settings` are the same for every case (experiment)."""
     return Point(label, lambda _case: settings, measure, runs)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A series of runs in which one setting takes several values, and the claims judged with each.
+    """A series of runs in which one setting takes several values, and the claims that are judged
+    with each value.
 
-    `about` says what the paper states and why the values are plausible. `name` is part of names of
-    files and folders.
+    `about` says what the paper states, and why the values are plausible. `name` is part of the
+    names of files and folders.
     """
 
     name: str
@@ -75,7 +76,8 @@ class Sweep:
     points: tuple[Point, ...]
 
     def cases(self, paper: Paper, point: Point) -> tuple[Case, ...]:
-        """Return those cases of the paper that the claims need, with the settings of `point`."""
+        """Return the cases (experiments) of the paper that the claims need, with the settings of
+        `point`."""
         needed = cases_of(self.claims)
         return tuple(point.varied(case) for case in paper.cases if case.name in needed)
 
@@ -83,8 +85,8 @@ class Sweep:
 def with_cases(
     claims: Iterable[Claim], names: Iterable[str], fits: Callable[[str], bool]
 ) -> tuple[Claim, ...]:
-    """Return the claims named `names`, each reduced to the relations for all of whose cases
-    (experiments) `fits(name)` is true."""
+    """Return the claims named in `names`. Each is reduced to some of its relations: `fits(name)`
+    must be True for all cases (experiments) of a relation."""
     wanted = set(names)
     return tuple(
         replace(

@@ -15,11 +15,12 @@ PODS = 4
 
 
 class Params(wifi_lte.Params):
-    """The parameters of `kind: campus`: those of `wifi_lte`, and more for the fat tree.
+    """The parameters of a topology with `kind: campus`: those of `wifi_lte`, and more for the fat
+    tree.
 
-    `wired` names users with two cables. `tree_mbps`, `tree_delay_ms` and `tree_queue_packets` are
-    rate, one-way delay and queue of every link between two switches of the tree, and of every cable
-    of a wired user.
+    `wired` names users that are connected by two cables. `tree_mbps`, `tree_delay_ms` and
+    `tree_queue_packets` are the rate, one-way delay and queue of every link between two switches of
+    the tree. They also apply to every cable of a wired user.
     """
 
     wired: tuple[str, ...] = ("ue5", "ue6")
@@ -47,8 +48,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     ue1-ue3 |  ue2-ue4  |
            ue5, ue6  ue5, ue6
 
-    A server's edge switch has links to two aggregation switches, and each of these to two core
-    switches. The network chooses a flow's path by hash, so some flows share links.
+    A server's edge switch has links to two aggregation switches. Each of these has links to two
+    core switches. The network chooses a flow's path by hash, so some flows share links.
     """
     tree = fat_tree.Tree(
         rate_mbps=params.tree_mbps,

@@ -1,4 +1,5 @@
-"""Build two paths of equal length, on which subflows can collide (S-MPTCP, Figure 2)."""
+"""Build paths of equal length on which subflows can collide, that is, take the same path (S-MPTCP,
+Figure 2)."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class Params(BaseModel):
-    """The parameters of `kind: collision`.
+    """The parameters of a topology with `kind: collision`.
 
-    `among` says what can meet on one path: two subflows of one connection, or two connections. The
-    other parameters apply to every link, except those between a server and its switch.
+    `among` says what can take the same path: two subflows of one connection, or two connections.
+    The other parameters apply to every link, except the link between a server and its switch.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,9 +51,9 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
 
 class _Links:
-    """The networks of S-MPTCP, Figure 2(a) and 2(b).
+    """Builds the networks of S-MPTCP, Figure 2(a) and 2(b).
 
-    All links have the rate, delay and queue in `params`, except those between a server and its
+    All links have the rate, delay and queue in `params`, except the link between a server and its
     switch.
     """
 
@@ -62,7 +63,8 @@ class _Links:
         self.queue_packets = params.queue_packets
 
     def of_subflows(self) -> Topology:
-        """Figure 2(a): subflows of one connection can share a path."""
+        """Return the network of Figure 2(a), where subflows of one connection can take the same
+        path."""
         links = [
             Link("server1", "s1", "srv1"),
             *self._paths((1, 2), "s1", "s2"),
@@ -72,7 +74,7 @@ class _Links:
         return _topology([Node("ue1", "user", "access1")], ("s1", "s2", "c1", "c2"), links)
 
     def of_connections(self) -> Topology:
-        """Figure 2(b): two connections can share a path."""
+        """Return the network of Figure 2(b), where two connections can take the same path."""
         ends = [(n, side) for n in (1, 2) for side in (1, 2)]
         links = [Link(f"server{n}", f"e{n}", f"srv{n}") for n in (1, 2)]
         links += [self._link(f"in{n}{side}", f"e{n}", f"a{side}") for n, side in ends]

@@ -1,8 +1,8 @@
-"""The kinds of topology, and the registration of a kind that a user wrote in a file.
+"""The kinds of topology that a scenario can choose from. A user can add a kind, written in a file.
 
-A kind is a module with `Params`, a pydantic model of its parameters, and `build(params,
-rate_scale)`, which returns a `Topology`. A module may also set `POSITIONS = True`. Its users then
-have positions that depend on a seed, and its `build` takes the argument `seed` too.
+Each kind is a module with two parts: `Params` is a pydantic model of its parameters, and
+`build(params, rate_scale)` returns a `Topology`. A module may also set `POSITIONS = True`. Its
+users then have positions that depend on a seed, and its `build` also takes the argument `seed`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ FORBID = "model_config = ConfigDict(extra='forbid', frozen=True)"
 
 
 def register(path: Path, source: bytes | None = None) -> str:
-    """Import a user's file, add it to `TOPOLOGIES`, and return the name of its kind of topology:
-    the file name without `.py`. A file that is registered again is imported anew.
+    """Import a user's topology file, and add it to `TOPOLOGIES`. Return the name of the new kind of
+    topology, which is the file name without `.py`. A file that is registered again is imported
+    anew. If `source` is given, it is imported instead of what the file contains now.
 
-    Raise `RequestError` if the name belongs to a built-in kind or to another registered file, if
-    running the file fails (the message names the line), or if it lacks `Params` or `build`.
+    Raise `RequestError` if the name belongs to a built-in kind or to another registered file. Also
+    raise it if running the file fails (the message names the line), or if the file lacks `Params`
+    or `build`.
     """
     kind = path.stem
     if kind in BUILT_IN:
@@ -86,5 +88,5 @@ def check_family(module: ModuleType) -> None:
 
 
 def has_positions(module: ModuleType) -> bool:
-    """Return whether the users of this kind of topology have positions, which depend on a seed."""
+    """Return True if the users of this kind of topology have positions, which depend on a seed."""
     return bool(getattr(module, "POSITIONS", False))

@@ -16,7 +16,7 @@ from lab.topologies.topology import Link, Node, Topology
 
 
 class Tree(BaseModel):
-    """The rate, one-way delay and queue of the links between the switches of a fat tree."""
+    """The rate, one-way delay and queue of each link between two switches of a fat tree."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     rate_mbps: Rate = 10
@@ -25,10 +25,10 @@ class Tree(BaseModel):
 
 
 class Params(Tree):
-    """The parameters of `kind: fat_tree`.
+    """The parameters of a topology with `kind: fat_tree`.
 
     `k` is the number of ports of a switch. `host_mbps` is the rate of the link between a server or
-    user and its switch. `subflows` is the number of subflows of a connection.
+    user and its switch. `subflows` is the number of subflows of each connection.
     """
 
     k: Annotated[int, Field(ge=2, le=32)] = 4
@@ -60,7 +60,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 
     Each host has one interface, as in a data centre. A user's interface has one address per
     subflow, so that the network can send each subflow over a different core switch. By default, a
-    host's link is twice as fast as the tree's links, so that two paths can carry more than one.
+    host's link is twice as fast as a link of the tree, so that two paths together can carry more
+    than one path.
     """
     half = params.k // 2
     servers, users = [], []

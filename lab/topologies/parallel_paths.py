@@ -31,9 +31,9 @@ class Path(BaseModel):
 
 
 class Params(BaseModel):
-    """The parameters of `kind: parallel_paths`.
+    """The parameters of a topology with `kind: parallel_paths`.
 
-    `paths` holds the parameters of each path; the paths are called path1, path2, ... in order.
+    `paths` has the parameters of each path. The paths are called path1, path2, ... in this order.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,8 +48,8 @@ def combined_loss(first: float, second: float) -> float:
 def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
     """Return a link from `a` to `b` with the rate, delay, jitter, losses and queue of `path`.
 
-    The loss from `a` to `b` combines `loss` and `loss_both`; from `b` to `a` it is `loss_both`.
-    `rate_scale` multiplies the rate.
+    The loss from `a` to `b` combines `loss` and `loss_both` of the path. The loss from `b` to `a`
+    is only `loss_both`. The rate is multiplied by `rate_scale`.
     """
     return Link(
         id,

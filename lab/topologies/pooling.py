@@ -1,6 +1,6 @@
 """Build three connections that share links in a chain (S-MPTCP, Figure 1 and Table 2).
 
-It shows whether the capacity that one connection leaves free helps the others.
+This network shows whether the capacity that one connection leaves free helps the others.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MIDDLE = (2, 5, 10, 15)
 
 
 class Params(BaseModel):
-    """The parameters of `kind: pooling`.
+    """The parameters of a topology with `kind: pooling`.
 
-    `middle_mbps` holds the rates of link2, link5, link10 and link15; `outer_mbps` is the rate of
-    all other links. `path_delay_ms` is the one-way delay of a path, divided equally among its three
-    links.
+    `middle_mbps` has the rates of link2, link5, link10 and link15. `outer_mbps` is the rate of all
+    other links. `path_delay_ms` is the one-way delay of a path; each of its three links has a third
+    of it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -27,14 +27,14 @@ FRAME_BYTES = 1514
 
 
 class Params(BaseModel):
-    """The parameters of `kind: rat_setup`.
+    """The parameters of a topology with `kind: rat_setup`.
 
-    `setup` is the number of the study's setup. `wifi` is the standard of all WiFi cells.
-    `interfaces` says which of its two interfaces a receiver uses: both, only the first (`wifi`), or
-    only the second (`lte`; in Setups II and III it is a WiFi interface too). `pairs` is the number
-    of senders, and of receivers. A `lte_rtt_ms` of None means the value of the setup. `wifi_loss`
-    is the fraction of frames that a WiFi cell loses although it retransmits; None means the value
-    of the standard.
+    `setup` is the number of the setup in the RAT study. `wifi` is the standard of all WiFi cells.
+    Each receiver has two interfaces. `interfaces` says whether a receiver uses both, only the first
+    (`wifi`), or only the second (`lte`, which is a WiFi interface too in Setups II and III).
+    `pairs` is the number of senders, and also the number of receivers. If `lte_rtt_ms` is None, the
+    value of the setup is used. `wifi_loss` is the fraction of frames that a WiFi cell loses
+    although it retransmits. If it is None, the value of the standard is used.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,8 +53,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Return the network of one setup of the RAT study.
 
     Each sender srvN is behind a switch nN, which is a station of wifi1 and lte1. Each receiver ueN
-    is a station of two cells and opens its connections over wifi2. With `interfaces`, a receiver
-    can be a station of only one of its two cells.
+    is a station of two cells and opens its connections over wifi2. The parameter `interfaces` can
+    limit a receiver to one of its two cells.
 
                  ~ wifi1 ~~ s1 -- wifi2 ~               all setups
     srv1 -- n1 ~~                         ~~ ue1
@@ -95,9 +95,9 @@ def _sender(n: int) -> list[Link]:
 def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cell]:
     """Return all cells of the setup. `ends` names the cells that the receivers use.
 
-    `WIFI_MBPS` and `LTE_MBPS` are the rate of each of five nodes that share a cell. A node that is
-    alone in an LTE cell gets five times this rate; in a WiFi cell, this is also multiplied by the
-    mean number of transmissions that collisions cause.
+    `WIFI_MBPS` and `LTE_MBPS` are the rates of one node while five nodes share a cell. A node that
+    is alone in an LTE cell gets five times this rate. For WiFi, the result is also multiplied by
+    the mean number of transmissions that a frame needs because of collisions.
     """
     receivers, senders = (
         [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")

@@ -1,7 +1,7 @@
 """Build several users behind one link.
 
-It shows whether the k subflows of a connection together take one share of the link or k shares (RFC
-6356, goal 2).
+This network shows how much of the link the k subflows of a connection take together: one share, or
+k shares (RFC 6356, goal 2).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lab.topologies.topology import Link, Node, Topology, check_names
 
 
 class User(BaseModel):
-    """A user's id and its number of subflows. Each subflow has its own address."""
+    """A user's id and number of subflows. Each subflow has its own address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     id: str
@@ -23,7 +23,8 @@ class User(BaseModel):
 
 
 class Params(Path):
-    """The parameters of `kind: shared_bottleneck`: the bottleneck link and the users."""
+    """The parameters of a topology with `kind: shared_bottleneck`: the bottleneck link and the
+    users."""
 
     users: tuple[User, ...] = Field(min_length=1, max_length=30)
 
@@ -34,9 +35,10 @@ class Params(Path):
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
-    """Return the network. Every user has one interface, with one address per subflow.
+    """Return a network in which all users share the link `bottleneck`.
 
-    In the figure, mp is a multipath user and sp a single-path user.
+    Every user has one interface, with one address per subflow. In the figure, mp is a multipath
+    user and sp a single-path user.
 
     mp ---\\     bottleneck
            p1 ============== s1 --- srv1

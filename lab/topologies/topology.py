@@ -1,9 +1,10 @@
-"""Networks as frozen data: nodes, the wired links between them, and the radio cells that join users
-to access points.
+"""Networks as immutable data: nodes, the wired links between them, and the radio cells that connect
+users to access points.
 
-`wire` gives every interface a name, an address and a switch port, the same on every machine and in
-both engines. `checked` refuses what the engines cannot build. `with_loss_on_data` makes losses act
-where data travels. `as_json` is the content of topology.json.
+`wire` gives every interface a name, an address and a switch port. They are the same on every
+machine and in both engines. `checked` rejects a topology that the engines cannot build.
+`with_loss_on_data` applies the loss of each link to the directions in which data travels. `as_json`
+returns the content of topology.json, the file that the controller reads.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ FIRST_WIRED = 16  # the subnets of a user's wired interfaces are 10.16.0, 10.17.
 class Node:
     """A user, a server, a switch, or an access point (a switch with a radio).
 
-    `home`, `subflows` and `server` are for users. `home` is the access point or link over which a
-    user opens its connections. `subflows` is the number of addresses of each interface, one for
-    each subflow. `server` is the server of the user; empty for the first server of the topology.
+    `home`, `subflows` and `server` are only for users. `home` is the access point or link over
+    which a user opens connections. `subflows` is the number of addresses of each interface: every
+    subflow has its own. `server` is the id of the user's server; if it is empty, the first server
+    of the topology is used.
 
-    `place_m` is the position (x, y) in topologies with positions; a user may move from there.
+    `place_m` is the position (x, y) at the start of a run, in m. It is None in topologies without
+    positions.
     """
 
     id: str
@@ -49,9 +52,11 @@ class Node:
 class Link:
     """A wired link, which carries packets in both directions at once.
 
-    `delay_ns` is one way and the same in both directions. `loss_ppm` applies from `a` to `b`,
-    `loss_back_ppm` from `b` to `a`. A topology builder does not know where data travels: it sets
-    `loss_ppm` to the loss of data and `loss_back_ppm` to the loss of the opposite direction.
+    `delay_ns` is the one-way delay. `loss_ppm` is the loss from `a` to `b` in millionths, and
+    `loss_back_ppm` is the loss from `b` to `a`.
+
+    The function that builds a topology does not know in which direction data will travel. It sets
+    `loss_ppm` to the loss of data, and `loss_back_ppm` to the loss in the opposite direction.
     `with_loss_on_data` then assigns the two values to the right directions.
     """
 
@@ -70,8 +75,8 @@ class Link:
 class Topology:
     """The nodes, links and cells of a network.
 
-    `multipath` names the users that send over all their interfaces at the same time. In topologies
-    with positions, all nodes are in a square with a side of `area_m`.
+    `multipath` names the users that send over all their interfaces at the same time. `area_m` is
+    the side of the square that contains all nodes. It is 0 in topologies without positions.
     """
 
     name: str
@@ -96,7 +101,7 @@ class Topology:
 
     @property
     def relays(self) -> tuple[str, ...]:
-        """The ids of the relays: switches that are stations of a radio cell."""
+        """The ids of the relays. A relay is a switch that is a station of a radio cell."""
         return tuple(
             each.user
             for cell in self.cells
@@ -105,8 +110,8 @@ class Topology:
         )
 
     def server_of(self, user: str) -> str:
-        """Return the id of the user's server: the one in the user's node or, if that is empty, the
-        first server of the topology."""
+        """Return the id of the user's server. If the user's node names none, this is the first
+        server of the topology."""
         named = next(node.server for node in self.nodes if node.id == user)
         return named or self.ids("server")[0]
 
@@ -122,10 +127,10 @@ class Topology:
 
 @dataclass(frozen=True)
 class Interface:
-    """An interface of a host, and the switch and port to which it is connected.
+    """A network interface of a host, and the switch and port to which it is connected.
 
-    `node` is the id of the host. `link` is the id of the wired link or, for a radio, of the access
-    point. `further` has the other addresses of an interface with one address per subflow.
+    `node` is the id of the host. `link` is the id of the wired link or, for a radio, the id of the
+    access point. `further` has the other addresses if the interface has more than one.
     """
 
     node: str
@@ -142,8 +147,9 @@ class Interface:
 class Trunk:
     """A link between two switches, with the name of the port at each end.
 
-    If `radio` is True, the link is the radio channel between an access point and a relay, a switch
-    that is a station of its WiFi cell. Its ports are then radios, not ends of a wire.
+    If `radio` is True, the link stands for the radio channel between an access point and a relay. A
+    relay is a switch that is a station of the access point's cell. The ports at both ends are then
+    radios.
     """
 
     link: str
@@ -158,10 +164,11 @@ class Trunk:
 class Wiring:
     """All interfaces of hosts, and all links between switches with their ports.
 
-    `dpid` maps each switch to its OpenFlow datapath id, counted from 1. A relay is a switch that is
-    a station of a radio cell. `relays` has an entry for each cell of each relay: `node` is the
-    relay, and `name` is its port to the access point. The addresses of the entry are those of the
-    first host behind the relay, empty if there is none.
+    `dpid` maps each switch to its OpenFlow datapath id, counted from 1.
+
+    A relay is a switch that is a station of a radio cell. `relays` has one entry for each relay and
+    cell. In this entry, `node` is the relay, and `name` is its port to the access point. The
+    addresses are those of the first host behind the relay, or empty if there is no host.
     """
 
     interfaces: tuple[Interface, ...]
@@ -170,17 +177,16 @@ class Wiring:
     relays: tuple[Interface, ...] = ()
 
     def of(self, node: str) -> tuple[Interface, ...]:
-        """Return the interfaces of a host, the one over which it opens its connections first."""
+        """Return the interfaces of a host. The host opens its connections over the first one."""
         return tuple(each for each in self.interfaces if each.node == node)
 
     def addresses(self, node: str) -> int:
-        """Return how many addresses a host has, that is, how many subflows its connections should
-        have."""
+        """Return how many addresses a host has. Its connections should have as many subflows."""
         return sum(1 + len(each.further) for each in self.of(node))
 
     def at(self, node: str, link: str) -> Interface:
-        """Return the interface of a host on this link, or of a relay in this cell. For a radio and
-        for a relay, `link` is the access point's id."""
+        """Return the interface of a host on this link, or the entry of a relay for this cell. In
+        the case of a radio or a relay, `link` is the access point's id."""
         own = (*self.of(node), *(each for each in self.relays if each.node == node))
         return next(each for each in own if each.link == link)
 
@@ -189,7 +195,7 @@ class Wiring:
 
     def handed_over(self, user: str, old: str, new: str) -> Wiring:
         """Return the wiring after a user has moved its radio from access point `old` to `new`. The
-        interface keeps its name and its addresses."""
+        radio keeps its name and its addresses."""
         interface = self.at(user, old)
         moved = replace(interface, switch=new, port=radio_port(new), link=new)
         interfaces = tuple(moved if each is interface else each for each in self.interfaces)
@@ -197,7 +203,8 @@ class Wiring:
 
 
 def radio_port(ap: str) -> str:
-    """Return the name of a WiFi access point's radio, which is a port of its switch."""
+    """Return the name of a WiFi access point's radio, which is a port of the access point's
+    switch."""
     return f"{ap}-wlan1"
 
 
@@ -205,10 +212,10 @@ def link_delay_ns(link: Link, cells: Iterable[Cell]) -> tuple[int, int]:
     """Return the one-way delay and the jitter of a wired link, including those of a radio cell at
     one of its ends.
 
-    The delay of a cell lies between its access point and the core. It is therefore added to each
-    wired link of the access point, except a link to a relay. A relay is a switch that is a station
-    of the cell: its link stands for the radio channel, and both values are 0. Both engines and
-    topology.json use these values.
+    The delay of a cell lies between its access point and the rest of the network. It is therefore
+    added to each wired link of the access point. An exception is a link to a relay, a switch that
+    is a station of the cell. This link stands for the radio channel, and both values are 0. Both
+    engines and topology.json use these values.
     """
     here = [cell for cell in cells if cell.ap in (link.a, link.b)]
     if any(station.user in (link.a, link.b) for cell in here for station in cell.stations):
@@ -222,14 +229,18 @@ def link_delay_ns(link: Link, cells: Iterable[Cell]) -> tuple[int, int]:
 def wire(topology: Topology) -> Wiring:
     """Assign names, addresses and ports to all interfaces of a topology.
 
-    Servers and users are each counted from 1, and n is the number of a host. A server has address
-    10.0.0.n. A user has 10.1.0.n on WiFi, 10.2.0.n on LTE, and 10.(16+i).0.n on its wired link i,
-    where i counts from 0. All WiFi access points share one subnet, so that a handover keeps the
-    address; a second WiFi radio has 10.3.0.n. If a user has several addresses on an interface, the
-    further ones are n + N, n + 2N, ... in the same subnet, where N is the number of users.
+    Servers and users are each counted from 1. A host with number n has these addresses:
+    - a server: 10.0.0.n
+    - a user on WiFi: 10.1.0.n, and 10.3.0.n with its second radio
+    - a user on LTE: 10.2.0.n
+    - a user on a wired link: 10.(16+i).0.n on link number i of the user, counted from 0
 
-    Interfaces have Mininet's names: `s1-eth1`, and `wifi1-wlan1` for a radio. A relay's radio is
-    called `n1-wlan0`.
+    All WiFi access points share one subnet, so that a handover keeps the address. If a user has
+    several addresses on an interface, the further ones end with n + N, n + 2N, ..., where N is the
+    number of users.
+
+    Interfaces have Mininet's names: `s1-eth1`, and `wifi1-wlan1` for a radio. The radio of a switch
+    that is a WiFi station is called `n1-wlan0`.
     """
     names = _Names(topology)
     for link in topology.links:
@@ -248,8 +259,8 @@ def wire(topology: Topology) -> Wiring:
 
 
 def _relay(wiring: Wiring, trunk: Trunk, topology: Topology) -> Interface | None:
-    """Return the entry of `Wiring.relays` for a link to a relay, a switch that is a station of a
-    radio cell; None if the link leads to no relay."""
+    """Return the entry of `Wiring.relays` for a link, or None if the link leads to no relay. A
+    relay is a switch that is a station of a radio cell."""
     near, far = (trunk.a, trunk.a_port), (trunk.b, trunk.b_port)
     for (relay, port), (ap, ap_port) in ((near, far), (far, near)):
         if (ap, relay) in _stations(topology):
@@ -266,7 +277,8 @@ def _stations(topology: Topology) -> set[tuple[str, str]]:
 
 
 class _Names:
-    """Assigns names, addresses and ports, by counting the links and cells of each node in order."""
+    """Assigns names, addresses and ports. They are counted separately for each node, in the order
+    of links and cells."""
 
     def __init__(self, topology: Topology) -> None:
         self.interfaces: list[Interface] = []
@@ -314,7 +326,8 @@ class _Names:
         return f"{node}-eth{next(self.next_port[node])}"
 
     def _radio(self, node: str) -> str:
-        """Return the name of an access point's only radio, or of the next radio of a relay."""
+        """Return the name of an access point's only radio, or the name of the next radio of another
+        switch."""
         return radio_port(node) if node in self.aps else f"{node}-wlan{next(self.next_radio[node])}"
 
     def _attach(
@@ -339,7 +352,8 @@ ADDRESSES = 250  # of a subnet
 
 
 def checked(topology: Topology) -> Topology:
-    """Return the topology unchanged, or raise `RequestError` for its first problem."""
+    """Return the topology unchanged. Raise `RequestError` with the first problem if the engines
+    cannot build it."""
     for find in (_nodes, _links, _cells, _rates, _users, _servers):
         for problem in find(topology):
             raise RequestError(f"topology {topology.name}: {problem}")
@@ -449,10 +463,11 @@ Step = tuple[str, str]  # two neighbouring nodes, in the direction of the data
 
 
 def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dict[str, Directions]:
-    """Return for the id of each link the directions ("ab", "ba") in which data can cross it.
+    """Map the id of each link to the directions in which data can cross the link. "ab" is the
+    direction from end `a` to end `b`, and "ba" is the opposite one.
 
-    Each flow is a user and the direction of its data, "down" (to the user) or "up". A link on no
-    shortest path of these flows gets both directions.
+    Each of `flows` is a user and the direction of the user's data, "down" (to the user) or "up". A
+    link that is on no shortest path of these flows gets both directions.
     """
     wiring = wire(topology)
     neighbours = _neighbours(wiring)
@@ -464,8 +479,8 @@ def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dic
 
 
 def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
-    """Return the link with the loss `loss_ppm` in the given directions; a direction that is not
-    given keeps its loss."""
+    """Return the link with the loss `loss_ppm` in the given directions. The other directions keep
+    their loss."""
     return replace(
         link,
         loss_ppm=loss_ppm if "ab" in directions else link.loss_ppm,
@@ -474,11 +489,11 @@ def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
 
 
 def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> Topology:
-    """Return the topology with each link's loss in the directions in which data travels.
+    """Return the topology with the loss of each link in the directions in which data travels.
 
-    Each flow is a user and the direction of its data, "down" (to the user) or "up". Call this only
-    once, with the topology that a builder returned: `loss_ppm` is read as the loss of a direction
-    with data, `loss_back_ppm` as that of a direction without.
+    Each of `flows` is a user and the direction of the user's data, "down" (to the user) or "up".
+    Call this only once for a topology. In the topology given, `loss_ppm` of a link must be the loss
+    of data, and `loss_back_ppm` the loss in the opposite direction.
     """
     if all(link.loss_ppm == link.loss_back_ppm for link in topology.links):
         return topology
@@ -506,7 +521,8 @@ def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
 def _steps_down(
     topology: Topology, wiring: Wiring, neighbours: Mapping[str, set[str]], user: str
 ) -> Iterator[Step]:
-    """Yield the hops (pairs of nodes) of all shortest paths from the user's server to the user."""
+    """Yield each hop (a pair of neighbouring nodes) of all shortest paths from the user's server to
+    the user."""
     server = wiring.of(topology.server_of(user))[0]
     yield server.node, server.switch
     for interface in _used(topology, wiring, user):
@@ -516,15 +532,17 @@ def _steps_down(
 
 
 def _used(topology: Topology, wiring: Wiring, user: str) -> tuple[Interface, ...]:
-    """Return the interfaces of a user that carry data: all if it is multipath, else the first."""
+    """Return the interfaces over which a user sends data: all if the user is multipath, otherwise
+    only the first."""
     own = wiring.of(user)
     return own if user in topology.multipath else own[:1]
 
 
 def _may_attach_to(topology: Topology, interface: Interface) -> list[str]:
-    """Return the switches or access points to which the interface can be attached during a run.
+    """Return the switches or access points to which an interface can be connected during a run.
 
-    A WiFi interface in a cell with a radio model can be moved to any other such cell by a handover.
+    A WiFi interface in a cell with a radio model can move to any other such cell by a handover. Any
+    other interface stays where it is.
     """
     cells = {cell.ap: cell for cell in topology.cells}
     here = cells.get(interface.switch)
@@ -538,7 +556,8 @@ def _hands_over(cell: Cell) -> bool:
 
 
 def _between(neighbours: Mapping[str, set[str]], source: str, destination: str) -> Iterator[Step]:
-    """Yield each hop (switch, next switch) of the shortest paths between two switches, once."""
+    """Yield each hop (a pair of neighbouring switches) of the shortest paths between two switches,
+    once."""
     hops = hops_to(neighbours, destination)
     here = {source} if source in hops else set()
     while here:
@@ -565,11 +584,12 @@ def as_json(
     rate_scale: float = 1.0,
     flows: Iterable[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """The network as plain data, which `controller.topology.Topology` validates.
+    """Return the network as plain data, as it is written to topology.json.
+    `controller.topology.Topology` validates this data.
 
-    `receive_buffer_kb` is the receive buffer of every connection. All rates are wire rates: rates
-    of the scenario file multiplied by `rate_scale`. `flows` are pairs of a user and the direction
-    of its data, "down" or "up".
+    `receive_buffer_kb` is the receive buffer of every connection. Rates are those of the running
+    network: rates of the scenario file multiplied by `rate_scale`. Each of `flows` is a user and
+    the direction of the user's data, "down" (to the user) or "up".
     """
     data: dict[str, set[str]] = {}
     for user, direction in flows:
@@ -593,8 +613,8 @@ def as_json(
 
 
 def _interface(topology: Topology, interface: Interface) -> dict[str, Any]:
-    """Return the fields of an interface and, if it is wired, of its link. The rates of a radio
-    interface are in the entry of its access point."""
+    """Return the fields of a host's interface. For a wired interface, they include rate, delay and
+    losses of its link. The rates of a radio interface are in the entry of its access point."""
     named = {
         key: getattr(interface, key) for key in ("name", "address", "mac", "switch", "port", "link")
     }
@@ -618,8 +638,8 @@ def _trunk(topology: Topology, trunk: Trunk) -> dict[str, Any]:
 def link_shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
     """Return rate, delay, jitter and losses of a link as plain data.
 
-    `near` is the node at one end of the link. `loss` in the result is for packets that leave this
-    node, `loss_back` for packets towards it.
+    `near` is the node at one end of the link. In the result, `loss` is for packets that leave this
+    node, and `loss_back` is for packets towards this node.
     """
     delay_ns, jitter_ns = link_delay_ns(link, cells)
     losses = (

@@ -18,7 +18,8 @@ Delay = Annotated[float, Field(ge=0, le=5_000)]
 
 
 class User(BaseModel):
-    """A user, the access point it is near, and its rate on each cell when alone there.
+    """A user, the access point that the user is near, and the rate that the user gets on each cell
+    when no other user is there.
 
     `near` is "wifi" or "lte". `lte_weight` is the user's LTE resource weight (MP-SDN, eq (3)).
     """
@@ -40,11 +41,12 @@ class User(BaseModel):
 
 
 class Params(BaseModel):
-    """The parameters of `kind: wifi_lte`; delays are one way.
+    """The parameters of a topology with `kind: wifi_lte`. Delays are one way.
 
     Rates count whole Ethernet frames. `multipath` names the users that are on both WiFi and LTE.
-    `air` is the model of the WiFi channel: "cell" is the lab's own, "wmediumd" the program wmediumd
-    (`lab.radio.wmediumd`), in the emulation only. With wmediumd, `wifi_queue_packets` is not used.
+    `air` selects the model of the WiFi channel. "cell" is the lab's own model. "wmediumd" is the
+    program wmediumd (`lab.radio.wmediumd`), which only the emulation can use; `wifi_queue_packets`
+    then has no effect.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -107,8 +109,9 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
     """Return the WiFi cell and the LTE cell, in this order.
 
-    The stations of a cell are the users near its access point, and all multipath users. Under
-    wmediumd, a WiFi station gets the possible rate that is nearest to its `wifi_mbps`.
+    The stations of a cell are the users near its access point, and all multipath users. wmediumd
+    has only certain rates: with it, a WiFi station gets the rate that is nearest to its
+    `wifi_mbps`.
     """
 
     def stations(kind: str) -> tuple[Station, ...]:

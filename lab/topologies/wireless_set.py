@@ -34,10 +34,11 @@ LTE_MHZ = 2120
 
 
 class Params(BaseModel):
-    """The parameters of `kind: wireless_set`; delays are one way.
+    """The parameters of a topology with `kind: wireless_set`. Delays are one way.
 
-    `wifi` is the standard of all WiFi cells. `wifi_near_m` is the distance to a WiFi access point
-    below which a user opens its connections there. `lte_mhz` is the bandwidth of the LTE cell.
+    `wifi` is the standard of all WiFi cells. A user nearer than `wifi_near_m` to a WiFi access
+    point opens connections there, any other user over LTE. `lte_mhz` is the bandwidth of the LTE
+    cell.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,10 +58,11 @@ class Params(BaseModel):
 
 @dataclass(frozen=True)
 class User:
-    """A user's place (x and y in m), its nearest WiFi access point, and the ones it uses.
+    """A user at a position (`place`, x and y in m).
 
-    `uses` names one or two access points, and may include the LTE base station lte1. The user opens
-    its connections over the first.
+    `nearest` is the nearest WiFi access point. `uses` names the one or two access points that the
+    user is connected to, possibly the LTE base station lte1. The user opens connections over the
+    first one.
     """
 
     id: str
@@ -72,7 +74,7 @@ class User:
 def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
     """Return a network with users at random places, on WiFi (~) or LTE (|).
 
-    A user nearer than `wifi_near_m` to a WiFi access point opens its connections there, any other
+    A user nearer than `wifi_near_m` to a WiFi access point opens connections there, any other user
     at lte1. A multipath user, here ue3, is on LTE and on the nearest WiFi access point, at any
     distance. WiFi cells are on different channels. Users are called ue1, ue2, and so on.
 
@@ -98,10 +100,10 @@ def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
 
 
 def users(params: Params, seed: int) -> list[User]:
-    """Return all users, at random places that depend on `seed`.
+    """Return all users, at random positions that depend on `seed`.
 
     `multipath_percent` of the users, chosen at random, are multipath. With the same seed, a larger
-    percentage only adds multipath users: none is replaced by another.
+    percentage keeps all multipath users of a smaller percentage and adds others.
     """
     names = [f"ue{n}" for n in range(1, params.users + 1)]
     order = sorted(names, key=lambda name: uniform(seed, name, "multipath"))
@@ -118,7 +120,8 @@ def _user(params: Params, name: str, seed: int, multipath: bool) -> User:
 
 
 def _places(params: Params) -> dict[str, Place]:
-    """Return the places (x and y in m) of the access points in a square of `area_m`."""
+    """Return the positions (x and y in m) of the access points, in a square with the side
+    `area_m`."""
     scale = params.area_m / FIGURE_4_M
     return {ap: (x * scale, y * scale) for ap, (x, y) in PLACES.items()}
 

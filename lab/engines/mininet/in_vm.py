@@ -40,7 +40,7 @@ POLL_S = 0.2
 class GuestCommand:
     """A command to run in the VM, in the project's folder.
 
-    The command runs in the project's folder. Only the files that it writes into the folder `shared`
+    Only the files that it writes into the folder `shared`
     are kept. `files` are pairs of paths. In the VM, the file at the first path has the content of
     the file at the second path on this machine. With `show`, the command's output is copied
     to that of this process as it comes.

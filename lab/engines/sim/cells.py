@@ -1,8 +1,10 @@
-"""The stations of each simulated access point, and measurements of the access points.
+"""The stations of each simulated access point, and two measurements: MAC occupancy and WiFi
+collisions.
 
-MAC occupancy (how full the MAC buffer of an access point is, from 0 to 1) is measured ten times a
-second, as in the emulation. For WiFi cells with collisions, the contenders are counted too: the
-access points and stations that have a frame to send at that moment, averaged over about a second.
+MAC occupancy says how full the MAC buffer of an access point is, from 0 to 1. Collisions depend on
+the number of contenders: the access points and stations of a channel that have a frame to send.
+Both are measured ten times a second, as in the emulation. The number of contenders is averaged over
+about a second.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from lab.radio.occupancy import bearer_occupancy, waiting_uploads, wifi_occupanc
 
 
 class Cells:
-    """The stations of each access point now, and the mean number of contenders for its channel.
+    """The present stations of each access point, and the mean number of contenders for each WiFi
+    channel.
 
-    `stations` is keyed by (access point, user), `contenders` by access point. Access points that
-    share another one's channel have no entry in `contenders`; they count in the other one's entry.
+    `stations` is keyed by (access point, user). A contender is an access point or station that has
+    a frame to send. `contenders` is keyed by access point. If several access points share a
+    channel, only one of them has an entry, which counts the contenders of all.
     """
 
     def __init__(self, wireless: Wireless, cells: Iterable[Cell]) -> None:
@@ -39,8 +43,12 @@ class Cells:
         return [station for (where, _), station in self.stations.items() if where == ap]
 
     def measure(self, tiers: Mapping[tuple[str, str], int]) -> dict[str, float]:
-        """Return the present MAC occupancy of each access point (0 to 1), and update how often WiFi
-        frames collide. `tiers` maps (user, access point) to tier 1 or 2; only LTE uses it."""
+        """Return the present MAC occupancy of each access point: how full its MAC buffer is, from 0
+        to 1. Also update how often WiFi frames collide.
+
+        `tiers` maps (user, access point) to 1 for the user's primary access point and to 2 for
+        others. Only LTE cells use it.
+        """
         occupancies = {
             cell.ap: self._wifi(cell.ap) if cell.kind == "wifi" else self._lte(cell, tiers)
             for cell in self.cells
@@ -52,8 +60,9 @@ class Cells:
     # --- WiFi
 
     def _wifi(self, ap: str) -> float:
-        """Return the MAC occupancy from the packets that wait at the access point, or from the
-        uploads that wait at its stations if those are more."""
+        """Return the MAC occupancy of a WiFi access point (0 to 1). It is computed from the longer
+        of two backlogs: packets that wait at the access point, and uploads that wait at its
+        stations."""
         rates_bps = [
             each.rate_bps
             for each in self.stations_at(ap)
@@ -64,8 +73,9 @@ class Cells:
         return wifi_occupancy(self.wireless.backlog(ap), uploads)
 
     def _update_collisions(self, air: str) -> None:
-        """Update the mean number of contenders on the channel of access point `air`. From it, set
-        the mean transmissions per frame and the frame loss of all access points on this channel."""
+        """Count the contenders (nodes with a frame to send) on the channel of access point `air`,
+        and update their mean number. This mean determines how often a frame is transmitted on the
+        channel, and how many frames are lost."""
         here = [cell for cell in self.cells if air in (cell.ap, cell.medium)]
         stations = [(cell.ap, each.user) for cell in here for each in self.stations_at(cell.ap)]
         sending = sum(self.wireless.backlog(cell.ap) > 0 for cell in here)
@@ -81,8 +91,8 @@ class Cells:
     # --- LTE
 
     def _lte(self, cell: Cell, tiers: Mapping[tuple[str, str], int]) -> float:
-        """Return the mean MAC occupancy over the base station's Tier 1 users
-        (`controller.tiers`)."""
+        """Return the MAC occupancy of an LTE base station (0 to 1): the mean over the users for
+        whom it is the primary access point (Tier 1, see `controller.tiers`)."""
         bearers = {
             each.user: bearer_occupancy(self._queued(cell.ap, each.user)) for each in cell.stations
         }
@@ -90,8 +100,8 @@ class Cells:
         return tier1_mean(bearers, here)
 
     def _queued(self, ap: str, user: str) -> list[int]:
-        """Return the packets in the user's downlink bearer and, if the user uploads data, those in
-        its uplink bearer."""
+        """Return the number of packets in the user's downlink queue and, if the user uploads data,
+        in the uplink queue."""
         network = self.wireless.network
         directions = (DOWN, UP) if network.has_data(user, UP) else (DOWN,)
         return [network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions]
@@ -108,7 +118,8 @@ class Cells:
         self.wireless.set_station(ap, station)
 
     def hand_over(self, user: str, old: str, new: str, station: Station) -> None:
-        """Move a user from WiFi access point `old` to `new`; `station` is its radio at `new`."""
+        """Move a user from WiFi access point `old` to `new`. `station` has the rate and signal of
+        the user at `new`."""
         del self.stations[old, user]
         self.wireless.hand_over(user, old, new)
         self.set_station(new, station)

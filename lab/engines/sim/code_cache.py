@@ -1,9 +1,8 @@
-"""The simulator's compiled code on disk, in a folder named by a digest of all that the code depends
-on.
+"""The folder with the simulator's compiled code.
 
-The digest covers the source files of the core, the path of their folder, users' congestion control
-laws, the versions of numba and Python, and the processor. Numba's own cache is not enough: it does
-not notice a change in another module.
+The folder's name is a digest of everything that the code depends on: the source files of the core
+and their path, users' congestion controls, the versions of numba and Python, and the processor.
+Numba's own cache is not enough, because it does not notice a change in another module.
 """
 
 from __future__ import annotations
@@ -51,9 +50,12 @@ def is_wanted() -> bool:
 
 
 def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None = None) -> str:
-    """Return 16 hex digits that depend on the path and the Python files of `folder`, on the text
-    `compiler` (version and options of the compiler), and on users' congestion control laws. `laws`
-    maps the name of each law to its file."""
+    """Return 16 hex digits that identify the sources and the compiler.
+
+    They change with the path or the Python files of `folder`, and with the text `compiler` (version
+    and options of the compiler). They also change with `laws`, which maps the name of each user's
+    congestion control to its file.
+    """
     digest = hashlib.sha256(f"{compiler}\0{folder.resolve()}".encode())
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
@@ -63,11 +65,10 @@ def sources_digest(folder: Path, compiler: str, laws: Mapping[str, Path] | None 
 
 
 def folder(laws: Mapping[str, Path] | None = None) -> Path:
-    """Return the folder for the compiled code of the core and of users' laws, as their sources are
-    now.
+    """Return the folder for compiled code that fits the present sources. It may not exist yet.
 
-    `laws` maps the name of each user's congestion control law to its file. The folder is in the
-    user's cache folder (`sudo.user_cache`); it may not exist yet.
+    `laws` maps the name of each user's congestion control to its file. The folder is inside the
+    user's cache folder (`sudo.user_cache`).
     """
     digest = sources_digest(SOURCES, f"{version()} {OPTIONS} {_machine()}", laws)
     return sudo.user_cache() / "sim" / digest
@@ -75,8 +76,8 @@ def folder(laws: Mapping[str, Path] | None = None) -> Path:
 
 @cache
 def _machine() -> str:
-    """Return the Python version and the processor as text. Compiled code is reused only where this
-    text is the same."""
+    """Return the Python version and the processor as text. Compiled code is reused only on machines
+    with the same text."""
     try:
         first_cpu = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
         processor = "\n".join(
@@ -90,17 +91,17 @@ def _machine() -> str:
 
 
 def is_complete(where: Path) -> bool:
-    """Return True if `where` holds the compiled code of the whole core. Raise `MachineLacks` as
-    `check_owner` does."""
+    """Return True if folder `where` holds the compiled code of the whole core. Raise `MachineLacks`
+    if another user could have written this code."""
     check_owner(where)
     return (where / COMPLETE).exists()
 
 
 def check_owner(where: Path) -> None:
-    """Raise `MachineLacks` if another user could have written the compiled code in `where`.
+    """Raise `MachineLacks` if another user could have written the compiled code in folder `where`.
 
-    It must be a folder of this user, of root or of the user who called sudo, and not writable for
-    everybody. A missing folder is accepted.
+    The folder must belong to this user, to root, or to the user who called sudo. It must not be
+    writable for everybody. A missing folder is accepted.
     """
     try:
         found = where.lstat()
@@ -128,9 +129,10 @@ def failure(where: Path) -> str:
 def compiling(where: Path) -> Iterator[bool]:
     """Lock folder `where` while the core is compiled into it.
 
-    Yield True to the first process, which must compile. Other processes wait for the lock, then get
-    False: the code is complete, or the compilation has failed. An exception in the body of the
-    `with` statement is written to the file "failed" of the folder and raised again.
+    Yield True if this process must compile. Other processes wait for the lock and then get False,
+    because the code is complete or its compilation has failed. If the body of the `with` statement
+    raises an exception, the traceback is written to the file "failed" in the folder, and the
+    exception is raised again.
     """
     where.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_owner(where)

@@ -1,9 +1,9 @@
 """Switch the simulator's core between interpreted and compiled code. A run is compiled if the
-compiled code is ready when the run begins; otherwise it is interpreted to its end.
+compiled code exists when the run begins. Otherwise the run is interpreted to its end.
 
-Both come from the same source and give the same results to the last bit. The two tables of the core
-are lists when it is interpreted (Python reads them three times faster than arrays) and numpy arrays
-when it is compiled.
+Both kinds of code come from the same source and give the same results to the last bit. The state of
+a simulated network is in two tables of numbers. In interpreted runs they are lists, which Python
+reads three times faster than arrays. In compiled runs they are numpy arrays.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _written: dict[Callable[..., Any], Callable[..., Any]] = {}  # compiled: as writ
 
 
 def folder() -> Path:
-    """Return the cache folder for the compiled code of the core and of users' congestion control
-    laws, as their sources are on disk now."""
+    """Return the folder for compiled code that fits the present sources of the core and of users'
+    congestion controls."""
     return code_cache.folder(user_laws())
 
 
 def user_laws() -> dict[str, Path]:
-    """Map the name of each congestion control law that is not built in to its file."""
+    """Map the name of each congestion control that a user wrote to its file."""
     return {
         name: Path(str(law.__file__))
         for name, law in dispatch.LAWS.items()
@@ -45,10 +45,10 @@ def is_fast() -> bool:
 
 
 def speed_up_if_possible() -> None:
-    """Switch this process to compiled code if the cache holds all of it.
+    """Switch this process to compiled code if the cache folder holds all of it.
 
-    A process whose sources have been edited since it loaded them stays interpreted to its end:
-    numba would compile the sources on disk, and the run would mix two versions.
+    A process stays interpreted to its end if its sources were edited after it loaded them. Numba
+    would compile the edited sources, and the run would mix two versions.
     """
     global _cache
     if is_fast() or _cache is None or not code_cache.is_complete(_cache):
@@ -63,8 +63,8 @@ def speed_up(cache: Path) -> None:
     """Replace each function that is marked with `jit` by a compiled one, in all modules of the
     core.
 
-    A function that is not in the folder `cache` yet is compiled at its first call, and stored
-    there.
+    A function whose compiled code is not in the folder `cache` is compiled at its first call. The
+    result is stored in the folder.
     """
     import numba
 
@@ -77,15 +77,15 @@ def speed_up(cache: Path) -> None:
 
 
 def slow_down() -> None:
-    """Go back to interpreted functions. Tables that are numpy arrays stay numpy arrays, which
-    interpreted code can use too."""
+    """Go back to interpreted functions. Tables that are numpy arrays stay numpy arrays; interpreted
+    code can use them too."""
     _replace(_written, object)
     _written.clear()
 
 
 def add_law(name: str, law: ModuleType) -> None:
-    """Add module `law` as the congestion control law `name`. Runs are interpreted until the core is
-    compiled together with this law."""
+    """Add the congestion control `name`, whose functions are in module `law`. Runs are interpreted
+    until the core has been compiled together with this module."""
     global _cache
     slow_down()
     edited = _cache is not None and folder() != _cache
@@ -94,19 +94,20 @@ def add_law(name: str, law: ModuleType) -> None:
 
 
 def ints(values: Ints) -> Ints:
-    """Return a numpy array of int64 if this process runs compiled code, else `values` unchanged."""
+    """Return `values` as a numpy array of int64 if this process runs compiled code. Otherwise
+    return `values` unchanged."""
     return cast(Ints, _array(values, "int64")) if is_fast() else values
 
 
 def floats(values: Floats) -> Floats:
-    """Return a numpy array of float64 if this process runs compiled code, else `values`
-    unchanged."""
+    """Return `values` as a numpy array of float64 if this process runs compiled code. Otherwise
+    return `values` unchanged."""
     return cast(Floats, _array(values, "float64")) if is_fast() else values
 
 
 def _define_dispatch(path: Path) -> None:
-    """Write the generated source of `core.dispatch` to the file `path`, and define its functions
-    from there. Numba caches only functions that come from a file."""
+    """Write the generated source of `core.dispatch` to the file `path`, and define the functions
+    from this file. Numba caches only functions that come from a file."""
     source = dispatch.source()
     if not path.exists() or path.read_text(encoding="utf-8") != source:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,15 +116,15 @@ def _define_dispatch(path: Path) -> None:
 
 
 def _modules() -> Iterator[ModuleType]:
-    """Yield the modules in which `_replace` replaces functions: those of the core, and users'
-    congestion control laws."""
+    """Yield the modules whose functions can be compiled: those of the core, and users' congestion
+    controls."""
     yield from (each for name, each in list(sys.modules.items()) if name.startswith(core.__name__))
     yield from dispatch.LAWS.values()
 
 
 def _replace(new: dict[Callable[..., Any], Callable[..., Any]], kind: type) -> None:
-    """Replace each function that is a key of `new` by its value, in all modules of the core. Only
-    objects of type `kind` are looked up."""
+    """Replace each function that is a key of `new` by its value, in all modules of the core.
+    Objects of other types than `kind` are left alone."""
     for module in _modules():
         for name, value in list(vars(module).items()):
             if isinstance(value, kind) and callable(value) and value in new:

@@ -1,8 +1,8 @@
-"""Compile the simulator's core in a separate process, so that no run waits for the compiler: the
-present run is interpreted to its end, and the next one is compiled.
+"""Compile the simulator's core in a separate process, so that no run waits for the compiler. A run
+that begins before the end of the compilation is interpreted; later runs are compiled.
 
-`python -m lab.engines.sim.compiler [NAME=FILE...]` compiles the core, with users' congestion
-control laws if given.
+Usage: `python -m lab.engines.sim.compiler [NAME=FILE...]`. Each NAME=FILE is a user's congestion
+control, which is compiled together with the core.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ COMMAND = [sys.executable, "-m", "lab.engines.sim.compiler"]
 
 
 def is_to_come() -> bool:
-    """Return True if the core is not compiled yet but a process is compiling it. Start that process
-    if none is running.
+    """Return True if a process is compiling the core now. If the core is not compiled and no such
+    process is running, start one.
 
     Return False if compiled code is ready, or if numba is missing or switched off. Raise `LabError`
     if an earlier compilation has failed or the process cannot be started.
@@ -43,10 +43,10 @@ def is_to_come() -> bool:
 
 
 def wait(cache: Path | None = None) -> None:
-    """Compile the core in another process unless it is compiled already, and wait for the end. Do
-    nothing if numba is missing or switched off.
+    """Compile the core in another process, and wait for its end. Do nothing if numba is missing or
+    switched off. Existing compiled code is not compiled again.
 
-    `cache` is the cache folder; None is the user's own. Raise `subprocess.CalledProcessError` if
+    `cache` is the cache folder; None means the user's own. Raise `subprocess.CalledProcessError` if
     the compilation fails.
     """
     if code_cache.is_wanted():
@@ -59,8 +59,8 @@ def _command() -> list[str]:
 
 
 def main(*laws: str) -> None:
-    """Compile the core in this process. Each of `laws` is NAME=FILE of a user's congestion control
-    law. Exit with an error message if the compilation fails."""
+    """Compile the core in this process. Each of `laws` is NAME=FILE of a user's congestion control.
+    Exit with an error message if the compilation fails."""
     for each in laws:
         name, _, path = each.partition("=")
         user_laws.register(Path(path), name)

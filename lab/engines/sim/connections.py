@@ -1,5 +1,5 @@
-"""The connections that were started in a run, and their counters, which are read from the tables of
-the simulated network (`core.layout`)."""
+"""The connections that were started in a simulation, and their counters. The counters are read from
+the tables of the simulated network (`core.layout`)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from lab.scenario.flows import Flow
 
 @dataclass
 class SubflowCounters:
-    """A subflow, and its counters when it was last sampled.
+    """A subflow, and its counters at the time of the last sample.
 
-    `received_bytes` counts bytes in order, `segments` all segments that arrived, and `out_of_order`
-    those of them that were out of order. `rtt_sum_ms` is the sum of the RTTs of all samples,
-    `samples` their number. `backup_ns` is the time that the subflow was a backup.
+    `received_bytes` counts payload that arrived in order. `segments` counts all segments that
+    arrived, `out_of_order` only those that arrived out of order. `rtt_sum_ms` is the sum of the
+    RTTs of all samples, and `samples` is the number of samples. `backup_ns` is the time for which
+    the subflow was a backup. `tier` is 1 at the user's primary access point, and 2 at another one.
     """
 
     subflow: Subflow
@@ -32,12 +33,13 @@ class SubflowCounters:
 
     @property
     def place(self) -> int:
-        """The index of the subflow's first field in the integer table (`core.layout`)."""
+        """The index of the subflow's state in the integer table (`core.layout`)."""
         return self.subflow.place
 
     @property
     def link(self) -> str:
-        """The id of the link or access point at the user's end of the subflow."""
+        """The id of the wired link or access point to which the user's end of the subflow is
+        connected."""
         return self.subflow.ends.user.link
 
 
@@ -45,9 +47,9 @@ class SubflowCounters:
 class Connection:
     """A connection that was started.
 
-    `place` is the index of its first field in the integer table (`core.layout`). `cc` is its
-    congestion control, None for UDP. `read_bytes` is what the receiving application had read at the
-    last sample; `is_complete` says whether its whole file was transferred by then.
+    `place` is the index of its state in the integer table (`core.layout`). `cc` is its congestion
+    control, or None for UDP. `read_bytes` is how many bytes the receiving application had read at
+    the last sample. `is_complete` is True if its whole file had been transferred by then.
     """
 
     flow: Flow
@@ -59,7 +61,7 @@ class Connection:
 
 
 class Connections(dict[str, Connection]):
-    """Started connections by flow id, and access to their counters in the integer table
+    """The connections that were started, by flow id. Their counters are read from the integer table
     (`core.layout`)."""
 
     def __init__(self, network: Network) -> None:
@@ -78,8 +80,8 @@ class Connections(dict[str, Connection]):
     def set_cc(self, cc: str) -> None:
         """Change the congestion control of all open TCP connections.
 
-        As in Linux, subflows keep their windows, and the new congestion control starts without any
-        state.
+        As in Linux, subflows keep their congestion windows. The state of the old congestion control
+        is discarded.
         """
         for connection in self.values():
             is_running = self.count(connection.place, at.CONN_STATE) == at.RUNNING
@@ -93,25 +95,25 @@ class Connections(dict[str, Connection]):
                     w.window[each.place + own] = 0.0
 
     def count(self, place: int, counter: int) -> int:
-        """Return one counter of the connection or subflow at index `place` of the integer table.
-        `counter` is a constant of `core.layout`, such as SEGMENTS_SENT."""
+        """Return one counter of a connection or subflow. `place` is the index of its state in the
+        integer table. `counter` is a constant of `core.layout`, such as SEGMENTS_SENT."""
         return int(self._network.w.row[place + counter])
 
     def is_established(self, subflow: SubflowCounters) -> bool:
-        """Return True if the subflow is established or was closed, False if it is idle or in its
+        """Return True if the subflow is established or closed. Return False if it is idle or in its
         handshake."""
         return self.count(subflow.place, at.STATE) in (at.ESTABLISHED, at.CLOSED)
 
     def read_bytes(self, connection: Connection) -> int:
-        """Return how many bytes the receiving application of a connection has read in order since
-        the start."""
+        """Return how many bytes the receiving application of a connection has read since the
+        start."""
         c = connection.place
         segments, size = self.count(c, at.DATA_RCV_NXT), self.count(c, at.SEGMENT_BYTES)
         return min(segments * size, self.count(c, at.VOLUME_BYTES))
 
     def take_held_back_bytes(self, connection: Connection) -> int:
-        """Return the largest size in bytes that the connection's reorder buffer had since the last
-        call."""
+        """Return the largest size in bytes that the reorder buffer of a connection has had since
+        the last call for this connection."""
         c, row = connection.place, self._network.w.row
         segments, size = self.count(c, at.REORDER_BUFFERED_RECENT), self.count(c, at.SEGMENT_BYTES)
         row[c + at.REORDER_BUFFERED_RECENT] = row[c + at.REORDER_BUFFERED]

@@ -1,10 +1,11 @@
-"""The simulator as an engine. It runs in virtual time, as fast as possible.
+"""The simulator as an engine of the lab. It runs in virtual time, as fast as possible.
 
-The packet simulation stops at three kinds of moments:
+The packet simulation stops for three reasons:
 1) traffic: a flow starts, stops, pauses or resumes
 2) measurement, ten times a second: the MAC occupancy of the access points is measured, and the
-   controller takes a step if one is due. At every fifth measurement, users that walk move first
-3) sample: `advance` returns a frame, one sample of all users, subflows, access points and links
+   controller acts if its next control step is due. At every fifth measurement, users that walk are
+   moved first
+3) sample: `advance` returns one sample of all users, subflows, access points and links
 """
 
 from __future__ import annotations
@@ -54,11 +55,12 @@ RecordEvent = Callable[..., None]  # kind, then the fields of an event
 
 
 class SimController:
-    """The controller inside the simulation. It takes control steps when they are due, executes the
-    strategy's commands and records its decisions.
+    """The controller inside the simulation. In each control step, it lets the strategy decide. It
+    then executes and records the decisions.
 
-    `tiers` maps (user, access point) to tier 1 or 2. `limits_bps` maps each access point to its
-    Tier 2 limit in bit/s, or to None if it has no limit.
+    `tiers` maps (user, access point) to 1 for the user's primary access point, and to 2 for another
+    one. `limits_bps` maps each access point to the limit of its secondary (Tier 2) traffic in
+    bit/s, or to None if it has no limit.
     """
 
     def __init__(
@@ -72,9 +74,9 @@ class SimController:
         self._known: dict[SubflowKey, Logged] = {}
 
     def step_if_due(self, now_ns: int) -> None:
-        """Record subflows that are new or have changed. If a control step is due, observe the
-        network, let the strategy decide, record and execute its decisions, and record the subflows
-        that these have changed."""
+        """Take a control step if one is due: observe the network, let the strategy decide, and
+        record and execute the decisions. Subflows that are new or have changed are recorded in any
+        case."""
         self._update_subflows(self.observer.active_subflows())
         if not self.control.due(now_ns):
             return
@@ -91,22 +93,26 @@ class SimController:
         self._update_subflows(self.observer.active_subflows())
 
     def set_tier1_demand(self, ap: str, rate_bps: int | None) -> None:
-        """Limit the data of all Tier 1 users of an access point together to `rate_bps`; None
-        removes the limit. It uses the second meter of the access point's switch: the first one is
-        for Tier 2."""
+        """Limit the data of all primary (Tier 1) users of an access point together to `rate_bps`.
+        None removes the limit.
+
+        The limit uses the second meter of the access point's switch. The first meter is for
+        secondary (Tier 2) traffic.
+        """
         self._tier1_demands_bps[ap] = rate_bps
         self._meter_tier1(ap)
 
     def hand_over(self, user: str, old: str, new: str) -> None:
-        """Let a user that moves from access point `old` to `new` keep its tier until the next
-        control step."""
+        """Let a user that moves from access point `old` to `new` keep its tier (1 or 2) until the
+        next control step."""
         self.tiers = {
             (each, new if (each, ap) == (user, old) else ap): tier
             for (each, ap), tier in self.tiers.items()
         }
 
     def _record(self, step: Step) -> None:
-        """Record one event for the observation of a control step, and one for each decision."""
+        """Record one event for the observation of a control step, and one event for each decision
+        of the strategy."""
         scale = step.observation.rate_scale
         lines = [decision_log.decision_line(step.strategy, each, scale) for each in step.decisions]
         for line in (decision_log.observation_line(step), *lines):
@@ -118,9 +124,12 @@ class SimController:
         self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
 
     def _update_subflows(self, active: Collection[SubflowKey]) -> None:
-        """Record each subflow that is new, or whose path, backup flag or expected rate has changed.
-        If a subflow is new or has ended, wake the controller, so that a strategy which reacts to
-        this decides now and not at the end of its period."""
+        """Record each active subflow that is new, or whose path, backup flag or expected rate has
+        changed.
+
+        If a subflow is new or has ended, wake the controller. A strategy that reacts to such a
+        change then decides now and not at the end of its period.
+        """
         known: dict[SubflowKey, Logged] = {}
         for key in sorted(active):
             subflow = self.observer.subflow(key, self.tiers)
@@ -157,8 +166,8 @@ class SimController:
 
 
 def report(network: Network, connections: Connections) -> Report:
-    """Return the report of a run that has ended. Its congestion control is the names of all that
-    were used, joined by "+", or None if there was no TCP connection."""
+    """Return the report of a run that has ended. In the report, `cc` has the names of all
+    congestion controls that were used, joined by "+". It is None if there was no TCP connection."""
     elapsed_ns = max(1, network.now_ns)
     laws = {each.cc for each in connections.values() if each.cc}
     return Report(
@@ -216,8 +225,8 @@ def _subflow(
 
 
 def _verdict(network: Network, connections: Connections) -> MptcpVerdict:
-    """Check whether each TCP connection of a multipath user used Multipath TCP, and how many of its
-    subflows were established."""
+    """Return whether each TCP connection of a multipath user used Multipath TCP, and how many of
+    its subflows were established."""
     multipath = network.tables.topology.multipath
     meant = [each for each in connections.values() if each.cc and each.flow.user in multipath]
     is_mptcp = network.tables.multipath.server_enabled
@@ -239,8 +248,8 @@ STEP_MEASUREMENTS = round(STEP_S / PERIOD_S)  # measurements of the cells betwee
 
 
 class SimEngine(Engine):
-    """One simulation. The runner calls `open` first and `close` last, and in between `advance` and
-    `apply` as often as it needs."""
+    """One simulation. Call `open` first and `close` last, and in between `advance` and `apply` as
+    often as needed."""
 
     _network: Network | None = None
 
@@ -276,7 +285,7 @@ class SimEngine(Engine):
         self._check_receive_buffer(scenario)
 
     def _build(self, scenario: Scenario) -> None:
-        """Create the objects that measure, control and sample the network; the network must
+        """Create the objects that measure, control and sample the network. `self.network` must
         exist."""
         topology, network = scenario.network, self.network
         wireless = Wireless(network)
@@ -292,8 +301,8 @@ class SimEngine(Engine):
         self.sampler = Sampler(topology, network, self.connections, self.cells, self.movement)
 
     def _check_receive_buffer(self, scenario: Scenario) -> None:
-        """Record a warning if the scenario's receive buffer exceeds `LARGEST_WINDOW` segments:
-        `tables` limits it to this size."""
+        """Record a warning if the scenario's receive buffer is larger than `LARGEST_WINDOW`
+        segments. The simulation then uses `LARGEST_WINDOW`."""
         largest_bytes = LARGEST_WINDOW * MPTCP_PAYLOAD_BYTES
         if scenario.multipath.receive_buffer_kb * 1000 > largest_bytes:
             self._event(
@@ -301,8 +310,8 @@ class SimEngine(Engine):
             )
 
     def _compile_for_the_next_run(self) -> None:
-        """Start the compiler if there is no compiled code; the present run is interpreted to its
-        end. Log that it is slow, or why the compiler has failed."""
+        """If there is no compiled code, start the compiler, and log that this run is interpreted
+        and slow. If an earlier compilation has failed, log the reason instead."""
         try:
             is_to_come = compiler.is_to_come()
         except LabError as error:
@@ -315,9 +324,10 @@ class SimEngine(Engine):
             )
 
     def advance(self, until_s: float) -> list[Frame]:
-        """Simulate until t = `until_s`, and return one frame with the means since the last call.
+        """Simulate until t = `until_s`. Return a list with one sample of the network, whose rates
+        are means since the last call.
 
-        This never waits for real time: the runner does so if the run has a speed.
+        This never waits for real time. If a run is to keep pace with real time, the caller waits.
         """
         self._run_until(round(until_s * at.NS_PER_S))
         means = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
@@ -327,8 +337,8 @@ class SimEngine(Engine):
         return [self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)]
 
     def _run_until(self, until_ns: int) -> None:
-        """Simulate until `until_ns`, and carry out all changes of traffic and all measurements that
-        are due by then."""
+        """Simulate until `until_ns`, with all changes of traffic and all measurements that are due
+        by then."""
         while True:
             act_ns = round(self._acts[0].at_s * at.NS_PER_S) if self._acts else until_ns
             next_ns = min(until_ns, self._measurement_ns, act_ns)
@@ -343,8 +353,8 @@ class SimEngine(Engine):
     def apply(self, change: Change) -> None:
         """Apply one change to the running network or its controller.
 
-        Raise `LabError` for a delay-based congestion control if the scenario limits congestion
-        windows to the expected rates (`multipath.expected_by: window`).
+        Raise `LabError` if the change selects a delay-based congestion control, but the scenario
+        limits congestion windows to the expected rates (`multipath.expected_by: window`).
         """
         match change:
             case targets.SetStrategy(name, params):
@@ -393,8 +403,8 @@ class SimEngine(Engine):
             self._set_rates(self.demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
 
     def _complete(self, flow: Flow) -> None:
-        """Record that the file of `flow` is complete, and divide the user's demand among its
-        remaining flows."""
+        """Record that the file of `flow` is complete. Divide the rate at which the user wants to
+        send among the user's remaining flows."""
         done_ns = self._done_ns(flow)
         started_ns = self.connections.count(self.connections[flow.id].place, at.STARTED_NS)
         taken_s = round((done_ns - started_ns) / at.NS_PER_S, 3)
@@ -415,8 +425,8 @@ class SimEngine(Engine):
             self.network.set_demand(flow, rate_bps)
 
     def _measure(self) -> None:
-        """Measure MAC occupancy, and let the controller take a step if one is due. At every fifth
-        call, users that walk move first."""
+        """Measure the MAC occupancy of all access points, and let the controller take a step if one
+        is due. At every fifth call, users that walk are moved first."""
         if (
             self.movement.walkers
             and self._measurement_ns % (STEP_MEASUREMENTS * MEASUREMENT_NS) == 0
@@ -430,8 +440,8 @@ class SimEngine(Engine):
         self._measurement_ns += MEASUREMENT_NS
 
     def _handed_over(self, user: str, old: str, new: str, rssi_dbm: float) -> None:
-        """Update the controller and the observer after a handover from WiFi access point `old` to
-        `new`, and record it. The strategy reacts at its next control step."""
+        """Update the controller and the observer after a user's handover from WiFi access point
+        `old` to `new`, and record the handover. The strategy reacts at its next control step."""
         self.controller.hand_over(user, old, new)
         self.observer.update_arcs()
         self._event("handover", **{"user": user, "from": old, "to": new, "rssi_dbm": rssi_dbm})

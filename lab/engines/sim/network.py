@@ -1,7 +1,7 @@
 """A simulated network in virtual time: connections start and stop, and subflows and links change.
 
-A hop is one direction of a link, of a WiFi station's channel or of an LTE bearer. A hop is given as
-its place: the index of its first field in the integer table (`core.layout`).
+A hop is one direction of a link, of a WiFi station's channel or of an LTE station's queue. It is
+given as the index of its state in the integer table (`core.layout`).
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ SPARE = 1 << 16  # entries added beyond those needed
 
 
 def build(tables: Tables) -> at.World:
-    """Return the two tables of a network. The integer table has the rows of `tables`, a ring buffer
-    of recent segments for each subflow and connection, and space for packets and events."""
+    """Return the two tables of a network at the start of a run. The integer table has the rows of
+    `tables`, a ring buffer of recent segments for each subflow and connection, and space for
+    packets and events."""
     row = ints(_with_rings(tables))
     return with_room(at.World(row, floats(_windows(tables))), PACKETS)
 
 
 def with_room(w: at.World, packets: int) -> at.World:
-    """Return the tables with space for `packets` more packets in flight and as many more scheduled
-    events."""
+    """Return the tables with space for `packets` more packets in flight, and for as many more
+    scheduled events."""
     size = int(w.row[at.HEAP_SIZE])
     w, begins = with_places(w, packets * at.PACKET_FIELDS)
     w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
@@ -62,10 +63,10 @@ def with_room(w: at.World, packets: int) -> at.World:
 
 
 def with_places(w: at.World, count: int) -> tuple[at.World, int]:
-    """Reserve `count` entries, all 0, in the integer table, which is lengthened if needed.
+    """Reserve `count` entries, all 0, in the integer table. The table is lengthened if needed.
 
-    Return the tables, whose integer table may be a new one, and the index of the first reserved
-    entry.
+    Return the tables and the index of the first reserved entry. The integer table in the result may
+    be a new one.
     """
     begins = int(w.row[at.PLACES_USED])
     if begins + count > len(w.row):
@@ -77,8 +78,8 @@ def with_places(w: at.World, count: int) -> tuple[at.World, int]:
 
 
 def _windows(tables: Tables) -> list[float]:
-    """Return the floating-point table, with the initial congestion window, SSTHRESH and growth
-    divisor of each subflow."""
+    """Return the floating-point table at the start of a run. It has the initial congestion window,
+    SSTHRESH and growth divisor of each subflow."""
     window = [0.0] * len(tables.values)
     for f in _subflows(tables):
         window[f + at.CWND] = sender.INITIAL_WINDOW
@@ -88,8 +89,8 @@ def _windows(tables: Tables) -> list[float]:
 
 
 def _with_rings(tables: Tables) -> list[int]:
-    """Return the integer table: the rows of `tables`, then a ring buffer of recent segments for
-    each subflow and each connection (`core.rings`)."""
+    """Return the integer table at the start of a run: the rows of `tables`, then a ring buffer of
+    recent segments for each subflow and each connection (`core.rings`)."""
     values, end = list(tables.values), len(tables.values)
     for field, places, fields in (
         (at.RING, _subflows(tables), rings.SUBFLOW_FIELDS),
@@ -107,8 +108,8 @@ def _subflows(tables: Tables) -> list[int]:
 
 
 class Network:
-    """A simulated network: `w` is its two tables of numbers, `tables` says where each connection,
-    subflow and hop is in them, and `now_ns` is the virtual time.
+    """A simulated network. `w` holds its state in two tables of numbers. `tables` says where the
+    state of each connection, subflow and hop begins. `now_ns` is the virtual time.
 
     Time passes only in `run`. Between two calls of `run`, anything may be read or changed.
     """
@@ -135,8 +136,8 @@ class Network:
     def _hops_of_data(
         self, topology: Topology, users: Iterable[tuple[str, str]]
     ) -> dict[str, list[int]]:
-        """Map the id of each link to the hops (directions of the link) that data can cross. `users`
-        has pairs of a user and the direction of its data, "down" or "up"."""
+        """Map the id of each link to those of its directions (hops) in which data can travel.
+        `users` has pairs of a user and the direction of the user's data, "down" or "up"."""
         directions = data_directions(topology, users)
         return {
             link.id: [
@@ -149,7 +150,7 @@ class Network:
 
     def run(self, until_ns: int) -> None:
         """Handle all events that are due before `until_ns`, and set the virtual time to `until_ns`.
-        If the integer table becomes too short, lengthen it."""
+        The integer table is lengthened if it becomes too short."""
         self.w = at.World(compiled.ints(self.w.row), compiled.floats(self.w.window))
         while not event_loop.run(self.w, until_ns):
             self.w = with_room(self.w, int(self.w.row[at.HEAP_SIZE]))
@@ -160,9 +161,9 @@ class Network:
     def start(self, flow: Flow, cc: str) -> None:
         """Open the connection of a flow, with congestion control `cc`.
 
-        At t = 0 all subflows are established without a handshake, as in the emulation. Later, the
-        first subflow is established after one round trip. Each further subflow needs one more round
-        trip, on its own path. UDP has no handshake.
+        At t = 0, all subflows are established without a handshake, as in the emulation. Later, the
+        first subflow is established after one round trip. Each further subflow then needs one more
+        round trip, on its own path. UDP has no handshake.
         """
         c, subflows = self.tables.connections[flow.id], self.tables.subflows[flow.id]
         rtts_ns = [self._set_path(each) for each in subflows]
@@ -180,24 +181,24 @@ class Network:
         self.set_demand(flow, flow.rate_bps)
 
     def _open(self, f: int, cc: str, rtt_ns: int) -> None:
-        """Initialise the sender of TCP subflow `f`; `rtt_ns` is the RTT of its path without
-        queueing. At t = 0 the subflow is established at once; later its handshake begins."""
+        """Initialise the sender of TCP subflow `f`. `rtt_ns` is the RTT of its path without
+        queueing. At t = 0 the subflow is established immediately; later, its handshake begins."""
         row = self.w.row
         row[f + at.STATE] = at.JOINING if self.now_ns else at.ESTABLISHED
         row[f + at.LAW] = dispatch.number(cc)
         round_trips.start(row, f, rtt_ns)
 
     def stop(self, flow: Flow) -> None:
-        """Close the connection of a flow at once. Its packets in flight have no effect from
-        now on."""
+        """Close the connection of a flow immediately. Its packets in flight have no effect from now
+        on."""
         w = self.w
         w.row[self.tables.connections[flow.id] + at.CONN_STATE] = at.CLOSED
         for subflow in self.tables.subflows[flow.id]:
             w.row[subflow.place + at.STATE] = at.CLOSED
 
     def set_demand(self, flow: Flow, rate_bps: int | None) -> None:
-        """Set the rate in bit/s at which the application of a flow writes data; 0 pauses it. None
-        removes the limit: TCP then always has data to send."""
+        """Set the rate in bit/s at which the application of a flow writes data. 0 pauses the
+        application. None removes the limit: TCP then always has data to send."""
         c, row = self.tables.connections[flow.id], self.w.row
         row[c + at.DEMAND_BPS] = at.UNLIMITED if rate_bps is None else rate_bps
         if row[c + at.CONN_STATE] != at.RUNNING:
@@ -216,13 +217,13 @@ class Network:
     # --- subflows
 
     def subflow(self, key: SubflowKey) -> Subflow:
-        """Return the subflow with this key: a flow id, and the subflow's number in its connection,
-        from 1."""
+        """Return the subflow with this key. The key is a flow id and the number of the subflow in
+        its connection, from 1."""
         return self.tables.subflows[key[0]][key[1] - 1]
 
     def is_active(self, subflow: Subflow) -> bool:
-        """Return True for an established TCP subflow, unless its connection has transferred its
-        whole file."""
+        """Return True if a TCP subflow is established and its connection has not yet transferred
+        its whole file."""
         f, row = subflow.place, self.w.row
         c = row[f + at.CONNECTION]
         return bool(
@@ -232,13 +233,13 @@ class Network:
         )
 
     def route(self, subflow: Subflow, path: Path) -> None:
-        """Route a subflow over the path that the controller requests. Packets in flight stay on the
+        """Route a subflow over `path`, which the controller requests. Packets in flight stay on the
         old path."""
         subflow.requested_path = path
         self._set_path(subflow)
 
     def move(self, subflow: Subflow, user: Interface) -> None:
-        """Attach the user's end of a subflow to another interface, and discard the path that the
+        """Attach the user's end of a subflow to another interface. Forget the path that the
         controller requested. If the subflow has a path, choose a new one."""
         subflow.ends, subflow.requested_path = replace(subflow.ends, user=user), ()
         if subflow.path:
@@ -246,14 +247,16 @@ class Network:
 
     def expect(self, subflow: Subflow, rate_bps: int | None) -> None:
         """Set the expected rate of a subflow in bit/s of Ethernet frames; None removes it. The
-        sender keeps to it by pacing or, with `expected_by: window`, by its congestion window."""
+        sender keeps to this rate by pacing or, if the scenario says `expected_by: window`, by its
+        congestion window."""
         f, row = subflow.place, self.w.row
         row[f + at.EXPECTED_BPS], row[f + at.PACED_UNTIL_NS] = rate_bps or 0, 0
         events.schedule(row, self.now_ns, at.PUSH, int(row[f + at.CONNECTION]))
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
-        """Set or clear the backup flag of a subflow. The receiver requests this with MP_PRIO (RFC
-        8684), so the sender applies it half a round trip later; at t = 0, at once."""
+        """Set or clear the backup flag of a subflow. The receiver asks for this with MP_PRIO (RFC
+        8684), so the sender applies it half a round trip later. At t = 0 it is applied
+        immediately."""
         f, row = subflow.place, self.w.row
         row[f + at.REQUESTED_BACKUP] = int(backup)
         if not self.now_ns:
@@ -263,8 +266,8 @@ class Network:
         events.schedule(row, due_ns, at.PRIORITY, f)
 
     def _set_path(self, subflow: Subflow) -> int:
-        """Choose the path of a subflow, and send its packets over it from now on. Return the RTT of
-        the path without queueing, in ns."""
+        """Choose the path of a subflow, which its packets use from now on. Return the RTT of the
+        path without queueing, in ns."""
         subflow.path = self.routes.path(subflow.ends, subflow.requested_path)
         hops = self.routes.hops(subflow.ends, subflow.path)
         data, back = hops[subflow.data_direction], hops[_other(subflow.data_direction)]
@@ -275,7 +278,7 @@ class Network:
 
     def write_hops(self, hops: Hops) -> int:
         """Write the hops of a path in one direction to the integer table, and return the index of
-        the first. The same hops are written once and never moved, because packets in flight refer
+        the first one. Equal paths are written once and never moved, because packets in flight refer
         to them."""
         if hops not in self._written:
             self.w, before = with_places(self.w, len(hops) + 2)
@@ -285,8 +288,8 @@ class Network:
         return self._written[hops]
 
     def _crossing_ns(self, hops: Hops, size: int) -> int:
-        """Return the time in ns that a packet of `size` bytes takes over `hops` without queueing.
-        An LTE bearer sends in whole TTIs."""
+        """Return the time in ns that a packet of `size` bytes needs to cross all `hops` without
+        queueing. Over LTE this time is a whole number of TTIs (1 ms) plus the delay."""
         crossing_ns = 0
         for h in hops:
             rate_bps = self.hop(h, at.RATE_BPS)
@@ -298,8 +301,8 @@ class Network:
     # --- links
 
     def set_link(self, change: LinkChange) -> None:
-        """Change the rate, delay, loss or state (up or down) of a link. Loss changes only in the
-        directions that carry data, the others in both."""
+        """Change the rate, delay, loss or state (up or down) of a link. A new loss applies only to
+        the directions that carry data. All other changes apply to both directions."""
         both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
         match change:
             case SetLinkRate(_, rate_bps):
@@ -313,8 +316,8 @@ class Network:
                 self._reroute_around(link, up)
 
     def _with_cell_delay_ns(self, link: str, delay_ns: int) -> int:
-        """Return the total delay in ns of a link whose own delay becomes `delay_ns`. A link to an
-        access point also has the delay of the access point's cell."""
+        """Return the total delay in ns of a link whose own delay becomes `delay_ns`. If the link
+        ends at an access point, the delay of the access point's cell is added."""
         topology = self.tables.topology
         (changed,) = (
             replace(each, delay_ns=delay_ns) for each in topology.links if each.id == link
@@ -326,8 +329,8 @@ class Network:
             self.w.row[hop + field] = value
 
     def _reroute_around(self, link: str, up: bool) -> None:
-        """Record that a link went up or down, and choose a new path for each subflow that has
-        one."""
+        """Record that a link went up or down. Then choose the path of each started subflow
+        again."""
         self.routes.set_link(link, up)
         for subflow in self.subflows():
             if subflow.path:
@@ -336,24 +339,25 @@ class Network:
     # --- counters
 
     def hop(self, place: int, field: int) -> int:
-        """Return one field of the hop (one direction of a link or radio channel) at index `place`
-        of the integer table. `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
+        """Return one field of a hop (one direction of a link or radio channel). `place` is the
+        index of the hop's state in the integer table. `field` is a constant of `core.layout`, such
+        as QUEUE_COUNT."""
         return int(self.w.row[place + field])
 
     def station(self, ap: str, user: str, direction: str, field: int) -> int:
-        """Return one field of the radio channel between an access point and a user, in `direction`
+        """Return one field of the radio channel between an access point and a user. `direction` is
         "down" or "up". `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
         return self.hop(self.tables.stations[ap, user, direction], field)
 
     def queued(self, place: int) -> int:
-        """Return how many packets are in the queue or in transmission on one direction of a link.
-        Its state begins at index `place` of the integer table."""
+        """Return how many packets wait or are in transmission on one direction of a link. `place`
+        is the index of its state in the integer table."""
         return int(links.queue_length(self.w.row, place, self.now_ns))
 
     def has_data(self, user: str, direction: str) -> bool:
-        """Return True if the user has a flow in this run whose data goes in this direction: "down"
-        to the user, or "up". A relay (a switch that is a WiFi station) has data in both directions.
-        """
+        """Return True if the user has a flow whose data goes in this direction: "down" (to the
+        user) or "up". For a relay, a switch that is a WiFi station, the result is True in both
+        directions."""
         return (user, direction) in self._data_directions
 
     def subflows(self) -> Iterator[Subflow]:

@@ -1,8 +1,8 @@
-"""Make an `Observation` for the controller from the counters of a simulated network.
+"""Make the controller's input, an `Observation`, from the counters of a simulated network.
 
-An observation is the input of a control step: the access points, stations, subflows and arcs, with
-their rates since the last control step. An arc is one direction of a link or of a radio channel. In
-the emulation, the controller makes the observation from the counters of the switches.
+An observation has the access points, stations, subflows and arcs, with their mean rates since the
+last observation. An arc is one direction of a link or of a radio channel. In the emulation, the
+controller makes the observation from the counters of the switches.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class CountedArc:
-    """An arc (one direction of a link or radio channel), and the hops that count its traffic, as
-    indices into the integer table (`core.layout`).
+    """An arc (one direction of a link or radio channel), and the places where its traffic is
+    counted.
 
-    `stations` has the users whose radio channels these hops are; it is empty for a wired link.
+    `hops` are indices into the integer table (`core.layout`). `stations` names the users whose
+    radio channels these hops are; it is empty for a wired link.
     """
 
     arc: Arc
@@ -49,7 +50,8 @@ class Observer:
     def __init__(
         self, topology: Topology, network: Network, cells: Cells, rate_scale: float
     ) -> None:
-        """Measured rates are `rate_scale` times the rates of the scenario."""
+        """`rate_scale` is the factor by which all rates of the scenario file are multiplied in this
+        network."""
         self._topology, self._network, self._cells = topology, network, cells
         self._rate_scale = rate_scale
         self._receive_buffer_kb = network.tables.multipath.receive_buffer_kb
@@ -60,8 +62,8 @@ class Observer:
         self._observed_ns = 0
 
     def update_arcs(self) -> None:
-        """Build the list of arcs (directions of links and radio channels). Each user is a station
-        of the access point that it uses now."""
+        """Build the list of arcs (directions of links and radio channels) again. Each user is a
+        station of the access point that the user is connected to now."""
         cells = tuple(
             replace(cell, stations=tuple(self._cells.stations_at(cell.ap)))
             for cell in self._topology.cells
@@ -90,18 +92,18 @@ class Observer:
 
     def _ends_at_a_relay(self, arc: Arc) -> bool:
         """Return True if an arc leads from a WiFi cell to a relay (a switch that is a WiFi
-        station). Only acknowledgements cross such an arc."""
+        station). Such an arc carries only acknowledgements."""
         return arc.head in self._topology.relays and arc.tail in self._network.tables.cells
 
     def add_occupancies(self, occupancies: Mapping[str, float]) -> None:
-        """Add one measurement of the MAC occupancy (0 to 1) of each access point. An observation
-        has the mean of all measurements since the one before."""
+        """Add one measurement of the MAC occupancy (0 to 1) of each access point. The next
+        observation has the mean of all measurements since the last observation."""
         for ap, value in occupancies.items():
             self._occupancies.setdefault(ap, []).append(value)
 
     def active_subflows(self) -> dict[SubflowKey, routes.Subflow]:
-        """Return the established TCP subflows of connections that are not complete, by flow id and
-        number of the subflow, from 1."""
+        """Return the established TCP subflows of connections that are not complete. A key is a flow
+        id and the number of the subflow in its connection, from 1."""
         return {
             (connection, number): subflow
             for connection, subflows in self._network.tables.subflows.items()
@@ -114,8 +116,9 @@ class Observer:
     ) -> Observation:
         """Return an observation with the mean rates since the last call.
 
-        `tiers` maps (user, access point) to the tier (1 or 2) chosen in the last control step.
-        `limits_bps` maps each access point to its Tier 2 limit in bit/s, or to None.
+        `tiers` maps (user, access point) to 1 (primary) or 2 (secondary), as chosen in the last
+        control step. `limits_bps` maps each access point to the limit of its secondary (Tier 2)
+        traffic in bit/s, or to None.
         """
         elapsed_ns, self._observed_ns = now_ns - self._observed_ns, now_ns
         return Observation(
@@ -163,14 +166,18 @@ class Observer:
                 )
 
     def _growth(self, counter: Hashable, count: int) -> int:
-        """Return how much a counter has grown since the last call for it. `counter` is any key that
-        identifies it; `count` is its present value."""
+        """Return how much a counter has grown since the last call with the same `counter`, which is
+        any unique key. `count` is the present value of the counter."""
         before, self._counted[counter] = self._counted.get(counter, 0), count
         return count - before
 
     def _tier2_bps(self, tiers: Tiers, elapsed_ns: int) -> dict[str, int]:
-        """Return for each access point the rate of Tier 2 data that has passed its meter since the
-        last call, `elapsed_ns` ago, in bit/s of Ethernet frames. Empty if `elapsed_ns` is 0."""
+        """Return for each access point the mean rate of secondary (Tier 2) data that its meter has
+        let pass since the last call, in bit/s of Ethernet frames.
+
+        `elapsed_ns` is the time since the last call. If it is 0, the result is empty. `tiers` maps
+        (user, access point) to 1 (primary) or 2 (secondary).
+        """
         sums = dict.fromkeys(self._network.tables.cells, 0)
         for ap, user, direction in self._network.tables.stations:
             passed = self._network.station(ap, user, direction, at.METER_PASSED_BYTES)
@@ -183,7 +190,8 @@ class Observer:
     # --- subflows
 
     def subflow(self, key: SubflowKey, tiers: Tiers) -> Subflow:
-        """Return what the controller knows of a subflow, without its counters."""
+        """Return what the controller knows of a subflow, except its counters. `tiers` maps (user,
+        access point) to 1 (primary) or 2 (secondary)."""
         subflow = self._network.subflow(key)
         row, f = self._network.w.row, subflow.place
         flow, user, ap = subflow.ends.flow, subflow.ends.user.node, subflow.ends.user.switch
@@ -202,8 +210,8 @@ class Observer:
     def _counted_subflow(
         self, key: SubflowKey, subflow: routes.Subflow, tiers: Tiers, elapsed_ns: int
     ) -> Subflow:
-        """Return what the controller knows of a subflow, with the counters of its data packets at
-        their sender.
+        """Return what the controller knows of a subflow, including the sender's counters of data
+        packets.
 
         Packets that the sender's own link drops count neither as sent nor as lost.
         """
@@ -221,7 +229,7 @@ class Observer:
         )
 
     def _device_loss(self, subflow: routes.Subflow) -> float:
-        """Return the probability that random loss hits a data packet on the path of `subflow`.
+        """Return the probability that a data packet is lost at random on the path of `subflow`.
         Packets dropped by full queues do not count."""
         hops = self._network.routes.hops(subflow.ends, subflow.path)[subflow.data_direction]
         return 1.0 - prod(1.0 - self._network.hop(h, at.LOSS_PPM) / MILLION for h in hops)
@@ -229,8 +237,9 @@ class Observer:
     # --- arcs
 
     def _counted_arc(self, arc: Arc) -> CountedArc:
-        """Return the arc with the hops that count its traffic: one direction of a link, of one
-        station's radio channel, or of the radio channels of all stations of an access point."""
+        """Return the arc together with the hops where its traffic is counted. The arc is one
+        direction of a link, of one station's radio channel, or of the radio channels of all
+        stations of an access point."""
         tables, user = self._network.tables, self._owner.get(arc.head) or self._owner.get(arc.tail)
         if arc.link not in tables.cells:
             return CountedArc(arc, [tables.links[arc.link, self._owner.get(arc.head, arc.head)]])
@@ -248,9 +257,9 @@ class Observer:
         return any(self._network.hop(h, at.UP) for h in counted.hops)
 
     def _arc(self, counted: CountedArc, elapsed_ns: int) -> Arc:
-        """Return the arc with its mean rate over the last `elapsed_ns` and its present capacity,
-        which for a radio channel is the rate of its fastest station. A wired link also gets its
-        present delay and loss."""
+        """Return the arc with its present capacity and its mean rate over the last `elapsed_ns`.
+        The capacity of a radio channel is the rate of its fastest station. For a wired link, the
+        present delay and loss are set too."""
         arc, hops = counted.arc, counted.hops
         out_bytes = sum(self._network.hop(h, at.OUT_BYTES) for h in hops)
         growth = self._growth((arc.link, arc.tail, arc.head), out_bytes)

@@ -2,10 +2,10 @@
 of a user's radio channel.
 
 A subflow takes the first of these paths that exists:
-1) the path that the controller requested, while all of its links are up
-2) one of the shortest paths over links that are up, chosen by a hash of addresses and ports as in
-   the emulation
-3) one of the shortest paths over all links, chosen in the same way; its packets are lost at the
+1) the path that the controller requested, if all of its links are up
+2) one of the shortest paths over links that are up. It is chosen by a hash of addresses and ports,
+   as in the emulation
+3) one of the shortest paths over all links, chosen in the same way. Its packets are lost at the
    link that is down
 """
 
@@ -26,9 +26,9 @@ Hops = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Ends:
-    """The server's and the user's interface of a subflow.
+    """The interfaces of the server and of the user between which a subflow runs.
 
-    `flow` has the addresses and ports of the subflow, in the direction from the server to the user.
+    `flow` has the addresses and ports of packets from the server to the user.
     """
 
     server: Interface
@@ -40,10 +40,10 @@ class Ends:
 class Subflow:
     """A subflow of a simulated network.
 
-    `place` is the index of its first field in the integer table (`core.layout`). `data_direction`
-    is "down" (to the user) or "up". `path` is the path in use, `requested_path` the one that the
-    controller requested. A path lists the switches from the server to the user; it is empty if
-    there is none.
+    `place` is the index of its state in the integer table (`core.layout`). `data_direction` is
+    "down" (to the user) or "up". `path` is the path in use, and `requested_path` is the path that
+    the controller requested. Each path lists the switches from the server to the user. It is empty
+    if there is no path.
     """
 
     place: int
@@ -60,9 +60,10 @@ class Routes:
         links: Mapping[tuple[str, str], int],
         stations: Mapping[tuple[str, str, str], int],
     ) -> None:
-        """`links[link, node]` is the hop that crosses `link` towards `node`; `stations[ap, user,
-        direction]` is the hop of a radio channel, "down" or "up". Hops are indices into the integer
-        table (`core.layout`). All links are up at the start."""
+        """`links[link, node]` is the hop over `link` towards `node`. `stations[ap, user,
+        direction]` is the hop of a radio channel, where `direction` is "down" or "up". Each hop is
+        the index of its state in the integer table (`core.layout`). All links are up at the
+        start."""
         self._wiring, self._links, self._stations = wiring, links, stations
         self._broken: set[str] = set()
 
@@ -70,8 +71,8 @@ class Routes:
         (self._broken.discard if up else self._broken.add)(link)
 
     def path(self, ends: Ends, requested: Path = ()) -> Path:
-        """Return the switches from the server to the user: `requested` if all its links are up,
-        else one of the shortest paths (see the module docstring).
+        """Return the switches from the server to the user. The path is `requested` if all its links
+        are up, and otherwise one of the shortest paths (see the module docstring).
 
         Raise `LabError` if no links connect the two ends.
         """
@@ -89,11 +90,10 @@ class Routes:
         return paths.choose(found, ends.flow)
 
     def hops(self, ends: Ends, path: Path) -> dict[str, Hops]:
-        """Return the hops of a path by direction: "down" from the server to the user, and "up"
-        back.
+        """Return the hops of a path: under "down" from the server to the user, and under "up" back.
 
-        A hop is one direction of a link or radio channel, as an index into the integer table
-        (`core.layout`).
+        A hop is one direction of a link or radio channel, given as the index of its state in the
+        integer table (`core.layout`).
         """
         steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(path)]
         down = [
@@ -110,15 +110,15 @@ class Routes:
         }
 
     def _user_hop(self, user: Interface, direction: str) -> int:
-        """Return the hop between the user and its first switch or access point, as in `hops`.
-        `direction` is "down" or "up"."""
+        """Return the hop between the user and the first switch or access point, as the index of its
+        state in the integer table. `direction` is "down" or "up"."""
         if (user.link, user.node, direction) in self._stations:
             return self._stations[user.link, user.node, direction]
         return self._links[user.link, user.node if direction == DOWN else user.switch]
 
     def _trunk(self, here: str, there: str) -> Trunk:
         """Return the link between two switches. If there are several, return the first that is up,
-        or the first if all are down."""
+        or simply the first if all are down."""
         found = [each for each in self._wiring.trunks if {each.a, each.b} == {here, there}]
         return next((each for each in found if each.link not in self._broken), found[0])
 

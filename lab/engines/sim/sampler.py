@@ -1,8 +1,9 @@
-"""Compute the frames of a simulated run from the growth of counters. A frame is one sample of all
-users, subflows, access points and links, with the same fields as in the emulation.
+"""Take samples of a simulated network from the growth of its counters. A sample (`Frame`) has
+values of all users, subflows, access points and links, with the same fields as in the emulation.
 
-Throughput is payload counted at the receiver: for a user, what its applications have read in order;
-for a subflow, what it has received in order. Congestion window and RTT are read at the sender.
+Throughput is payload counted at the receiver. For a user, it is the data that the applications have
+read. For a subflow, it is the data that has arrived in order. Congestion window and RTT are read at
+the sender.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ class Sampler:
         occupancies: Mapping[str, float | None],
         limits_bps: Mapping[str, int | None],
     ) -> Frame:
-        """Return a frame with the mean rates since the last call.
+        """Return a sample of the network with the mean rates since the last call.
 
-        `tiers` maps (user, access point) to tier 1 or 2. `occupancies` has the MAC occupancy of
-        each access point, from 0 to 1; `limits_bps` has its Tier 2 limit in bit/s, or None.
+        `tiers` maps (user, access point) to 1 (primary) or 2 (secondary). `occupancies` maps each
+        access point to its MAC occupancy, from 0 to 1. `limits_bps` maps each access point to the
+        limit of its secondary (Tier 2) traffic in bit/s, or to None.
         """
         now_ns = self.network.now_ns
         elapsed_ns, self._sampled_ns = now_ns - self._sampled_ns, now_ns
@@ -80,8 +82,8 @@ class Sampler:
                 yield connection.flow
 
     def _established(self) -> Iterator[tuple[str, Connection, SubflowCounters]]:
-        """Yield the name, connection and counters of each subflow that is established or was
-        closed. The name is the flow id and the number of the subflow from 1, such as "ue1-1/2"."""
+        """Yield the name, connection and counters of each subflow that is established or closed. A
+        name such as "ue1-1/2" is the flow id and the number of the subflow, from 1."""
         for name, connection in self.connections.items():
             for number, counters in enumerate(connection.subflows, 1):
                 if self.connections.is_established(counters):
@@ -109,8 +111,8 @@ class Sampler:
         return rate_mbps(connection.read_bytes - before, elapsed_ns)
 
     def _user_sample(self, user: str, mbps: float, held_bytes: int) -> UserSample:
-        """Return the sample of a user, with its position if that is known. `held_bytes` is the size
-        that the reorder buffers of its connections reached."""
+        """Return the sample of a user, with the user's position if it is known. `held_bytes` is the
+        largest amount of data that waited in the reorder buffers of the user's connections."""
         held_kb = held_bytes / 1000
         if user not in self.movement.places:
             return UserSample(mbps, held_back_kb=held_kb)
@@ -122,8 +124,8 @@ class Sampler:
     def _subflow_samples(
         self, tiers: Mapping[tuple[str, str], int], elapsed_ns: int
     ) -> tuple[dict[str, SubflowSample], dict[str, dict[int, float]]]:
-        """Return the sample of each subflow by its name, and the sum of the subflows' rates in Mb/s
-        by access point and tier."""
+        """Return the sample of each subflow by its name. Also return, by access point and tier (1
+        is primary, 2 secondary), the sum of the subflows' rates in Mb/s."""
         samples: dict[str, SubflowSample] = {}
         tier_mbps = {cell.ap: {1: 0.0, 2: 0.0} for cell in self.topology.cells}
         for name, connection, counters in self._established():
@@ -175,14 +177,14 @@ class Sampler:
     # --- links
 
     def _is_trunk(self, link: Link) -> bool:
-        """Return True if a link joins two switches, neither of which is a relay (a switch that is a
-        WiFi station)."""
+        """Return True if a link joins two switches and neither of them is a relay. A relay is a
+        switch that is a WiFi station."""
         ends = (*self.topology.ids("user", "server"), *self.topology.relays)
         return link.a not in ends and link.b not in ends
 
     def _link_sample(self, link: Link, elapsed_ns: int) -> LinkSample:
         """Return what a link carried in both directions since the last sample. A link without rate,
-        delay, jitter and loss has no queue: all figures of its sample are None."""
+        delay, jitter and loss has no queue. All values of its sample are None."""
         toward_b, toward_a = (self.network.tables.links[link.id, end] for end in (link.b, link.a))
         shape = (at.RATE_BPS, at.DELAY_NS, at.JITTER_NS, at.LOSS_PPM)
         if not any(self.network.hop(hop, each) for hop in (toward_b, toward_a) for each in shape):
@@ -192,8 +194,8 @@ class Sampler:
         )
 
     def _direction(self, hop: int, elapsed_ns: int) -> Direction:
-        """Return what one direction of a link carried since the last sample. `hop` is its index in
-        the integer table (`core.layout`)."""
+        """Return what one direction of a link carried since the last sample. `hop` is the index of
+        its state in the integer table (`core.layout`)."""
         counters = (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS)
         now = [self.network.hop(hop, each) for each in counters]
         before = self._links.get(hop, [0, 0, 0])

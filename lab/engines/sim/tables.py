@@ -1,9 +1,9 @@
-"""Make the rows of the integer table (`core.layout`) from a topology and its flows, before a run
-starts.
+"""Make the integer table of a simulated network (`core.layout`) from a topology and its flows,
+before a run starts.
 
-A row is the state of one cell, hop, connection or subflow, as adjacent numbers. A cell is the radio
-of an access point. A hop is one direction of a link, of a WiFi station's channel or of an LTE
-bearer.
+The table consists of rows. A row is the state of one cell, hop, connection or subflow, as adjacent
+numbers. A cell is the radio of an access point. A hop is one direction of a link, of a WiFi
+station's channel or of an LTE bearer, which is the queue of one station.
 """
 
 from __future__ import annotations
@@ -45,20 +45,21 @@ Row = Mapping[int, int]
 
 
 class Tables:
-    """All rows of the integer table, in `values`. The other attributes give the index of a row in
-    it.
+    """The rows of the integer table, one after the other in `values`. Each other attribute says at
+    which index the row of something begins:
 
     - `links[link id, node]`: the hop over a link towards a node
-    - `stations[access point, user, direction]`: the hop of a WiFi station's channel or of a bearer
+    - `stations[access point, user, direction]`: the hop of a WiFi station's channel or LTE queue
     - `cells[access point]`: the cell of an access point
-    - `airs[access point]`: the cell whose channel the access point uses: its own or a shared one
+    - `airs[access point]`: the cell whose channel the access point uses, which may be another
+      access point's
     - `connections[flow id]`: the connection of a flow
     - `subflows[flow id]`: the subflows of a connection, as `Subflow` objects with the index `place`
     """
 
     def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
-        """Make the rows of links, cells and stations. `add_connection` adds the rows of flows
-        later."""
+        """Make the rows of links, cells and stations. The rows of flows are added later by
+        `add_connection`."""
         self.topology, self.multipath, self.seed = topology, multipath, seed
         self.wiring: Wiring = wire(topology)
         self.values: list[int] = []
@@ -84,8 +85,9 @@ class Tables:
             self._add_link(link)
 
     def _add(self, fields: int, row: Row, ring: int = 0) -> int:
-        """Append a row of `fields` numbers and then `ring` zeros for a ring buffer. `row` maps a
-        field's number to its value; all other fields are 0. Return the index of the row."""
+        """Append a row to the table, and return its index. The row has `fields` numbers. `row` maps
+        a field's number to its value; all other fields are 0. `ring` zeros for a ring buffer follow
+        the row."""
         begins = len(self.values)
         self.values += [row.get(field, 0) for field in range(fields)] + [0] * ring
         return begins
@@ -103,8 +105,8 @@ class Tables:
     def _add_link(self, link: Link) -> None:
         """Add a hop for each direction of a link.
 
-        A link between an access point and a relay (a switch that is a WiFi station) stands for the
-        radio channel: it uses the hops of the relay's station.
+        A link between an access point and a relay (a switch that is a WiFi station) stands for a
+        radio channel. It gets no new hops: it uses those of this radio channel.
         """
         for ap, relay in ((link.a, link.b), (link.b, link.a)):
             if (ap, relay, DOWN) in self.stations:
@@ -126,8 +128,8 @@ class Tables:
             )
 
     def _add_stations(self, cell: Cell) -> None:
-        """Add a downlink and an uplink hop for each station of a cell. A WiFi cell also gets hops
-        for stations that may be handed over to it."""
+        """Add a downlink hop and an uplink hop for each station of a cell. A WiFi cell also gets
+        hops for users that may be handed over to it."""
         add = self._add_air if cell.kind == "wifi" else self._add_bearers
         add(cell)
 
@@ -143,8 +145,8 @@ class Tables:
                 })  # fmt: skip
 
     def _add_bearers(self, cell: Cell) -> None:
-        """Add a scheduler for each direction of an LTE cell, and a bearer of each station to both.
-        The bearers of a scheduler form a linked list."""
+        """Add a scheduler for each direction of an LTE cell. Each station gets a queue (bearer) at
+        both schedulers. The bearers of a scheduler form a linked list."""
         for direction in (DOWN, UP):
             following = at.NOTHING
             ring = lte.HARQ_TTIS * lte.ATTEMPTS
@@ -178,10 +180,10 @@ class Tables:
     # --- connections
 
     def add_connection(self, flow: Flow) -> None:
-        """Add the rows of the connection of a flow, and of its subflows.
+        """Add the rows of a flow's connection and of the connection's subflows.
 
-        A Multipath TCP connection has a subflow for each address of its user; any other connection
-        has only one, from the user's first address.
+        A Multipath TCP connection has a subflow for each address of its user. Any other connection
+        has only one subflow, from the user's first address.
         """
         is_multipath, payload, ack = self._sizes(flow)
         own = [
@@ -216,11 +218,12 @@ class Tables:
         ]
 
     def _receive_window(self, payload_bytes: int) -> int:
-        """Return how many segments with `payload_bytes` the receive buffer holds, 2 to
-        LARGEST_WINDOW.
+        """Return how many segments the receive buffer holds, between 2 and LARGEST_WINDOW. Each
+        segment has `payload_bytes` of payload.
 
-        With the scheduler "linux" it is counted as in Linux, which doubles the requested size, and
-        counts the memory of each packet instead of its payload (socket(7), SO_RCVBUF).
+        With the scheduler "linux", the buffer is counted as in Linux: the requested size is
+        doubled, and each packet counts with all of its memory and not only its payload (socket(7),
+        SO_RCVBUF).
         """
         requested = self.multipath.receive_buffer_kb * 1000
         if self.multipath.scheduler == "linux":
@@ -230,8 +233,8 @@ class Tables:
         return min(LARGEST_WINDOW, max(2, window))
 
     def _sizes(self, flow: Flow) -> tuple[bool, int, int]:
-        """Return whether a flow is Multipath TCP, the payload of a full frame in bytes, and the
-        size in bytes of a frame with only an acknowledgement."""
+        """Return three values for a flow: whether it uses Multipath TCP, the payload of a full
+        frame in bytes, and the size in bytes of a frame with only an acknowledgement."""
         if flow.protocol == "udp":
             return False, UDP_PAYLOAD_BYTES, TCP_ACK_BYTES
         if flow.user in self.topology.multipath and self.multipath.server_enabled:
@@ -262,8 +265,8 @@ def _cell_row(cell: Cell) -> Row:
 
 
 def bearer(station: Station) -> Row:
-    """Return the fields of an LTE bearer that depend on the station's rate and weight, by field
-    number."""
+    """Return the fields of an LTE bearer (the queue of one station) that depend on the station's
+    rate and weight. The keys are field numbers of `core.layout`."""
     return {
         at.RATE_BPS: lte.on_air_bps(station.rate_bps),
         at.WEIGHT_PPM: ppm_from_fraction(station.weight),
@@ -271,8 +274,8 @@ def bearer(station: Station) -> Row:
 
 
 def _visitors(cell: Cell, cells: Iterable[Cell]) -> list[Station]:
-    """Return the stations of other WiFi cells whose users may be handed over to `cell`. An LTE cell
-    and a cell without a radio model have none."""
+    """Return the stations of other WiFi cells whose users may be handed over to `cell`. There are
+    none for an LTE cell, nor for a cell without a radio model."""
     if cell.kind == "lte" or cell.radio is None:
         return []
     here = {each.user for each in cell.stations}

@@ -1,7 +1,7 @@
-"""Load congestion control laws from users' own Python files.
+"""Load congestion controls from users' own Python files.
 
-Such a file defines `on_ack` or `on_round`. It also defines `on_loss`, unless the law reduces its
-window as Reno does. `core.dispatch` documents these functions. They may be marked with
+Such a file must define `on_ack` or `on_round`. If it does not define `on_loss`, the window is
+reduced as in Reno. `core.dispatch` documents these functions. They may be marked with
 `core.jit.jit`, but need not be.
 
 The compiler reads a law from a copy in the user's cache folder, in a folder named by a digest of
@@ -25,12 +25,12 @@ from lab.extensions import copy_of
 
 
 def register(path: Path, name: str | None = None, source: bytes | None = None) -> str:
-    """Load the law in the file `path` for the runs of this process. Return its name: `name`, or the
-    file name without `.py`.
+    """Load the congestion control in the file `path` for the runs of this process. Return its name,
+    which is `name` or, by default, the file name without `.py`.
 
-    `source` is the content of the file, which is read if `source` is None. Call this before a
-    network is built. Raise `RequestError` if the file does not define a law, or if a built-in law
-    has this name.
+    `source` is the content of the file. If it is None, the file is read. Call this before a network
+    is built. Raise `RequestError` if the file does not define a congestion control, or if a
+    built-in one has this name.
     """
     name = name or path.stem
     if name in dispatch.BUILT_IN:
@@ -85,8 +85,9 @@ def _content(path: Path) -> bytes:
 
 
 def check(path: Path, law: ModuleType) -> None:
-    """Raise `RequestError` if the law has neither `on_ack` nor `on_round`, or if one of its
-    functions has the wrong number of parameters."""
+    """Check the congestion control `law`, which was loaded from the file `path`. Raise
+    `RequestError` if it has neither `on_ack` nor `on_round`, or if one of its functions has the
+    wrong number of parameters."""
     if not hasattr(law, "on_ack") and not hasattr(law, "on_round"):
         raise RequestError(f"load congestion control {path}: it has no function on_ack")
     for hook, (parameters, _) in dispatch.HOOKS.items():

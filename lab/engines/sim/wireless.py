@@ -1,5 +1,5 @@
 """Read and change the access points of a running network: stations, collisions, handovers and
-meters."""
+meters. A meter limits the rate of data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000
 
 
 class Wireless:
-    """Read and change the access points of one network. All state is in the tables of the
-    network."""
+    """The access points of one network. All their state is in the tables of the network."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -27,16 +26,16 @@ class Wireless:
     # --- counters
 
     def backlog(self, ap: str) -> int:
-        """Return how many downlink packets a WiFi access point has, waiting or in transmission."""
+        """Return how many downlink packets wait at a WiFi access point or are in transmission."""
         return int(self.network.w.row[self.network.tables.cells[ap] + at.BACKLOG])
 
     def is_sending(self, ap: str, user: str) -> bool:
-        """Return True if the user's WiFi station has a frame that waits or is in transmission."""
+        """Return True if a frame of the user's WiFi station waits or is in transmission."""
         return self.network.station(ap, user, UP, at.BUSY_UNTIL_NS) > self.network.now_ns
 
     def uplink_wait_ns(self, ap: str) -> int:
-        """Return how long a frame would wait for the channel, in ns, if a station of this WiFi
-        access point had one to send now."""
+        """Return how long a new frame of a station would wait for the channel of a WiFi access
+        point, in ns."""
         air = self.network.tables.airs[ap]
         busy_until_ns = int(self.network.w.row[air + at.UPLINK_BUSY_UNTIL_NS])
         return max(0, busy_until_ns - self.network.now_ns)
@@ -44,7 +43,7 @@ class Wireless:
     # --- stations
 
     def set_station(self, ap: str, station: Station) -> None:
-        """Apply the rate of a station, and in LTE its weight, to its downlink and uplink. In a WiFi
+        """Apply a station's rate and, in LTE, its weight to its downlink and uplink. In a WiFi
         cell, the rate determines the airtime of a frame."""
         for direction in (DOWN, UP):
             hop = self.network.tables.stations[ap, station.user, direction]
@@ -61,8 +60,9 @@ class Wireless:
     def set_collisions(
         self, ap: str, transmissions: float, users: Iterable[str], loss: float
     ) -> None:
-        """Set the effect of collisions at a WiFi access point: the mean number of `transmissions`
-        of a frame, and the fraction `loss` of their frames that the stations of `users` lose."""
+        """Set the effect of collisions at a WiFi access point. `transmissions` is how often a frame
+        is sent on average. `loss` is the fraction of frames that is lost between the access point
+        and the stations of `users`."""
         tables, row = self.network.tables, self.network.w.row
         row[tables.airs[ap] + at.TRANSMISSIONS_PPM] = units.ppm_from_fraction(transmissions)
         for user in users:
@@ -74,8 +74,7 @@ class Wireless:
     # --- handovers
 
     def hand_over(self, user: str, old: str, new: str) -> None:
-        """Move a user's interface from WiFi access point `old` to `new`; its address stays the
-        same.
+        """Move a user from WiFi access point `old` to `new`. The user keeps its address.
 
         Packets that wait at the old access point, and packets that still arrive there, are lost.
         """
@@ -89,9 +88,12 @@ class Wireless:
                 self.network.move(subflow, moved)
 
     def _switch_hop(self, user: str, direction: str, old: str, new: str) -> None:
-        """Take one direction of the user's radio channel down at access point `old` and up at
-        `new`. If a meter limits it at `old`, the meter with the same number at `new` limits it from
-        now on, provided that this one is set."""
+        """Switch one direction of the user's radio channel off at access point `old` and on at
+        `new`.
+
+        If a meter limits this direction at `old`, the meter with the same number at `new` limits it
+        from now on, provided that a rate is set for the new meter.
+        """
         tables, row = self.network.tables, self.network.w.row
         before, after = (tables.stations[ap, user, direction] for ap in (old, new))
         row[before + at.UP], row[after + at.UP] = 0, 1
@@ -104,9 +106,9 @@ class Wireless:
     def set_meter(
         self, ap: str, users: Iterable[str], rate_bps: int | None, number: int = at.TIER_2_METER
     ) -> None:
-        """Limit the data of all `users` at an access point together to `rate_bps`, with meter
-        `number` of its switch. `users` replaces the meter's earlier users; None removes the limit.
-        """
+        """Limit the data of all `users` at an access point together to `rate_bps`; None removes the
+        limit. `number` is 1 or 2, for one of the two meters of the access point's switch. `users`
+        replaces the earlier users of the meter."""
         row = self.network.w.row
         metered = set(users) if rate_bps is not None else set()
         for (where, user, direction), hop in self.network.tables.stations.items():
@@ -123,6 +125,6 @@ class Wireless:
             row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
 
     def _meter(self, ap: str, number: int) -> int:
-        """Return the base index of meter `number` (1 or 2): add METER_BPS, METER_BURST_NS or
-        METER_FULL_NS to it for an index into the integer table."""
+        """Return where the state of meter `number` (1 or 2) begins. Add METER_BPS, METER_BURST_NS
+        or METER_FULL_NS to the result for an index into the integer table."""
         return self.network.tables.cells[ap] + (number - 1) * at.METER_FIELDS

@@ -1,16 +1,16 @@
-"""React to acknowledgements and timeouts at the sender of a subflow.
-
-- RFC 2018 and 6675: selective acknowledgements. Each acknowledgement says how many segments have
-  arrived, and which transmission caused it
-- RFC 8985: losses are found by the order of transmissions, so lost retransmissions are found too. A
-  segment is lost if another one that was transmitted at least three transmissions later has
-  arrived; in recovery, one transmission later is enough. Linux does the same until it observes
-  reordering (tcp_rack_reo_wnd); here a path keeps the order of packets
-- RFC 6582: one reduction of the window per recovery, which ends at RECOVER
-- RFC 6298: the timeout; `round_trips` sets it. A timeout is undone if an acknowledgement shows that
-  the segments had only been late (RFC 4015 and 5682; Linux, tcp_try_undo_loss)
+"""Handle acknowledgements and timeouts at the sender of a subflow.
 
 A subflow numbers its transmissions from 0, retransmissions included.
+- Selective acknowledgements (RFC 2018 and 6675): each acknowledgement says how many segments have
+  arrived, and which transmission caused it.
+- Loss detection (RFC 8985): a segment is lost if a segment transmitted at least three transmissions
+  later has arrived. During loss recovery, one transmission later is enough. Lost retransmissions
+  are found in the same way. Linux uses these rules until it observes reordering (tcp_rack_reo_wnd);
+  a simulated path never reorders packets.
+- Loss recovery (RFC 6582): the window is reduced once per recovery. A recovery ends when the
+  segments before RECOVER are acknowledged.
+- Timeouts (RFC 6298): `round_trips` computes the timeout. A timeout is undone if an acknowledgement
+  shows that the segments were only late (RFC 4015 and 5682; Linux, tcp_try_undo_loss).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MAX_BACKOFF = 10  # doublings of the RTO
 
 @jit
 def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
-    """Record at the sender that segment `seq` of subflow `f` has arrived. Return 1 if the sender
+    """Record at the sender of subflow `f` that segment `seq` has arrived. Return 1 if the sender
     did not know this before, else 0.
 
-    `state` is SACKED after a selective acknowledgement. After a cumulative one it is UNSENT, which
-    frees the segment's entry in the ring buffer.
+    `state` is SACKED for a selective acknowledgement. It is UNSENT for a cumulative
+    acknowledgement, which frees the segment's entry in the ring buffer.
     """
     slot = rings.segment(row, f, seq)
     before = row[slot + rings.SEG_STATE]
@@ -45,8 +45,8 @@ def mark_arrived(row: Ints, f: int, seq: int, state: int) -> int:
 
 @jit
 def mark_lost(row: Ints, f: int, slot: int) -> None:
-    """Mark a segment of subflow `f` that is in flight as lost, so that it is retransmitted. `slot`
-    is the index in `row` of the segment's entry in the ring buffer."""
+    """Mark a segment that subflow `f` has in flight as lost, so that it is retransmitted. `slot` is
+    the index in `row` of the segment's entry in the ring buffer."""
     row[slot + rings.SEG_STATE] = rings.LOST
     row[f + at.PIPE] -= 1
     row[f + at.LOST] += 1
@@ -55,12 +55,14 @@ def mark_lost(row: Ints, f: int, slot: int) -> None:
 
 @jit
 def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, int]:
-    """Mark segments of subflow `f` as lost, now that its transmission `number` has arrived (RFC
-    8985). A segment in flight is lost if its last transmission is at least 3 before `number` (fewer
-    if little is in flight); in recovery or after a timeout, at least 1 before.
+    """Mark the segments of subflow `f` that are lost, now that its transmission `number` has
+    arrived (RFC 8985). Return the number of lost segments, and the number of other segments that
+    are found to have arrived.
 
-    Segments among the first `arrivals` that reached the receiver are not lost: only their
-    acknowledgement was. Return the number of lost segments, and of those that had arrived.
+    A segment in flight is lost if its last transmission is at least 3 before `number`. If little is
+    in flight, fewer are enough; during loss recovery or after a timeout, 1 is enough. A segment
+    among the first `arrivals` that reached the receiver is not lost: only its acknowledgement was
+    lost.
     """
     threshold = 1
     if row[f + at.MODE] == at.OPEN:
@@ -88,9 +90,9 @@ def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, i
 
 @jit
 def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
-    """End a round trip of subflow `f` and begin the next one. If the window was fully used
-    (`limited`) and no loss recovery runs, call the congestion control with the mean RTT of the
-    round trip."""
+    """End a round trip of subflow `f` and begin the next one. The congestion control gets the mean
+    RTT of the round trip if the window was fully used (`limited`) and no loss recovery is
+    running."""
     row, samples = w.row, w.row[f + at.ROUND_SAMPLES]
     if limited and row[f + at.MODE] == at.OPEN and samples > 0:
         congestion.on_round(w, f, row[f + at.ROUND_RTT_SUM_NS] // samples, samples)
@@ -103,8 +105,9 @@ def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
 
 @jit
 def receive_ack(w: at.World, f: int, p: int, now_ns: int) -> None:
-    """Process acknowledgement `p` at the sender of subflow `f`. Its field SEQ is the segment that
-    the receiver expects next, TRANSMISSION the number of the transmission that caused it."""
+    """Process acknowledgement `p` at the sender of subflow `f`. The field SEQ of the
+    acknowledgement is the segment that the receiver expects next. The field TRANSMISSION is the
+    number of the transmission that caused the acknowledgement."""
     row = w.row
     limited = sender.is_cwnd_limited(w, f)
     number, expected = row[p + at.TRANSMISSION], row[p + at.SEQ]
@@ -144,8 +147,8 @@ def on_timeout(w: at.World, f: int, now_ns: int) -> None:
     """Handle a retransmission timeout of subflow `f`: mark all segments in flight as lost, set the
     window to one segment, and double the RTO (RFC 6298, (5.4) to (5.6); RFC 5681, section 3.1).
 
-    The window before is saved, so that the timeout can be undone. A timeout during loss recovery
-    does not reduce SSTHRESH again, and is not undone (Linux, tcp_enter_loss).
+    The old window is saved, so that the timeout can be undone. A timeout during loss recovery does
+    not reduce SSTHRESH again, and cannot be undone (Linux, tcp_enter_loss).
     """
     row, window = w.row, w.window
     if row[f + at.MODE] == at.OPEN:
@@ -171,8 +174,8 @@ def on_timeout(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def undo_timeout(w: at.World, f: int) -> None:
-    """Undo the last timeout of subflow `f`, because a segment that was sent before the timeout has
-    arrived: restore the window, and treat segments that were marked as lost as in flight."""
+    """Undo the last timeout of subflow `f`: restore the window, and treat lost segments as being in
+    flight again. This is called when a segment sent before the timeout has arrived."""
     row, window = w.row, w.window
     window[f + at.CWND] = max(window[f + at.CWND], window[f + at.CWND_BEFORE_TIMEOUT])
     window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH], window[f + at.SSTHRESH_BEFORE_TIMEOUT])

@@ -12,11 +12,11 @@ UNSENT_SEGMENTS = 16  # and at most this far ahead of the sender
 
 @jit
 def on_application(row: Ints, c: int, now_ns: int) -> bool:
-    """Write the data of the next 20 ms for connection `c`, whose application has a limited rate,
-    and schedule the next write. Return True if TCP data may be sent now.
+    """Write the next 20 ms of data for connection `c`, whose application has a limited rate.
+    Schedule the next write. Return True if TCP data may be sent now.
 
-    The application skips data that TCP cannot send soon, so that it does not pile up. A UDP
-    application sends one datagram instead, and the result is False.
+    The application skips data that TCP cannot send soon, so that unsent data does not pile up. A
+    UDP application sends one datagram instead, and the result is False.
     """
     if row[c + at.APP_EVENT_NS] != now_ns:
         return False  # the demand has changed since

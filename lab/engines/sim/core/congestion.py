@@ -1,5 +1,5 @@
-"""Changes of a subflow's congestion window. The rules that all congestion control laws share (RFC
-5681) are here; for the rest, `dispatch` calls the law of the subflow."""
+"""Changes of a subflow's congestion window. The rules that all congestion controls share (RFC 5681)
+are here. For the rest, `dispatch` calls the congestion control of the subflow."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ LOSS_WINDOW = 1.0  # segments, RFC 5681, section 3.1
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Grow the window of subflow `f` for `acked` newly acknowledged segments: by slow start up to
-    SSTHRESH (RFC 5681, section 3.1), then by the subflow's congestion control law."""
+    """Grow the window of subflow `f` for `acked` newly acknowledged segments. Up to SSTHRESH it
+    grows by slow start (RFC 5681, section 3.1), beyond SSTHRESH by the subflow's congestion
+    control."""
     dispatch.in_slow_start(w, f, now_ns)
     expected_rate.end_slow_start(w, f)
     below_ssthresh = w.window[f + at.SSTHRESH] - w.window[f + at.CWND]
@@ -35,14 +36,14 @@ def on_loss(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """Call the congestion control law at the end of a round trip of subflow `f`. `rtt_ns` is the
-    mean of its `samples` RTT samples."""
+    """Call the subflow's congestion control at the end of a round trip. `rtt_ns` is the mean of
+    `samples` RTT samples."""
     dispatch.on_round(w, f, rtt_ns, samples)
 
 
 @jit
 def on_timeout(w: at.World, f: int, now_ns: int) -> None:
-    """Set SSTHRESH as after a loss, and the window to one segment: slow start begins (RFC 5681,
-    section 3.1)."""
+    """Handle a timeout of subflow `f`: set SSTHRESH as after a loss, and the window to one segment.
+    Slow start then begins (RFC 5681, section 3.1)."""
     dispatch.on_loss(w, f, now_ns)
     w.window[f + at.CWND] = LOSS_WINDOW

@@ -1,7 +1,7 @@
-"""Call the functions of a subflow's congestion control law.
+"""Call the functions of a subflow's congestion control.
 
-`LAWS` is the only table of laws. A law is a module with some of the functions below. They change
-the congestion window CWND of subflow `f` in the tables `w` (see `layout`):
+`LAWS` lists all congestion controls. Each one is a module with some of the functions below. The
+functions change the congestion window CWND of subflow `f` in the tables `w` (see `layout`):
 
     on_ack(w, f, acked, now_ns)        let the window grow. `acked` more segments were acknowledged,
                                        the sender is neither in fast recovery nor in slow start,
@@ -14,12 +14,13 @@ the congestion window CWND of subflow `f` in the tables `w` (see `layout`):
     in_slow_start(w, f, now_ns)        set SSTHRESH to CWND if slow start has to end. Called for
                                        each acknowledgement that may let the window grow
 
-A law keeps its own state in the fields LAW_1 to LAW_6 of the subflow in the floating-point table.
-It finds all subflows of the connection with `laws.siblings`.
+A congestion control keeps its own state in the fields LAW_1 to LAW_6 of the subflow in the
+floating-point table. It finds all subflows of the connection with `laws.siblings`.
 
-The functions of this module with the names above call the law of the subflow. Their source is
-generated from `LAWS`, with one branch for each law: the compiler cannot call a function that it
-gets from a table, but it sees the direct calls in these branches, which cost nothing.
+This module has functions with the names above. Each calls the function of the same name in the
+congestion control of the subflow. Their source is generated from `LAWS`, with one branch for each
+congestion control. The compiler could not call a function from a table, but it can call the
+functions named in these branches, without any cost.
 """
 
 from __future__ import annotations
@@ -55,20 +56,22 @@ in_slow_start: Callable[[at.World, int, int], None]
 
 
 def number(name: str) -> int:
-    """Return the position of law `name` in `LAWS`, which a subflow's field LAW holds."""
+    """Return the position of a congestion control in `LAWS`. The field LAW of a subflow holds this
+    number."""
     return list(LAWS).index(name)
 
 
 def register(name: str, law: ModuleType) -> None:
-    """Add module `law` to `LAWS`, in place of a law with the same name, and define the functions of
-    `HOOKS` anew."""
+    """Add module `law` to `LAWS` under `name`, in place of an older module with this name. Then
+    define the functions named in `HOOKS` again."""
     LAWS[name] = law
     define()
 
 
 def source() -> str:
-    """Return Python source that defines each function named in `HOOKS`. It calls the function of
-    the same name of the law of subflow `f`, or the default in `HOOKS` if the law has none."""
+    """Return Python source that defines each function named in `HOOKS`. Each calls the function of
+    the same name in the congestion control of subflow `f`. If the congestion control has no such
+    function, the default in `HOOKS` is called."""
     lines = []
     for hook, (parameters, default) in HOOKS.items():
         lines += ["", "", "@jit", f"def {hook}({parameters}):", "    law = w.row[f + at.LAW]"]
@@ -89,10 +92,11 @@ def source() -> str:
 
 
 def define(filename: str = "<generated calls of congestion control laws>") -> None:
-    """Define the functions named in `HOOKS` in this module, for the laws that are in `LAWS` now.
+    """Define the functions named in `HOOKS` in this module, for the congestion controls that are in
+    `LAWS` now.
 
-    Tracebacks show `filename` as their source file. To let the compiler cache the functions, write
-    the result of `source()` into this file first. With the default, they are not cached.
+    Tracebacks show `filename` as the source file of the functions. The compiler can cache them only
+    if the result of `source()` was written to this file before.
     """
     module = globals()
     MARKED.difference_update(module[hook] for hook in HOOKS if hook in module)

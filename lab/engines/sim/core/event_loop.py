@@ -1,4 +1,4 @@
-"""The loop of the simulation: it handles the scheduled events in the order of their times. Virtual
+"""The loop of the simulation. It handles the scheduled events in the order of their times; virtual
 time jumps from one event to the next."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ NEW_PER_EVENT = 2 * mptcp.BURST + 16
 def handle(w: at.World, event: int, now_ns: int) -> int:
     """Handle one event, given as place * EVENT_KINDS + kind (see `events.pop`).
 
-    Return a packet that goes on now, into the next hop of its route or, at the end of the route, to
-    the receiver. Return NOTHING (-1) if there is no such packet.
+    If the event lets a packet continue now, return the packet. It continues into the next hop of
+    its route or, at the end of the route, to the receiver. Otherwise return NOTHING (-1).
     """
     kind, place = event % at.EVENT_KINDS, event // at.EVENT_KINDS
     if kind == at.ARRIVAL:
@@ -50,8 +50,8 @@ def handle(w: at.World, event: int, now_ns: int) -> int:
 def enter_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
     """Let packet `p` enter hop `h`, one direction of a link or radio channel.
 
-    Return `p` if it has crossed the hop and goes on now. Return NOTHING (-1) if it waits, is on its
-    way, or was dropped.
+    Return `p` if it has already crossed the hop and continues now. Return NOTHING (-1) if it waits,
+    is on its way, or was dropped.
     """
     if not links.admits(row, h, p):
         return at.NOTHING
@@ -72,8 +72,8 @@ def run(w: at.World, until_ns: int) -> bool:
     """Handle all events that are due before `until_ns`, set the present time to `until_ns`, and
     return True.
 
-    Return False earlier if the integer table could become too short for new packets and events:
-    lengthen it, and call `run` again.
+    Return False earlier if the integer table `w.row` could become too short for new packets and
+    events. The caller must then lengthen the table and call `run` again.
     """
     row = w.row
     while events.next_ns(row) < until_ns:

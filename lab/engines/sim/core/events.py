@@ -1,7 +1,8 @@
-"""The scheduled events, as a binary heap in the integer table. They are ordered by time; events of
-the same time keep the order in which they were scheduled.
+"""The scheduled events, as a binary heap in the integer table (`layout`). They are ordered by time;
+events of the same time keep the order in which they were scheduled.
 
-A timer needs few events even if it is postponed often: see `start_timer`.
+Timers are made of events. A timer needs few events even if it is postponed often: see
+`start_timer`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ DUE_NS, ORDER, EVENT, FIELDS = range(4)
 
 @jit
 def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
-    """Schedule an event of this `kind`, such as RTO_DUE, for time `at_ns`.
+    """Schedule an event for time `at_ns`.
 
-    `place` is the packet, subflow, connection or LTE cell that the event is for, as the index of
-    its first field in the integer table `row`.
+    `kind` is a constant of `layout`, such as RTO_DUE. `place` is the packet, subflow, connection or
+    LTE cell that the event is for, as the index of its state in `row`.
     """
     heap, n, order = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
     row[at.HEAP_COUNT] = n + 1
@@ -41,10 +42,9 @@ def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
 
 @jit
 def pop(row: Ints) -> int:
-    """Remove the earliest event, and return it as place * EVENT_KINDS + kind (see `schedule`).
+    """Remove the earliest event, and return place * EVENT_KINDS + kind (see `schedule`).
 
-    The result lacks the time of the event: call `next_ns` before. At least one event must be
-    scheduled.
+    Call `next_ns` before, if the time of the event is needed. At least one event must be scheduled.
     """
     heap, count = row[at.HEAP], row[at.HEAP_COUNT] - 1
     row[at.HEAP_COUNT] = count
@@ -82,13 +82,13 @@ def next_ns(row: Ints) -> int:
 
 @jit
 def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> None:
-    """Set a timer to expire at `due_ns`, whether it runs already or not.
+    """Let a timer expire at `due_ns`. If it is already running, the new time replaces the old one.
 
-    A timer is two adjacent integers in `row`, at index `timer`: when it expires, and when its event
-    is due. `kind` and `place` are those of its event, as in `schedule`.
+    A timer is two adjacent integers in `row`, at index `timer`: the time when the timer expires,
+    and the time of its scheduled event. `kind` and `place` describe this event, as in `schedule`.
 
     If the timer is only postponed, its scheduled event stays as it is. When that event is due,
-    `timer_has_expired` schedules it for the later time.
+    `timer_has_expired` schedules another one for the later time.
     """
     row[timer] = due_ns
     if row[timer + 1] == 0 or due_ns < row[timer + 1]:
@@ -98,10 +98,10 @@ def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> No
 
 @jit
 def timer_has_expired(row: Ints, timer: int, now_ns: int, kind: int, place: int) -> bool:
-    """Handle the event of a timer. Return True if the timer has expired, False if it was stopped,
-    postponed, or set to an earlier time.
+    """Handle the event of a timer. Return True if the timer has expired. Return False if it was
+    stopped, postponed, or set to an earlier time meanwhile.
 
-    If the timer was postponed, schedule its event for the later time. The parameters are those of
+    If the timer was postponed, schedule an event for the later time. The parameters are those of
     `start_timer`.
     """
     if now_ns != row[timer + 1]:

@@ -1,18 +1,16 @@
 """Limit the window of a subflow to the expected rate that a strategy has set. This is S-MPTCP's
-flow control on the host (Algorithm 5, with corrections), for congestion control laws that react to
+flow control on the host (Algorithm 5, with corrections), for congestion controls that react to
 losses.
 
 Symbols: w is the window in segments, rtt the mean RTT of a round trip, base the lowest RTT, and et
-the expected rate in segments/s. Once per round trip, t = w/rtt is the rate in segments/s, and q = w
-(rtt - base)/rtt the number of segments in queues:
-1) if t > et: only a fifth of the law's growth counts; and if q is not smaller than in the last
-   round trip, w = MU et base
-2) otherwise the law's growth counts in full
+the expected rate in segments/s. After each round trip, t = w/rtt is the rate in segments/s, and q =
+w (rtt - base)/rtt is the number of segments in queues.
+1) If t > et, only a fifth of the growth by the congestion control counts. If q has also not
+   decreased since the last round trip, w becomes MU et base.
+2) If t <= et, the growth counts in full.
+3) For every acknowledgement: slow start ends at SSTHRESH, or when the rate reaches et.
 
-For every acknowledgement:
-3) slow start ends at SSTHRESH or when the rate reaches et
-
-After a loss the law alone reduces the window.
+After a loss, only the congestion control reduces the window.
 """
 
 from __future__ import annotations
@@ -27,8 +25,9 @@ MIN_WINDOW = 2.0
 
 @jit
 def segments_per_s(w: at.World, f: int) -> float:
-    """Return the expected rate of subflow `f` in segments/s, counted as Ethernet frames. Return 0
-    if it has none, or if the scenario applies expected rates by pacing instead of windows."""
+    """Return the expected rate of subflow `f` in segments/s, where each segment counts as a whole
+    Ethernet frame. Return 0 if `f` has no expected rate, or if the scenario applies expected rates
+    by pacing."""
     row = w.row
     if row[at.EXPECTED_BY_WINDOW] == 0:
         return 0.0
@@ -37,8 +36,8 @@ def segments_per_s(w: at.World, f: int) -> float:
 
 @jit
 def end_slow_start(w: at.World, f: int) -> None:
-    """End the slow start of subflow `f` if its window / RTT has reached its expected rate, by
-    lowering SSTHRESH to the window."""
+    """End the slow start of subflow `f` if its rate (window / RTT) has reached its expected rate.
+    To do so, lower SSTHRESH to the window."""
     window, rate = w.window, segments_per_s(w, f)
     if rate > 0.0 and window[f + at.CWND] * at.NS_PER_S / w.row[f + at.SRTT_NS] >= rate:  # 3
         window[f + at.SSTHRESH] = min(window[f + at.SSTHRESH], window[f + at.CWND])
@@ -46,8 +45,8 @@ def end_slow_start(w: at.World, f: int) -> None:
 
 @jit
 def slow_growth(w: at.World, f: int, before: float) -> None:
-    """Keep only 1/GROWTH_DIVISOR of the growth of the window of subflow `f`, which was `before`
-    segments. Do nothing if `f` has no expected rate."""
+    """Reduce the last growth of the window of subflow `f` to 1/GROWTH_DIVISOR of it. `before` is
+    the window before the growth, in segments. Do nothing if `f` has no expected rate."""
     if segments_per_s(w, f) > 0.0 and w.window[f + at.CWND] > before:
         growth = w.window[f + at.CWND] - before
         w.window[f + at.CWND] = before + growth / w.window[f + at.GROWTH_DIVISOR]
@@ -56,7 +55,7 @@ def slow_growth(w: at.World, f: int, before: float) -> None:
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
     """Limit the window of subflow `f` if its rate in the last round trip was above its expected
-    rate: steps 1 and 2 of the module docstring. `rtt_ns` is the mean RTT of the round trip."""
+    rate (steps 1 and 2 of the module docstring). `rtt_ns` is the mean RTT of the round trip."""
     window, rate, base_ns = w.window, segments_per_s(w, f), w.row[f + at.BASE_RTT_NS]
     if rate <= 0.0:
         return

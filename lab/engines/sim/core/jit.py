@@ -1,9 +1,10 @@
-"""The mark for functions of the core that are to be compiled, and the types of the core's two
+"""The decorator that marks functions of the core for the compiler, and the types of the core's two
 tables.
 
 The core imports nothing outside of this folder. `lab.engines.sim.compiled` compiles the marked
-functions and replaces them in their modules. A marked function must therefore call a function of
-another module as `module.function`: a name imported from the module would stay interpreted.
+functions, and puts the compiled functions into the modules of the core. It also defines the
+functions of `dispatch` again, so call them as `dispatch.function`: an imported name would still
+refer to the old, interpreted function.
 """
 
 from __future__ import annotations
@@ -19,6 +20,6 @@ MARKED: set[Callable[..., Any]] = set()  # functions as written, not compiled
 
 
 def jit(function: Function) -> Function:
-    """Mark a function for the compiler. The function is returned unchanged."""
+    """Mark a function for the compiler, and return the function unchanged."""
     MARKED.add(function)
     return function

@@ -3,23 +3,26 @@
 - Table: a long list of numbers. `w.row` is the integer table, `w.window` the floating-point table.
 - Row: the numbers in the integer table that belong to one entity, such as a subflow, a hop or a
   packet. They are adjacent and in the order of the fields below.
-- Place: an index into the integer table. The place of a row is the index of its first field, and it
-  names the entity: "subflow f" is the one whose row is at place f.
+- Place: an index into the integer table. The place of an entity is the index of the first number of
+  its row. "Subflow f" is the subflow whose row begins at place f.
 - Field: one number of a row. The constants below are the positions of the fields within a row.
-- Hop: one direction of a link, of a WiFi station's channel or of an LTE bearer. A route is a list
-  of adjacent places, each of which holds the place of a hop; NOTHING ends the list.
-- Ring: a circular buffer in the integer table. Entry number n is kept at position n modulo the size
-  of the ring, over an older entry.
+- Hop: one direction of a link, of a WiFi station's channel or of an LTE bearer (the queue of one
+  station). A route is a list of hops in the integer table, each given by its place. NOTHING ends
+  the list.
+- Ring: a circular buffer in the integer table. Entry number n is at position n modulo the size of
+  the ring, where it replaces an older entry.
 
     w.row[f + at.PIPE]      field PIPE of subflow f; `at` is this module
     w.window[f + at.CWND]   the floating-point table has fields of subflows only, at the same place
     w.row[at.NOW]           a global field: the global row is at place 0
 
-The variables are the same everywhere: f is the place of a subflow (r of another subflow of its
-connection), c of a connection or a WiFi cell, h of a hop, p of a packet, e of one direction of an
-LTE cell. Functions that need no floating-point numbers get the integer table alone, as `row`. Times
-are in ns, sizes in bytes, rates in bit/s; sequence numbers count full segments, from 0. A fraction
-in ppm is in millionths.
+Variables have the same names in all modules. Each of these is a place: f of a subflow, r of another
+subflow of the same connection, c of a connection or a WiFi cell, h of a hop, p of a packet, e of
+one direction of an LTE cell. Functions that need no floating-point numbers get only the integer
+table, as `row`.
+
+Times are in ns, sizes in bytes, rates in bit/s. Sequence numbers count full segments, from 0. A
+fraction in ppm is in millionths.
 """
 
 from __future__ import annotations
@@ -177,8 +180,8 @@ EVENT_KINDS = 9
 
 
 class World(NamedTuple):
-    """The whole state of a run: the integer table `row` and the floating-point table `window`. More
-    tables would make every function that gets them slower to compile."""
+    """The whole state of a simulation: the integer table `row` and the floating-point table
+    `window`. Functions with more tables as parameters would take longer to compile."""
 
     row: Ints
     window: Floats
@@ -186,7 +189,6 @@ class World(NamedTuple):
 
 @jit
 def subflows(row: Ints, c: int) -> range:
-    """Return the subflows of connection `c`, as the indices of their first fields in the integer
-    table `row`."""
+    """Return the subflows of connection `c`. Each is the index of the subflow's state in `row`."""
     first = row[c + FIRST]
     return range(first, first + row[c + COUNT] * SUB_FIELDS, SUB_FIELDS)

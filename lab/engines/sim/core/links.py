@@ -1,7 +1,7 @@
-"""Carry packets over the hops of their routes: wired links, and the channels of WiFi cells with the
-meter of the switch in front of each cell. A hop is one direction of a link or radio channel.
+"""Carry packets over wired links and over the channels of WiFi cells. A hop is one direction of a
+link or radio channel. The switch in front of each cell has meters, which limit the rate of data.
 
-LTE bearers are in `lte`. A first-in first-out queue needs only one event per packet: the time at
+LTE is in `lte`. A first-in first-out queue needs only one event per packet, because the time at
 which a packet leaves is known when it arrives.
 """
 
@@ -17,10 +17,12 @@ MILLION = 1_000_000
 
 @jit
 def new_packet(row: Ints, f: int, packet_type: int, route: int, size: int) -> int:
-    """Take a packet from the free list, and fill in its subflow `f`, type, route and size in bytes.
+    """Take a packet from the list of free packets, and fill in its subflow `f`, type, route and
+    size in bytes.
 
     `packet_type` is SEGMENT, ACK or DATAGRAM. `route` is the index in `row` of the first hop of the
-    route. The free list is never empty here: `event_loop.run` stops before.
+    route. There is always a free packet, because `event_loop.run` stops before the last one is
+    taken.
     """
     p = row[at.FREE_PACKET]
     row[at.FREE_PACKET] = row[p + at.NEXT_FREE]
@@ -41,8 +43,8 @@ def free_packet(row: Ints, p: int) -> None:
 
 @jit
 def drop(row: Ints, h: int, p: int) -> None:
-    """Drop packet `p` at hop `h` and free it. Count the loss at the hop and, unless the packet is
-    an acknowledgement, at its subflow."""
+    """Drop packet `p` at hop `h` and free it. The loss is counted at the hop. It is also counted at
+    the packet's subflow, unless the packet is an acknowledgement."""
     row[h + at.DROPS] += 1
     row[h + at.DROPPED_BYTES] += row[p + at.SIZE]
     if row[p + at.PACKET_TYPE] != at.ACK:
@@ -55,10 +57,10 @@ def drop(row: Ints, h: int, p: int) -> None:
 
 @jit
 def admits(row: Ints, h: int, p: int) -> bool:
-    """Count packet `p` at the entrance of hop `h`. Return True if it may enter; otherwise drop it
+    """Count packet `p` at the entrance of hop `h`. Return True if it may enter. Otherwise drop it
     and return False.
 
-    A hop that is down drops all packets, any other hop each one with probability LOSS_PPM /
+    A hop that is down drops all packets. Any other hop drops a packet with probability LOSS_PPM /
     1,000,000.
     """
     row[h + at.IN_PACKETS] += 1
@@ -73,8 +75,8 @@ def admits(row: Ints, h: int, p: int) -> bool:
 
 @jit
 def count_out(row: Ints, h: int, p: int) -> None:
-    """Count packet `p` at the exit of hop `h`, and advance its position in the route to the next
-    hop."""
+    """Count packet `p` at the exit of hop `h`, and advance the packet to the next hop of its
+    route."""
     row[h + at.OUT_PACKETS] += 1
     row[h + at.OUT_BYTES] += row[p + at.SIZE]
     row[p + at.ROUTE_POSITION] += 1
@@ -82,11 +84,12 @@ def count_out(row: Ints, h: int, p: int) -> None:
 
 @jit
 def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
-    """Let packet `p` arrive at its next hop, or at the end of its route, at time `at_ns`. Return
-    `p` if that is not later than `now_ns`; otherwise schedule the arrival and return NOTHING (-1).
+    """Let packet `p` arrive at its next hop, or at the end of its route, at time `at_ns`. If
+    `at_ns` is later than `now_ns`, schedule the arrival and return NOTHING (-1). Otherwise return
+    `p`.
 
-    Links with neither rate nor jitter need no event: the packet crosses them here, and their delays
-    are added to `at_ns`. If such a link drops the packet, return NOTHING.
+    A link with neither rate nor jitter needs no event: the packet crosses it in this call, and the
+    link's delay is added to `at_ns`. If such a link drops the packet, return NOTHING.
     """
     while True:
         h = row[row[p + at.ROUTE_POSITION]]
@@ -114,8 +117,8 @@ def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
 def queue_length(row: Ints, h: int, now_ns: int) -> int:
     """Return how many packets wait at link `h` or are in transmission.
 
-    The queue of a link holds the time in ns at which each packet's transmission ends. Entries that
-    are not after `now_ns` are removed first.
+    The queue of a link holds one time in ns for each packet: the end of its transmission. Packets
+    whose transmission has ended by `now_ns` are removed first.
     """
     head, count = row[h + at.QUEUE_HEAD], row[h + at.QUEUE_COUNT]
     size, queue = row[h + at.QUEUE_SIZE], row[h + at.QUEUE]
@@ -129,11 +132,11 @@ def queue_length(row: Ints, h: int, now_ns: int) -> int:
 
 @jit
 def cross_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
-    """Send packet `p` over link `h`: through its drop-tail queue, at its rate, then with its delay
-    and jitter. Packets stay in order.
+    """Send packet `p` over link `h`: through its drop-tail queue, at its rate, and then with its
+    delay and jitter. Jitter does not reorder packets.
 
-    Return `p` if it arrives at once (a link with neither rate nor delay). Return NOTHING (-1) if
-    its arrival is scheduled for later, or if it was dropped.
+    Return `p` if it arrives immediately, over a link with neither rate nor delay. Return NOTHING
+    (-1) if its arrival is scheduled for later, or if it was dropped.
     """
     out_ns = now_ns
     if row[h + at.RATE_BPS] > 0:
@@ -161,10 +164,10 @@ def cross_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def passes_meter(row: Ints, h: int, p: int, now_ns: int) -> bool:
-    """Return True if packet `p` of a station passes the meter that limits hop `h`, False if the
-    meter drops it. A hop without a meter lets every packet pass.
+    """Return True if the meter of hop `h` lets packet `p` pass, False if the packet must be
+    dropped. A hop without a meter lets every packet pass.
 
-    The meter is a token bucket; its whole state is the time at which the bucket will be full.
+    The meter is a token bucket. Its only state is the time at which the bucket will be full.
     Acknowledgements and UDP pass without being counted (MP-SDN, section V-C).
     """
     if row[p + at.PACKET_TYPE] != at.SEGMENT:
@@ -184,8 +187,8 @@ def passes_meter(row: Ints, h: int, p: int, now_ns: int) -> bool:
 
 @jit
 def airtime_ns(row: Ints, h: int, p: int) -> int:
-    """Return how long packet `p` occupies the channel at hop `h`, in ns: a fixed part plus a part
-    per byte, times the mean number of transmissions."""
+    """Return how long packet `p` occupies the radio channel of hop `h`, in ns: a fixed time plus a
+    time per byte, multiplied by the mean number of transmissions of a frame."""
     once_ns = row[h + at.FRAME_AIRTIME_NS] + row[p + at.SIZE] * row[h + at.BYTE_AIRTIME_PS] // 1000
     return once_ns * row[row[h + at.MEDIUM] + at.TRANSMISSIONS_PPM] // MILLION
 
@@ -194,9 +197,9 @@ def airtime_ns(row: Ints, h: int, p: int) -> int:
 def send_down(row: Ints, h: int, p: int, now_ns: int) -> None:
     """Send packet `p` from a WiFi access point to a station over hop `h`, and schedule its arrival.
 
-    The transmission starts at start = max(now, DOWNLINK_BUSY_UNTIL_NS) and sets
-    DOWNLINK_BUSY_UNTIL_NS = start + airtime. The packet is dropped if the meter refuses it, or if
-    start - now exceeds the access point's buffer (MAX_WAIT_NS).
+    The transmission starts at start = max(now, DOWNLINK_BUSY_UNTIL_NS). Then DOWNLINK_BUSY_UNTIL_NS
+    becomes start + airtime. The packet is dropped if the meter refuses it. It is also dropped if
+    start - now exceeds the access point's buffer, MAX_WAIT_NS.
     """
     c = row[h + at.MEDIUM]
     start_ns = max(now_ns, row[c + at.DOWNLINK_BUSY_UNTIL_NS])
@@ -213,14 +216,14 @@ def send_down(row: Ints, h: int, p: int, now_ns: int) -> None:
 
 @jit
 def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
-    """Send packet `p` from a station to its WiFi access point over hop `h`. Return `p` if it goes
-    on now; NOTHING (-1) if its arrival is scheduled for later, or if it was dropped.
+    """Send packet `p` from a station to its WiFi access point over hop `h`. Return `p` if it
+    continues now. Return NOTHING (-1) if its arrival is scheduled for later, or if it was dropped.
 
-    The transmission starts at start = max(now, UPLINK_BUSY_UNTIL_NS). The uplink is then busy until
-    start + airtime, plus the airtime of the last downlink frame if the downlink is busy. The
-    downlink is busy for one airtime longer. The packet is dropped if start - now exceeds
-    MAX_WAIT_NS. The meter is behind the access point: a packet that the meter drops has used the
-    channel.
+    The transmission starts at start = max(now, UPLINK_BUSY_UNTIL_NS). The packet is dropped if
+    start - now exceeds MAX_WAIT_NS. The uplink is then busy until start + airtime. If the downlink
+    is busy, the airtime of its last frame is added to this time. The downlink becomes busy for one
+    airtime longer. The meter is behind the access point: a packet that the meter drops has already
+    used the channel.
     """
     c = row[h + at.MEDIUM]
     start_ns = max(now_ns, row[c + at.UPLINK_BUSY_UNTIL_NS])
@@ -242,9 +245,11 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
 
 @jit
 def leave_air(row: Ints, p: int) -> int:
-    """Return packet `p`, which arrives now. If it comes from a WiFi access point, count it there as
-    sent and no longer as waiting; if the station has left that access point meanwhile, drop the
-    packet and return NOTHING (-1)."""
+    """Handle packet `p`, which arrives at the end of a hop now. Return `p` if it continues.
+
+    A packet from a WiFi access point is no longer counted as waiting there. If its station has left
+    that access point meanwhile, drop the packet and return NOTHING (-1).
+    """
     h = row[row[p + at.ROUTE_POSITION] - 1]
     if h == at.NOTHING or row[h + at.KIND] != at.AIR_DOWN:
         return p

@@ -1,16 +1,16 @@
 """Schedule segments as upstream Linux does (net/mptcp/protocol.c of 6.12 and 6.18).
 
-mptcp_subflow_get_send: a subflow gets data as long as its socket has free memory, even if its
-congestion window does not let it send the data yet. The scheduler estimates how long queued data
-will stay in a socket: the size of the data over the socket's mean pacing rate. The next burst of 64
-kB goes to the subflow with the shortest time. If the memory of that subflow's socket is full, no
-subflow gets data. An idle subflow has the time 0, however slow it is.
+Choice of a subflow (mptcp_subflow_get_send): a subflow can get data as long as its socket has free
+memory, even if its congestion window does not let it send the data yet. The scheduler estimates how
+long queued data will stay in each socket: the size of the data divided by the socket's mean pacing
+rate. The next burst of 64 kB goes to the subflow with the shortest time. If that subflow's socket
+has no free memory, no subflow gets data. An idle subflow has the time 0, however slow it is.
 
-__mptcp_retrans: data is never taken back from a subflow, neither after its timeout nor when it
-becomes a backup. Instead the connection has a reinjection timer. When this timer expires, the
-oldest fragment of unacknowledged data (up to 23 segments) is sent once more over an idle subflow. A
-subflow that got no acknowledgement before five expiries in a row becomes stale: it gets no more
-data, and all unacknowledged data is reinjected over the other subflows.
+Reinjection (__mptcp_retrans): data is never taken back from a subflow, neither after a timeout nor
+when the subflow becomes a backup. Instead the connection has a reinjection timer. When this timer
+expires, the oldest fragment of unacknowledged data (up to 23 segments) is sent once more over an
+idle subflow. A subflow becomes stale if it gets no acknowledgement before five expiries in a row. A
+stale subflow gets no more data, and all unacknowledged data is reinjected over the other subflows.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def written_segments(row: Ints, c: int) -> int:
 
 @jit
 def unacknowledged(row: Ints, f: int) -> int:
-    """Return how many segments the socket of subflow `f` holds: unsent, or sent but not
+    """Return how many segments are in the socket of subflow `f`. They are unsent, or sent but not
     acknowledged."""
     return row[f + at.WRITE_SEQ] - row[f + at.SND_UNA]
 
 
 @jit
 def memory_used(row: Ints, f: int) -> int:
-    """Return the memory in bytes of the segments in the socket of subflow `f`, with OVERHEAD_BYTES
-    for each."""
+    """Return the memory in bytes that segments use in the socket of subflow `f`. Each segment needs
+    OVERHEAD_BYTES besides its payload."""
     segment = row[row[f + at.CONNECTION] + at.SEGMENT_BYTES] + OVERHEAD_BYTES
     return unacknowledged(row, f) * segment
 
@@ -62,8 +62,8 @@ def has_free_memory(row: Ints, f: int) -> bool:
 
 @jit
 def pacing_rate(w: at.World, f: int) -> int:
-    """Return the pacing rate of the socket of subflow `f` in bytes/s as Linux computes it
-    (tcp_update_pacing_rate), but at most the expected rate of `f` if one is set."""
+    """Return the pacing rate of the socket of subflow `f` in bytes/s, as Linux computes it
+    (tcp_update_pacing_rate). If `f` has an expected rate, the result is at most this rate."""
     row = w.row
     cwnd, ssthresh = w.window[f + at.CWND], w.window[f + at.SSTHRESH]
     percent = SLOW_START_PERCENT if cwnd < ssthresh / 2.0 else AVOIDANCE_PERCENT
@@ -75,11 +75,11 @@ def pacing_rate(w: at.World, f: int) -> int:
 
 @jit
 def grow_buffers(w: at.World, c: int) -> None:
-    """Let the send buffers of connection `c` grow: give more memory to each socket that does not
-    fill its congestion window while the application waits to write (tcp_should_expand_sndbuf).
+    """Let the send buffers of connection `c` grow. A socket gets more memory if it does not fill
+    its congestion window although the application waits to write (tcp_should_expand_sndbuf).
 
     Then set the connection's send window to the memory of all its sockets together, but at most to
-    what is left of the receive window (`receiver.window_end`).
+    the rest of the receive window (`receiver.window_end`).
     """
     row = w.row
     total = MIN_BUFFER_BYTES
@@ -99,8 +99,7 @@ def grow_buffers(w: at.World, c: int) -> None:
 
 @jit
 def has_data(row: Ints, c: int) -> bool:
-    """Return True if connection `c` has data in its send window that was not given to a subflow
-    yet."""
+    """Return True if the send window of connection `c` has data that no subflow was given yet."""
     written = written_segments(row, c)
     window_end = row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
     return row[c + at.DATA_SND_NXT] < min(written, window_end)
@@ -108,8 +107,9 @@ def has_data(row: Ints, c: int) -> bool:
 
 @jit
 def is_active(row: Ints, f: int) -> bool:
-    """Return True if subflow `f` may get data: it is established and not stale (see the module
-    docstring). A stale subflow with an acknowledgement since the last check stops being stale."""
+    """Return True if subflow `f` may get data: it is established and not stale. The module
+    docstring says when a subflow becomes stale. It stops being stale here if it got an
+    acknowledgement since the last check."""
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.IS_STALE] = 0
     return row[f + at.STATE] == at.ESTABLISHED and row[f + at.IS_STALE] == 0
@@ -118,12 +118,12 @@ def is_active(row: Ints, f: int) -> bool:
 @jit
 def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
     """Return the subflow of connection `c` for the next burst: the one that would send its queued
-    data soonest. Return NOTHING (-1) if none is active, or if the socket of that subflow is full. A
-    backup is chosen only if no other subflow is active.
+    data soonest. A backup is chosen only if no other subflow is active. Return NOTHING (-1) if no
+    subflow is active, or if the socket of the chosen one is full.
 
-    The chosen subflow's mean pacing rate is updated: the present rate counts with the weight of the
-    burst, the old mean with the weight of the data queued before. If there is data to send, the
-    interval of the reinjection timer is set.
+    The mean pacing rate of the chosen subflow is updated. The present rate gets the size of the
+    burst as its weight, the old mean the size of the data queued before. If there is data to send,
+    the interval of the reinjection timer is set too.
     """
     row = w.row
     grow_buffers(w, c)
@@ -154,21 +154,21 @@ def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
 
 @jit
 def ends_fragment(row: Ints, c: int, dsn: int) -> bool:
-    """Return True if the segment with data sequence number `dsn` is the last one of a fragment, or
-    of what the application of connection `c` has written so far."""
+    """Return True if a segment of connection `c` is the last one of a fragment, or the last one
+    that the application has written so far. `dsn` is the data sequence number of the segment."""
     written = written_segments(row, c)
     return (dsn + 1) % FRAGMENT == 0 or dsn + 1 == written
 
 
 @jit
 def set_interval(row: Ints, c: int, now_ns: int) -> None:
-    """Set the interval of the reinjection timer of connection `c` (mptcp_set_timeout); a running
-    timer is not changed. The scheduler calls this each time it has data to send, and after each
+    """Set the interval that the reinjection timer of connection `c` will have at its next start
+    (mptcp_set_timeout). The scheduler calls this whenever it has data to send, and after each
     fragment that it has given to a subflow.
 
-    The interval is the time until the latest of the subflows' retransmission timers expires. A
-    subflow is left out if it is not established, if it is stale, or if expiries of the reinjection
-    timer count against it (`becomes_stale`). If no subflow remains, the interval is 200 ms.
+    The interval is the time until the last of the subflows' retransmission timers expires. It
+    counts only established subflows that are not stale and have a STALE_COUNT of 0
+    (`becomes_stale`). If there is no such subflow, the interval is 200 ms.
     """
     longest_ns = 0
     for f in at.subflows(row, c):
@@ -184,10 +184,10 @@ def set_interval(row: Ints, c: int, now_ns: int) -> None:
 
 @jit
 def restart_timer(row: Ints, c: int, now_ns: int) -> None:
-    """Restart the reinjection timer of connection `c` with its interval (`set_interval`), or stop
-    it if all data is acknowledged (mptcp_reset_rtx_timer).
+    """Restart the reinjection timer of connection `c` with its interval (`set_interval`). If all
+    data is acknowledged, stop the timer (mptcp_reset_rtx_timer).
 
-    Once all data is given to subflows, the interval no longer changes, even if queues and RTTs
+    Once all data has been given to subflows, the interval stays the same, even if queues and RTTs
     grow.
     """
     if row[c + at.DATA_SND_UNA] == row[c + at.DATA_SND_NXT]:
@@ -200,12 +200,12 @@ def restart_timer(row: Ints, c: int, now_ns: int) -> None:
 
 @jit
 def becomes_stale(row: Ints, c: int, f: int) -> bool:
-    """Check subflow `f`, which has unacknowledged data, when the reinjection timer of connection
-    `c` expires. Return True if `f` becomes stale now.
+    """Return True if subflow `f` becomes stale now. Call this for a subflow with unacknowledged
+    data when the reinjection timer of connection `c` expires.
 
-    This happens if `f` has received no acknowledgement between the first and the fifth expiry, and
-    the count of another active subflow is below three. The first expiry counts in any case; if an
-    acknowledgement comes after it, the next expiry resets the count to 0
+    STALE_COUNT of a subflow counts expiries in a row without an acknowledgement. The first expiry
+    always counts. If an acknowledgement arrives after it, the next expiry resets the count to 0.
+    `f` becomes stale at the fifth expiry if another active subflow has a count below three
     (mptcp_pm_subflow_chk_stale).
     """
     if row[f + at.STALE_COUNT] == 0:
@@ -225,14 +225,14 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
 
 @jit
 def idle_subflow(row: Ints, c: int) -> int:
-    """Return an idle subflow of connection `c` (established, without unacknowledged data), or
-    NOTHING (-1). A backup is returned only if no other subflow is idle, and every subflow with
-    unacknowledged data has received no acknowledgement for two expiries of the reinjection timer.
+    """Return an idle subflow of connection `c`, or NOTHING (-1). Idle means established and without
+    unacknowledged data. A backup is returned only if no other subflow is idle. In addition, every
+    subflow with unacknowledged data must have had two expiries of the reinjection timer without an
+    acknowledgement.
 
-    Subflows are checked in the order in which they were opened. If one with unacknowledged data
-    becomes stale (`becomes_stale`), all unacknowledged data of the connection is queued for
-    reinjection. Linux sends that data at once, so a later subflow in this order is not idle any
-    more, and is not returned.
+    Subflows are checked in the order in which they were opened. If one becomes stale
+    (`becomes_stale`), all unacknowledged data of the connection is queued for reinjection. Linux
+    sends that data immediately, so later subflows no longer count as idle, except backups.
     """
     idle, backup, least, is_queued = at.NOTHING, at.NOTHING, at.FOREVER, False
     for f in at.subflows(row, c):

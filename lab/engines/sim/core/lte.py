@@ -1,24 +1,24 @@
-"""Schedule the channel of an LTE cell, separately for each direction, once per TTI of 1 ms while
-packets wait. A bearer is one station's queue in one direction; a block is what one bearer sends in
-a TTI.
+"""Schedule the radio channel of an LTE cell, separately for each direction. This happens once per
+TTI (transmission time interval) of 1 ms while packets wait. A bearer is the queue of one station in
+one direction. A block is the data that one bearer sends in one TTI.
 
 1) Blocks that failed are retransmitted first, 8 ms after their last attempt (HARQ; 3GPP TS 36.321,
    section 5.3.2.2).
-2) The rest of the TTI goes to the bearer with waiting packets that has the largest weight x rate /
-   mean rate, as much as it needs. What is left goes to the bearer with the second largest, and so
-   on (proportional fair: Jalali et al., VTC 2000; with the weights of MP-SDN, eq (3)).
+2) The rest of the TTI goes to bearers with waiting packets, in the order of weight x rate / mean
+   rate, the largest first. Each bearer gets as much as it needs before the next one is served
+   (proportional fair: Jalali et al., VTC 2000; with the weights of MP-SDN, eq (3)).
 3) A block holds the next bytes of a bearer's queue, wherever packets begin and end (RLC
-   segmentation). It fails with the target error rate. Later blocks of the bearer wait for it (RLC
-   keeps the order), so an error causes delay and never loss.
+   segmentation). It fails with the target error rate. Later blocks of the bearer wait for it,
+   because RLC keeps the order. An error therefore causes delay and never loss.
 
 At a steady rate, rate / mean rate is 1 / (mean share of the channel). Therefore only each bearer's
-mean airtime per TTI is stored. The mean does not change while no packets wait in the cell. In
-comparisons half a TTI is added to the mean, because a single TTI is a large part of a small mean;
-with this the scheduler maximises the sum of weight x log(rate).
+mean airtime per TTI is stored. The mean does not change while no packets wait in the cell. When
+bearers are compared, half a TTI is added to the mean, because a single TTI is a large part of a
+small mean. With this addition, the scheduler maximises the sum of weight x log(rate).
 
 The number of attempts of a block is drawn at random when it is first sent, so the time of its
-arrival is known then. If all attempts fail, the block arrives with the last one. In reality RLC
-would retransmit such a block, one in ten thousand.
+arrival is known from then on. If all attempts fail, the block still arrives with the last one. In
+reality RLC would retransmit such a block, which is one in ten thousand.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ HALF_A_TTI = TTI_NS * FINE // MEAN_TTIS // 2  # what half a TTI adds to a mean
 @jit
 def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
     """Put packet `p` into the queue of bearer `h`. If the cell's scheduler sleeps because no
-    packets waited, wake it at the next TTI.
+    packets waited, wake the scheduler at the next TTI.
 
-    The packet is dropped if the queue is full, or if it is a downlink packet and the meter in front
-    of the cell refuses it. The meter of the uplink is behind the cell: see `_finish_packet`.
+    The packet is dropped if the queue is full. A downlink packet is also dropped if the meter in
+    front of the cell refuses it. The meter for uplink packets is behind the cell: see
+    `_finish_packet`.
     """
     e = row[h + at.MEDIUM]
     count, size = row[h + at.QUEUE_COUNT], row[h + at.QUEUE_SIZE]
@@ -58,8 +59,8 @@ def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
 
 @jit
 def on_tti(row: Ints, e: int, now_ns: int) -> None:
-    """Divide one TTI among the bearers of `e`, one direction of an LTE cell: steps 1 to 3 of the
-    module docstring. If packets are left, schedule the next TTI."""
+    """Divide one TTI among the bearers of one direction of an LTE cell, `e` (steps 1 to 3 of the
+    module docstring). If packets are left, schedule the next TTI."""
     left_ns = TTI_NS - _retransmissions_ns(row, e, now_ns // TTI_NS)  # 1
     while left_ns > 0:
         h = _next_bearer(row, row[e + at.FIRST_BEARER])  # 2
@@ -81,10 +82,10 @@ def on_tti(row: Ints, e: int, now_ns: int) -> None:
 
 @jit
 def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
-    """Return how many ns of the TTI with number `now_tti` HARQ retransmissions take.
+    """Return how much of the TTI number `now_tti` is used by HARQ retransmissions, in ns.
 
     The ring buffer HARQ_RING holds this airtime for the next TTIs. The entries of this TTI, and of
-    those skipped since the last call, are set to 0.
+    TTIs skipped since the last call, are set to 0.
     """
     ring, size = row[e + at.HARQ_RING], row[e + at.HARQ_RING_SIZE]
     for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
@@ -97,8 +98,9 @@ def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
 
 @jit
 def _next_bearer(row: Ints, h: int) -> int:
-    """Return the bearer to serve next, of `h` and those after it in the linked list, or NOTHING
-    (-1) if no packets wait. Of bearers with the same priority, the first in the list is served."""
+    """Return the bearer to serve next, or NOTHING (-1) if no packets wait. It is the one with the
+    highest priority in the linked list that begins with bearer `h`. Of bearers with the same
+    priority, the first in the list is returned."""
     best = at.NOTHING
     while h != at.NOTHING:
         if row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(row, h, best)):
@@ -117,10 +119,11 @@ def _goes_before(row: Ints, h: int, other: int) -> bool:
 
 @jit
 def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
-    """Send a block of bearer `h`: as much of its queue as fits into `left_ns`, the rest of this
-    TTI. Return the airtime of the block in ns.
+    """Send a block of bearer `h`: as much of its queue as fits into the rest of this TTI,
+    `left_ns`. Return the airtime of the block in ns.
 
-    The same airtime is reserved in a later TTI for each retransmission that the block needs.
+    If the block needs retransmissions, the same airtime is reserved in a later TTI for each of
+    them.
     """
     rate_bps = row[h + at.RATE_BPS]
     free_bits = fitting_bits = left_ns * rate_bps // at.NS_PER_S
@@ -151,8 +154,8 @@ def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
 
 @jit
 def _attempts(row: Ints, e: int, h: int) -> int:
-    """Draw at random how often a block of bearer `h` is sent until it arrives: 1 to ATTEMPTS
-    times."""
+    """Draw at random how often a block of bearer `h` is sent until it arrives. The result is
+    between 1 and ATTEMPTS."""
     attempts = 1
     while (
         attempts < row[e + at.ATTEMPTS]
@@ -164,8 +167,9 @@ def _attempts(row: Ints, e: int, h: int) -> int:
 
 @jit
 def _finish_packet(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
-    """Remove packet `p`, whose last byte is sent now, from the head of the queue of bearer `h`. It
-    arrives at `done_ns`, when its block does, plus the bearer's delay.
+    """Remove packet `p` from the head of the queue of bearer `h`, because its last byte is sent in
+    this TTI. The block with this byte arrives at `done_ns`. The packet arrives one delay of the
+    bearer later.
 
     An uplink packet is dropped if the meter behind the cell refuses it.
     """

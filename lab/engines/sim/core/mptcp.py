@@ -1,20 +1,20 @@
 """Distribute a connection's data over its subflows, and put the data in order at the receiver (RFC
 8684).
 
-1) A subflow with lost segments retransmits them first.
-2) The scheduler chooses one of the subflows whose congestion windows have room: lowest_rtt the one
-   with the lowest round-trip time, round_robin each in turn. A backup is chosen only while no other
-   subflow works (RFC 8684, section 3.3.8). Linux's scheduler may also choose a subflow whose window
-   is full (`linux_scheduler`). The redundant scheduler uses every subflow that has room.
-3) The chosen subflow gets a segment that is to be reinjected. If there is none, it gets the next
-   new segment, provided that the application has written it and it is within the send window (RFC
-   8684, section 3.3.4: the data acknowledgement plus the receive window). With the redundant
-   scheduler every subflow sends all data that the other end has not acknowledged, so each has its
-   own next segment.
-4) If the receive window is full, a subflow may retransmit the segment that the receiver waits for
-   (`reinjection`).
-
 The data is counted in full segments; a data sequence number is the number of a segment, from 0.
+These steps send data:
+1) A subflow with lost segments retransmits them first.
+2) The scheduler chooses a subflow whose congestion window has room. lowest_rtt chooses the one with
+   the lowest RTT, round_robin each in turn, redundant every one. Linux's scheduler may also choose
+   a subflow whose window is full (`linux_scheduler`). A backup is chosen only while no other
+   subflow works (RFC 8684, section 3.3.8).
+3) The chosen subflow gets a segment that is to be reinjected. If there is none, it gets the next
+   new segment. The application must have written this segment, and it must be within the send
+   window: the data acknowledgement plus the receive window (RFC 8684, section 3.3.4). With the
+   redundant scheduler, every subflow sends all data that is not acknowledged, so each subflow has
+   its own next segment.
+4) If the receive window is full, a subflow may retransmit the segment for which the receiver waits
+   (`reinjection`).
 """
 
 from __future__ import annotations
@@ -81,26 +81,27 @@ def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
 
 @jit
 def send_limit(row: Ints, c: int) -> int:
-    """Return the data sequence number of the first segment of connection `c` that may not be sent
-    yet: the application has not written it, or it is outside of the send window."""
+    """Return the data sequence number of the first segment that connection `c` must not send yet.
+    The application has not written this segment, or it is outside of the send window."""
     window_end = row[c + at.DATA_SND_UNA] + row[c + at.SEND_WINDOW]
     return min(row[c + at.WRITTEN], row[c + at.TOTAL_SEGMENTS], window_end)
 
 
 @jit
 def next_redundant(row: Ints, c: int, f: int) -> int:
-    """Return the data sequence number that subflow `f` sends next with the redundant scheduler: the
-    first that is neither acknowledged on connection `c` nor sent over `f`."""
+    """Return the data sequence number of the segment that subflow `f` sends next with the redundant
+    scheduler. It is the first segment that is neither acknowledged on connection `c` nor sent over
+    `f`."""
     return max(row[f + at.REDUNDANT_NXT], row[c + at.DATA_SND_UNA])
 
 
 @jit
 def take_next_dsn(row: Ints, c: int, f: int) -> int:
-    """Return the data sequence number of the segment that subflow `f` of connection `c` sends next,
-    and record it as given to a subflow. Return NOTHING (-1) if there is no such segment.
+    """Take the next segment that subflow `f` of connection `c` is to send, and return its data
+    sequence number. Return NOTHING (-1) if there is no such segment.
 
-    Segments to be reinjected come before new ones. While a subflow recovers from a timeout, it
-    takes no reinjected segments, unless Linux's scheduler runs.
+    Segments to be reinjected come before new ones. A subflow that recovers from a timeout takes no
+    reinjected segments, except with Linux's scheduler.
     """
     if row[c + at.SCHEDULER] == at.REDUNDANT:
         dsn = next_redundant(row, c, f)
@@ -120,11 +121,13 @@ def take_next_dsn(row: Ints, c: int, f: int) -> int:
 
 @jit
 def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """Give subflow `f` of connection `c` the segments that it sends next, and return their number.
+    """Put the segments that subflow `f` of connection `c` sends next into its send queue, and
+    return how many there are.
 
-    Linux's scheduler gives segments up to the end of a burst or of the socket's free memory; other
-    schedulers give one. If there is none and penalisation is on,
-    `reinjection.retransmit_opportunistically` may give the segment for which the receiver waits.
+    Linux's scheduler gives segments up to the end of a burst, or until the socket has no free
+    memory. Other schedulers give one segment. If there is no segment to give and penalisation is
+    on, `reinjection.retransmit_opportunistically` may give the segment for which the receiver
+    waits.
     """
     row = w.row
     given, left, size = 0, linux_scheduler.BURST_BYTES, row[c + at.SEGMENT_BYTES]
@@ -146,8 +149,8 @@ def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
 
 @jit
 def push(w: at.World, c: int, now_ns: int) -> None:
-    """Send all segments that connection `c` may send now: steps 1 to 4 of the module docstring.
-    After BURST segments, continue in another event of the same time."""
+    """Send all segments that connection `c` may send now (steps 1 to 4 of the module docstring).
+    After BURST segments, the rest is sent in another event of the same time."""
     row = w.row
     if row[c + at.CONN_STATE] != at.RUNNING:
         return
@@ -165,8 +168,8 @@ def push(w: at.World, c: int, now_ns: int) -> None:
 
 @jit
 def push_segments(w: at.World, c: int, most: int, now_ns: int) -> int:
-    """Give segments to the subflows of connection `c`, and send each of them immediately. Return
-    how many were sent; if it is `most`, there may be more to send."""
+    """Give segments to the subflows of connection `c`, and send each segment immediately. Return
+    how many segments were sent. If the result is `most`, there may be more to send."""
     sent = 0
     while sent < most:
         f = choose_subflow(w, c, now_ns)  # 2
@@ -179,10 +182,10 @@ def push_segments(w: at.World, c: int, most: int, now_ns: int) -> int:
 @jit
 def push_as_linux(w: at.World, c: int, most: int, now_ns: int) -> int:
     """Give bursts to the subflows of connection `c` as Linux does (__mptcp_push_pending). Return
-    how many segments were sent; if at least `most`, there may be more to send.
+    how many segments were sent. If the result is at least `most`, there may be more to send.
 
-    A subflow sends its burst only after the subflow for the next burst has been chosen, so its
-    retransmission timer does not count for that choice yet.
+    A subflow sends its burst only after the subflow for the next burst has been chosen. The
+    retransmission timer for the first burst therefore does not affect that choice.
     """
     row, sent, given, previous = w.row, 0, 0, at.NOTHING
     while sent < most:
@@ -206,8 +209,8 @@ def push_as_linux(w: at.World, c: int, most: int, now_ns: int) -> int:
 
 @jit
 def on_rto(w: at.World, f: int, now_ns: int) -> bool:
-    """Handle the retransmission timer of subflow `f`. If it has expired, send a tail loss probe or
-    mark all segments in flight as lost, and return True; otherwise return False.
+    """Handle the event of the retransmission timer of subflow `f`. If the timer has expired, send a
+    tail loss probe or mark all segments in flight as lost, and return True. Otherwise return False.
 
     At the first of several timeouts in a row, the segments in flight are also queued for
     reinjection over other subflows.
@@ -227,9 +230,9 @@ def on_rto(w: at.World, f: int, now_ns: int) -> bool:
 
 @jit
 def on_priority(row: Ints, f: int) -> bool:
-    """Apply a backup flag that has arrived by MP_PRIO (RFC 8684, section 3.3.8) at the sender of
-    subflow `f`, and return True. If `f` is a backup now, queue its segments in flight for
-    reinjection over other subflows."""
+    """Apply a backup flag that MP_PRIO has brought to the sender of subflow `f` (RFC 8684, section
+    3.3.8). If `f` is a backup now, queue its segments in flight for reinjection over other
+    subflows. Always return True."""
     row[f + at.BACKUP] = row[f + at.REQUESTED_BACKUP]
     if row[f + at.BACKUP] == 1:
         reinjection.reinject_in_flight(row, f)
@@ -238,8 +241,8 @@ def on_priority(row: Ints, f: int) -> bool:
 
 @jit
 def on_join(row: Ints, f: int) -> bool:
-    """Establish subflow `f` at the end of its handshake and return True. Return False if it was
-    closed meanwhile."""
+    """Establish subflow `f` at the end of its handshake, and return True. If `f` was closed
+    meanwhile, return False."""
     if row[f + at.STATE] == at.CLOSED:
         return False
     row[f + at.STATE] = at.ESTABLISHED
@@ -248,10 +251,11 @@ def on_join(row: Ints, f: int) -> bool:
 
 @jit
 def receive(w: at.World, p: int, now_ns: int) -> int:
-    """Receive packet `p` at the end of its route: a datagram, a segment or an acknowledgement.
+    """Receive packet `p` at the end of its route. It is a datagram, a segment or an
+    acknowledgement.
 
-    Return the acknowledgement that answers the packet if it can enter its first hop now. Return
-    NOTHING (-1) otherwise.
+    If an acknowledgement answers the packet and can enter its first hop now, return this
+    acknowledgement. Otherwise return NOTHING (-1).
     """
     row = w.row
     f = row[p + at.SUBFLOW]

@@ -17,8 +17,8 @@ M_2, A_2 = 2_147_483_399, 40_692
 
 @jit
 def random_below(table: Ints, place: int, below: int) -> int:
-    """Return the next random integer from 0 to `below` - 1; `below` is at most 2^31. The state of
-    the stream, `table[place]` and `table[place + 1]`, advances."""
+    """Return the next random integer of a stream, from 0 to `below` - 1. `below` is at most 2^31.
+    The state of the stream is in `table[place]` and `table[place + 1]`, and advances."""
     first = table[place] * A_1 % M_1
     second = table[place + 1] * A_2 % M_2
     table[place] = first

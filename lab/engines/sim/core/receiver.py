@@ -3,9 +3,9 @@ a connection in order.
 
 An acknowledgement is sent immediately for every second segment, and for every segment that is out
 of order or fills a gap. Otherwise it is delayed by 40 ms. In Linux's quick mode
-(tcp_incr_quickack), the next 16 acknowledgements are sent immediately. The mode begins with the
+(tcp_incr_quickack), the next 16 acknowledgements are sent immediately. Quick mode begins with the
 first segment, with a segment after a pause longer than the RTO, and with a segment that has arrived
-before. As the receiver sends no data, its RTO is that of the handshake.
+before. The receiver sends no data, so its RTO is still that of the handshake.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 
 @jit
 def window_end(row: Ints, c: int) -> int:
-    """Return the data sequence number at which the receive window of connection `c` ends, and
-    record it as offered.
+    """Return the data sequence number at which the receive window of connection `c` ends. Record it
+    as the last end that was offered to the sender.
 
-    Linux offers the free part of the receive buffer. Data that waits for missing data uses memory
-    of the buffer, so the window's end stays where it is while much data waits. It never moves back
-    (__mptcp_space, mptcp_set_rwin). Only Linux's scheduler respects this end.
+    As in Linux, the window is the free part of the receive buffer. Data that waits for missing data
+    uses memory of the buffer, so the end of the window stays where it is while much data waits. It
+    never moves back (__mptcp_space, mptcp_set_rwin). Only Linux's scheduler respects this end.
     """
     free = row[c + at.RECEIVE_WINDOW] - row[c + at.REORDER_BUFFERED]
     end = max(row[c + at.OFFERED_WINDOW_END], row[c + at.DATA_RCV_NXT] + free)
@@ -38,8 +38,8 @@ def window_end(row: Ints, c: int) -> int:
 def send_ack(row: Ints, f: int, now_ns: int) -> int:
     """Send an acknowledgement of what subflow `f` has received.
 
-    Return its packet if it reaches a queue already at `now_ns`: the caller lets it enter. Return
-    NOTHING (-1) if it arrives later or was dropped (see `links.forward`).
+    If the acknowledgement reaches a queue at `now_ns`, return it, so that the caller lets it enter.
+    Return NOTHING (-1) if it arrives there later, or was dropped (see `links.forward`).
     """
     c = row[f + at.CONNECTION]
     row[f + at.UNACKED] = 0
@@ -87,8 +87,8 @@ def receive_segment(row: Ints, f: int, p: int, now_ns: int) -> bool:
 
 @jit
 def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
-    """Put segment `dsn` of the data of connection `c` into the receiver's reorder buffer. The
-    application reads data as soon as it is in order."""
+    """Put the segment with data sequence number `dsn` into the reorder buffer of connection `c`.
+    The application reads data as soon as the data is in order."""
     expected = row[c + at.DATA_RCV_NXT]
     if dsn == expected:
         expected += 1
@@ -119,7 +119,8 @@ def delay_ack(row: Ints, f: int, now_ns: int) -> None:
 
 @jit
 def on_delayed_ack(row: Ints, f: int, now_ns: int) -> int:
-    """Handle the delayed-acknowledgement timer of subflow `f`: if it has expired, send an
-    acknowledgement. Return its packet if it can enter its first hop now, else NOTHING (-1)."""
+    """Handle the event of the delayed-acknowledgement timer of subflow `f`. If the timer has
+    expired, send an acknowledgement. Return the acknowledgement if it can enter its first hop now,
+    else NOTHING (-1)."""
     expired = events.timer_has_expired(row, f + at.DELACK_NS, now_ns, at.DELACK_DUE, f)
     return send_ack(row, f, now_ns) if expired else at.NOTHING

@@ -1,5 +1,5 @@
-"""Reinjection: data that one subflow has in flight is sent over another subflow too, after a
-timeout, when a subflow becomes a backup, or when the receive window is full."""
+"""Reinjection: data that one subflow has in flight is also sent over another subflow. This happens
+after a timeout, when a subflow becomes a backup, and when the receive window is full."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SMALL_WINDOW, LONG_RTTS = 4, 4
 @jit
 def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
     """Return True if the segment with data sequence number `dsn` was given to subflow `f` and is
-    not acknowledged there yet.
+    not acknowledged there yet. It may also be unsent.
 
-    The search expects ascending data sequence numbers, so it can miss a reinjected segment.
+    The search assumes ascending data sequence numbers, so it can miss a reinjected segment.
     """
     seq = row[f + at.SND_UNA]
     end = row[f + at.WRITE_SEQ]
@@ -28,7 +28,7 @@ def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
 
 @jit
 def penalise(w: at.World, f: int) -> None:
-    """Halve the congestion window of subflow `f`, because it is slow and its connection waits for
+    """Halve the congestion window of subflow `f`, because `f` is slow and its connection waits for
     it. Halve SSTHRESH too, except in slow start."""
     window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH]:
@@ -38,12 +38,12 @@ def penalise(w: at.World, f: int) -> None:
 
 @jit
 def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """If the receive window of connection `c` is full, queue on subflow `f` the segment for which
-    the receiver waits, and penalise a slower subflow that has it in flight. Return 1 if the segment
-    was queued, else 0.
+    """If the receive window of connection `c` is full, queue the segment for which the receiver
+    waits on subflow `f`. Also penalise a slower subflow that has this segment in flight. Return 1
+    if the segment was queued, else 0.
 
-    A segment is queued in this way at most once, and only if the subflow that has it in flight has
-    a small window or a long RTT. A subflow penalises others at most once per round trip. This is
+    A segment is queued in this way at most once. The subflow that has it in flight must have a
+    small window or a long RTT. `f` penalises other subflows at most once per round trip. This is
     mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section
     4.2). Upstream Linux (net/mptcp, 6.18) does neither.
     """
@@ -74,7 +74,7 @@ def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> in
 @jit
 def reinject_in_flight(row: Ints, f: int) -> None:
     """Queue the segments that subflow `f` has in flight for reinjection over other subflows. Do
-    nothing with Linux's or the redundant scheduler, or if the connection has a single subflow."""
+    nothing if the connection has a single subflow, or with the scheduler redundant or Linux's."""
     c = row[f + at.CONNECTION]
     if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
         return
@@ -93,8 +93,9 @@ def reinject_in_flight(row: Ints, f: int) -> None:
 
 @jit
 def take_reinjected(row: Ints, c: int) -> int:
-    """Take the next segment that is not acknowledged from the reinjection queue of connection `c`.
-    Return its data sequence number, or NOTHING (-1) if there is none."""
+    """Take the next segment from the reinjection queue of connection `c`, and skip segments that
+    are already acknowledged. Return its data sequence number, or NOTHING (-1) if the queue is
+    empty."""
     while row[c + at.REINJECT_COUNT] > 0:
         dsn = row[rings.data(row, c, row[c + at.REINJECT_HEAD]) + rings.DSN_REINJECT]
         row[c + at.REINJECT_HEAD] += 1
@@ -107,11 +108,11 @@ def take_reinjected(row: Ints, c: int) -> int:
 
 @jit
 def on_reinject_timer(row: Ints, c: int, now_ns: int) -> bool:
-    """Handle the reinjection timer of connection `c`, which only Linux's scheduler uses. Return
-    True if it has expired, else False.
+    """Handle the event of the reinjection timer of connection `c`, which only Linux's scheduler
+    uses. Return True if the timer has expired, else False.
 
-    When the timer expires, the oldest fragment of unacknowledged data is also sent over an idle
-    subflow, if there is one, and the timer starts anew.
+    When the timer expires, the oldest fragment of unacknowledged data is sent again over an idle
+    subflow if there is one. Then the timer starts again.
     """
     timer = c + at.REINJECT_TIMER_NS
     expired = events.timer_has_expired(row, timer, now_ns, at.REINJECT_DUE, c)

@@ -1,5 +1,5 @@
-"""Records of the last RING_SIZE segments of each subflow and connection, in circular buffers in the
-integer table (see `layout`). RING_SIZE is a power of two."""
+"""Records of the last RING_SIZE segments of each subflow and connection. They are in circular
+buffers in the integer table (see `layout`). RING_SIZE is a power of two."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ DSN_RECEIVED, DSN_REINJECT, CONNECTION_FIELDS = range(3)
 def segment(row: Ints, f: int, number: int) -> int:
     """Return the index in `row` of entry `number` of the ring buffer of subflow `f`.
 
-    The entry is about segment `number` and, in the fields SENT_SEQ and SENT_NS, about the subflow's
-    transmission `number`.
+    The fields SENT_SEQ and SENT_NS of the entry are about the subflow's transmission `number`. All
+    other fields are about segment `number`.
     """
     return row[f + at.RING] + (number & (row[at.RING_SIZE] - 1)) * SUBFLOW_FIELDS
 
 
 @jit
 def data(row: Ints, c: int, number: int) -> int:
-    """Return the index in `row` of entry `number` of the ring buffer of connection `c`, which
-    records recent data segments."""
+    """Return the index in `row` of entry `number` of the ring buffer of connection `c`. This buffer
+    records recent segments of the connection's data."""
     return row[c + at.CONN_RING] + (number & (row[at.RING_SIZE] - 1)) * CONNECTION_FIELDS

@@ -1,9 +1,9 @@
-"""Measure the RTT of a subflow, and set its retransmission timeout (RTO) from it.
+"""Measure the RTT of a subflow, and compute its retransmission timeout (RTO).
 
-RFC 6298 leaves open how often the variance is sampled. The rule is Linux's (tcp_rtt_estimator):
-every acknowledgement gives a sample, the variance rises immediately, and it falls only once per
-round trip. The RTO exceeds the smoothed RTT by at least 200 ms. The handshake gives the first
-sample.
+RFC 6298 leaves open how often the RTT variance is sampled. Here the rule is Linux's
+(tcp_rtt_estimator): every acknowledgement gives a sample, the variance rises immediately, and it
+falls only once per round trip. The RTO exceeds the smoothed RTT by at least 200 ms. The handshake
+gives the first sample.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEAST_DEVIATION_NS = LEAST_MARGIN_NS // 4
 
 @jit
 def start(row: Ints, f: int, rtt_ns: int) -> None:
-    """Take the first RTT sample of subflow `f`, that of its handshake, and set its RTO."""
+    """Set RTT and RTO of subflow `f` from the RTT of its handshake."""
     row[f + at.SRTT_NS] = row[f + at.BASE_RTT_NS] = rtt_ns
     row[f + at.RTT_DEVIATION_NS] = rtt_ns // 2
     row[f + at.RTTVAR_NS] = max(rtt_ns // 2, LEAST_DEVIATION_NS)
@@ -28,17 +28,17 @@ def start(row: Ints, f: int, rtt_ns: int) -> None:
 
 @jit
 def is_remembered(row: Ints, f: int, number: int) -> bool:
-    """Return True if the ring buffer of subflow `f` still holds transmission `number`, that is, if
-    it is one of the last RING_SIZE transmissions."""
+    """Return True if the ring buffer of subflow `f` still holds transmission `number`. It holds the
+    last RING_SIZE transmissions."""
     return row[f + at.TRANSMISSIONS] - row[at.RING_SIZE] < number
 
 
 @jit
 def measure(row: Ints, f: int, number: int, expected: int, now_ns: int) -> None:
-    """Take an RTT sample of subflow `f` from the acknowledgement of its transmission `number`, and
-    set the RTO. `expected` is the segment that the receiver expects next.
+    """Update RTT and RTO of subflow `f` with the acknowledgement of its transmission `number`.
+    `expected` is the segment that the receiver expects next.
 
-    Each retransmission has its own number, so the samples are as exact as with time stamps.
+    Each retransmission has its own number, so RTT samples are as exact as with time stamps.
     """
     if not is_remembered(row, f, number):
         return
@@ -55,11 +55,12 @@ def measure(row: Ints, f: int, number: int, expected: int, now_ns: int) -> None:
 
 @jit
 def _update_variance(row: Ints, f: int, error_ns: int, expected: int) -> None:
-    """Update RTTVAR of subflow `f` after an RTT sample that was `error_ns` longer than SRTT.
+    """Update RTTVAR of subflow `f` after an RTT sample. `error_ns` is the sample minus SRTT, and
+    `expected` is the segment that the receiver expects next.
 
     The mean deviation follows each sample, but slowly if a shorter RTT would raise it. RTTVAR is at
     least the largest mean deviation of this round trip. At the end of the round trip, RTTVAR falls
-    by a quarter of the difference.
+    by a quarter of the difference between the two.
     """
     change_ns = abs(error_ns) - row[f + at.RTT_DEVIATION_NS]
     if error_ns < 0 and change_ns > 0:

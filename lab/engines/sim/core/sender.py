@@ -1,10 +1,12 @@
-"""Send the segments of a subflow as far as its congestion window allows. What the sender does with
-acknowledgements and timeouts is in `acknowledgements`.
+"""Send the segments of a subflow as far as its congestion window allows. Acknowledgements and
+timeouts are handled in `acknowledgements`.
 
-- RFC 6675, section 4: while fewer segments are in flight (PIPE) than the window allows, send lost
-  segments first, then new ones
-- RFC 6298: the retransmission timer. While nothing is lost, it is for a tail loss probe (RFC 8985)
-- RFC 2861 and 7661: reduce the window of an idle sender; do not let a window grow that is not used
+- RFC 6675, section 4: segments are sent while fewer of them are in flight (PIPE) than the window
+  allows. Lost segments are sent before new ones.
+- RFC 6298: the retransmission timer. While no segment is lost, the timer is for a tail loss probe
+  (RFC 8985).
+- RFC 2861 and 7661: the window of an idle sender is reduced, and a window that is not used does not
+  grow.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ INITIAL_WINDOW = 10.0  # segments, RFC 6928
 
 @jit
 def flight_size(row: Ints, f: int) -> int:
-    """Return how many segments subflow `f` has sent that are not cumulatively acknowledged (RFC
-    5681, FlightSize)."""
+    """Return the number of segments that subflow `f` has sent and that are not cumulatively
+    acknowledged (RFC 5681, FlightSize)."""
     return row[f + at.SND_NXT] - row[f + at.SND_UNA]
 
 
@@ -57,19 +59,20 @@ def restart_rto(row: Ints, f: int, now_ns: int) -> None:
 
 @jit
 def may_probe(row: Ints, f: int) -> bool:
-    """Return True if the timer of subflow `f` may be for a tail loss probe: something is in flight,
-    and nothing is known to be lost or to have arrived out of order (tcp_schedule_loss_probe)."""
+    """Return True if subflow `f` may send a tail loss probe. It must have segments in flight, and
+    none may be known to be lost or to have arrived out of order (tcp_schedule_loss_probe)."""
     in_flight = row[f + at.PIPE]
     return row[f + at.MODE] == at.OPEN and in_flight > 0 and in_flight == flight_size(row, f)
 
 
 @jit
 def restart_timer(row: Ints, f: int, rto_since_ns: int, now_ns: int) -> None:
-    """Restart the timer of subflow `f`: for a tail loss probe if one may be sent, else for the RTO.
+    """Restart the timer of subflow `f`. It is for a tail loss probe if one may be sent, otherwise
+    for the retransmission timeout (RTO).
 
-    The probe is due after two smoothed RTTs, but not later than the RTO that began at
-    `rto_since_ns`. If only one segment is in flight, it has 200 ms more, because its
-    acknowledgement may be delayed.
+    The probe is due after two smoothed RTTs, but not later than an RTO that began at
+    `rto_since_ns`. If only one segment is in flight, the probe waits 200 ms longer, because the
+    acknowledgement of this segment may be delayed.
     """
     if not may_probe(row, f):
         restart_rto(row, f, now_ns)
@@ -83,8 +86,9 @@ def restart_timer(row: Ints, f: int, rto_since_ns: int, now_ns: int) -> None:
 
 @jit
 def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
-    """Transmit segment `seq` of subflow `f`, for the first time or again. It leaves the host at a
-    random time up to HOST_NOISE_NS from now, but after the segment transmitted before it."""
+    """Transmit segment `seq` of subflow `f`, for the first time or again. The segment leaves the
+    host at a random time up to HOST_NOISE_NS from now, but after the segment that was transmitted
+    before it."""
     c, number = row[f + at.CONNECTION], row[f + at.TRANSMISSIONS]
     row[f + at.TRANSMISSIONS] = number + 1
     slot, transmission = rings.segment(row, f, seq), rings.segment(row, f, number)
@@ -116,12 +120,12 @@ def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
 
 @jit
 def restart_after_idle(w: at.World, f: int, now_ns: int) -> None:
-    """Reduce the congestion window of subflow `f` if it had nothing in flight for longer than an
-    RTO (RFC 2861; Linux, tcp_cwnd_restart).
+    """Reduce the congestion window of subflow `f` if nothing was in flight for longer than an RTO
+    (RFC 2861; Linux, tcp_cwnd_restart).
 
     The window is halved for every RTO of the pause, but not below the initial window. SSTHRESH
-    becomes at least 3/4 of the window before the pause. The pause does not count as time since the
-    last loss, on which Cubic's growth depends (bictcp_cwnd_event).
+    becomes at least 3/4 of the window before the pause. Cubic's growth depends on the time since
+    the last loss; the pause is not part of this time (bictcp_cwnd_event).
     """
     row = w.row
     window = w.window
@@ -140,8 +144,8 @@ def restart_after_idle(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def take_first_lost(row: Ints, f: int) -> int:
-    """Return the sequence number of the first lost segment of subflow `f`, and count it as
-    retransmitted. There must be a lost segment."""
+    """Return the sequence number of the first lost segment of subflow `f`, and count the segment as
+    retransmitted. At least one segment must be lost."""
     seq = max(row[f + at.LOST_HINT], row[f + at.SND_UNA])
     while row[rings.segment(row, f, seq) + rings.SEG_STATE] != rings.LOST:
         seq += 1
@@ -153,8 +157,8 @@ def take_first_lost(row: Ints, f: int) -> int:
 
 @jit
 def send(w: at.World, f: int, most: int, now_ns: int) -> int:
-    """Send up to `most` segments of subflow `f`, lost ones before new ones (RFC 6675, NextSeg), as
-    far as its congestion window and pacing allow. Return how many were sent."""
+    """Send up to `most` segments of subflow `f`, as far as its congestion window and pacing allow.
+    Lost segments come before new ones (RFC 6675, NextSeg). Return how many segments were sent."""
     row, sent = w.row, 0
     while (
         sent < most
@@ -180,8 +184,8 @@ def send(w: at.World, f: int, most: int, now_ns: int) -> int:
 @jit
 def validate_cwnd(w: at.World, f: int, has_sent: bool) -> None:
     """Record whether the congestion window limits subflow `f` in this round trip, and how many of
-    its segments are not acknowledged (Linux, tcp_cwnd_validate). `has_sent` says that segments were
-    sent just before."""
+    its segments are not acknowledged (Linux, tcp_cwnd_validate). `has_sent` is True if segments
+    were sent just before."""
     row = w.row
     limited, out = row[f + at.PIPE] >= int(w.window[f + at.CWND]), flight_size(row, f)
     is_new_round = row[f + at.SND_UNA] >= row[f + at.CWND_USAGE_SEQ]
@@ -194,8 +198,8 @@ def validate_cwnd(w: at.World, f: int, has_sent: bool) -> None:
 
 @jit
 def is_cwnd_limited(w: at.World, f: int) -> bool:
-    """Return True if the congestion window of subflow `f` may grow: the sender used all of it or,
-    in slow start, more than half of it (Linux, tcp_is_cwnd_limited)."""
+    """Return True if the congestion window of subflow `f` may grow. The sender must have used all
+    of it or, in slow start, more than half of it (Linux, tcp_is_cwnd_limited)."""
     window = w.window
     in_slow_start = window[f + at.CWND] < window[f + at.SSTHRESH]
     half_full = window[f + at.CWND] < 2 * w.row[f + at.MAX_PACKETS_OUT]

@@ -1,10 +1,10 @@
 """Tail loss probes (RFC 8985, section 7; Linux, tcp_send_loss_probe).
 
-If the last segments of a flight are lost, no later arrival reveals it, and the sender would wait
-for its RTO. Instead it sends one segment after about two round trips, whatever the window: a new
-one or, if there is none, the last one again. The acknowledgement of this probe reveals losses
-before it. After the probe the timer is for the RTO again; `sender.restart_timer` decides which of
-the two it is for.
+If the last segments of a flight are lost, no later arrival reveals the loss, and the sender would
+wait for its RTO. Instead it sends one segment, the probe, after about two round trips, even if the
+window is full. The probe is a new segment or, if there is none, the last segment again. Its
+acknowledgement reveals losses before it. After the probe, the subflow's timer is for the RTO again
+(`sender.restart_timer`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def send(w: at.World, f: int, now_ns: int) -> None:
-    """Send a probe on subflow `f`, unless an earlier one is not acknowledged yet, and start the
-    RTO."""
+    """Send a probe on subflow `f`, and start the RTO. No probe is sent while an earlier one is not
+    acknowledged."""
     row = w.row
     if row[f + at.PROBE_END] == 0 and sender.may_probe(row, f):
         row[f + at.PROBE_TRANSMISSION] = at.NOTHING
@@ -36,11 +36,11 @@ def send(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def receive_ack(w: at.World, f: int, number: int, now_ns: int) -> None:
-    """End the probe of subflow `f` when all segments sent before it are acknowledged too.
+    """End the probe of subflow `f` when the probe and all segments sent before it are acknowledged.
 
-    `number` is the transmission that caused the acknowledgement. If the probe repeated a segment
-    and this is the acknowledgement of the probe, the first transmission of the segment was lost:
-    reduce the window.
+    `number` is the transmission that caused the acknowledgement. If the probe repeated a segment,
+    and the acknowledgement was caused by the probe or a later transmission, the first transmission
+    of that segment was lost. The window is then reduced.
     """
     row = w.row
     if row[f + at.PROBE_END] == 0 or row[f + at.SND_UNA] < row[f + at.PROBE_END]:

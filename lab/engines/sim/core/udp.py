@@ -25,7 +25,6 @@ def send_datagram(row: Ints, c: int, now_ns: int) -> None:
 
 @jit
 def receive_datagram(row: Ints, p: int) -> None:
-    """Count datagram `p` at its subflow and its connection, and free the packet."""
     f = row[p + at.SUBFLOW]
     row[f + at.SEGMENTS_RECEIVED] += 1
     row[f + at.RCV_NXT] += 1

@@ -1,2 +1,2 @@
-"""The congestion control laws, one module each. `core.dispatch` lists them and documents their
+"""The congestion controls, one module each. `core.dispatch` lists them and documents their
 functions."""

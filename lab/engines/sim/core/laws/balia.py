@@ -1,8 +1,8 @@
 """BALIA, balanced linked adaptation (draft-walid-mptcp-congestion-control-04).
 
-It is a compromise between the friendliness of LIA and the responsiveness of OLIA. Symbols: w is a
-subflow's window in segments, rtt its smoothed RTT in s, x = w/rtt its rate; sums and maxima are
-over the subflows of the connection.
+It is a compromise between the friendliness of LIA and the responsiveness of OLIA. Symbols: for each
+subflow, w is the window in segments, rtt the smoothed RTT in s, and x = w/rtt the rate. Sums and
+maxima are over all subflows of the connection.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from lab.engines.sim.core.laws.siblings import rate, rtt_s, siblings, total_rate
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """Return BALIA's alpha of subflow `f`: the largest rate (window / RTT) of any subflow of its
-    connection, divided by the rate of `f`. It is at least 1."""
+    """Return BALIA's alpha of subflow `f`, which is at least 1. It is the largest rate (window /
+    RTT) of all subflows of the connection, divided by the rate of `f`."""
     best = 0.0
     for r in siblings(w, f):
         best = max(best, rate(w, r))
@@ -26,9 +26,9 @@ def alpha(w: at.World, f: int) -> float:
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Grow the window of subflow `f` by x/rtt / (sum x)^2 (1 + alpha)/2 (4 + alpha)/5 for each of
-    `acked` segments, but by at most 1 for each. x is window / rtt; the sum is over all subflows of
-    the connection."""
+    """Grow the window of subflow `f`. Each of `acked` segments adds x/rtt / (sum x)^2 (1 + alpha)/2
+    (4 + alpha)/5, but at most 1. Here x is window / rtt, and the sum is over all subflows of the
+    connection."""
     total, a = total_rate(w, f), alpha(w, f)
     grown = 1.0 / w.window[f + at.CWND]
     if total > 0.0:
@@ -39,10 +39,11 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Reduce the window w of subflow `f` by w/2 min(alpha, 1.5), and set SSTHRESH to the new w.
+    """Reduce the window w of subflow `f` by w/2 min(alpha, 1.5), and set SSTHRESH to the new
+    window.
 
     alpha and w are rounded down as in the multipath-tcp.org kernel, unless the scenario chooses the
-    draft. If the connection has a single subflow, halve its window as Reno does.
+    formula of the draft. In a connection with a single subflow, the window is halved as in Reno.
     """
     row = w.row
     if row[row[f + at.CONNECTION] + at.COUNT] < 2:

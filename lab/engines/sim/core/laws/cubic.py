@@ -1,8 +1,8 @@
 """Cubic (RFC 9438): the window grows with the cube of the time since the last loss, and at least as
 fast as Reno's window would.
 
-HyStart, as in Linux, ends slow start before the queue overflows: if the RTT has grown, or if
-acknowledgements have arrived close behind each other for half a round trip.
+HyStart ends slow start before the queue overflows, as in Linux. It does so if the RTT has grown, or
+if acknowledgements have arrived close behind each other for half a round trip.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ TRAIN_GAP_NS, MIN_GROWTH_NS, MAX_GROWTH_NS = 2_000_000, 4_000_000, 16_000_000
 
 @jit
 def cube_root(value: float) -> float:
-    """Return the cube root of `value`, or 0 if it is negative. Newton's method gives the same bits
-    on every machine."""
+    """Return the cube root of `value`, or 0 if `value` is negative. Newton's method gives the same
+    bits on every machine."""
     if value <= 0.0:
         return 0.0
     root = max(value, 1.0)
@@ -35,8 +35,8 @@ def cube_root(value: float) -> float:
 
 @jit
 def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
-    """End the slow start of subflow `f`, by setting SSTHRESH to the window, if HyStart finds the
-    path full (Ha and Rhee, 2011; Linux, tcp_cubic.c)."""
+    """End the slow start of subflow `f` if HyStart finds that the path is full (Ha and Rhee, 2011;
+    Linux, tcp_cubic.c). To do so, set SSTHRESH to the window."""
     row = w.row
     window = w.window
     if window[f + at.CWND] >= window[f + at.SSTHRESH] or window[f + at.CWND] < LOW_WINDOW:
@@ -54,9 +54,8 @@ def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
-    """Begin congestion avoidance of subflow `f` (RFC 9438, section 4.2): compute K, the time in s
-    until the window reaches W_max. W_max is at least the present window; without a loss before, it
-    is the present window."""
+    """Begin congestion avoidance of subflow `f` (RFC 9438, section 4.2). Raise W_max to the present
+    window if it is smaller. Compute K, the time in s until the window reaches W_max."""
     window = w.window
     w.row[f + at.EPOCH_NS] = now_ns
     window[f + W_EST] = window[f + at.CWND]
@@ -74,9 +73,9 @@ def curve(w: at.World, f: int, seconds: float) -> float:
 
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Grow the window w of subflow `f` by (target - w)/w for each of `acked` segments, but never
-    below the estimate of Reno's window (RFC 9438, sections 4.2 to 4.4). target is W_cubic one RTT
-    from now."""
+    """Grow the window w of subflow `f` by (target - w)/w for each of `acked` segments (RFC 9438,
+    sections 4.2 to 4.4). target is W_cubic one RTT from now. The window never falls below an
+    estimate of Reno's window."""
     row = w.row
     window = w.window
     if row[f + at.EPOCH_NS] == 0:
@@ -94,10 +93,11 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Set the window w of subflow `f`, and SSTHRESH, to 0.7 w, but at least 2.
+    """Set the window w of subflow `f` to 0.7 w, but at least 2 segments. Set SSTHRESH to the new
+    window.
 
-    Fast convergence (RFC 9438, section 4.7): W_max becomes w, or 0.85 w if w has not reached the
-    W_max of the last loss.
+    Fast convergence (RFC 9438, section 4.7): W_max becomes 0.85 w if w is below the W_max of the
+    last loss. Otherwise W_max becomes w.
     """
     window = w.window
     cwnd = window[f + at.CWND]

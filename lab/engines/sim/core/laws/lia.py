@@ -16,8 +16,9 @@ def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     """Grow the window w of subflow `f` by min(alpha/w_total, 1/w) for each of `acked` segments (RFC
     6356, sections 3 and 4).
 
-    alpha = w_total max(w/rtt^2) / (sum w/rtt)^2, where w_total is the sum of all windows of the
-    connection, rtt a subflow's smoothed RTT, and maximum and sum are over its subflows.
+    alpha = w_total max(w/rtt^2) / (sum w/rtt)^2. Here w_total is the sum of all windows of the
+    connection, and rtt is a subflow's smoothed RTT. Maximum and sum are over all subflows of the
+    connection.
     """
     total, best = total_rate(w, f), 0.0
     for r in siblings(w, f):

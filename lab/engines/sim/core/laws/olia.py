@@ -1,12 +1,13 @@
 """OLIA, opportunistic linked increases (draft-khalili-mptcp-congestion-control-05).
 
-OLIA shrinks the largest windows in favour of windows on better paths. For one connection:
-- l of a subflow: the number of segments acknowledged between its last two losses, or since its last
+OLIA shrinks the largest windows in favour of windows on better paths. It uses these terms for the
+subflows of one connection:
+- l of a subflow: the number of segments acknowledged between its last two losses or since its last
   loss, whichever is larger
 - M: the subflows with the largest window
-- B: the best subflows, those with the largest l/rtt^2 (multipath-tcp.org kernel) or l^2/rtt
-  (draft); rtt is the smoothed RTT
-- C: the subflows of B that are not in M
+- B: the subflows with the best paths. In the multipath-tcp.org kernel they have the largest
+  l/rtt^2, in the draft the largest l^2/rtt. rtt is the smoothed RTT
+- C: the subflows that are in B but not in M
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ SAME = 1.0 - 1e-9  # rounding must not break a tie
 
 @jit
 def path_quality(w: at.World, r: int) -> float:
-    """Return l/rtt^2 of subflow `r` or, if the scenario chooses the draft, l^2/rtt. l is the number
-    of segments acknowledged between the last two losses, or since the last loss if that is more."""
+    """Return how good the path of subflow `r` is: l/rtt^2 or, if the scenario chooses the draft,
+    l^2/rtt. l is the number of segments acknowledged between the last two losses or since the last
+    loss, whichever is larger."""
     since_loss = w.row[r + at.SND_UNA] - w.window[r + LOSS_SEQ]
     between, rtt = max(since_loss, w.window[r + BETWEEN]), rtt_s(w, r)
     is_draft = w.row[at.OLIA_METRIC] == at.DRAFT
@@ -33,11 +35,11 @@ def path_quality(w: at.World, r: int) -> float:
 
 @jit
 def alpha(w: at.World, f: int) -> float:
-    """Return OLIA's alpha of subflow `f`, in a connection with n subflows that can send.
+    """Return OLIA's alpha of subflow `f`. The module docstring defines the sets C and M; n is the
+    number of subflows that can send.
 
-    - best path, but not the largest window: +1/(n |C|), where |C| is the number of such subflows
-    - largest window, if another subflow is of the first kind: -1/(n |M|), where |M| is the number
-      of subflows with the largest window
+    - `f` is in C (one of the best paths, but not the largest window): +1/(n |C|)
+    - `f` is in M (the largest window), and C is not empty: -1/(n |M|)
     - otherwise: 0
     """
     n, largest, best = 0, 0, 0.0
@@ -60,9 +62,10 @@ def alpha(w: at.World, f: int) -> float:
 @jit
 def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
     """Change the window w of subflow `f` by (w/rtt^2) / (sum w/rtt)^2 + alpha/w for each of `acked`
-    segments. rtt is the smoothed RTT; the sum is over all subflows of the connection.
+    segments. Here rtt is the smoothed RTT, and the sum is over all subflows of the connection.
 
-    The window may shrink. SSTHRESH is then lowered to the window, so that no slow start follows.
+    The window may shrink. SSTHRESH is then lowered to the window, so that slow start does not
+    begin.
     """
     total, cwnd = total_rate(w, f), w.window[f + at.CWND]
     grown = rate(w, f) / rtt_s(w, f) / (total * total) if total > 0.0 else 1.0 / cwnd

@@ -1,6 +1,6 @@
-"""Windows and RTTs of all subflows of a connection, for coupled congestion control.
+"""Windows, RTTs and rates of all subflows of a connection, for coupled congestion controls.
 
-A subflow that is a backup or not established has the rate 0, so it adds nothing to a sum.
+A subflow that is a backup, or is not established, has the rate 0. It adds nothing to a sum.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def siblings(w: at.World, f: int) -> range:
-    """Return all subflows of the connection of subflow `f`, `f` included, as the indices of their
-    first fields in the integer table `w.row`."""
+    """Return all subflows of the connection of subflow `f`, including `f`. Each is the index of the
+    subflow's state in `w.row`."""
     return at.subflows(w.row, w.row[f + at.CONNECTION])
 
 
@@ -29,15 +29,15 @@ def rtt_s(w: at.World, r: int) -> float:
 
 @jit
 def rate(w: at.World, r: int) -> float:
-    """Return window / smoothed RTT of subflow `r` in segments/s, or 0 if `r` is a backup or not
+    """Return window / smoothed RTT of subflow `r` in segments/s. Return 0 if `r` is a backup or not
     established."""
     return w.window[r + at.CWND] / rtt_s(w, r) if can_send(w, r) else 0.0
 
 
 @jit
 def total_rate(w: at.World, f: int) -> float:
-    """Return the sum of `rate` over all subflows of the connection of subflow `f`, in
-    segments/s."""
+    """Return the sum of the rates of all subflows of a connection, in segments/s. `f` is any of
+    these subflows."""
     total = 0.0
     for r in siblings(w, f):
         total += rate(w, r)

@@ -1,19 +1,20 @@
 """wVegas, weighted Vegas (Cao et al., ICNP 2012; multipath-tcp.org kernel 0.9x). The subflows of a
-connection together keep ten segments in queues; each has a share of them.
+connection together keep ten segments in queues. Each subflow has a share of them.
 
-Once per round trip the window w is divided into two parts: `diff` segments are in queues, `target`
-segments on the wire.
-1) slow start ends when more than GAMMA segments are in queues
-2) alpha is the number of segments that a subflow may keep in queues: its share of TOTAL_ALPHA by
-   rate, at least 2. alpha is computed anew when `diff` has reached it
-3) w changes by one segment, so that `diff` approaches alpha
+Once per round trip, the window w of a subflow is divided into two parts: `diff` segments are in
+queues, and `target` segments are on the wire.
+1) Slow start ends when more than GAMMA segments are in queues.
+2) alpha is the number of segments that the subflow may keep in queues. It is the share of
+   TOTAL_ALPHA that corresponds to the rate of the subflow, and at least 2. It is computed again
+   when `diff` has reached it.
+3) w changes by at most one segment, so that `diff` approaches alpha.
 4) MIN_QUEUE_NS is the lowest queueing delay so far. If the present queueing delay is at least twice
-   as long, w is reduced so that the queue drains, and MIN_QUEUE_NS is reset
-5) SSTHRESH becomes at least three quarters of w (the kernel's tcp_current_ssthresh). So after step
-   4 slow start refills most of the window within a round trip
+   as long, w is reduced so that the queue drains, and MIN_QUEUE_NS is reset.
+5) SSTHRESH becomes at least three quarters of w (the kernel's tcp_current_ssthresh). After step 4,
+   slow start therefore refills most of the window within a round trip.
 
-Windows are whole numbers, as in the kernel. After a loss the window is halved as in Reno, and the
-state above is cleared.
+Windows are whole numbers, as in the kernel. After a loss, the window is halved as in Reno, and
+alpha, rate and MIN_QUEUE_NS are cleared.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ ALPHA, RATE, MIN_QUEUE_NS = at.LAW_1, at.LAW_2, at.LAW_3
 
 @jit
 def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
-    """Change the window of subflow `f` after a round trip: steps 1 to 5 of the module docstring.
-    `rtt_ns` is the mean of `samples` RTT samples; with fewer than three of them, the window grows
+    """Change the window of subflow `f` after a round trip (steps 1 to 5 of the module docstring).
+    `rtt_ns` is the mean of `samples` RTT samples. With fewer than three samples, the window grows
     as in Reno."""
     window, base_ns = w.window, w.row[f + at.BASE_RTT_NS]
     cwnd = int(window[f + at.CWND])
@@ -55,8 +56,8 @@ def on_round(w: at.World, f: int, rtt_ns: int, samples: int) -> None:
 
 @jit
 def step(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
-    """Return the window `cwnd` changed by at most one segment, so that `diff`, the number of
-    segments in queues, approaches alpha (steps 2 and 3 of the module docstring)."""
+    """Return the new window. It differs from `cwnd` by at most one segment, so that the number of
+    segments in queues, `diff`, approaches alpha (steps 2 and 3 of the module docstring)."""
     if diff >= max(w.window[f + ALPHA], MIN_ALPHA):  # 2
         w.window[f + RATE] = cwnd * at.NS_PER_S / rtt_ns
         total = 0.0
@@ -73,8 +74,8 @@ def step(w: at.World, f: int, cwnd: int, diff: int, rtt_ns: int) -> int:
 
 @jit
 def drain(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
-    """Return the window `cwnd`. If the queueing delay is at least twice the lowest so far, return
-    half of the segments on the wire instead (step 4 of the module docstring)."""
+    """Return the new window (step 4 of the module docstring). It is half of the segments on the
+    wire if the queueing delay is at least twice the lowest delay so far. Otherwise it is `cwnd`."""
     base_ns = w.row[f + at.BASE_RTT_NS]
     queue_ns = float(rtt_ns - base_ns)
     min_ns = w.window[f + MIN_QUEUE_NS]
@@ -87,8 +88,8 @@ def drain(w: at.World, f: int, cwnd: int, rtt_ns: int) -> int:
 
 @jit
 def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Halve the window of subflow `f` as Reno does, rounded down to whole segments. Clear alpha,
-    rate and lowest queueing delay."""
+    """Halve the window of subflow `f` as in Reno, rounded down to whole segments. Clear alpha, the
+    rate and the lowest queueing delay."""
     reno.on_loss(w, f, now_ns)
     halved = max(float(int(w.window[f + at.CWND])), MIN_WINDOW)
     w.window[f + at.SSTHRESH] = w.window[f + at.CWND] = halved
