@@ -68,7 +68,7 @@ def watched_number(name: str, network: Topology) -> Watched:
     ids = {
         "user": network.users,
         "ap": network.ids("wifi", "lte"),
-        "link": tuple(link.id for link in network.links),
+        "link": tuple(link.id for link in network.sampled_links),
     }[kind]
     if subject not in (*ids, SUM):
         raise RequestError(f"{name}: {unknown(subject, ids)}")

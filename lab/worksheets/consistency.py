@@ -75,7 +75,7 @@ def _check_sampled(leaf: at.Sampled, scenario: Scenario) -> None:
     name, _, figure = rest.rpartition(".")
     owners = {
         "ap": network.ids("wifi", "lte"),
-        "link": [each.id for each in network.links],
+        "link": [each.id for each in network.sampled_links],
         "user": network.users,
         "sf": _connections(scenario),
         "run": [""],

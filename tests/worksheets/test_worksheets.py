@@ -111,6 +111,11 @@ def test_every_shipped_worksheet_is_valid():
         ("steps/3/check/that", "mean(user.mp.mbps, 1..9) > 0", "goes beyond the run"),
         ("steps/3/check/that", "mean(user.mq.mbps, 1..2) > 0", "'mq' is unknown"),
         ("steps/3/check/that", "mean(user.mp.mps, 1..2) > 0", "'mps' is unknown"),
+        (
+            "steps/3/check/that",
+            "mean(link.access1.mbps, 1..2) > 0",
+            "'access1' is unknown: choose from bottleneck",
+        ),
         ("steps/3/check/that", "result(user.mp) > 0", "'user' is unknown (did you mean 'users'?)"),
         ("steps/3/check/that", "flip(strategy)", "'strategy' is unknown"),
         ("steps/3/check/that", "event(hand_over)", "did you mean 'handover'?"),
