@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 DIGITS = 4  # of a rate in samples.jsonl
-Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by owner's kind, owner and name
+Computed = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by owner's kind, owner and name
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,8 @@ class Frame:
     The four mappings hold one sample for each access point (`ap`), link (`link`), user (`user`) and
     subflow (`sf`), by its ID. Rates are means over the interval since the frame before.
     `interval_s` is the length of this interval as an emulation measured it; None in a simulation,
-    whose samples are never late. `own` holds the figures of users' metrics (`lab.metrics`).
+    whose samples are never late. `computed` holds the figures that `lab.metrics`
+    computes from the others, those of users' metrics too.
     """
 
     t: float
@@ -130,14 +131,14 @@ class Frame:
     user: Mapping[str, UserSample] = field(default_factory=dict)
     sf: Mapping[str, SubflowSample] = field(default_factory=dict)
     interval_s: float | None = None
-    own: Own = field(default_factory=dict)
+    computed: Computed = field(default_factory=dict)
 
     def figure(self, of: str, owner: str, name: str) -> Any:
         """The figure at the path `of.owner.name`, such as `user.ue1.mbps`; None if there is none.
 
         `owner` is "" for figures of the whole run.
         """
-        if name in (mine := self.own.get(of, {}).get(owner, {})):
+        if name in (mine := self.computed.get(of, {}).get(owner, {})):
             return mine[name]
         return getattr((getattr(self, of, None) or {}).get(owner), name, None)
 
@@ -176,7 +177,7 @@ class Frame:
             },
             "sf": {name: _without_none(each, "user", "ap") for name, each in self.sf.items()},
         }
-        for of, owners in self.own.items():
+        for of, owners in self.computed.items():
             if of == "run":
                 line["run"] = owners[""]
             else:
@@ -185,7 +186,7 @@ class Frame:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Frame:
-        """The frame that a line of samples.jsonl describes. Unknown figures are in `own`."""
+        """The frame that a line of samples.jsonl describes. Unknown figures are in `computed`."""
         return cls(
             line["t"],
             {name: _known(ApSample, each) for name, each in line.get("ap", {}).items()},
@@ -193,7 +194,7 @@ class Frame:
             {name: _known(UserSample, each) for name, each in line.get("user", {}).items()},
             {name: _known(SubflowSample, each) for name, each in line.get("sf", {}).items()},
             line.get("interval_s"),
-            _own(line),
+            _computed(line),
         )
 
 
@@ -203,13 +204,13 @@ KINDS: dict[str, Any] = {
     "user": UserSample,
     "sf": SubflowSample,
 }
-COMPUTED = {"mbps"}  # of a link, in a line
+PROPERTIES = {"mbps"}  # of a link, in a line
 
 
-def _own(line: Mapping[str, Any]) -> Own:
+def _computed(line: Mapping[str, Any]) -> Computed:
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for of, kind in KINDS.items():
-        known = kind.__dataclass_fields__.keys() | COMPUTED
+        known = kind.__dataclass_fields__.keys() | PROPERTIES
         for owner, figures in line.get(of, {}).items():
             if unknown := figures.keys() - known:
                 mine = {name: figures[name] for name in figures if name in unknown}

@@ -78,7 +78,13 @@ def watched_number(name: str, network: Topology) -> Watched:
 
 
 Owner = Literal["ap", "link", "user", "sf", "run"]
-SECTIONS = {"ap": "aps", "link": "links", "user": "users", "sf": "subflows", "run": "run"}
+SECTIONS: dict[Owner, str] = {
+    "ap": "aps",
+    "link": "links",
+    "user": "users",
+    "sf": "subflows",
+    "run": "run",
+}
 ID = "ID"  # stands for the name of an access point, link, user or subflow
 RATE = "Mb/s"
 DIGITS = 6  # of a number that is computed from samples
@@ -571,16 +577,18 @@ def _complete(metric: Metric, name: str) -> Metric:
     )
 
 
-def with_own(frame: Frame) -> Frame:
-    """Add the figures of users' metrics to a frame. Raise `LabError` if one is no number."""
-    if not _own:
+def with_computed(frame: Frame) -> Frame:
+    """Add the figures that follow from the measured ones, the lab's and those of users' metrics.
+    Raise `LabError` if one is no number."""
+    computed = [each for each in (*BUILT_IN, *own()) if each.value]
+    if not computed:
         return frame
     added: dict[str, dict[str, dict[str, float | None]]] = {}
-    for metric in _own.values():
+    for metric in computed:
         for owner in owners_in(frame, metric.of):
             figures = added.setdefault(metric.of, {}).setdefault(owner, {})
             figures[metric.name] = _figure(metric, frame, owner)
-    return replace(frame, own=added)
+    return replace(frame, computed=added)
 
 
 def _figure(metric: Metric, frame: Frame, owner: str) -> float | None:

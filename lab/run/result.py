@@ -81,7 +81,7 @@ def document(
         "fairness": {key: run[f"fairness.{key}"] for key in ("jain", "sd_mbps")},
         "convergence_s": run["convergence_s"],
         "mptcp": asdict(known.mptcp),
-        **_own(samples, run),
+        **_further_sections(samples, run),
     }
 
 
@@ -92,8 +92,9 @@ def _numbers(samples: Samples, of: Owner, owners: Iterable[str]) -> dict[str, Nu
     }
 
 
-def _own(samples: Samples, run: Numbers) -> dict[str, Any]:
-    """The sections that exist only with users' metrics: of links, of subflows, of the run."""
+def _further_sections(samples: Samples, run: Numbers) -> dict[str, Any]:
+    """The sections of links, of subflows and of the run: each exists if a metric has a number in
+    it, the lab's or a user's."""
     found: dict[str, Any] = {}
     of_links: tuple[Owner, ...] = ("link", "sf")
     for of in of_links:
@@ -102,8 +103,8 @@ def _own(samples: Samples, run: Numbers) -> dict[str, Any]:
         )
         if any(numbers := _numbers(samples, of, owners).values()):
             found[SECTIONS[of]] = dict(zip(owners, numbers, strict=True))
-    own = {key.removeprefix("run."): run[key] for key in run if key.startswith("run.")}
-    return found | ({"run": own} if own else {})
+    of_run = {key.removeprefix("run."): run[key] for key in run if key.startswith("run.")}
+    return found | ({"run": of_run} if of_run else {})
 
 
 def _user(
