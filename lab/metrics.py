@@ -398,7 +398,8 @@ BUILT_IN: tuple[Metric, ...] = (
         name="backlog",
         label="queue",
         unit="packets",
-        meaning="Packets in the queue of the busier direction.",
+        meaning="Packets in the queue of the busier direction, the one being sent included. The "
+        "emulation also counts the packets that the link is delaying.",
         drawn=Drawn(QUEUES),
     ),
     Metric(
