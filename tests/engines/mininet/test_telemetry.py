@@ -77,12 +77,12 @@ class ApAgent:
 
 
 @pytest.fixture
-def made(load, tmp_path, monkeypatch):
+def made(load_testbed, tmp_path, monkeypatch):
     monkeypatch.setattr(netlink, "inside", lambda pid, make: Sockets())
     monkeypatch.setattr(netlink, "Scheduler", Scheduler)
     Scheduler.numbers, Scheduler.read, clock = {}, {}, [10.0]
     monkeypatch.setattr(telemetry.time, "monotonic", lambda: clock[0])
-    topology = load().network
+    topology = load_testbed().network
     emulated = SimpleNamespace(
         topology=topology,
         wiring=wire(topology),
