@@ -93,6 +93,12 @@ def test_the_page_draws_it(made):
     assert line["y"] == [frame[made.of].get(made.owner, {}).get("twice") for frame in frames]
 
 
+def test_a_suggestion_may_watch_it(made):
+    if made.of != "sf":  # suggestions watch no subflows
+        path = f"{made.of}.{made.owner}.twice"
+        assert metrics.watched_number(path, made.scenario.network).text == f"{made.owner}: twice"
+
+
 def test_checks_may_look_at_it(made):
     no_flips, section = SimpleNamespace(flips=()), metrics.SECTIONS[made.of]
     for text in (
