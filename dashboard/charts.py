@@ -91,14 +91,14 @@ class Chart:
 
 def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
     """The charts of a run, without those that have no lines. What is drawn in which chart is
-    declared in `lab.metrics`; the links have charts only where there are no access points."""
+    declared in `lab.metrics`; what the lab measures of links is drawn only where there are no
+    access points."""
+    of = _Owners.of(frames, about)
+    shown = [each for each in BUILT_IN if not (each.of == "link" and of.names["ap"])]
     drawn: dict[metrics.Chart, list[Metric]] = {}
-    for metric in (*BUILT_IN, *about.own):
+    for metric in (*shown, *about.own):
         if metric.drawn:
             drawn.setdefault(metric.drawn.chart, []).append(metric)
-    of = _Owners.of(frames, about)
-    if of.names["ap"]:
-        del drawn[metrics.LINKS], drawn[metrics.QUEUES]
     charts = (_chart(chart, several, of, frames) for chart, several in drawn.items())
     return [chart for chart in charts if chart.lines]
 

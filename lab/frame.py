@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 DIGITS = 4  # of a rate in samples.jsonl
-Own = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by kind of owner, its ID, and name
+Computed = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by kind of owner, its ID, and name
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class Frame:
     Four mappings from IDs to samples hold the access points (`ap`), links (`link`), users (`user`)
     and subflows (`sf`). Rates are means over the interval since the previous frame. `interval_s` is
     the length of this interval as an emulation measured it; it is None in a simulation, whose
-    samples are never late. `own` has the values of metrics that users defined in files of their own
-    (`lab.metrics`).
+    samples are never late. `computed` has the numbers that `lab.metrics` computes from the others,
+    those of users' metrics too.
     """
 
     t: float
@@ -139,7 +139,7 @@ class Frame:
     user: Mapping[str, UserSample] = field(default_factory=dict)
     sf: Mapping[str, SubflowSample] = field(default_factory=dict)
     interval_s: float | None = None
-    own: Own = field(default_factory=dict)
+    computed: Computed = field(default_factory=dict)
 
     def figure(self, of: str, owner: str, name: str) -> Any:
         """Return the number with the path `of.owner.name`, such as `user.ue1.mbps`.
@@ -147,7 +147,7 @@ class Frame:
         `of` is "ap", "link", "user", "sf" or "run", and `owner` an ID. For a number of the whole
         run, `of` is "run" and `owner` is "". Return None if the frame does not have the number.
         """
-        if name in (mine := self.own.get(of, {}).get(owner, {})):
+        if name in (mine := self.computed.get(of, {}).get(owner, {})):
             return mine[name]
         return getattr((getattr(self, of, None) or {}).get(owner), name, None)
 
@@ -191,7 +191,7 @@ class Frame:
             },
             "sf": {name: _without_none(each, "user", "ap") for name, each in self.sf.items()},
         }
-        for of, owners in self.own.items():
+        for of, owners in self.computed.items():
             if of == "run":
                 line["run"] = owners[""]
             else:
@@ -201,7 +201,7 @@ class Frame:
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Frame:
         """Return the frame in a line of samples.jsonl. Numbers of unknown name are kept in
-        `own`."""
+        `computed`."""
         return cls(
             line["t"],
             {name: _known(ApSample, each) for name, each in line.get("ap", {}).items()},
@@ -209,7 +209,7 @@ class Frame:
             {name: _known(UserSample, each) for name, each in line.get("user", {}).items()},
             {name: _known(SubflowSample, each) for name, each in line.get("sf", {}).items()},
             line.get("interval_s"),
-            _own(line),
+            _computed(line),
         )
 
 
@@ -219,13 +219,13 @@ KINDS: dict[str, Any] = {
     "user": UserSample,
     "sf": SubflowSample,
 }
-COMPUTED = {"mbps"}  # in a line, a link has this key, which is no field of `LinkSample`
+PROPERTIES = {"mbps"}  # in a line, a link has this key, which is no field of `LinkSample`
 
 
-def _own(line: Mapping[str, Any]) -> Own:
+def _computed(line: Mapping[str, Any]) -> Computed:
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for of, kind in KINDS.items():
-        known = kind.__dataclass_fields__.keys() | COMPUTED
+        known = kind.__dataclass_fields__.keys() | PROPERTIES
         for owner, figures in line.get(of, {}).items():
             if unknown := figures.keys() - known:
                 mine = {name: figures[name] for name in figures if name in unknown}

@@ -73,7 +73,7 @@ def watched_number(name: str, network: Topology) -> Watched:
     ids = {
         "user": network.users,
         "ap": network.ids("wifi", "lte"),
-        "link": tuple(link.id for link in network.links),
+        "link": tuple(link.id for link in network.sampled_links),
     }[kind]
     if subject not in (*ids, SUM):
         raise RequestError(f"{name}: {unknown(subject, ids)}")
@@ -83,7 +83,13 @@ def watched_number(name: str, network: Topology) -> Watched:
 
 
 Owner = Literal["ap", "link", "user", "sf", "run"]
-SECTIONS = {"ap": "aps", "link": "links", "user": "users", "sf": "subflows", "run": "run"}
+SECTIONS: dict[Owner, str] = {
+    "ap": "aps",
+    "link": "links",
+    "user": "users",
+    "sf": "subflows",
+    "run": "run",
+}
 ID = "ID"  # stands for the name of an access point, link, user or subflow
 RATE = "Mb/s"
 DIGITS = 6  # of a number that is computed from samples
@@ -411,7 +417,8 @@ BUILT_IN: tuple[Metric, ...] = (
         name="backlog",
         label="queue",
         unit="packets",
-        meaning="Packets in the queue of the busier direction.",
+        meaning="Packets in the queue of the busier direction, the one being sent included. The "
+        "emulation also counts the packets that the link is delaying.",
         drawn=Drawn(QUEUES),
     ),
     Metric(
@@ -592,19 +599,20 @@ def _complete(metric: Metric, name: str) -> Metric:
     )
 
 
-def with_own(frame: Frame) -> Frame:
-    """Return a frame with the values of users' metrics added.
+def with_computed(frame: Frame) -> Frame:
+    """Return a frame with the numbers added that metrics compute from it, the lab's and users'.
 
     Raise `LabError` if a value is neither a finite number nor None.
     """
-    if not _own:
+    computed = [each for each in (*BUILT_IN, *own()) if each.value]
+    if not computed:
         return frame
     added: dict[str, dict[str, dict[str, float | None]]] = {}
-    for metric in _own.values():
+    for metric in computed:
         for owner in owners_in(frame, metric.of):
             figures = added.setdefault(metric.of, {}).setdefault(owner, {})
             figures[metric.name] = _figure(metric, frame, owner)
-    return replace(frame, own=added)
+    return replace(frame, computed=added)
 
 
 def _figure(metric: Metric, frame: Frame, owner: str) -> float | None:

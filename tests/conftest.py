@@ -43,7 +43,7 @@ def compiled_simulator() -> None:
 
 
 @pytest.fixture
-def load() -> Callable[..., Any]:
+def load_testbed() -> Callable[..., Any]:
     """Load testbed_wifi_lte with these `--set` values."""
     return lambda *settings: scenario.load("testbed_wifi_lte", Overrides(settings=settings))
 
@@ -64,12 +64,12 @@ def record(tmp_path: Path) -> Iterator[Callable[..., Recorder]]:
 
 
 @pytest.fixture
-def go(load: Any, record: Any) -> Callable[..., tuple[Outcome, FakeEngine]]:
+def go(load_testbed: Any, record: Any) -> Callable[..., tuple[Outcome, FakeEngine]]:
     """Run testbed_wifi_lte for 2 s on the fake engine."""
 
     def start(*settings: str, engine: FakeEngine | None = None) -> tuple[Outcome, FakeEngine]:
         engine = engine or FakeEngine()
-        of = load("duration_s=2", *settings)
+        of = load_testbed("duration_s=2", *settings)
         return run(of, engine, record(of)), engine
 
     return start

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from lab.engines import registry
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network.links import Links
 from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.frame import Direction, LinkSample
+from lab.run.engine import Options
 from lab.run.reading import read_frames
 from lab.run.recorder import Recorder
 from lab.run.runner import run
@@ -161,13 +163,27 @@ def test_a_sample_shows_the_busier_direction():
     assert LinkSample.of(acks, data).mbps_ba == 80.0
 
 
+@pytest.mark.parametrize(
+    ("name", "link"), [("two_paths", "path1"), ("rat_setup_1", "s1wifi1"), ("campus", "c1-a1x1")]
+)
+def test_links_between_switches_are_sampled_and_those_of_hosts_and_relays_are_not(
+    name, link, tmp_path
+):
+    scenario = loaded(name, "duration_s=1", "sample_interval_s=1", "events=[]")
+    network = scenario.network
+    sampled = {each.id for each in network.sampled_links}
+    assert link in sampled
+    without = {*network.users, *network.ids("server"), *network.relays}
+    assert sampled == {each.id for each in network.links if not without & {each.a, each.b}}
+    run(scenario, registry.create("sim", Options(0.0)), Recorder(tmp_path, scenario, "sim"))
+    (frame,) = read_frames(tmp_path)
+    assert set(frame.link) == sampled
+
+
 @pytest.fixture(scope="module")
 def throughputs(tmp_path_factory) -> dict[float, tuple[float, Path]]:
     """Mb/s of a fat tree without loss, and with loss on each link between aggregation and
     servers."""
-    from lab.engines import registry
-    from lab.run.engine import Options
-
     found = {}
     for loss in (0.0, 0.1):
         lossy = [f"a{pod}x{a}-e{pod}x{e}" for pod in (1, 2) for a in (1, 2) for e in (1, 2)]

@@ -22,7 +22,7 @@ def verdict(base, other, direction=1):
 
 
 @pytest.fixture
-def runs(load, tmp_path):
+def runs(load_testbed, tmp_path):
     """Finished runs of a strategy, one for each total [Mb/s]; their seeds are 1, 2, ..."""
     from lab.frame import Frame, UserSample
     from lab.run import result as result_json
@@ -30,7 +30,7 @@ def runs(load, tmp_path):
     def make(strategy, totals, *settings, status="complete", engine="fake", rate_scale=1.0):
         folders = []
         for seed, total in enumerate(totals, 1):
-            scenario = load(f"strategy.name={strategy}", f"seed={seed}", *settings)
+            scenario = load_testbed(f"strategy.name={strategy}", f"seed={seed}", *settings)
             folder = tmp_path / f"{strategy}-{seed}-{len(list(tmp_path.iterdir()))}"
             folder.mkdir()
             (folder / "scenario.yaml").write_text(yaml.safe_dump(resolved(scenario)))

@@ -133,17 +133,19 @@ def test_every_field_of_a_sample_is_defined():
         (SubflowSample, "sf"),
     ):
         known |= names(kind, prefix)
+    known |= {each.path.replace(".ID", "") for each in metrics.BUILT_IN if each.value}
     assert set(rows("Samples")) == known
 
 
 def test_every_field_of_a_result_is_defined():
     header = result_json.Header("run", "scenario", "none", "sim", 1, 1.0, "complete")
     result = result_json.document(header, loading.load("testbed_wifi_lte").network, [], Report())
-    known = set(result) - {"aps", "users", "connections", "fairness", "mptcp"} | {"error"}
-    known |= {*SEALED, SEAL}
+    parts = {*metrics.SECTIONS.values(), "fairness"}
+    known = set(result) - parts - {"connections", "mptcp"} | {"error", *SEALED, SEAL}
     for part in ("aps", "users"):
         known |= {f"{part}.{key}" for each in result[part].values() for key in each}
-    known |= {f"fairness.{key}" for key in result["fairness"]}
+    declared = [each.number_path().replace(".ID", "") for each in metrics.BUILT_IN if each.number]
+    known |= {path for path in declared if path.partition(".")[0] in parts}
     known |= names(ConnectionReport, "connections") | names(SubflowReport, "subflows")
     known |= names(MptcpVerdict, "mptcp")
     assert set(rows("Results")) == known

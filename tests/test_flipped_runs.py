@@ -23,9 +23,9 @@ FLIP = {"t": 12.0, "target": "strategy.cth", "value": 0.3}
 
 
 @pytest.fixture
-def make(load, tmp_path):
+def make(load_testbed, tmp_path):
     def write(name, total, *flips, seed=1, strategy="meter_throttling"):
-        scenario = load(f"strategy.name={strategy}", f"seed={seed}")
+        scenario = load_testbed(f"strategy.name={strategy}", f"seed={seed}")
         folder = tmp_path / "runs" / name
         folder.mkdir(parents=True)
         (folder / "scenario.yaml").write_text(yaml.safe_dump(resolved(scenario)))
@@ -88,8 +88,8 @@ def test_the_index_holds_the_flips_of_finished_and_of_lost_runs(make):
     assert [store.get(name)["flips"] for name in ("finished", "lost")] == [[FLIP], [FLIP]]
 
 
-def test_a_flipped_run_does_not_count_as_a_run_of_its_scenario(make, load):
-    scenario = load("strategy.name=meter_throttling", "seed=1")
+def test_a_flipped_run_does_not_count_as_a_run_of_its_scenario(make, load_testbed):
+    scenario = load_testbed("strategy.name=meter_throttling", "seed=1")
     plain, flipped = make("plain", 5.0), make("flipped", 8.0, FLIP)
     assert kept(Job(scenario, "sim", Options(), plain)) is not None
     assert kept(Job(scenario, "sim", Options(), flipped)) is None

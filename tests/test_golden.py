@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from lab import metrics
 
 GOLDEN = Path(__file__).parent / "golden"
 SAMPLE = (
@@ -19,6 +22,12 @@ SAMPLE = (
     "three_paths-linux",
     "uneven_paths-olia",
 )
+
+
+def test_objects_with_an_id_as_key_are_known():
+    per_id = runpy.run_path(str(GOLDEN / "record.py"))["PER_ID"]
+    sections = {of: section for of, section in metrics.SECTIONS.items() if of != "run"}
+    assert {*sections, *sections.values()} <= set(per_id)
 
 
 @pytest.mark.whole

@@ -70,8 +70,8 @@ def test_no_message_ends_a_run(go, monkeypatch):
     assert all(each.get("control") == "speed" for each in taken)
 
 
-def test_a_line_separator_inside_of_a_text_is_no_end_of_a_line(load, record):
-    made = record(load())
+def test_a_line_separator_inside_of_a_text_is_no_end_of_a_line(load_testbed, record):
+    made = record(load_testbed())
     made.event(1.0, "warning", text="a\u2028b\x85c")
     made.event(2.0, "warning", text="half of a pair: \ud800")
     follower = Follower(made.folder / "events.jsonl")
@@ -101,8 +101,8 @@ def test_a_full_disk_leaves_a_result_that_says_so(go, monkeypatch):
     assert not (outcome.folder / recorder.RESERVE).exists()
 
 
-def test_room_for_the_result_is_reserved_from_the_start(load, record):
-    made = record(load())
+def test_room_for_the_result_is_reserved_from_the_start(load_testbed, record):
+    made = record(load_testbed())
     assert (made.folder / recorder.RESERVE).stat().st_size == recorder.RESERVED_BYTES
 
 
@@ -119,10 +119,10 @@ def test_a_folder_that_is_removed_during_the_run_is_a_failed_run(go, monkeypatch
     assert outcome.error
 
 
-def test_a_run_folder_is_readable_for_its_owner_only(load, tmp_path):
+def test_a_run_folder_is_readable_for_its_owner_only(load_testbed, tmp_path):
     for made in (
-        recorder.new_folder(load(), runs=tmp_path / "runs"),
-        recorder.new_folder(load(), out=tmp_path / "a" / "b"),
+        recorder.new_folder(load_testbed(), runs=tmp_path / "runs"),
+        recorder.new_folder(load_testbed(), out=tmp_path / "a" / "b"),
     ):
         assert made.stat().st_mode & 0o777 == 0o700
 

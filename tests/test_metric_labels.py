@@ -10,8 +10,8 @@ from lab.results.labels import heading, label, setting_text
 from lab.run import result as result_json
 
 
-def test_every_metric_of_a_comparison_has_a_label(load):
-    scenario = load()
+def test_every_metric_of_a_comparison_has_a_label(load_testbed):
+    scenario = load_testbed()
     header = result_json.Header("r", "s", "none", "sim", 1, 1.0, "complete")
     aps = {ap: ApSample(1.0, 1.0, 0.5) for ap in scenario.network.ids("wifi", "lte")}
     users = {user: UserSample(1.0) for user in scenario.network.users}

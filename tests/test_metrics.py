@@ -28,9 +28,9 @@ def subflow(mbps, **fields):
     return replace(sample, **fields)
 
 
-def test_means_weigh_frames_by_their_interval(load):
+def test_means_weigh_frames_by_their_interval(load_testbed):
     frames = [frame(1, (4, 1), 0.5, ue1=4, ue2=0), frame(4, (8, 1), 0.9, ue1=8, ue2=4)]
-    got = result_json.document(HEADER, load().network, frames, None)
+    got = result_json.document(HEADER, load_testbed().network, frames, None)
     assert got["duration_s"] == 4
     assert got["users"]["ue1"] == {"kind": "single_path", "throughput_mbps": 7.0, "by_ap": {}}
     assert got["users"]["ue2"]["throughput_mbps"] == 3.0
@@ -49,20 +49,20 @@ def test_means_weigh_frames_by_their_interval(load):
     assert got["fairness"] == {"jain": pytest.approx(100 / (2 * 58), abs=1e-6), "sd_mbps": 2.0}
 
 
-def test_measured_intervals_count_instead_of_planned_ones(load):
+def test_measured_intervals_count_instead_of_planned_ones(load_testbed):
     """The first sample comes 0.5 s late: 12 Mbit have arrived by then, and none after that."""
     late = [
         replace(frame(1, ue1=12 / 1.5), interval_s=1.5),
         replace(frame(2, ue1=0), interval_s=0.5),
     ]
-    got = result_json.document(HEADER, load().network, late, None)
+    got = result_json.document(HEADER, load_testbed().network, late, None)
     assert got["users"]["ue1"]["throughput_mbps"] == 6.0
     assert [Frame.from_json(each.to_json()) for each in late] == late
     assert "interval_s" not in frame(1).to_json()
 
 
-def test_a_crash_before_the_first_sample_gives_nulls_not_zeros(load):
-    got = result_json.document(replace(HEADER, status="failed"), load().network, [], None)
+def test_a_crash_before_the_first_sample_gives_nulls_not_zeros(load_testbed):
+    got = result_json.document(replace(HEADER, status="failed"), load_testbed().network, [], None)
     assert got["throughput_mbps"] is None
     assert got["tiers"] == {"1": None, "2": None}
     assert got["fairness"] == {"jain": None, "sd_mbps": None}
@@ -71,30 +71,30 @@ def test_a_crash_before_the_first_sample_gives_nulls_not_zeros(load):
     assert got["status"] == "failed"
 
 
-def test_shares_per_access_point_come_from_subflow_samples(load):
+def test_shares_per_access_point_come_from_subflow_samples(load_testbed):
     sf = {
         "c/1": subflow(3.0, user="ue2", ap="wifi1"),
         "c/2": subflow(1.0, user="ue2", ap="lte1"),
     }
     got = result_json.document(
-        HEADER, load().network, [frame(1, sf=sf, ue2=4), frame(2, ue2=0)], None
+        HEADER, load_testbed().network, [frame(1, sf=sf, ue2=4), frame(2, ue2=0)], None
     )
     assert got["users"]["ue2"]["by_ap"] == {"lte1": 0.5, "wifi1": 1.5}
 
 
-def test_shares_per_access_point_else_come_from_the_report(load):
+def test_shares_per_access_point_else_come_from_the_report(load_testbed):
     from fake_engine import REPORT
 
-    got = result_json.document(HEADER, load().network, [frame(1, ue2=4)], REPORT)
+    got = result_json.document(HEADER, load_testbed().network, [frame(1, ue2=4)], REPORT)
     assert got["users"]["ue2"]["by_ap"] == {"lte1": 1.0, "wifi1": 3.0}
     assert got["connections"][0]["completion_s"] is None
     assert got["connections"][0]["subflows"][0]["rtt_ms_mean"] is None
     assert (got["cc"], got["mptcp"]["joins"], got["overloaded"]) == ("reno", 1, False)
 
 
-def test_overload_is_kept_with_its_evidence(load):
+def test_overload_is_kept_with_its_evidence(load_testbed):
     report = Report(overload=Overload(True, ("no idle time",)))
-    got = result_json.document(HEADER, load().network, [frame(1)], report)
+    got = result_json.document(HEADER, load_testbed().network, [frame(1)], report)
     assert got["overloaded"] is True
     assert got["overload"]["reasons"] == ["no idle time"]
 

@@ -143,8 +143,14 @@ def test_the_page_draws_them_without_the_file(made):
 def test_worksheets_check_and_word_them(files):
     extensions.add(files)
     scenario, run = loading.load("uneven_paths"), SimpleNamespace(flips=())
-    for text in ("mean(user.ue1.waiting, 2..5) of a", "max(run.fullest, 0..5) of a"):
+    for text in (
+        *("mean(user.ue1.waiting, 2..5) of a", "max(run.fullest, 0..5) of a"),
+        *("result(users.ue1.waiting) of a", "result(run.fullest) of a"),
+    ):
         consistency.check_leaf(parse_number(text), scenario, run)
+    for text in ("result(run.fulest) of a", "result(links.path1.loss) of a"):
+        with pytest.raises(consistency.RequestError, match="is unknown"):
+            consistency.check_leaf(parse_number(text), scenario, run)
     assert wording.curve("user.ue1.waiting") == wording.Label("waiting of ue1", "Mb/s")
     assert wording.curve("run.fullest") == wording.Label("longest queue", "packets")
     metrics._own.clear()
@@ -160,6 +166,11 @@ def test_a_run_without_the_file_is_another_experiment(files):
     assert plain != with_both
 
 
+def test_without_such_a_metric_nothing_is_computed():
+    frame = metrics.Frame(1.0)
+    assert metrics.with_computed(frame) is frame
+
+
 @pytest.mark.parametrize("of", ["ap", "link", "user", "sf", "run"])
 def test_a_metric_of_each_owner(of, tmp_path):
     path = tmp_path / "mine.py"
@@ -169,7 +180,7 @@ def test_a_metric_of_each_owner(of, tmp_path):
     )
     extensions.add(path)
     sf = {"ue1-1/1": SubflowSample(1.0, 1, 1.0, 1, False, None, 0.0)}
-    frame = metrics.with_own(Frame(1.0, {"wifi1": ApSample()}, {}, {"ue1": UserSample()}, sf))
+    frame = metrics.with_computed(Frame(1.0, {"wifi1": ApSample()}, {}, {"ue1": UserSample()}, sf))
     owners = list(metrics.owners_in(frame, of))
     assert [frame.figure(of, each, "mine") for each in owners] == [len(each) for each in owners]
     assert Frame.from_json(frame.to_json()) == frame

@@ -75,8 +75,8 @@ def test_unknown_controls_are_refused_with_the_known_ones():
         Pace(1).control("rewind", None, 0)
 
 
-def test_a_paused_run_accepts_flips_and_can_be_resumed(load, record):
-    scenario = load("duration_s=1")
+def test_a_paused_run_accepts_flips_and_can_be_resumed(load_testbed, record):
+    scenario = load_testbed("duration_s=1")
     recorder, engine = record(scenario), FakeEngine()
     engine.options, engine.real_time = Options(20.0), False
     pause = {"control": "pause"}
@@ -107,8 +107,8 @@ def test_a_paused_run_accepts_flips_and_can_be_resumed(load, record):
     ]
 
 
-def test_a_paused_run_can_be_stopped(load, record):
-    scenario = load("duration_s=1")
+def test_a_paused_run_can_be_stopped(load_testbed, record):
+    scenario = load_testbed("duration_s=1")
     recorder, engine = record(scenario), FakeEngine()
     engine.real_time = False
     for control in ("pause", "stop"):

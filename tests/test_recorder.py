@@ -24,8 +24,8 @@ from lab.scenario.loading import experiment, from_data
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_a_new_folder_has_a_manifest_and_the_scenario(load, record):
-    scenario = load("strategy.name=meter_throttling")
+def test_a_new_folder_has_a_manifest_and_the_scenario(load_testbed, record):
+    scenario = load_testbed("strategy.name=meter_throttling")
     folder = record(scenario).folder
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["experiment"] == experiment(scenario, "fake")
@@ -38,24 +38,24 @@ def test_a_new_folder_has_a_manifest_and_the_scenario(load, record):
     }  # fmt: skip
 
 
-def test_fields_can_be_added_to_the_manifest(load, record):
-    recorder = record(load())
+def test_fields_can_be_added_to_the_manifest(load_testbed, record):
+    recorder = record(load_testbed())
     recorder.describe(links_measured={"wifi1": {"rate_mbps": 10.4}}, versions={"pox": "1"})
     manifest = json.loads((recorder.folder / "manifest.json").read_text())
     assert manifest["links_measured"] == {"wifi1": {"rate_mbps": 10.4}}
     assert {"pox", "lab", "python"} <= set(manifest["versions"])
 
 
-def test_two_runs_of_the_same_second_get_two_folders(load, tmp_path):
-    folders = {new_folder(load(), runs=tmp_path / "runs") for _ in range(3)}
+def test_two_runs_of_the_same_second_get_two_folders(load_testbed, tmp_path):
+    folders = {new_folder(load_testbed(), runs=tmp_path / "runs") for _ in range(3)}
     assert len(folders) == 3
     assert all("testbed_wifi_lte" in folder.name for folder in folders)
 
 
-def test_an_occupied_folder_is_refused(load, tmp_path):
+def test_an_occupied_folder_is_refused(load_testbed, tmp_path):
     (tmp_path / "x").touch()
     with pytest.raises(RequestError, match="not empty"):
-        new_folder(load(), out=tmp_path)
+        new_folder(load_testbed(), out=tmp_path)
 
 
 def test_an_incomplete_last_line_is_left_out_and_other_damage_is_an_error(tmp_path):
@@ -82,8 +82,8 @@ def test_a_killed_process_leaves_every_line_it_wrote(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_one_clear_error(load, record):
-    recorder = record(load())
+def test_a_full_disk_is_one_clear_error(load_testbed, record):
+    recorder = record(load_testbed())
     recorder.sample(Frame(0.5))
     recorder.event(0.5, "warning")
     (recorder.folder / "log.txt").unlink()
@@ -96,8 +96,8 @@ def test_a_full_disk_is_one_clear_error(load, record):
     assert [frame["t"] for frame in read_samples(recorder.folder)] == [0.5]
 
 
-def test_a_result_is_complete_or_missing(load, record, monkeypatch):
-    recorder = record(load())
+def test_a_result_is_complete_or_missing(load_testbed, record, monkeypatch):
+    recorder = record(load_testbed())
 
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -108,21 +108,21 @@ def test_a_result_is_complete_or_missing(load, record, monkeypatch):
     assert not (recorder.folder / "result.json").exists()
 
 
-def test_under_sudo_the_folder_belongs_to_the_caller(load, record, monkeypatch):
+def test_under_sudo_the_folder_belongs_to_the_caller(load_testbed, record, monkeypatch):
     given = []
     monkeypatch.setattr(sudo, "caller", lambda: (1234, 99))
     monkeypatch.setattr(
         os, "chown", lambda path, uid, gid, **_: given.append((Path(path).name, uid, gid))
     )
-    recorder = record(load())
+    recorder = record(load_testbed())
     recorder.sample(Frame(1))
     recorder.close()
     assert ("samples.jsonl", 1234, 99) in given
     assert ("run", 1234, 99) in given
 
 
-def test_commands_are_kept_with_their_time(load, record):
-    recorder = record(load())
+def test_commands_are_kept_with_their_time(load_testbed, record):
+    recorder = record(load_testbed())
     recorder.command(["tc", "qdisc", "add", "dev", "a b"], t=1.5)
     assert (recorder.folder / "commands.sh").read_text() == "tc qdisc add dev 'a b'  # 1.500 s\n"
 
@@ -139,7 +139,7 @@ def test_a_follower_waits_for_the_end_of_a_line(tmp_path):
     assert follower.new() == []
 
 
-def test_starting_a_recorder_is_quick(load, record):
+def test_starting_a_recorder_is_quick(load_testbed, record):
     before = time.monotonic()
-    record(load())
+    record(load_testbed())
     assert time.monotonic() - before < 2

@@ -76,8 +76,8 @@ def test_events_after_the_end_cause_a_warning(go):
     )
 
 
-def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
-    scenario = load("duration_s=2")
+def test_flips_from_the_inbox_are_checked_applied_and_recorded(load_testbed, record):
+    scenario = load_testbed("duration_s=2")
     recorder, engine = record(scenario), FakeEngine()
 
     def at(until_s):
@@ -116,8 +116,8 @@ def test_flips_from_the_inbox_are_checked_applied_and_recorded(load, record):
     assert outcome.result["strategy"] == "none"  # the one at the start
 
 
-def test_stop_from_the_inbox_keeps_the_samples(load, record):
-    scenario = load("duration_s=2")
+def test_stop_from_the_inbox_keeps_the_samples(load_testbed, record):
+    scenario = load_testbed("duration_s=2")
     recorder, engine = record(scenario), FakeEngine()
     engine.on_advance = lambda until_s: (
         until_s == 1.0 and inbox.send(recorder.folder, {"control": "stop"})
@@ -132,10 +132,10 @@ def test_stop_from_the_inbox_keeps_the_samples(load, record):
     assert engine.closed
 
 
-def test_a_signal_keeps_the_samples(load, record):
+def test_a_signal_keeps_the_samples(load_testbed, record):
     before = signal.getsignal(signal.SIGTERM)
     for number in (signal.SIGINT, signal.SIGTERM):
-        scenario, engine = load("duration_s=2"), FakeEngine()
+        scenario, engine = load_testbed("duration_s=2"), FakeEngine()
         engine.on_advance = lambda until_s, number=number: (
             until_s == 1.5 and os.kill(os.getpid(), number)
         )
@@ -207,8 +207,8 @@ def test_a_failure_while_closing_does_not_hide_the_first(go):
     assert "second" in (outcome.folder / "log.txt").read_text()
 
 
-def test_a_full_disk_ends_the_run_with_one_error(load, record):
-    scenario = load("duration_s=2")
+def test_a_full_disk_ends_the_run_with_one_error(load_testbed, record):
+    scenario = load_testbed("duration_s=2")
     recorder, engine = record(scenario), FakeEngine()
 
     def fill(until_s):
@@ -223,8 +223,8 @@ def test_a_full_disk_ends_the_run_with_one_error(load, record):
     assert engine.closed
 
 
-def test_reports_of_the_engine_are_recorded_with_times_of_the_run(load, record):
-    scenario = load("duration_s=1")
+def test_reports_of_the_engine_are_recorded_with_times_of_the_run(load_testbed, record):
+    scenario = load_testbed("duration_s=1")
     recorder, engine = record(scenario), FakeEngine()
     engine.started_at = 1000.0
 
@@ -240,12 +240,12 @@ def test_reports_of_the_engine_are_recorded_with_times_of_the_run(load, record):
     ]
 
 
-def asked(load, record, answers):
+def asked(load_testbed, record, answers):
     """Set cth to 0.3 at 0.5 s and to 0.5 at 1 s; the engine reports `answers` at 1.5 s.
 
     Return the outcome, and (t, value, state, ok) of each flip event.
     """
-    scenario = load("duration_s=2", "strategy.name=meter_throttling")
+    scenario = load_testbed("duration_s=2", "strategy.name=meter_throttling")
     recorder, engine = record(scenario), FakeEngine()
     engine.asks, engine.started_at = True, 1000.0
 
@@ -262,8 +262,8 @@ def asked(load, record, answers):
     return outcome, [(each["t"], each["value"], each["state"], each.get("ok")) for each in events]
 
 
-def test_a_flip_is_applied_when_the_engine_has_answered(load, record):
-    outcome, events = asked(load, record, [Answer(1, 1001.2), Answer(2, 1001.4)])
+def test_a_flip_is_applied_when_the_engine_has_answered(load_testbed, record):
+    outcome, events = asked(load_testbed, record, [Answer(1, 1001.2), Answer(2, 1001.4)])
     assert events == [
         (0.5, 0.3, "sent", None),
         (1.0, 0.5, "sent", None),
@@ -277,16 +277,16 @@ def test_a_flip_is_applied_when_the_engine_has_answered(load, record):
     ]
 
 
-def test_a_flip_that_is_refused_later_says_why_and_is_not_in_the_result(load, record):
-    outcome, events = asked(load, record, [Answer(1, 1001.2, "no"), Answer(2, 1001.4)])
+def test_a_flip_that_is_refused_later_says_why_and_is_not_in_the_result(load_testbed, record):
+    outcome, events = asked(load_testbed, record, [Answer(1, 1001.2, "no"), Answer(2, 1001.4)])
     assert events[2:] == [(1.2, 0.3, "refused", False), (1.4, 0.5, "applied", True)]
     refused = flips(outcome)[0]
     assert (refused["why"], refused["error"]) == ("no", "no")
     assert [each["value"] for each in outcome.result["flips"]] == [0.5]
 
 
-def test_a_flip_that_nobody_answers_ends_as_sent(load, record):
-    outcome, events = asked(load, record, [Answer(9, 1001.2, "about something else")])
+def test_a_flip_that_nobody_answers_ends_as_sent(load_testbed, record):
+    outcome, events = asked(load_testbed, record, [Answer(9, 1001.2, "about something else")])
     assert [state for _, _, state, _ in events] == ["sent", "sent"]
     assert [(each["state"], each["ok"]) for each in outcome.result["flips"]] == [
         ("sent", False),
@@ -296,9 +296,9 @@ def test_a_flip_that_nobody_answers_ends_as_sent(load, record):
     assert [each["text"] for each in warnings] == ["about something else"]
 
 
-def test_the_check_of_a_later_flip_forgets_one_that_was_refused(load, record):
+def test_the_check_of_a_later_flip_forgets_one_that_was_refused(load_testbed, record):
     """The parameter belongs to a strategy that the engine has refused."""
-    scenario = load("duration_s=2")
+    scenario = load_testbed("duration_s=2")
     recorder, engine = record(scenario), FakeEngine()
 
     def refuse(change):
@@ -317,8 +317,8 @@ def test_the_check_of_a_later_flip_forgets_one_that_was_refused(load, record):
     assert "target" in whys[1]
 
 
-def test_progress_has_phase_time_and_remaining_time(load, record):
-    scenario, seen = load("duration_s=1"), []
+def test_progress_has_phase_time_and_remaining_time(load_testbed, record):
+    scenario, seen = load_testbed("duration_s=1"), []
     run(scenario, FakeEngine(), record(scenario), seen.append)
     assert [progress.phase for progress in seen] == ["starting", "running", "running", "stopping"]
     assert seen[2].eta_s == 0
@@ -337,9 +337,9 @@ def test_an_incomplete_engine_cannot_be_instantiated():
         Half()
 
 
-def test_a_flip_is_always_in_the_inbox_or_in_the_record(load, record):
+def test_a_flip_is_always_in_the_inbox_or_in_the_record(load_testbed, record):
     """A reader that looked between the two would miss it."""
-    recorder = record(load())
+    recorder = record(load_testbed())
     seq = inbox.send(recorder.folder, {"target": "cc", "value": "cubic"})
     for taken, _message, _problem in inbox.receive(recorder.folder):
         assert (recorder.folder / "inbox" / f"{taken}.json").exists()
@@ -347,8 +347,8 @@ def test_a_flip_is_always_in_the_inbox_or_in_the_record(load, record):
     assert list((recorder.folder / "inbox").glob("*.json")) == []
 
 
-def test_late_samples_of_a_slow_machine_are_left_out(load, record):
-    scenario = load("duration_s=1", "sample_interval_s=0.1")
+def test_late_samples_of_a_slow_machine_are_left_out(load_testbed, record):
+    scenario = load_testbed("duration_s=1", "sample_interval_s=0.1")
     recorder, engine = record(scenario), FakeEngine()
     engine.on_advance = lambda until_s: until_s == 0.1 and time.sleep(0.45)
     run(scenario, engine, recorder)

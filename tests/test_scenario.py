@@ -92,17 +92,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("setting", "message"), [pair for pair in WRONG.items() if pair[1]])
-def test_an_error_names_key_value_and_correction(load, setting, message):
+def test_an_error_names_key_value_and_correction(load_testbed, setting, message):
     with pytest.raises(RequestError) as caught:
-        load(setting)
+        load_testbed(setting)
     assert str(caught.value).startswith("testbed_wifi_lte.yaml: ")
     assert message in str(caught.value)
     assert caught.value.exit_code == 2
 
 
-def test_all_errors_are_reported_at_once(load):
+def test_all_errors_are_reported_at_once(load_testbed):
     with pytest.raises(RequestError) as caught:
-        load("seed=-1", "duration_s=0", "nonsense=1")
+        load_testbed("seed=-1", "duration_s=0", "nonsense=1")
     assert len(str(caught.value).splitlines()) == 3
 
 
@@ -190,8 +190,8 @@ def test_an_unknown_name_lists_the_known_ones():
         scenario.load("testbed_wifi_lt")
 
 
-def test_a_resolved_scenario_loads_as_the_same_experiment(load):
-    first = load(
+def test_a_resolved_scenario_loads_as_the_same_experiment(load_testbed):
+    first = load_testbed(
         "strategy={name: meter_throttling, params: {cth: 0.5}}",
         "events=[{at_s: 1, target: strategy, value: none}]",
     )
@@ -204,16 +204,16 @@ def test_a_resolved_scenario_loads_as_the_same_experiment(load):
 @pytest.mark.parametrize(
     "setting", ["seed=2", "topology.multipath=[]", "duration_s=61", "strategy.params.interval_s=3"]
 )
-def test_settings_that_affect_results_change_the_experiment(load, setting):
-    assert experiment(load(setting), "sim") != experiment(load(), "sim")
+def test_settings_that_affect_results_change_the_experiment(load_testbed, setting):
+    assert experiment(load_testbed(setting), "sim") != experiment(load_testbed(), "sim")
 
 
-def test_texts_do_not_change_the_experiment_but_the_engine_does(load):
-    assert experiment(load("title=Other"), "sim") == experiment(load(), "sim")
-    assert experiment(load(), "mininet") != experiment(load(), "sim")
+def test_texts_do_not_change_the_experiment_but_the_engine_does(load_testbed):
+    assert experiment(load_testbed("title=Other"), "sim") == experiment(load_testbed(), "sim")
+    assert experiment(load_testbed(), "mininet") != experiment(load_testbed(), "sim")
 
 
-def test_another_strategy_drops_the_parameters_of_the_files_own(load):
+def test_another_strategy_drops_the_parameters_of_the_files_own(load_testbed):
     raw = yaml.safe_load(UNEVEN_PATHS)
     assert from_data(raw, "x", Overrides(strategy="none")).strategy.name == "none"
 
@@ -246,7 +246,11 @@ def test_loss_acts_in_the_data_direction():
     assert losses == [(100_000, 0), (0, 100_000)]
 
 
-def test_a_list_entry_is_set_by_number_from_1_or_by_id(load):
-    assert load("topology.users.ue3.wifi_mbps=7") == load("topology.users.3.wifi_mbps=7") != load()
+def test_a_list_entry_is_set_by_number_from_1_or_by_id(load_testbed):
+    assert (
+        load_testbed("topology.users.ue3.wifi_mbps=7")
+        == load_testbed("topology.users.3.wifi_mbps=7")
+        != load_testbed()
+    )
     with pytest.raises(RequestError, match="no entry '0': choose from ue1, ue2, ue3, ue4"):
-        load("topology.users.0.wifi_mbps=7")
+        load_testbed("topology.users.0.wifi_mbps=7")

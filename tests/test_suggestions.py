@@ -64,6 +64,7 @@ def suggested(**changes):
         ({"value": -1}, "try[1]: link.path2.rate_mbps: -1 is not within"),
         ({"watch": "user.ue7.mbps"}, "try[1]: watch: user.ue7.mbps: 'ue7' is unknown"),
         ({"watch": "user.ue1.rtt"}, "try[1]: watch: user.ue1.rtt: 'rtt' is unknown"),
+        ({"watch": "link.access1.mbps"}, "'access1' is unknown: choose from path1, path2"),
         ({"watch": "ue1"}, "write KIND.ID.FIELD, such as user.ue1.mbps"),
         ({"after": "It got {after} Mb/s."}, "{before} is missing"),
         ({"after": "{before} {after} {later}"}, "{later} is unknown"),

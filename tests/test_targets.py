@@ -8,8 +8,8 @@ from lab.errors import RequestError
 from lab.scenario import targets
 
 
-def test_targets_of_the_testbed_name_unit_bounds_and_start(load):
-    rows = targets.targets(load("strategy.name=meter_throttling"))
+def test_targets_of_the_testbed_name_unit_bounds_and_start(load_testbed):
+    rows = targets.targets(load_testbed("strategy.name=meter_throttling"))
     assert rows["strategy.cth"].value == 0.85
     assert (rows["strategy.min_rate_mbps"].unit, rows["strategy.min_rate_mbps"].minimum) == (
         "Mb/s",
@@ -34,8 +34,8 @@ def test_targets_of_the_testbed_name_unit_bounds_and_start(load):
         ("strategy.interval_s", 1, 1.0),
     ],
 )
-def test_a_valid_value_is_accepted(load, target, value, expected):
-    assert targets.check_flip(load(), target, value) == expected
+def test_a_valid_value_is_accepted(load_testbed, target, value, expected):
+    assert targets.check_flip(load_testbed(), target, value) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,20 +57,20 @@ def test_a_valid_value_is_accepted(load, target, value, expected):
         ("strategy", {"name": "none", "param": {}}, "did you mean 'params'"),
     ],
 )
-def test_a_wrong_value_is_refused(load, target, value, message):
+def test_a_wrong_value_is_refused(load_testbed, target, value, message):
     with pytest.raises(RequestError, match=message):
-        targets.check_flip(load(), target, value)
+        targets.check_flip(load_testbed(), target, value)
 
 
-def test_after_a_change_of_strategy_its_parameters_are_the_targets(load):
-    value = targets.check_flip(load(), "strategy", "meter_throttling")
+def test_after_a_change_of_strategy_its_parameters_are_the_targets(load_testbed):
+    value = targets.check_flip(load_testbed(), "strategy", "meter_throttling")
     assert value["params"]["cth"] == 0.85
-    after = targets.after(load(), "strategy", value)
+    after = targets.after(load_testbed(), "strategy", value)
     assert targets.check_flip(after, "strategy.cth", 0.3) == 0.3
 
 
-def test_a_change_has_wire_rates_and_unscaled_parameters(load):
-    scenario = load("rate_scale=0.25", "strategy.name=meter_throttling")
+def test_a_change_has_wire_rates_and_unscaled_parameters(load_testbed):
+    scenario = load_testbed("rate_scale=0.25", "strategy.name=meter_throttling")
 
     def change(target, value):
         return targets.change(scenario, target, value)

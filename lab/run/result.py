@@ -86,7 +86,7 @@ def document(
         "fairness": {key: run[f"fairness.{key}"] for key in ("jain", "sd_mbps")},
         "convergence_s": run["convergence_s"],
         "mptcp": asdict(known.mptcp),
-        **_own(samples, run),
+        **_further_sections(samples, run),
         "inputs": dict(header.inputs),
     }
 
@@ -98,11 +98,9 @@ def _numbers(samples: Samples, of: Owner, owners: Iterable[str]) -> dict[str, Nu
     }
 
 
-def _own(samples: Samples, run: Numbers) -> dict[str, Any]:
-    """Return the sections of result.json that exist only if a user's file defines a metric.
-
-    They have the numbers of links, of subflows and of the whole run.
-    """
+def _further_sections(samples: Samples, run: Numbers) -> dict[str, Any]:
+    """Return the sections of links, of subflows and of the whole run. A section exists if a metric
+    has a number in it."""
     found: dict[str, Any] = {}
     of_links: tuple[Owner, ...] = ("link", "sf")
     for of in of_links:
@@ -111,8 +109,8 @@ def _own(samples: Samples, run: Numbers) -> dict[str, Any]:
         )
         if any(numbers := _numbers(samples, of, owners).values()):
             found[SECTIONS[of]] = dict(zip(owners, numbers, strict=True))
-    own = {key.removeprefix("run."): run[key] for key in run if key.startswith("run.")}
-    return found | ({"run": own} if own else {})
+    of_run = {key.removeprefix("run."): run[key] for key in run if key.startswith("run.")}
+    return found | ({"run": of_run} if of_run else {})
 
 
 def _user(

@@ -164,7 +164,7 @@ class _Run:
             until = min(round(steps * scenario.sample_interval_s, 9), scenario.duration_s)
             scale = scenario.rate_scale
             frames = [
-                metrics.with_own(frame.in_scenario_units(scale))
+                metrics.with_computed(frame.in_scenario_units(scale))
                 for frame in self.engine.advance(until)
             ]
             for frame in frames:

@@ -109,6 +109,16 @@ class Topology:
             if each.user not in self.users
         )
 
+    @property
+    def sampled_links(self) -> tuple[Link, ...]:
+        """The links that have figures in samples, in both engines: those between two switches.
+
+        A link of a host is left out: it never has a queue (`kernel/shaping.py`). So is a link of a
+        relay: it is the radio channel of a cell.
+        """
+        ends = {*self.ids("user", "server"), *self.relays}
+        return tuple(link for link in self.links if not {link.a, link.b} & ends)
+
     def server_of(self, user: str) -> str:
         """Return the id of the user's server. If the user's node names none, this is the first
         server of the topology."""

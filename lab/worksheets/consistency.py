@@ -12,6 +12,7 @@ from typing import Any
 
 from lab import metrics
 from lab.errors import LabError, RequestError, unknown
+from lab.metrics import Metric
 from lab.scenario import flows, targets
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.loading import load
@@ -39,10 +40,7 @@ EVENTS = (
     *("flip", "handover", "completion", "control", "warning", "error"),
     *("decision", "observation", "subflow", "association", "reroute", "switch", "ready", "failed"),
 )
-RESULT = (
-    *("throughput_mbps", "convergence_s", "duration_s", "tiers", "aps", "users", "fairness"),
-    *("connections", "mptcp"),
-)
+NO_METRIC = ("duration_s", "connections", "mptcp")  # in result.json, but declared as no metric
 
 
 def check_leaf(leaf: Expression, scenario: Scenario, run: Run) -> None:
@@ -70,19 +68,26 @@ def _check_sampled(leaf: at.Sampled, scenario: Scenario) -> None:
             f"the time span {leaf.start_s:g}..{leaf.end_s:g} goes beyond the run, which ends at"
             f" {scenario.duration_s:g} s"
         )
-    network = scenario.network
     kind, _, rest = leaf.path.partition(".")
     name, _, figure = rest.rpartition(".")
-    owners = {
-        "ap": network.ids("wifi", "lte"),
-        "link": [each.id for each in network.links],
-        "user": network.users,
-        "sf": _connections(scenario),
-        "run": [""],
-    }
-    _check_known(leaf.path, kind, owners)
-    _check_known(leaf.path, name.partition("/")[0] if kind == "sf" else name, owners[kind])
+    _check_known(leaf.path, kind, metrics.SECTIONS)
+    _check_owner(leaf.path, kind, name, scenario)
     _check_known(leaf.path, figure, metrics.sampled(kind))
+
+
+def _check_owner(path: str, kind: str, name: str, scenario: Scenario) -> None:
+    network = scenario.network
+    match kind:
+        case "ap":
+            _check_known(path, name, network.ids("wifi", "lte"))
+        case "link":
+            _check_known(path, name, [each.id for each in network.sampled_links])
+        case "user":
+            _check_known(path, name, network.users)
+        case "sf":
+            _check_known(path, name.partition("/")[0], _connections(scenario))
+        case "run":
+            _check_known(path, name, [""])
 
 
 def _connections(scenario: Scenario) -> list[str]:
@@ -93,12 +98,25 @@ def _connections(scenario: Scenario) -> list[str]:
 
 def _check_result(path: str, scenario: Scenario) -> None:
     first, _, rest = path.partition(".")
-    _check_known(path, first, RESULT)
-    name = rest.partition(".")[0]
-    if first == "users":
-        _check_known(path, name, scenario.network.users)
-    if first == "aps":
-        _check_known(path, name, scenario.network.ids("wifi", "lte"))
+    declared = results()
+    _check_known(path, first, (*declared, *NO_METRIC))
+    numbers = declared.get(first, ())
+    if first == metrics.SECTIONS["run"]:
+        _check_known(path, path, [each.number for each in numbers])
+    elif numbers and numbers[0].of != "run":
+        name, _, number = rest.partition(".")
+        _check_owner(path, numbers[0].of, name, scenario)
+        if numbers[0].of in ("link", "sf"):  # where result.json has nothing but metrics
+            _check_known(path, number, [each.number for each in numbers])
+
+
+def results() -> dict[str, list[Metric]]:
+    """The metrics with a number in result.json, by the first key of its path there."""
+    found: dict[str, list[Metric]] = {}
+    for of in metrics.SECTIONS:
+        for each in metrics.numbers(of):
+            found.setdefault(each.number_path().partition(".")[0], []).append(each)
+    return found
 
 
 def _check_known(path: str, word: str, known: Iterable[str]) -> None:

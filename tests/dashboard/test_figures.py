@@ -7,9 +7,10 @@ from dataclasses import asdict
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dashboard import events
+from dashboard import charts, events
 from dashboard.charts import About, figures, overlay, thin
 from dashboard.palette import PLACES
+from lab.metrics import Chart, Drawn, Metric
 
 FRAMES = [
     {
@@ -82,7 +83,17 @@ def test_a_missing_measurement_is_a_gap():
     assert limit["y"] == [None, None, 0.2, 0.2, 0.2]
 
 
-def test_networks_without_access_points_show_their_links():
+def test_only_networks_without_access_points_show_their_links(monkeypatch):
+    delayed = Metric(
+        of="link",
+        name="delayed",
+        label="delayed",
+        meaning="Late.",
+        drawn=Drawn(Chart("late", "Late", ("ms",))),
+    )
+    monkeypatch.setattr(charts, "BUILT_IN", (*charts.BUILT_IN, delayed))
+    of_links = {each.drawn.chart.name for each in charts.BUILT_IN if each.of == "link"}
+    assert {"links", "queues", "late"} <= of_links
     frames = [
         {
             "t": 1.0,
@@ -90,11 +101,12 @@ def test_networks_without_access_points_show_their_links():
             "user": {"ue1": {"mbps": 5.0}},
         }
     ]
-    assert list(named(figures(frames, About(30.0, (), ("ue1",), ("path1",))))) == [
-        "links",
-        "queues",
-        "users",
-    ]
+    wired = named(figures(frames, About(30.0, (), ("ue1",), (), ("path1",))))
+    assert set(wired) == {*of_links, "users"}
+    radio = named(figures(frames, About(30.0, ("wifi1",), ("ue1",), (), ("path1",))))
+    assert set(radio) == {"tiers", "congestion", "users"}
+    own = About(30.0, ("wifi1",), ("ue1",), (), ("path1",), own=(delayed,))
+    assert set(named(figures(frames, own))) == {*radio, "late"}
 
 
 def test_the_table_of_the_links_has_both_directions():

@@ -84,7 +84,9 @@ PER_ID = (
     "user",
     "sf",
     "aps",
+    "links",
     "users",
+    "subflows",
     "tiers",
     "by_ap",
 )  # their values are objects with an ID as key

@@ -111,6 +111,11 @@ def test_every_shipped_worksheet_is_valid():
         ("steps/3/check/that", "mean(user.mp.mbps, 1..9) > 0", "goes beyond the run"),
         ("steps/3/check/that", "mean(user.mq.mbps, 1..2) > 0", "'mq' is unknown"),
         ("steps/3/check/that", "mean(user.mp.mps, 1..2) > 0", "'mps' is unknown"),
+        (
+            "steps/3/check/that",
+            "mean(link.access1.mbps, 1..2) > 0",
+            "'access1' is unknown: choose from bottleneck",
+        ),
         ("steps/3/check/that", "result(user.mp) > 0", "'user' is unknown (did you mean 'users'?)"),
         ("steps/3/check/that", "flip(strategy)", "'strategy' is unknown"),
         ("steps/3/check/that", "event(hand_over)", "did you mean 'handover'?"),
@@ -216,7 +221,7 @@ def test_a_trial_marks_the_attempts_and_keeps_its_runs(written, tmp_path):
     scenario = planning.scenario_of(loading.load(file).runs["first"], {})
     run = loading.load(file).runs["first"]
     for path in leaves(read_document(folders[0], "result.json")):
-        if path.partition(".")[0] in consistency.RESULT:
+        if path.partition(".")[0] in (*consistency.results(), *consistency.NO_METRIC):
             check_leaf(Measured(path, ""), scenario, run)
 
 

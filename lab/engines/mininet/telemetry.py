@@ -61,8 +61,8 @@ class Telemetry:
         for diagnosis in self._diagnoses.values():
             diagnosis.sockets()  # the first request makes the kernel load a module
         self._scheduler = netlink.Scheduler()
-        relays = {each.node for each in self.wiring.relays}
-        self._trunks = [each for each in self.wiring.trunks if not {each.a, each.b} & relays]
+        sampled = {link.id for link in self.topology.sampled_links}
+        self._trunks = [each for each in self.wiring.trunks if each.link in sampled]
         ports = [port for each in self._trunks for port in (each.a_port, each.b_port)]
         self._device = {port: self._scheduler.index(port) for port in ports}
         self._radio = {ap: self._scheduler.index(f"{ap}-wlan1") for ap in self.links.cells}

@@ -40,7 +40,6 @@ class Sampler:
     ) -> None:
         self.topology, self.network, self.connections = topology, network, connections
         self.cells, self.movement = cells, movement
-        self._trunks = [link for link in topology.links if self._is_trunk(link)]
         self._sampled_ns = 0
         self._links: dict[int, list[int]] = {}
 
@@ -70,7 +69,9 @@ class Sampler:
             )
             for ap, mbps in tier_mbps.items()
         }
-        links = {link.id: self._link_sample(link, elapsed_ns) for link in self._trunks}
+        links = {
+            link.id: self._link_sample(link, elapsed_ns) for link in self.topology.sampled_links
+        }
         return Frame(round(now_ns / at.NS_PER_S, 3), aps, links, users, subflows)
 
     def completed(self) -> Iterator[Flow]:
@@ -175,12 +176,6 @@ class Sampler:
         return rate, round(late / new, 5) if new else 0.0
 
     # --- links
-
-    def _is_trunk(self, link: Link) -> bool:
-        """Return True if a link joins two switches and neither of them is a relay. A relay is a
-        switch that is a WiFi station."""
-        ends = (*self.topology.ids("user", "server"), *self.topology.relays)
-        return link.a not in ends and link.b not in ends
 
     def _link_sample(self, link: Link, elapsed_ns: int) -> LinkSample:
         """Return what a link carried in both directions since the last sample. A link without rate,

@@ -33,7 +33,7 @@ for line in sys.stdin:  # each change of a rate is answered by two reports
 
 
 @pytest.fixture
-def start(load, tmp_path, monkeypatch):
+def start(load_testbed, tmp_path, monkeypatch):
     """Start this Python text instead of the AP agent of testbed_wifi_lte."""
     spawn, made = shell.spawn, []
 
@@ -42,7 +42,7 @@ def start(load, tmp_path, monkeypatch):
             return spawn([sys.executable, "-c", program, argv[-1]], doing, **options)
 
         monkeypatch.setattr(shell, "spawn", in_place)
-        topology = load().network
+        topology = load_testbed().network
         made.append(
             ApAgentProcess(
                 topology,

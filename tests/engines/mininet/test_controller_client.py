@@ -51,8 +51,8 @@ def described(topology):
     return as_json(topology, wire(topology))
 
 
-def test_pox_accepts_the_description_of_the_testbed(load):
-    topology = load().network
+def test_pox_accepts_the_description_of_the_testbed(load_testbed):
+    topology = load_testbed().network
     found = read(json.dumps(described(topology)))
     assert found.multipath == ("ue2", "ue3")
     assert found.names == {1: "wifi1", 2: "lte1", 3: "s1"}
@@ -66,14 +66,14 @@ def test_pox_accepts_networks_without_access_points():
     assert [each.rate_mbps for each in read(text).trunks] == [20, 12]
 
 
-def test_the_description_has_the_fields_of_the_documentation(load):
+def test_the_description_has_the_fields_of_the_documentation(load_testbed):
     block = (
         re.search(r"### topology.json\n\n((?:    .*\n)+)", FORMATS.read_text())
         .group(1)
         .replace(", ...", "")
         .replace("[...]", "[]")
     )
-    shown, real = json.loads(block), described(load().network)
+    shown, real = json.loads(block), described(load_testbed().network)
     assert set(shown) == set(real)
     for table in ("switches", "aps"):
         name = next(iter(shown[table]))

@@ -28,7 +28,7 @@ def settings(topology, interval_s=2, uploaders=()):
     return settings_of(topology, wiring, network, KEY, uploaders=uploaders, interval_s=interval_s)
 
 
-def test_the_ports_on_the_path_of_the_data(load):
+def test_the_ports_on_the_path_of_the_data(load_testbed):
     topology = parallel_paths.build(
         parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5}))
     )
@@ -38,8 +38,8 @@ def test_the_ports_on_the_path_of_the_data(load):
     assert ports_along(topology, wiring, interface, upload=True) == ["p2-eth2"]
 
 
-def test_multipath_users_and_servers_are_controlled(load):
-    topology = load().network
+def test_multipath_users_and_servers_are_controlled(load_testbed):
+    topology = load_testbed().network
     found = settings(topology)
     assert {host: each.endpoints for host, each in found.hosts.items()} == {
         "ue2": True,
@@ -52,8 +52,8 @@ def test_multipath_users_and_servers_are_controlled(load):
     }
 
 
-def test_a_user_that_sends_over_plain_tcp_is_controlled_too(load):
-    found = settings(load().network, uploaders=("ue1", "ue3"))
+def test_a_user_that_sends_over_plain_tcp_is_controlled_too(load_testbed):
+    found = settings(load_testbed().network, uploaders=("ue1", "ue3"))
     assert {host: each.endpoints for host, each in found.hosts.items()} == {
         "ue1": False,
         "ue2": True,
@@ -65,19 +65,21 @@ def test_a_user_that_sends_over_plain_tcp_is_controlled_too(load):
 @pytest.mark.parametrize(
     ("interval_s", "period_s"), [(0.5, 0.5), (2, 0.5), (3, 0.75), (4, 1.0), (30, 1.0)]
 )
-def test_hosts_report_four_times_per_control_interval_within_bounds(load, interval_s, period_s):
-    topology = load().network
+def test_hosts_report_four_times_per_control_interval_within_bounds(
+    load_testbed, interval_s, period_s
+):
+    topology = load_testbed().network
     found = settings(topology, interval_s)
     assert found.period_s == period_s
 
 
-def test_a_user_with_many_paths_opens_its_subflows_itself(load):
+def test_a_user_with_many_paths_opens_its_subflows_itself(load_testbed):
     topology = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 15))
     found = settings(topology)
     assert [len(found.hosts[host].opens) for host in ("ue1", "srv1")] == [14, 0]
 
 
-def test_pacing_comes_behind_the_shape_of_an_interface(load):
+def test_pacing_comes_behind_the_shape_of_an_interface(load_testbed):
     topology = parallel_paths.build(
         parallel_paths.Params(paths=({"rate_mbps": 10}, {"rate_mbps": 5}))
     )
@@ -90,7 +92,7 @@ def test_pacing_comes_behind_the_shape_of_an_interface(load):
     assert [line.split(" handle")[0] for line in hosts["ue1"].paced] == [
         f"qdisc replace dev ue1-eth{n} parent 30:1" for n in (1, 2)
     ]
-    mobile = load().network
+    mobile = load_testbed().network
     hosts = settings(mobile).hosts
     assert [line.split(" handle")[0] for line in hosts["ue3"].paced] == [
         "qdisc replace dev ue3-lte0 root"

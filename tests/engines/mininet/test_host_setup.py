@@ -16,8 +16,8 @@ from lab.topologies.topology import Interface, wire
 
 
 @pytest.fixture
-def wiring(load):
-    return wire(load().network)
+def wiring(load_testbed):
+    return wire(load_testbed().network)
 
 
 @pytest.fixture

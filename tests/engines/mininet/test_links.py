@@ -92,14 +92,14 @@ def test_a_path_is_shaped_in_both_directions_and_loses_in_one(shaped):
     assert "delay 10000us rate 20000000bit" in up[0]
 
 
-def test_the_delay_of_an_access_point_is_on_its_wire(shaped, load):
-    links = shaped(load().network)
+def test_the_delay_of_an_access_point_is_on_its_wire(shaped, load_testbed):
+    links = shaped(load_testbed().network)
     assert "delay 5000us rate 1000000000bit" in of(links.lines, "s1-eth2")[0]
     assert "delay 20000us 2000us" in of(links.lines, "s1-eth3")[0]
 
 
-def test_an_lte_users_uplink_has_a_queue_behind_its_switch_port(shaped, load):
-    links = shaped(load().network)
+def test_an_lte_users_uplink_has_a_queue_behind_its_switch_port(shaped, load_testbed):
+    links = shaped(load_testbed().network)
     (bearer,) = (each for each in links.cells_of[1].stations if each.user == "ue4")
     port = links.wiring.at("ue4", "lte1").port
     device = f"{port}u"
@@ -144,8 +144,8 @@ def test_each_port_of_a_host_replaces_packets_before_other_actions(monkeypatch):
     ]
 
 
-def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load):
-    links = shaped(load().network)
+def test_an_lte_user_has_a_queue_and_a_wifi_user_a_price(shaped, load_testbed):
+    links = shaped(load_testbed().network)
     port = links.wiring.at("ue4", "lte1").port
     assert [line.split()[:2] for line in of(links.lines, port)] == [
         ["qdisc", "replace"],
@@ -177,8 +177,8 @@ def test_the_wire_of_a_relay_has_netem_even_without_a_shape(shaped):
     assert not [line for each in radios for line in links._trunk(each)]
 
 
-def test_the_wire_of_an_access_point_without_a_delay_has_netem(shaped, load):
-    links = shaped(load("topology.wifi_delay_ms=0").network)
+def test_the_wire_of_an_access_point_without_a_delay_has_netem(shaped, load_testbed):
+    links = shaped(load_testbed("topology.wifi_delay_ms=0").network)
     wire = next(each for each in links.wiring.trunks if "wifi1" in (each.a, each.b))
     assert "delay 0us rate 1000000000bit" in of(links.lines, wire.a_port)[0]
 
@@ -223,8 +223,8 @@ def test_a_host_link_is_shaped_at_both_ends(shaped):
     assert "rate 4000000bit" in of(links.later, port)[0]
 
 
-def test_a_station_that_moves_is_priced_anew(shaped, load):
-    links = shaped(load().network)
+def test_a_station_that_moves_is_priced_anew(shaped, load_testbed):
+    links = shaped(load_testbed().network)
     links.set_station("wifi1", "10.1.0.3", Station("ue3", 2_000_000))
     links.set_station("lte1", "10.2.0.3", Station("ue3", 2_000_000))  # the AP agent sets this rate
     assert links.cells["wifi1"].prices["10.1.0.3"] == 2_000_000
@@ -270,9 +270,9 @@ def test_a_bearer_with_a_delay_delays_before_its_queue(shaped):
         assert "parent 20:1 handle 10: pfifo limit 661" in queues[1]
 
 
-def test_packets_that_wait_longer_than_their_clock_says_are_late(shaped, load, monkeypatch):
+def test_packets_that_wait_longer_than_their_clock_says_are_late(shaped, load_testbed, monkeypatch):
     monkeypatch.setattr(module.time, "monotonic_ns", lambda: 1_000_000_000)
-    links = shaped(load().network)
+    links = shaped(load_testbed().network)
     cell = links.cells["wifi1"]
 
     def lag(waiting, next_free_ns):

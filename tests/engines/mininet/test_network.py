@@ -25,8 +25,8 @@ class Net(dict):
 
 
 @pytest.fixture
-def network(load, tmp_path):
-    topology = load().network
+def network(load_testbed, tmp_path):
+    topology = load_testbed().network
     made = Network(topology, wire(topology), Ledger(tmp_path / "ledger"), tmp_path)
     made._net = Net({node.id: Node(1000 + n) for n, node in enumerate(topology.nodes)})
     return made

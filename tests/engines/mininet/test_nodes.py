@@ -79,10 +79,10 @@ def test_hostapd_reads_the_configuration_of_mininet_wifi(tmp_path, monkeypatch):
     assert Path(file).read_text() == "interface=wifi1-wlan1\nssid=lab-wifi1"
 
 
-def test_a_scenario_with_radios_names_every_station(load, tmp_path):
+def test_a_scenario_with_radios_names_every_station(load_testbed, tmp_path):
     from lab.engines.mininet.network import nodes
 
-    topology = load().network
+    topology = load_testbed().network
     network = nodes.empty(tmp_path)
     for user in topology.users[:2]:
         network.addStation(user, mac="02:00:00:00:00:01", ip="10.1.0.1/8", position="10,10,0")

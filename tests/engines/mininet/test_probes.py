@@ -52,8 +52,8 @@ def test_an_uplink_is_compared_with_the_rate_of_its_link():
     assert len(list(silent.complaints("ue4-lte0"))) == 1
 
 
-def test_an_uplink_is_expected_only_where_it_is_measured(load):
-    topology = load().network
+def test_an_uplink_is_expected_only_where_it_is_measured(load_testbed):
+    topology = load_testbed().network
     bearer = wire(topology).at("ue3", "lte1")
     assert probes.expected_figures(topology, bearer, up=True).up_mbps == 46
     assert probes.expected_figures(topology, bearer).up_mbps is None
@@ -162,18 +162,18 @@ def test_a_path_is_as_fast_as_its_slowest_link_and_has_all_its_delays():
     assert 60 <= expected.rtt_ms < 61
 
 
-def test_the_path_to_a_radio_counts_the_wires_behind_it(load):
-    topology = load().network
+def test_the_path_to_a_radio_counts_the_wires_behind_it(load_testbed):
+    topology = load_testbed().network
     expected = probes.expected_figures(topology, wire(topology).at("ue3", "lte1"))
     assert expected.rate_mbps == 46
     assert 40 <= expected.rtt_ms < 41
 
 
-def test_expected_rates_are_in_the_scenarios_units(load):
+def test_expected_rates_are_in_the_scenarios_units(load_testbed):
     lte, wifi = (
         [
             probes.expected_figures(each.network, wire(each.network).at("ue3", ap), each.rate_scale)
-            for each in (load(), load("rate_scale=0.25"))
+            for each in (load_testbed(), load_testbed("rate_scale=0.25"))
         ]
         for ap in ("lte1", "wifi1")
     )

@@ -29,8 +29,8 @@ def moving():
     return Sent(wireless_set.build(wireless_set.Params(users=6, multipath_percent=100)))
 
 
-def test_a_new_rate_reaches_the_cell_and_the_agent_once(load):
-    sent = Sent(load().network)
+def test_a_new_rate_reaches_the_cell_and_the_agent_once(load_testbed):
+    sent = Sent(load_testbed().network)
     assert (sent.stations.count("wifi1"), sent.stations.count("lte1")) == (3, 3)
     sent.stations.set_rate("wifi1", "ue3", 2_000_000)
     sent.stations.set_rate("wifi1", "ue3", 2_000_000)

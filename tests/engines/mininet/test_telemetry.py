@@ -1,6 +1,7 @@
 """A frame is put together from the readings of several sources, which are fakes here."""
 
 import json
+from dataclasses import fields
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ from lab.engines.mininet.kernel.netlink import Queue
 from lab.engines.mininet.kernel.shaping import NETEM
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.traffic.sampler import OpenedFlow
+from lab.frame import LinkSample
 from lab.topologies.topology import wire
 
 
@@ -75,12 +77,12 @@ class ApAgent:
 
 
 @pytest.fixture
-def made(load, tmp_path, monkeypatch):
+def made(load_testbed, tmp_path, monkeypatch):
     monkeypatch.setattr(netlink, "inside", lambda pid, make: Sockets())
     monkeypatch.setattr(netlink, "Scheduler", Scheduler)
     Scheduler.numbers, Scheduler.read, clock = {}, {}, [10.0]
     monkeypatch.setattr(telemetry.time, "monotonic", lambda: clock[0])
-    topology = load().network
+    topology = load_testbed().network
     emulated = SimpleNamespace(
         topology=topology,
         wiring=wire(topology),
@@ -112,7 +114,7 @@ def test_a_users_rate_is_counted_where_it_is_received(made):
     made.sampler.open(OpenedFlow("ue1-1", "ue1", ("10.1.0.1", 4000), "down", False))
     frame(made, 0.5)
     made.programs.bytes = 125_000
-    assert frame(made, 1.0)[0]["user"] == {"ue1": {"mbps": 2.0}}
+    assert frame(made, 1.0)[0]["user"]["ue1"]["mbps"] == 2.0
 
 
 def test_the_first_interval_begins_when_the_flows_begin(made):
@@ -121,19 +123,21 @@ def test_the_first_interval_begins_when_the_flows_begin(made):
     made.begin(zero_s=10.4)
     made.programs.bytes = 125_000
     first, _ = frame(made, 0.5, elapsed_s=0.9)
-    assert first["user"] == {"ue1": {"mbps": 2.0}}
+    assert first["user"]["ue1"]["mbps"] == 2.0
     assert first["interval_s"] == 0.5
 
 
 def test_an_access_point_shows_the_meter_and_the_tiers_that_pox_decided(made):
     made.ap_agent = ApAgent()
-    assert frame(made, 0.5)[0]["ap"]["wifi1"] == {
+    shown = {
         "tier1_mbps": 0.0,
         "tier2_mbps": 0.0,
         "mac_occupancy": 0.9712,
         "meter_mbps": None,
         "stations": 3,
     }
+    ap = frame(made, 0.5)[0]["ap"]["wifi1"]
+    assert ap == ap | shown
     write(made, kind="observation", aps={"wifi1": {"meter_mbps": 0.4}}, tiers={"ue3": {"wifi1": 2}})
     write(made, kind="decision", ap="wifi1", meter_mbps=0.2)
     assert frame(made, 1.0)[0]["ap"]["wifi1"]["meter_mbps"] == 0.1  # 0.2 in scenario units
@@ -147,7 +151,7 @@ def test_without_an_agent_the_occupancy_is_unknown(made):
 
 
 def test_a_link_shows_what_left_it_and_what_it_lost(made):
-    unknown = dict.fromkeys(("mbps", "mbps_ab", "mbps_ba", "backlog", "loss"))
+    unknown = {"mbps": None} | dict.fromkeys(each.name for each in fields(LinkSample))
     down, up = made._device["s1-eth2"], made._device["wifi1-eth1"]
     Scheduler.read = {(port, NETEM): Queue(0, 0, 0, 0) for port in (down, up)}
     assert frame(made, 0.5)[0]["link"]["wifi"] == unknown  # there is no earlier reading
@@ -156,7 +160,9 @@ def test_a_link_shows_what_left_it_and_what_it_lost(made):
         (up, NETEM): Queue(1, 0, 12_500, 90),
     }
     row = frame(made, 1.0)[0]["link"]
-    assert row["wifi"] == {"mbps": 4.0, "mbps_ab": 4.0, "mbps_ba": 0.2, "backlog": 7, "loss": 0.1}
+    assert set(row) == {each.id for each in made.topology.sampled_links} == {"wifi", "lte"}
+    shown = {"mbps": 4.0, "mbps_ab": 4.0, "mbps_ba": 0.2, "backlog": 7, "loss": 0.1}
+    assert row["wifi"] == row["wifi"] | shown
     assert row["lte"] == unknown
     Scheduler.read[up, NETEM] = Queue(3, 0, 1_012_500, 190)
     row = frame(made, 1.5)[0]["link"]["wifi"]

@@ -58,14 +58,14 @@ class Sampler:
 
 
 @pytest.fixture
-def work(load, monkeypatch):
+def work(load_testbed, monkeypatch):
     """The workload of testbed_wifi_lte with these flows."""
 
     def make(*flows, **settings):
         clock = Clock()
         monkeypatch.setattr(module, "time", clock)
         traffic = "[" + ", ".join(flows) + "]"
-        scenario = load(
+        scenario = load_testbed(
             f"traffic={traffic}",
             "duration_s=20",
             *(f"{key}={value}" for key, value in settings.items()),
