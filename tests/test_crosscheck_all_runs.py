@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from command_line import committed, lab  # noqa: F401 - fixtures
+from run_edits import write_result
 from test_crosscheck_all import cells
 
 from lab.batch import jobs
@@ -66,7 +67,7 @@ def test_an_interrupted_command_continues(command, monkeypatch, tmp_path):
         made.append((job.engine, job.scenario.strategy.name))
         if len(made) == 3:  # the first run of the emulation
             result = outcome.result | {"status": "interrupted"}
-            (outcome.folder / "result.json").write_text(json.dumps(result))
+            write_result(outcome.folder, result)
             return Outcome(result, outcome.folder, EXIT_INTERRUPTED)
         return outcome
 
@@ -94,7 +95,7 @@ def test_overloaded_runs_are_repeated_and_then_marked(command, monkeypatch, tmp_
         if job.scenario.strategy.name == "none" or len(made) < 3:
             overload = {"overloaded": True, "reasons": ["at 3.1 s the processors | were busy"]}
             result = result | {"overloaded": True, "overload": overload}
-            (outcome.folder / "result.json").write_text(json.dumps(result))
+            write_result(outcome.folder, result)
         return Outcome(result, outcome.folder)
 
     monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
@@ -113,7 +114,7 @@ def test_a_run_that_lacked_a_subflow_is_not_used(command, tmp_path):
     folder = tmp_path / "runs" / "fake" / "shared_pipe" / "none-1s" / "none-1"
     result = json.loads((folder / "result.json").read_text())
     result["mptcp"] |= {"verified": False, "why": "ue1-1 has 1 of 2 subflows"}
-    (folder / "result.json").write_text(json.dumps(result))
+    write_result(folder, result)
     (tmp_path / "page.jsonl").unlink()  # else the figures of the valid run would stay
     assert command("shared_pipe")
     text = (tmp_path / "page.md").read_text()

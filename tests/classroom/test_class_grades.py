@@ -58,7 +58,6 @@ def test_a_run_that_was_edited_and_points_that_were_edited_are_differences(worke
     assert done.exit_code == 4
     assert [line.partition(", small, ")[2] for line in done.stdout.splitlines()[2:]] == [
         "enough, rate: run s1-small-both-1: its files were changed after it had ended",
-        "enough: 0 points, now 1",
         "rate: 1 points, now 0",
     ]
     path.write_text(json.dumps(result))

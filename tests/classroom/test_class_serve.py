@@ -126,12 +126,15 @@ def begun(room, finished_run, *files):
     return run.id
 
 
+FINISHED = ("manifest.json", "scenario.yaml", "samples.jsonl", "events.jsonl", "result.json")
+
+
 @pytest.mark.parametrize(
     ("files", "status"),
     [
         ((), "complete"),  # it was still waiting
         (("folder",), "complete"),  # it was just being started
-        (("folder", "manifest.json", "scenario.yaml", "result.json"), "complete"),
+        (("folder", *FINISHED), "complete"),
         (("folder", "manifest.json", "scenario.yaml"), "cut"),
     ],
 )

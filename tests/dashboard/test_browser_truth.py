@@ -7,6 +7,7 @@ import json
 import pytest
 import testbed
 from axe import serious_faults
+from run_edits import edit_run
 from test_browser import LINES, page, until  # noqa: F401  # the fixture `page`
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
@@ -21,14 +22,8 @@ TITLES = """() => [...document.querySelectorAll('#charts .plot')].filter(plot =>
 HELD = "() => (document.querySelector('#chart-held .plot')?.data ?? []).map(line => line.name)"
 
 
-def set_scale(folder, scale):
-    for name in ("result.json", "manifest.json"):
-        document = json.loads((folder / name).read_text())
-        (folder / name).write_text(json.dumps(document | {"rate_scale": scale}))
-
-
 def test_runs_of_several_rate_scales_are_compared_on_request_only(page, address, runs):  # noqa: F811
-    set_scale(runs / "plain", 0.25)
+    edit_run(runs / "plain", rate_scale=0.25)
     page.set_viewport_size(TALL)
     page.goto(f"{address}/compare?runs=plain,metered")
     assert "their rate scales differ" in page.inner_text("#refused")

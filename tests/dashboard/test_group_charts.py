@@ -3,10 +3,9 @@ refused."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import testbed
+from run_edits import edit_run
 
 from dashboard.group_charts import drawn
 
@@ -71,9 +70,7 @@ def test_a_run_without_result_is_left_out_and_named(client, repeated, runs):
 @pytest.fixture
 def scaled(runs):
     """The run `plain` gets another rate scale than `metered`."""
-    for name in ("result.json", "manifest.json"):
-        path = runs / "plain" / name
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"rate_scale": 0.25}))
+    edit_run(runs / "plain", rate_scale=0.25)
 
 
 def test_runs_of_different_scales_are_refused(client, scaled):
