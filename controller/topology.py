@@ -89,7 +89,7 @@ class Trunk(Shape):
     b_port: str
 
 
-class PlannedStation(_Part):
+class StationEntry(_Part):
     """A user's station at an access point.
 
     `rate_mbps` is the rate that the station gets if no other station sends. `weight` is its LTE
@@ -100,7 +100,7 @@ class PlannedStation(_Part):
     weight: Rate = 1.0
 
 
-class PlannedAp(_Part):
+class ApEntry(_Part):
     """An access point; `stations` maps each user to the user's station.
 
     `capacity_mbps` is the rate of the fastest station if no other station sends; 0 means no limit.
@@ -110,7 +110,7 @@ class PlannedAp(_Part):
 
     kind: Literal["wifi", "lte"]
     capacity_mbps: Annotated[float, Field(ge=0)]
-    stations: dict[str, PlannedStation] = {}
+    stations: dict[str, StationEntry] = {}
     port: str = ""
     is_measured: bool = True
 
@@ -126,7 +126,7 @@ class Topology(_Part):
     switches: dict[str, Switch]
     hosts: dict[str, tuple[HostPort, ...]] = {}
     trunks: tuple[Trunk, ...] = ()
-    aps: dict[str, PlannedAp] = {}
+    aps: dict[str, ApEntry] = {}
     multipath: tuple[str, ...] = ()
     data: dict[str, tuple[Direction, ...]] = {}
     receive_buffer_kb: Annotated[int, Field(ge=1)] = RECEIVE_BUFFER_BYTES // 1000

@@ -443,7 +443,7 @@ class ArpResponder:
     """
 
     def __init__(self, network: Topology, hosts: Hosts, switches: Switches) -> None:
-        self._plan, self._hosts, self._switches = network, hosts, switches
+        self._network, self._hosts, self._switches = network, hosts, switches
         self._waiting: dict[str, list[tuple[str, str, Arp]]] = {}
 
     def handle(self, switch: str, port: str, packet: Arp) -> None:
@@ -500,7 +500,7 @@ class ArpResponder:
         request = frames.arp(
             frames.ARP_REQUEST, packet.sender_mac, packet.sender, "", packet.target
         )
-        for switch in self._plan.switches if place is None else [place.switch]:
+        for switch in self._network.switches if place is None else [place.switch]:
             for name, number in self._switches.ports(switch).items():
                 is_target = (
                     name == place.port

@@ -51,7 +51,7 @@ class Meters:
         `network` has the users and the directions of their data, `hosts` their addresses. Table 0
         of an access point has an entry for each address and direction.
         """
-        self._plan, self._hosts, self._ready = network, hosts, ready
+        self._network, self._hosts, self._ready = network, hosts, ready
         self.channels: dict[str, Channel] = {}
         self._installed: dict[str, Table0] = {}
         self._desired: dict[str, Table0] = {}
@@ -143,13 +143,13 @@ class Meters:
 
         Yield nothing at a switch that is no access point.
         """
-        users = self._plan.multipath if switch in self._plan.aps else ()
+        users = self._network.multipath if switch in self._network.aps else ()
         for user in users:
             yield from self._data_of(user, switch)
 
     def _data_of(self, user: str, switch: str) -> Iterator[Data]:
         for address in self._hosts.at(user, switch):
-            for direction in self._plan.data_directions(user):
+            for direction in self._network.data_directions(user):
                 yield Data(address, direction)
 
     def _data(self, switch: str, addresses: Iterable[str]) -> Iterator[Data]:

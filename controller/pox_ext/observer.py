@@ -78,7 +78,7 @@ class Observer:
         `network` is the network after the move.
         """
         self.network = self.hosts.network = network
-        self.arcs.replace_plan(network)
+        self.arcs.replace_network(network)
         self.tiers = {
             (each, new if (each, ap) == (user, old) else ap): tier
             for (each, ap), tier in self.tiers.items()
@@ -285,9 +285,9 @@ class Arcs:
         self._router, self._counters, self._stations = router, counters, stations
         self._rate_scale = network.rate_scale
         self._link_states: dict[str, LinkState] = {}
-        self.replace_plan(network)
+        self.replace_network(network)
 
-    def replace_plan(self, network: Topology) -> None:
+    def replace_network(self, network: Topology) -> None:
         """Compute the arcs anew from `network`, for example after a handover of a station."""
         self._arcs = network.arcs()
         self._between: defaultdict[tuple[str, str], list[Arc]] = defaultdict(list)

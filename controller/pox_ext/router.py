@@ -42,7 +42,7 @@ class Router:
     """Chooses the routes of flows, and stores at most `MOST_ROUTES` of them."""
 
     def __init__(self, network: Topology, hosts: Hosts) -> None:
-        self._plan, self._hosts = network, hosts
+        self._network, self._hosts = network, hosts
         self._down: set[str] = set()
         self._paths: dict[tuple[str, str], list[paths.Path]] = {}
         self._pins: dict[Flow, paths.Path] = {}
@@ -111,7 +111,7 @@ class Router:
 
     def ends(self, link: str) -> list[tuple[str, str]]:
         """Return both ends of a link as (switch, port); empty if it does not join two switches."""
-        found = [each for each in self._plan.trunks if each.link == link]
+        found = [each for each in self._network.trunks if each.link == link]
         return [end for each in found for end in ((each.a, each.a_port), (each.b, each.b_port))]
 
     def changed(self, flows: Iterable[Flow] | None = None) -> list[tuple[Flow, Route, Route]]:
@@ -144,8 +144,8 @@ class Router:
         return self._paths[source, destination]
 
     def _neighbours(self) -> dict[str, set[str]]:
-        near: dict[str, set[str]] = {switch: set() for switch in self._plan.switches}
-        for each in self._plan.trunks:
+        near: dict[str, set[str]] = {switch: set() for switch in self._network.switches}
+        for each in self._network.trunks:
             if each.link not in self._down:
                 near[each.a].add(each.b)
                 near[each.b].add(each.a)
@@ -153,7 +153,7 @@ class Router:
 
     def _port(self, here: str, there: str) -> str:
         """Return the port of switch `here` on the first link to switch `there` that is up."""
-        for each in self._plan.trunks:
+        for each in self._network.trunks:
             if each.link not in self._down and {each.a, each.b} == {here, there}:
                 return each.a_port if each.a == here else each.b_port
         raise KeyError(f"no link between {here} and {there} is up")

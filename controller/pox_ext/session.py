@@ -79,7 +79,7 @@ class Session:
         patience_s: float = PATIENCE_S,
         hosts: HostChannel | None = None,
     ) -> None:
-        self._plan, self._control, self._folder = network, control, folder
+        self._network, self._control, self._folder = network, control, folder
         self._put, self._patience_s = put, patience_s
         self._started_s = time.monotonic()
         self._warned: set[str] = set()
@@ -147,12 +147,12 @@ class Session:
 
     def channel_up(self, channel: Channel) -> None:
         """Set up table 0 and the meters of a switch that has connected with OpenFlow 1.3."""
-        switch = self._plan.names.get(channel.dpid or 0)
+        switch = self._network.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.connected(switch, channel)
 
     def channel_down(self, channel: Channel) -> None:
-        switch = self._plan.names.get(channel.dpid or 0)
+        switch = self._network.names.get(channel.dpid or 0)
         if switch is not None:
             self._meters.lost(switch, channel)
             self._readiness.lost(switch, TABLE_0)
@@ -166,7 +166,7 @@ class Session:
     def restore(self, tables: Tables) -> None:
         """Restore link settings and subflows from the statistics of an earlier controller."""
         for document in tables.get("links", []):
-            self._link(LinkState.model_validate(document).scaled(self._plan.rate_scale))
+            self._link(LinkState.model_validate(document).scaled(self._network.rate_scale))
         self._subflows.restore(tables.get("subflows", []))
 
     def _handle_syn(self, packet: Ip) -> None:
@@ -189,7 +189,7 @@ class Session:
 
     def _part_ready(self, switch: str, part: str) -> None:
         if self._readiness.ready(switch, part):
-            switches = sorted(self._plan.switches)
+            switches = sorted(self._network.switches)
             self._folder.write(
                 {"kind": "ready", "switches": switches, "strategy": self._control.strategy.name}
             )
@@ -249,10 +249,12 @@ class Session:
             self._control.switch(message.value.name, message.value.params)
             return {"value": message.value.model_dump(exclude_none=True)}
         if isinstance(message, Tier1Flip):
-            return {"value": message.value.limit(self._plan, self._meters.limit_tier1)}
+            return {"value": message.value.limit(self._network, self._meters.limit_tier1)}
         assert isinstance(message, LinkFlip)
         return {
-            "value": message.value.scaled(1 / self._plan.rate_scale).model_dump(exclude_none=True),
+            "value": message.value.scaled(1 / self._network.rate_scale).model_dump(
+                exclude_none=True
+            ),
             "flows_moved": self._link(message.value),
         }
 
@@ -293,7 +295,7 @@ class Session:
                 self._apply_command(decision.command)
         for text in step.refused:
             self.warn(text)
-        for switch in self._plan.aps:
+        for switch in self._network.aps:
             self._meters.refresh(switch, self._observer.tiers)
         self._command_hosts(time.monotonic())
         self._put(self._tables(step))

@@ -24,14 +24,14 @@ class Switches:
     """
 
     def __init__(self, nexus: Any, network: Topology) -> None:
-        self._nexus, self._plan = nexus, network
+        self._nexus, self._network = nexus, network
         self._ports: dict[str, dict[str, int]] = {}
         self._waiting: dict[int, tuple[str, Callable[[], None], float]] = {}
         self._sent = SentMessages(OPENFLOW10_ERRORS)
 
     def name(self, dpid: int) -> str | None:
         """Return the name of a switch; None if the topology file has no such datapath id."""
-        return self._plan.names.get(dpid)
+        return self._network.names.get(dpid)
 
     def port(self, switch: str, name: str) -> int | None:
         """Return the number of a port; None if the switch is not connected or has no such port."""
@@ -106,4 +106,4 @@ class Switches:
             self.answered(xid)
 
     def _connection(self, switch: str) -> Any:
-        return self._nexus.getConnection(self._plan.switches[switch].dpid)
+        return self._nexus.getConnection(self._network.switches[switch].dpid)

@@ -142,7 +142,7 @@ def test_packets_without_a_path_are_dropped_in_the_bridge():
     assert world.bridges["ap"].packets == []
 
 
-def test_arp_is_answered_from_the_plan():
+def test_arp_is_answered_from_the_topology():
     world = World()
     world.comes("ap", "ap-host", frames.arp(frames.ARP_REQUEST, USER[1], USER[0], "", SERVER[0]))
     ((data, port),) = world.bridges["ap"].packets
