@@ -34,21 +34,16 @@ def launch(
 ) -> None:
     """Start the controller; POX calls this function with the command-line options.
 
-        `topology` is the path of the topology file. `params` is a JSON object with parameters of the
-        strategy. `run` is the run folder, by default the folder of the topology file. `strategy_file`
-    <<<<<<< HEAD
-        is a Python file that defines the strategy; if `strategy_source` is given, it is the path of a
-        copy that is run instead. Bridges connect to port `of13_port` of `of13_address` with
-        OpenFlow 1.3.
-    =======
-        is a Python file that defines the strategy. Switches connect with OpenFlow 1.3 to port
-        `of13_port` of `of13_address`.
-    >>>>>>> p4
+    `topology` is the path of the topology file. `params` is a JSON object with parameters of the
+    strategy. `run` is the run folder, by default the folder of the topology file. `strategy_file`
+    is a Python file that defines the strategy. If `strategy_source` is given, it is the path of a
+    copy, which runs instead. Switches connect with OpenFlow 1.3 to port `of13_port` of
+    `of13_address`.
 
-        AP agents are programs that report the state of access points, and host agents are programs on
-        the hosts. Their UDP reports arrive at `agents_port` and at `hosts_port`. These ports are opened
-        only if `key_file` names a file with the secret key of the agents. After `patience_s` seconds
-        the controller warns about each switch that is not ready, and starts to decide without it.
+    AP agents are programs that report the state of access points, and host agents are programs on
+    the hosts. Their UDP reports arrive at `agents_port` and at `hosts_port`. These ports are opened
+    only if `key_file` names a file with the secret key of the agents. After `patience_s` seconds
+    the controller warns about each switch that is not ready, and starts to decide without it.
     """
     from controller.pox_ext import component
 
