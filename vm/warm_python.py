@@ -74,7 +74,6 @@ CONTROLLER = (
     "controller.pox_ext.run_folder",
     "controller.pox_ext.session",
 )
-TITLE_BYTES = 4096  # of the command line that `ps` shows
 Problems = list[tuple[str, str]]
 
 
