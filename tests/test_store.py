@@ -65,6 +65,15 @@ def test_runs_are_found_by_themselves_and_updated(store):
     assert not store.refresh()
 
 
+def test_only_the_owner_reads_the_index_and_its_copies(store):
+    for name in "abcde":
+        put(store.runs_folder, name)
+        store.refresh()
+    files = list(store.runs_folder.parent.glob("index.json*"))
+    assert {"index.json", "index.json.3"} <= {each.name for each in files}
+    assert {each.stat().st_mode & 0o777 for each in files if each.suffix != ".lock"} == {0o600}
+
+
 def test_a_run_whose_process_is_gone_is_cut(store):
     put(store.runs_folder, "a", pid_started=1)
     put(store.runs_folder, "b", result={}, pid_started=1)

@@ -45,6 +45,7 @@ from lab.run.recorder import RUNS
 
 
 COPIES = 3
+PRIVATE = 0o600  # mode of the file: it has what is in the private run folders
 NO_FILE = (errno.ELOOP, errno.EINVAL, errno.EISDIR, errno.ENXIO)  # a link, a folder, a pipe
 State = dict[str, dict[str, Any]]
 
@@ -124,7 +125,7 @@ class AtomicStorage(Storage):
     def _save(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_name(f".{self.path.name}.new")
-        with plain_file.create(beside) as file:
+        with plain_file.create(beside, PRIVATE) as file:
             json.dump(self._state, file, ensure_ascii=False, separators=(",", ":"))
             file.flush()
             os.fsync(file.fileno())
