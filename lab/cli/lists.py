@@ -105,7 +105,7 @@ def metric_rows(markdown: bool, as_json: bool) -> None:
 
 
 def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
-    """Print rows as JSON with all their keys, or as a table with only the given columns."""
+    """Print `rows` as JSON with all their keys, or as a table of `columns` only."""
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     elif not rows:

@@ -129,7 +129,7 @@ def _print(tried: Tried) -> None:
 
 
 def _why(mark: Mark) -> str:
-    """Return what a mark is based on: the numbers that were checked, or the problem."""
+    """Return the reason for a mark: the measured numbers that decided it, or the problem."""
     figures = ", ".join(f"{text} = {value:.4g}" for text, value in mark.verdict.figures)
     why = mark.verdict.problem or figures
     return f": {why}" if why else ""
