@@ -1,4 +1,4 @@
-"""The commands `class`, `class wipe` and `grade`."""
+"""The commands `class`, `class wipe` and `grade`, for classes of students."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def grade(
 ) -> None:
     """Print the grades of a class, from its files.
 
-    With --again, everything is marked again from the answers and the runs' files; nothing is
-    started. Exit code 4: a step gets other points, or a run has changed.
+    With --again, the saved answers and runs are marked again; no run is started. Exit code 4: the
+    points of a step differ, or the files of a run have changed.
     """
     found = folder.find(name, folder.CLASSES)
     state = grades.read_state(found)

@@ -1,4 +1,4 @@
-"""The commands `run` and `check`. All runs are checked before the first one starts."""
+"""The work of the commands `run` and `check`. All runs are checked before the first one starts."""
 
 from __future__ import annotations
 
