@@ -53,8 +53,8 @@ def register_refusals(app: Flask) -> None:
 def set_cookie(response: AnyResponse, role: str, value: str) -> None:
     """Store the secret `value` in the browser as the cookie of a role.
 
-    It is the secret of a student's place in the class, or the key of the instructor or the
-    projector.
+    For a student, the secret is the one made when joining. For the instructor and the projector, it
+    is their key.
     """
     is_secure = current_app.config["SECURE"]
     # Lax: a student who comes by a link from a chat keeps the seat

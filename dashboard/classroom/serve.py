@@ -263,8 +263,8 @@ LAST_ROUNDS = 20  # of the event loop; fewer than five are needed to pass on wai
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the TLS settings of the server. Raise `RequestError` if one of the files cannot be
-    used."""
+    """Return the TLS settings of the server. Raise `RequestError` if `certificate` or `key` cannot
+    be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

@@ -170,8 +170,8 @@ def no_such_class(name: str, classes: Path) -> RequestError:
 
 
 def checked(name: str) -> str:
-    """Return `name` unchanged. Raise `RequestError` if it cannot be the name of a class, which is
-    also the name of a folder."""
+    """Return `name` unchanged. Raise `RequestError` if it cannot be the name of a class and of its
+    folder."""
     if not NAME.fullmatch(name):
         raise RequestError(
             f"class {show(name)}: write at most 40 small letters, digits, '-' and '_'"

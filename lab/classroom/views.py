@@ -332,7 +332,7 @@ def _shared(run: ClassRun) -> Doc:
 
 
 def texts(lesson: Lesson) -> list[Doc]:
-    """Return the written answers of all students that a person grades, graded or not."""
+    """Return the texts that students wrote and that a person grades or has graded."""
     return [
         _text(lesson, seat, name, task)
         for name, sheet in lesson.folder.worksheets.items()

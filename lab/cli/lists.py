@@ -94,7 +94,7 @@ def targets(scenario: str, as_json: bool) -> None:
 @as_json_option
 @with_option
 def metric_rows(markdown: bool, as_json: bool) -> None:
-    """List every quantity in samples and results, with its unit and meaning."""
+    """List the quantities in samples and results, with unit and meaning."""
     rows = metrics.rows()
     if not markdown:
         show(rows, METRIC_COLUMNS, as_json)

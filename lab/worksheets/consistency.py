@@ -213,7 +213,7 @@ def _check_attempt(worksheet: Worksheet, attempt: Attempt) -> None:
 def _check_attempted(task: Predict | Question, answer: Answer) -> None:
     """Verify one answer of an example attempt.
 
-    Where a student types a number, an attempt may have an expression for it.
+    If the question asks for a number, the answer may be an expression instead of a number.
     """
     if isinstance(task, Question) and task.number and isinstance(answer, str):
         parse_number(answer)

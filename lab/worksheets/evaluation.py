@@ -79,7 +79,7 @@ def evaluate(check: Condition, runs: Mapping[str, RunFiles]) -> Verdict:
 def evaluate_number(tree: Numeric, runs: Mapping[str, RunFiles]) -> tuple[float | None, Verdict]:
     """Return the value of an expression, and a verdict with the measured numbers in it.
 
-    If a run or a value is missing, return None, and a verdict that says why.
+    If a run or a number is missing, the value is None and the verdict says why. Nothing is raised.
     """
     checker = _Checker(runs)
     try:

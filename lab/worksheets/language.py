@@ -36,12 +36,12 @@ class Number:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A function of the samples of a run in a time span, such as `mean(ap.wifi1.tier2_mbps,
+    """A number from the samples of a run in a time span, such as `mean(ap.wifi1.tier2_mbps,
     20..40)`.
 
     `path` is the name of the quantity in a sample. `fold` is the function that turns its values
-    from `start_s` to `end_s` into one number. `run` is the id of a step of the worksheet, or "" for
-    the run that the check names.
+    from `start_s` to `end_s` into one number. `run` is the id of the step in which the run is made,
+    or "" for the default run of the check.
     """
 
     fold: Fold
@@ -203,7 +203,8 @@ class Scanner:
     def require(self, pattern: re.Pattern[str], what: str) -> str:
         """Read and return the next text, which must match `pattern`.
 
-        Otherwise raise `RequestError` with "expected" and `what`.
+        If it does not, raise `RequestError` with a message such as "expected a value"; `what` is
+        the text after "expected".
         """
         found = self.match(pattern)
         if found is None:

@@ -27,7 +27,8 @@ class Seat:
     """The source of the random seed and of the varied values of one student or pair, for one
     worksheet.
 
-    All are computed from the three fields. Whoever has these can compute the same values again.
+    They depend only on `secret` (a key of the class), `name` (the student's seat) and `worksheet`,
+    so they can be computed again at any time.
     """
 
     secret: bytes
