@@ -1,7 +1,7 @@
-"""Web applications over run folders: the lab's page (`dashboard.app`) and the page of a class
-(`dashboard.classroom`).
+"""Two separate web applications that show runs: the dashboard (`dashboard.app`) and the server of a
+class of students (`dashboard.classroom`).
 
-They are two applications, so that no address of the lab exists in a class, and neither imports the
-other. A run that is started in the browser is a child process. Apart from signals, the server
-communicates with it only through files in its run folder.
+Neither imports the other, so the server of a class has no address of the dashboard. Runs that a
+browser starts are child processes. The applications communicate with them only through signals and
+files in the run folders.
 """

@@ -1,5 +1,5 @@
-"""The HTTP API of the lab's page: its addresses and their handlers. /openapi.json is made from the
-same decorators."""
+"""The HTTP API of the dashboard: addresses and their handlers. /openapi.json is made from the same
+decorators."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ route = openapi.router(api)
 
 
 class SpeedRequest(Body):
-    """A change of the speed of a running simulation."""
+    """The body of a request to change the speed of a running simulation."""
 
     speed: float | Literal["max"] = Field(description="simulated time over real time, or max")
 
 
 class Annotation(Body):
-    """New tags and a new note for a run; None leaves the old ones as they are."""
+    """New tags and a new note for a run. A field that is None leaves the old value as it is."""
 
     tags: tuple[str, ...] | None = Field(None, description="replaces all tags", max_length=20)
     note: str | None = Field(None, max_length=4000)
 
 
 class RepeatRequest(Body):
-    """A request to run a run once more with the same seed."""
+    """The body of a request to make a run once more with the same seed."""
 
     with_flips: bool = Field(False, description="make the changes by hand at the same times")
 
@@ -356,19 +356,23 @@ def samples(id: str) -> Any:
 
 
 def requested_runs() -> list[str]:
-    """Return the run ids in the query parameter ?runs=A,B."""
     return [each for each in request.args.get("runs", "").split(",") if each]
 
 
 def mixed_scales_allowed() -> bool:
-    """Return whether ?mixed_scales=1 asks to compare runs although their rate scales differ."""
+    """Return whether the request has ?mixed_scales=1.
+
+    This allows a comparison of runs with different rate scales. The rate scale is the factor by
+    which a run multiplies all rates of its scenario.
+    """
     return request.args.get("mixed_scales") == "1"
 
 
 def _control(run_id: str, message: dict[str, Any]) -> Any:
-    """Send a control message (stop, pause, resume or speed) to a run. Return {"seq": its number}.
+    """Send the control in `message` (stop, pause, resume or speed) to a run. Return {"seq": number
+    of the message}.
 
-    Raise a `Problem` with status 409 if the engine of the run does not support this control.
+    Raise a `Problem` with status 409 if the engine of the run does not support the control.
     """
     what = message["control"]
     folder, doc = _running(run_id, what)
@@ -382,10 +386,10 @@ def _control(run_id: str, message: dict[str, Any]) -> Any:
 
 
 def _running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
-    """Return the folder and the document of a run; answer with status 409 if it is not running.
+    """Return the folder of a run, and the JSON object that describes the run in lists.
 
-    The document is the JSON object that describes the run in lists. `doing` begins the error
-    message, such as "pause".
+    `doing` begins error messages, such as "pause". Raise a `Problem` with status 409 if the run is
+    not in progress, and with 404 if its folder has gone.
     """
     folder = folder_of(run_id)
     doc = described(folder, None)
@@ -407,7 +411,6 @@ def _compared() -> list[dict[str, Any]]:
 
 
 def _launcher() -> Launcher:
-    """Return the shared object that starts runs as child processes."""
     found: Launcher = current_app.extensions["launcher"]
     return found
 

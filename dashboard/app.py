@@ -1,5 +1,4 @@
-"""The lab's page as a Flask app: pages and an HTTP API that show runs in the browser, read from the
-run folders."""
+"""The dashboard as a Flask app: pages and an HTTP API that show runs from their folders."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ DEFAULTS = {
 
 
 def create_app(config: dict[str, Any] | None = None) -> Flask:
-    """Return the Flask app that shows the run folders in `config["RUNS"]`.
+    """Return the Flask app of the dashboard. It shows the runs in the folder `config["RUNS"]`.
 
     `config` overrides `DEFAULTS` and the settings of `dashboard.base.application`. Raise
     `MachineLacks` if the folder `templates` is missing.

@@ -1,7 +1,8 @@
-"""Batches: several runs of one scenario, strategies x values of one key x seeds.
+"""Batches: groups of runs of one scenario, with all combinations of strategies, values of one key,
+and seeds.
 
-The runs of a batch have its id as a tag, so that lists show them together, even after a restart of
-the dashboard. A thread starts them, a few at the same time.
+The id of a batch is a tag of its runs, so that the runs are listed together even after a restart of
+the dashboard. A thread starts the runs, a few at the same time.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ Doc = dict[str, Any]  # JSON
 
 
 class Varied(Body):
-    """A key of the scenario, as a path such as `topology.rate_mbps`, and the values that it takes
-    in turn."""
+    """A key of the scenario, such as `topology.rate_mbps`, and the values to try in turn."""
 
     key: str = Field(min_length=1)
     values: tuple[Any, ...] = Field(min_length=1, max_length=50)
@@ -41,7 +41,7 @@ class Varied(Body):
 class BatchRequest(Body):
     """The body of POST /api/batches.
 
-    `start` is the request for one run; its `params` are used only for its own strategy.
+    `start` is the request for one run of the batch. Its `params` apply only to its own strategy.
     """
 
     start: StartRequest
@@ -52,8 +52,11 @@ class BatchRequest(Body):
 
 @dataclass
 class Batch:
-    """A batch that this dashboard started. `errors` has the text of each run that could not be
-    started."""
+    """A batch that this dashboard started.
+
+    `errors` has one text for each run that could not be started. If `stopped`, no more runs are
+    started.
+    """
 
     id: str
     title: str
@@ -63,9 +66,10 @@ class Batch:
 
 
 def planned(request: BatchRequest) -> list[StartRequest]:
-    """Return a request for each run of a batch. Raise `Problem` if there are more than `MOST_RUNS`.
+    """Return one request for each run of a batch.
 
-    Seeds are consecutive, from that of `start`, by default that of the scenario.
+    The seeds are consecutive. The first one is that of `request.start`, or that of the scenario.
+    Raise `Problem` if there are more than `MOST_RUNS` runs.
     """
     start = request.start
     first = loading.load(start.scenario).seed if start.seed is None else start.seed
@@ -84,7 +88,7 @@ def planned(request: BatchRequest) -> list[StartRequest]:
 
 
 class Batches:
-    """Starts batches, reports their progress, and stops them."""
+    """Starts and stops batches of runs, and reports their progress."""
 
     def __init__(self, store: Store, launcher: Launcher) -> None:
         self._store, self._launcher = store, launcher
@@ -92,9 +96,9 @@ class Batches:
         self._mutex = threading.Lock()
 
     def start(self, request: BatchRequest) -> str:
-        """Start a thread that starts the runs, and return the id of the batch.
+        """Start a batch of runs in a new thread. Return the id of the batch.
 
-        If one of the runs is refused, raise an error and start nothing.
+        Raise an error and start nothing if one of the runs is refused.
         """
         requests = planned(request)
         first_seed = requests[0].seed
@@ -109,7 +113,8 @@ class Batches:
         return batch_id
 
     def rows(self) -> list[Doc]:
-        """Return one row per batch, the latest first, with its runs and how many have ended."""
+        """Return one row for each batch, the latest batch first, with its runs and their
+        progress."""
         self._store.refresh()
         tagged: dict[str, list[Doc]] = {name: [] for name in self._batches}
         for doc in self._store.all():
@@ -119,8 +124,10 @@ class Batches:
         return [self._row(name, docs) for name, docs in sorted(tagged.items(), reverse=True)]
 
     def stop(self, batch_id: str) -> None:
-        """Start no more runs of a batch, and stop those that are running. Raise `Problem` if this
-        dashboard did not start the batch."""
+        """Stop the running runs of a batch, and start no more.
+
+        Raise `Problem` if this dashboard did not start the batch.
+        """
         batch = self._batches.get(batch_id)
         if batch is None:
             raise Problem(404, f"batch '{batch_id}' is unknown, or an earlier dashboard started it")
@@ -131,7 +138,7 @@ class Batches:
                     self._stop_run(run_id)
 
     def stop_all(self) -> None:
-        """Start no more runs of any batch. Running runs go on."""
+        """Start no more runs of any batch. Runs in progress continue."""
         for batch in self._batches.values():
             batch.stopped = True
 
@@ -173,8 +180,12 @@ class Batches:
                 running.append(run_id)
 
     def _begin(self, batch: Batch, request: StartRequest) -> str | None:
-        """Start one run, tag it and return its id. Wait while too many runs are running. If it
-        cannot start, add the error to the batch and return None."""
+        """Start one run, tag it with the id of the batch, and return its id. Wait while too many
+        runs are in progress.
+
+        Return None if the batch is stopped or the run cannot start. The error is then added to
+        `batch.errors`.
+        """
         while not batch.stopped:
             try:
                 run_id = self._launcher.start(request)
@@ -196,7 +207,10 @@ class Batches:
 
 
 def _at_once(engine: str) -> int:
-    """Return how many runs of an engine may run together: one if it runs in real time."""
+    """Return how many runs of an engine may be in progress together.
+
+    This is one if the engine runs in real time, otherwise the number of processors.
+    """
     real_time = {row["name"]: row["real_time"] for row in catalogue.engine_rows()}
     return 1 if real_time.get(engine) else max(1, (os.cpu_count() or 1))
 

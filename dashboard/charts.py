@@ -1,10 +1,9 @@
 """The choice of charts for a run, and of the lines in each chart. No file is read here.
 
-A frame is one sample of the run, a line of samples.jsonl. Each line of a chart has a `key`, the
-nested keys that lead to its value in a frame, so that the browser can append the values of new
-frames. `colour` is an index into the palette, so that colours can change with the theme. On the
-page of a run a colour means a user, an access point or a link, and a broken line an additional
-subflow (Tier 2). When runs are compared, each run has a colour and a dash.
+In this file, a frame is one sample of a run, which is a line of samples.jsonl. Colours are indices
+into the palette, so that they can change with the theme. On the page of a run, each user, access
+point or link has its own colour, and additional subflows (Tier 2) have broken lines. When runs are
+compared, each run has its own colour and dash.
 """
 
 from __future__ import annotations
@@ -38,11 +37,12 @@ Figure = dict[str, Any]  # Plotly's JSON
 
 @dataclass(frozen=True)
 class About:
-    """What charts need to know about a run besides its frames.
+    """Facts about a run that its charts need in addition to its samples.
 
-    `multipath` are the users with several paths. `ends` maps each link to its two ends. `threshold`
-    has pairs (t, occupancy): from time t in s, an access point counts as congested at this MAC
-    occupancy, until the next pair. None means no threshold.
+    `multipath` are the users with several paths. `ends` maps each link to its two end nodes.
+    `threshold` has pairs (t, occupancy): from time t in s until the next pair, an access point
+    counts as congested if its MAC occupancy is at least this value. None stands for no threshold.
+    `own` are the metrics that the user has added.
     """
 
     duration_s: float = 60.0
@@ -59,9 +59,9 @@ class About:
 class Line:
     """One line of a chart.
 
-    `key` has the nested keys that lead to the value in a frame. `row` is 1 for the upper part of
-    the chart and 2 for the lower part. If not `drawn`, the line appears only in the table of the
-    chart.
+    `key` has the nested keys that lead to the value in a sample. `colour` is an index into the
+    palette. `row` is 1 for the upper part of the chart and 2 for the lower part. A line with `step`
+    is drawn as a staircase. If not `drawn`, the line appears only in the table of the chart.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Chart:
     """A chart without data.
 
     `axes` are the titles of the vertical axes, from top to bottom. `top` is the largest value on
-    the upper axis, None for automatic. `explains` is the text shown with the chart.
+    the upper axis; None lets Plotly choose. `explains` is the text shown with the chart.
     """
 
     name: str
@@ -105,8 +105,11 @@ def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
 
 @dataclass(frozen=True)
 class _Owners:
-    """What lines are drawn for, by kind: names with their colours. `latest` has the latest sample
-    of each subflow."""
+    """The users, access points, links and subflows of a run for which lines are drawn.
+
+    `names` maps each kind, such as "user", to the ids and their colours. `latest` has the latest
+    sample of each subflow.
+    """
 
     names: Mapping[str, Mapping[str, int]]
     latest: Mapping[str, Frame]
@@ -180,7 +183,7 @@ def _key(metric: Metric, owner: str) -> Key:
 
 
 def value(frame: Frame, key: Key) -> Any:
-    """What is at a key in a frame; None if there is nothing."""
+    """Return the value at nested keys in a sample, or None if there is none."""
     found: Any = frame
     for part in key:
         found = found.get(part) if isinstance(found, dict) else None
@@ -194,10 +197,10 @@ def _holds(frame: Frame) -> bool:
 def of_comparison(
     labels: Sequence[str], last: Sequence[Frame], own: Sequence[Metric] = ()
 ) -> list[Chart]:
-    """One chart per figure, with one line for each run.
+    """Return the charts that compare runs: one chart for each quantity, one line for each run.
 
-    `labels` are the names of the runs in the charts, `last` the last frame of each run, and `own`
-    the metrics that the runs declare.
+    `labels` are the names of the runs in the charts. `last` has the last sample of each run. `own`
+    are the metrics that the user has added.
     """
     return [
         Chart(
@@ -214,7 +217,7 @@ def of_comparison(
 
 
 def _figures(last: Sequence[Frame], own: Sequence[Metric]) -> Iterator[tuple[str, str, str, Key]]:
-    """Yield name, title, unit and key of each figure by which runs can be compared."""
+    """Yield name, title, unit and key of each quantity by which runs can be compared."""
     yield "total", "Total throughput", metrics.RATE, ("user", "*", "mbps")
     drawn = [each for each in BUILT_IN if each.drawn]
     yield from _of_each([each for each in drawn if each.of == "ap"], last)
@@ -259,7 +262,8 @@ def _number(name: str) -> int:
 
 
 def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list[Figure]:
-    """Return the charts of a run, each as {"name", "title", "explains", "figure"}.
+    """Return the charts of a run as JSON objects with `name`, `title`, `explains` and the Plotly
+    figure.
 
     A line has at most `points` points.
     """
@@ -277,9 +281,10 @@ def overlay(
     points: int = POINTS,
     own: Sequence[Metric] = (),
 ) -> list[Figure]:
-    """Return charts that compare runs, given as pairs (label, frames), with one line for each run.
+    """Return charts that compare runs, with one line for each run. A line has at most `points`
+    points.
 
-    A line has at most `points` points. Charts without any value are left out.
+    `runs` has pairs (label, samples). Charts without any value are left out.
     """
     drawn = []
     duration_s = max((frames[-1]["t"] for _, frames in runs if frames), default=0)
@@ -295,10 +300,10 @@ def overlay(
 
 
 def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float | None]]:
-    """Return the times in s and the values of one quantity; a value that was not measured is None.
+    """Return the times in s and the values of one quantity. A value that was not measured is None.
 
-    `key` has the nested keys of the value in a frame. If its second part is "*", the value is the
-    sum over all users, access points or links.
+    `key` has the nested keys of the value in a sample. If its second part is "*", the values of all
+    users, access points or links are added.
     """
     return [frame["t"] for frame in frames], [_number_at(frame, key) for frame in frames]
 
@@ -306,9 +311,10 @@ def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float |
 def thin(
     xs: Sequence[float], ys: Sequence[float | None], points: int
 ) -> tuple[list[float], list[float | None]]:
-    """Reduce a line to at most `points` points, without losing peaks.
+    """Reduce a line to at most `points` points without losing its peaks.
 
-    Of each of `points / 2` equal sections, the smallest and the largest value are kept.
+    The line is divided into `points / 2` equal sections. The smallest and the largest value of each
+    section are kept.
     """
     if len(xs) <= points:
         return list(xs), list(ys)
@@ -336,7 +342,7 @@ def _number_at(frame: Frame, key: Key) -> float | None:
 
 
 def drawn_chart(chart: Chart, traces: Sequence[go.Scatter], duration_s: float) -> Figure:
-    """Return a chart with its lines as the JSON object that the browser gets."""
+    """Return a chart with its lines as the JSON object that is sent to the browser."""
     return {
         "name": chart.name,
         "title": chart.title,
@@ -425,7 +431,7 @@ def _layout(chart: Chart, duration_s: float) -> go.Layout:
 
 
 def _plain(traces: Sequence[go.Scatter], layout: go.Layout) -> Figure:
-    """Return a Plotly figure as JSON data, without Plotly's default theme."""
+    """Return a Plotly figure as JSON data, without the default theme of Plotly."""
     figure: Figure = go.Figure(data=list(traces), layout=layout).to_plotly_json()
     figure["layout"].pop("template", None)
     for axis in ("xaxis", "yaxis", "yaxis2"):

@@ -1,6 +1,7 @@
-"""Comparison of runs: labels, refusals of what cannot be compared, and charts with common axes.
+"""Comparison of runs: labels, refusals of runs that cannot be compared, and charts with common
+axes.
 
-The document of a run is the JSON object that describes the run in lists.
+A `doc` in this file is the JSON object that describes a run in lists.
 """
 
 from __future__ import annotations
@@ -22,11 +23,10 @@ Doc = dict[str, Any]  # JSON
 
 
 def compared(store: Store, ids: list[str]) -> list[Doc]:
-    """Return the documents (JSON objects for lists) of the runs to compare, in the order of `ids`,
-    each with a label.
+    """Return the runs with these ids, each as a JSON object with a label.
 
     Raise a `Problem` if there are fewer than 2 or more than 200 runs, if a run does not exist, or
-    if some runs have rates in other units.
+    if the rates of some runs are in other units.
     """
     if not 2 <= len(ids) <= MOST_COMPARED:
         raise Problem(
@@ -45,13 +45,19 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
 
 
 def mixed_scales(docs: Sequence[Doc]) -> tuple[float, ...]:
-    """Return the different rate scales of runs; empty if all have the same one."""
+    """Return the rate scales of the runs. Return an empty tuple if all runs have the same scale.
+
+    The rate scale is the factor by which a run multiplies all rates of its scenario.
+    """
     found = sorted({doc["rate_scale"] for doc in docs if doc["rate_scale"] is not None})
     return tuple(found) if len(found) > 1 else ()
 
 
 def warn_of_scales(docs: Sequence[Doc]) -> str:
-    """Return why runs with different rate scales should not be compared, or "" if they have one."""
+    """Return a warning if the runs have different rate scales, otherwise "".
+
+    The rate scale is the factor by which a run multiplies all rates of its scenario.
+    """
     scales = mixed_scales(docs)
     if not scales:
         return ""
@@ -62,17 +68,18 @@ def warn_of_scales(docs: Sequence[Doc]) -> str:
 
 
 def refuse_mixed_scales(docs: Sequence[Doc], anyway: bool) -> None:
-    """Raise a `Problem` with status 422 if the runs have different rate scales, unless `anyway`."""
+    """Raise a `Problem` with status 422 if the runs have different rate scales. Do nothing if
+    `anyway`."""
     if not anyway and (text := warn_of_scales(docs)):
         cure = "Compare runs of one rate scale, or add &mixed_scales=1 to compare them anyway"
         raise Problem(422, f"compare: {text} {cure}")
 
 
 def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
-    """Return charts with one line for each run, of at most `points` points.
+    """Return charts that compare runs. A line has at most `points` points.
 
-    If some runs differ only in the seed, there is one line for each group of runs. If the runs have
-    different rate scales, the title of the time axis names them.
+    Each run has a line, except if some runs differ only in the seed. Then each group of such runs
+    has a line. If the runs have different rate scales, the title of the time axis says so.
     """
     own = [each for doc in docs for each in declared_metrics(store.folder(doc["id"]))]
     own = list({(each.of, each.name): each for each in own}.values())
@@ -96,10 +103,10 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
 
 
 def marks(store: Store, docs: list[Doc]) -> list[Doc]:
-    """Return the events of all runs that charts mark with a vertical line, as JSON rows.
+    """Return the events that the charts of a comparison mark with a vertical line, as JSON rows.
 
-    In a row, `run` is the index of the run in `docs`. `number` counts the marks of each run from 1,
-    as on the page of the run. Groups of repeated runs have no marks.
+    `run` in a row is the index of the run in `docs`. `number` counts the marked events of the run
+    from 1, as on the page of the run. If runs are drawn as groups of repeats, nothing is marked.
     """
     found: list[Doc] = []
     if group_charts.shown(store, docs):
@@ -115,10 +122,10 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
 
 
 def _refuse_wire_rates(docs: list[Doc]) -> None:
-    """Raise a `Problem` with status 422 if only some of the runs have wire rates.
+    """Raise a `Problem` with status 422 if only some of the runs recorded wire rates.
 
-    Runs of an older version recorded wire rates, which are rates in scenario units multiplied by
-    the rate scale.
+    Runs of older versions did. A wire rate is the rate in the scenario multiplied by the rate
+    scale.
     """
     old = [doc["id"] for doc in docs if doc["wire_rates"]]
     if old and len(old) < len(docs):
@@ -130,9 +137,9 @@ def _refuse_wire_rates(docs: list[Doc]) -> None:
 
 
 def _labelled(docs: list[Doc]) -> list[Doc]:
-    """Add a label to each document, and return the documents.
+    """Add a label to each run, and return the runs.
 
-    The label is the strategy, followed by whatever differs among the runs with this strategy.
+    The label is the strategy, followed by everything else in which runs with this strategy differ.
     """
     mixed = mixed_scales(docs)
     for doc in docs:

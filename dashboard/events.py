@@ -1,4 +1,4 @@
-"""Conversion of the events of a run to rows of the event log, and how charts mark them."""
+"""Conversion of the events of a run to rows of the event log, and to marks in charts."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ def subjects(event: Line) -> tuple[str, ...]:
 
 
 def drawn_facts(event: Line) -> dict[str, Any]:
-    """Return what the drawing of the network needs to know of an event; empty for most events.
+    """Return the fields of an event that the browser needs to update drawings. Empty for most
+    events.
 
-    These are the path of a reported subflow, the target and value of an accepted flip (fields as in
-    `lab.results.explain.paths.Paths`), or the user of a completed file, which charts need.
+    For a reported subflow, these are its ids and its route through the network. For an accepted
+    change during the run, these are the name and the new value. For a completed file, it is the
+    user.
     """
     if event.get("kind") == "subflow":
         return {key: event.get(key) for key in ("connection", "subflow", "user", "path")}
@@ -56,15 +58,16 @@ Event = dict[str, Any]
 class LogRow:
     """One row of the event log.
 
-    `n` numbers the events of a run from 1, and `t` is the time of the event in s. `mark` says how
-    charts show the event: "line", "tick" or "none". A `quiet` row is shown only with "show
-    everything". `seq` is the number of the message in the inbox that caused the event, if any.
-    `about` has the ids of what the event is about, and `facts` what the drawing of the network
-    needs.
+    `n` counts the events of a run from 1, and `t` is the time of the event in s. `mark` says how
+    charts show the event: "line", "tick" or "none". A `quiet` row is hidden until the user chooses
+    "show everything". `seq` is the number of the message that caused the event; it is empty if no
+    message did. `about` has the ids of the nodes, links and subflows concerned. `facts` has the
+    fields that the browser needs to update drawings.
 
-    For a decision of the strategy, `subject` is the access point, subflow or connection that it is
-    about, and `orders` is the decision without time and reason. A decision with the same `orders`
-    as the one before for the same `subject` changes nothing. For other events, both are empty.
+    `subject` and `orders` are used only for a decision of the strategy. `subject` is the access
+    point, subflow or connection that the decision is about. `orders` is the decision without its
+    time and reason, as text. If `orders` is the same as in the previous decision about the same
+    subject, the decision changes nothing.
     """
 
     n: int
@@ -188,8 +191,10 @@ def _subject(event: Event) -> str:
 
 
 def _orders(event: Event) -> str:
-    """Return a decision as JSON text without its time, number and reason, so that texts are equal
-    if the decisions give the same commands."""
+    """Return a decision as JSON text, without its time, number and reason.
+
+    Two decisions that give the same commands have equal texts.
+    """
     return json.dumps(
         {key: value for key, value in event.items() if key not in ("t", "at", "seq", "reason")}
     )

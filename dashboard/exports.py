@@ -22,7 +22,7 @@ SBOM = "sbom.cdx.json"
 
 
 def as_csv(folder: Path) -> Iterator[bytes]:
-    """Yield the samples of a run as CSV, one row per sample.
+    """Yield the samples of a run as CSV, with one row for each sample.
 
     The name of a column consists of nested keys joined by dots, such as ap.wifi1.tier1_mbps.
     """
@@ -39,8 +39,10 @@ def as_csv(folder: Path) -> Iterator[bytes]:
 
 
 def as_json(folder: Path) -> Iterator[bytes]:
-    """Yield manifest, result, samples and events of a run as one JSON object. The result is null if
-    the run has not ended."""
+    """Yield manifest, result, samples and events of a run as one JSON object.
+
+    The result is null if the run has not ended.
+    """
     done = (folder / "result.json").exists()
     whole: dict[str, Any] = {
         "manifest": read_document(folder, "manifest.json"),
@@ -57,15 +59,19 @@ def as_json(folder: Path) -> Iterator[bytes]:
 
 
 def as_zip(folder: Path) -> Iterator[bytes]:
-    """Yield a zip archive of a run folder, with an additional sbom.cdx.json that lists the packages
-    of the lab (CycloneDX). Symbolic links and unreadable files are left out."""
+    """Yield a zip archive of a run folder. Symbolic links and unreadable files are left out.
+
+    The archive also has sbom.cdx.json, a list of the packages that the lab uses (CycloneDX).
+    """
     materials = packages.bill_of_materials(packages.locked(packages.LOCKS / "run.txt"))
     yield from archive([folder], {f"{folder.name}/{SBOM}": json.dumps(materials, indent=1)})
 
 
 def archive(folders: Sequence[Path], texts: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield a zip archive of all plain files in `folders`, and of `texts`, which has contents of
-    files by name."""
+    """Yield a zip archive of all regular files in `folders`, and of `texts`.
+
+    `texts` maps the names of further files to their contents.
+    """
     output = _Output()
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as made:
         for name, text in texts.items():
@@ -80,7 +86,7 @@ def archive(folders: Sequence[Path], texts: Mapping[str, str]) -> Iterator[bytes
 
 
 class _Output(io.RawIOBase):
-    """A write-only stream that keeps bytes until `taken` returns and forgets them."""
+    """A write-only stream that collects bytes. `taken` returns the bytes and removes them."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -98,8 +104,10 @@ class _Output(io.RawIOBase):
 
 
 def _file(archive: zipfile.ZipFile, output: _Output, path: Path, name: str) -> Iterator[bytes]:
-    """Write a file into an archive piece by piece, and yield the bytes of the archive. An
-    unreadable file is left out, or cut off where reading fails."""
+    """Write a file into a zip archive piece by piece, and yield the bytes of the archive.
+
+    An unreadable file is left out. If reading fails later, the rest of the file is missing.
+    """
     offset = 0
     try:
         piece = plain_file.read(path, 0, PIECE)
@@ -126,8 +134,10 @@ def _taken(text: io.StringIO) -> bytes:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested dictionaries: `{"a": {"b": 1}}` becomes `{"a.b": 1}`. Each key gets the
-    `prefix`."""
+    """Flatten nested dictionaries: `{"a": {"b": 1}}` becomes `{"a.b": 1}`.
+
+    `prefix` is put before each key.
+    """
     row: dict[str, Any] = {}
     for key, each in value.items():
         row |= flat(each, f"{prefix}{key}.") if isinstance(each, dict) else {f"{prefix}{key}": each}

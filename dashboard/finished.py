@@ -1,5 +1,4 @@
-"""Summary of a finished run: a verdict in two sentences, means with intervals, and a baseline. A
-finished run can also be repeated."""
+"""The summary of a finished run, and the repetition of a run."""
 
 from __future__ import annotations
 
@@ -28,11 +27,11 @@ from lab.scenario.loading import Overrides
 
 
 def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: bool) -> str:
-    """Start the run in `folder` once more with the same seed, and return the id of the new run.
+    """Make the run in `folder` once more with the same seed. Return the id of the new run.
 
-    `doc` is the JSON object that describes the run in lists. With `with_flips`, changes made by
-    hand become events of the scenario, at the same times. Raise an error if the scenario cannot be
-    read or the run cannot start.
+    `doc` is the JSON object that describes the run in lists. If `with_flips`, changes that were
+    made while the run went on become events of the new scenario, at the same times. Raise an error
+    if the scenario cannot be read or the run cannot start.
     """
     path = folder / "scenario.yaml"
     try:
@@ -50,7 +49,8 @@ def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: boo
 
 
 def with_events(raw: dict[str, Any], flips: list[dict[str, Any]]) -> str:
-    """Return the setting `events=...` with the events of a scenario and the flips of its run."""
+    """Return a setting `events=...` with the events of a scenario, followed by the changes made
+    during its run."""
     added = [
         {"at_s": each["t"], "target": each["target"], "value": each.get("value")}
         for each in flips
@@ -69,9 +69,9 @@ KB = 1000
 def summary(store: Store, folder: Path) -> Doc:
     """Return the summary of a run as a JSON object.
 
-    `verdict` is a text, empty if the run has no result; for a run with changes it says what users
-    got between them. `means` has the numbers of the run by path, `intervals` the 95 % interval of
-    each number over the repeats, and `others` the runs of the same scenario.
+    `verdict` is a text; it is empty if the run has no result. `means` has the mean values of the
+    run, and `intervals` their 95 % intervals over runs that differ only in the seed. `others` are
+    other runs of the same scenario. `baseline` is the run that the user has chosen for comparison.
     """
     result = tolerant_document(folder / "result.json") or {}
     done = finished(folder, result)
@@ -113,9 +113,10 @@ def summary(store: Store, folder: Path) -> Doc:
 
 
 def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
-    """Return two sentences about a result: who got what, and what the additional paths did.
+    """Return two sentences about a result: the throughput of the users, and the use of additional
+    paths.
 
-    `done` are the finished users (`explain.changes`). The text is empty if no throughput was
+    `done` are the users whose transfers are complete. The text is empty if no throughput was
     measured.
     """
     users = {
@@ -130,7 +131,10 @@ def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
 
 
 def held_back_kb(result: Mapping[str, Any]) -> float | None:
-    """Return the most data in kB that a receiver held back because earlier data was missing."""
+    """Return the largest amount of data in kB that waited at a receiver for missing earlier data.
+
+    Return None if it was not measured.
+    """
     known = [
         each["receive_buffer_max_bytes"]
         for each in result.get("connections") or []
@@ -140,7 +144,7 @@ def held_back_kb(result: Mapping[str, Any]) -> float | None:
 
 
 def finished(folder: Path, result: Mapping[str, Any]) -> list[Doc]:
-    """Return the users whose transfers are complete, each with the time in s when the last one
+    """Return the users whose transfers are complete, each with the time in s when the last transfer
     ended."""
     try:
         return changes.finished(result, present.loaded(folder))
@@ -149,11 +153,10 @@ def finished(folder: Path, result: Mapping[str, Any]) -> list[Doc]:
 
 
 def baseline(doc: Doc, others: Sequence[Doc]) -> Doc | None:
-    """Return the baseline of the run's scenario and the change of the throughput against it in
-    percent.
+    """Compare the throughput of a run with that of the baseline of its scenario, in percent.
 
-    Return None if there is no baseline, or if its rate scale differs: then queueing delays differ
-    too.
+    The baseline is the run that the user has tagged "baseline". Return None if there is none. Also
+    return None if its rate scale differs, because queueing delays then differ too.
     """
     base = next((each for each in others if BASELINE in each["tags"]), None)
     if base is None or doc["rate_scale"] != base["rate_scale"]:
@@ -164,8 +167,11 @@ def baseline(doc: Doc, others: Sequence[Doc]) -> Doc | None:
 
 
 def repeats(store: Store, doc: Doc, run: compare.Run, others: Sequence[Doc]) -> list[compare.Run]:
-    """Return the run and all complete runs that differ only in the seed; in the simulator one per
-    seed, because equal seeds give equal runs. A run with flips has no repeats."""
+    """Return a run together with all complete runs that differ from it only in the seed.
+
+    In the simulator, only one run for each seed is returned, because equal seeds give equal runs. A
+    run that was changed while it went on has no repeats.
+    """
     found = {run.seed if run.engine == "sim" else run.run_id: run}
     if doc["flips"]:
         return [run]
@@ -205,8 +211,10 @@ def _who(users: Mapping[str, float], total: float, result: Mapping[str, Any]) ->
 
 
 def _transfers(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
-    """Return a sentence about finished transfers. If all users have finished, it includes the mean
-    rate until then."""
+    """Return a sentence about completed transfers.
+
+    If the transfers of all users are complete, the sentence has the mean rate until then.
+    """
     users, last = result.get("users") or {}, done[-1]
     which = "The" if len(users) == 1 else "The last"
     text = f"{which} transfer, of {last['user']}, finished at {last['t']:.1f} s"
@@ -218,8 +226,12 @@ def _transfers(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> 
 
 
 def _paths(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
-    """Return a sentence about additional paths: finished transfers, the share of Tier 2, the
-    subflows of the only connection with several, or how many paths were used."""
+    """Return a sentence about additional paths.
+
+    It is about completed transfers, the share of additional subflows (Tier 2), the subflows of the
+    only multipath connection, or the number of additional paths. The first of these that applies is
+    chosen.
+    """
     if done:
         return _transfers(result, total, done)
     tier2 = (result.get("tiers") or {}).get("2")

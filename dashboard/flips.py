@@ -1,6 +1,7 @@
-"""Targets of a run (settings that can be changed while it runs), and flips (such changes).
+"""Changes of a run in progress. A target is a value that can be changed, such as the rate of a
+link.
 
-A new value is checked against the present scenario: that of the run with all earlier changes.
+A new value is checked against the scenario of the run with all earlier changes.
 """
 
 from __future__ import annotations
@@ -31,16 +32,18 @@ Row = dict[str, Any]  # a JSON object that a page gets
 
 
 class FlipRequest(Body):
-    """A change of a target in a running run. A target is a setting that can be changed, such as the
-    rate of a link."""
+    """A change of a run in progress. `target` names a value that can be changed, such as the rate
+    of a link."""
 
     target: str = Field(description="a name from the run's targets")
     value: Any = Field(description="in the target's unit, within its bounds")
 
 
 def rows(folder: Path) -> list[Row]:
-    """Return every target of a run as a JSON row, with its present value and its group on the
-    page."""
+    """Return every value that can be changed while a run goes on, as JSON rows.
+
+    A row has the present value, and the heading under which the page shows it.
+    """
     scenario, values = present(folder)
     return [
         _row(replace(each, value=present_value(each, values)))
@@ -49,10 +52,11 @@ def rows(folder: Path) -> list[Row]:
 
 
 def check(folder: Path, engine: str, target: str, value: Any) -> Any:
-    """Check a new value for a target of a run, and return it in the form to send.
+    """Check a new value for `target`, the name of a value of a run in progress. Return the value to
+    send.
 
-    Raise the same `RequestError` as the run would, and if `engine` does not have the congestion
-    control to change to. Raise `LookupError` if the scenario cannot be read yet.
+    Raise `RequestError` if the run would refuse the value, or if `engine` does not have the
+    congestion control. Raise `LookupError` if the scenario of the run cannot be read yet.
     """
     scenario, _ = present(folder)
     checked = targets.check_flip(scenario, target, value)
@@ -65,8 +69,7 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
 
 
 def send(folder: Path, target: str, value: Any) -> str:
-    """Put a change into the inbox of a run without checking it. Return the number of the
-    message."""
+    """Send a change to a run in progress without checking it. Return the number of the message."""
     return inbox.send(folder, {"target": target, "value": value})
 
 

@@ -1,7 +1,7 @@
-"""Charts that compare groups of runs: one line per group, the mean over its runs, with a band.
+"""Charts that compare groups of runs. The runs of a group differ only in the seed.
 
-The runs of a group differ only in the seed (`lab.results.compare`). Runs without a result have no
-group.
+Each group has a line for the mean of its runs, and a band from the smallest to the largest value.
+Runs without a result are left out.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ EXPLAINS = "Line: mean over the runs of a group. Band: from the smallest to the 
 
 @dataclass(frozen=True)
 class Shown:
-    """A group of runs with its label in charts."""
+    """A group of runs that differ only in the seed, with its label in charts."""
 
     label: str
     docs: tuple[Doc, ...]
 
 
 def has_result(doc: Doc) -> bool:
-    """Return whether a run has a result with a throughput, so that it can be compared."""
+    """Return whether a run has a result with a throughput, which a comparison needs."""
     return doc["throughput_mbps"] is not None
 
 
 def shown(store: Store, docs: Sequence[Doc]) -> list[Shown]:
-    """Return the groups of the runs that have a result. The list is empty if all groups have a
-    single run, or if the runs cannot be grouped."""
+    """Group the runs that differ only in the seed. Runs without a result are left out.
+
+    Return an empty list if no group has more than one run, or if the runs cannot be grouped.
+    """
     found = {doc["id"]: doc for doc in docs if has_result(doc)}
     try:
         several = compare.grouped([store.folder(run_id) for run_id in found])
@@ -67,7 +69,7 @@ def _label(group: compare.Group, mixed: bool) -> str:
 
 
 def skipped(docs: Sequence[Doc]) -> str:
-    """Return a sentence that names the runs without a result, or ""."""
+    """Return a sentence that names the runs without a result. Return "" if all have one."""
     names = [f"{doc['id']} ({doc['status']})" for doc in docs if not has_result(doc)]
     if not names:
         return ""
@@ -80,8 +82,11 @@ def drawn(
     points: int,
     own: Sequence[Metric] = (),
 ) -> list[Figure]:
-    """Return charts with one line per group, of at most `points` points. `runs` has a pair for each
-    group: its label, and the frames of each of its runs."""
+    """Return charts with one line for each group of runs. A line has at most `points` points.
+
+    `runs` has a pair for each group: its label, and a list with the samples of each of its runs.
+    `own` are the metrics that the user has added.
+    """
     last = [frames[-1] for _, several in runs for frames in several if frames]
     duration_s = max((frame["t"] for frame in last), default=0.0)
     found = []
@@ -134,8 +139,8 @@ def _on_one_grid(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return common times, and the values of each run interpolated at these times.
 
-    The times are those of the run with most samples, until the end of the shortest run. Runs that
-    did not measure the quantity are left out.
+    The times are those of the run with the most samples, until the end of the shortest run. Runs
+    that did not measure the quantity are left out.
     """
     series = [charts.series(frames, key) for frames in several]
     known = [

@@ -1,10 +1,9 @@
-"""Allow access to the lab's page only to browsers and programs that have the key.
+"""Access control of the dashboard: browsers and programs need a key.
 
-The key is a secret in the file data/dashboard.key. After the checks of `dashboard.base.guarding`,
-every request must contain the key, as `Authorization: Bearer KEY` or as a cookie, because other
-users of this machine reach the server, too. Without a key are the addresses in OPEN, which show
-nothing of runs. A browser gets the cookie in exchange for a ticket, a random word that works once.
-The URL that the dashboard prints contains the ticket.
+The key is a secret in the file data/dashboard.key, because other users of this machine can reach
+the server too. A program sends it as `Authorization: Bearer KEY`. A browser has it as a cookie. It
+gets the cookie from the link that the dashboard prints. The link contains a ticket, a random word
+that works once. The addresses in OPEN need no key, because they show nothing about runs.
 """
 
 from __future__ import annotations
@@ -23,15 +22,16 @@ PAGE = re.compile(r"(/[\w.-]+)*/?", re.ASCII)  # the path of a page: never the n
 
 
 def protect(app: Flask) -> None:
-    """Check every request to the app, and set security headers in every response."""
+    """Make the app check every request, and set security headers in every response."""
     access = Access("token", _exchange, _find_key, _admit, json_first=False)
     guarding.protect(app, access)
 
 
 def _exchange(token: str) -> AnyResponse:
-    """Redirect to the same page; if `token` is the current ticket, also set the key as a cookie.
+    """Redirect the browser to the same page without the token in its URL.
 
-    A new ticket then replaces the current one.
+    If `token` is the current ticket, also give the browser the key as a cookie, and make a new
+    ticket.
     """
     ticket = current_app.config["TICKET"]
     response = redirect(request.path if PAGE.fullmatch(request.path) else "/")

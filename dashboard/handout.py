@@ -1,7 +1,7 @@
-"""A worksheet as an HTML page to print: with space to write, drawings of the networks, and no
-answers. The page needs no other file and has no scripts.
+"""A worksheet as an HTML page to print: with space to write and drawings of the networks, without
+answers.
 
-`python -m dashboard.handout NAME` writes it, for `./run_lab.sh worksheet print`.
+The page needs no other file and has no scripts. `python -m dashboard.handout NAME` writes it.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ def page(worksheet: Worksheet) -> str:
 
 
 def _step(step: Step, worksheet: Worksheet) -> dict[str, Any]:
-    """Return the fields of a step for the template, chosen one by one so that no answer can slip
-    in."""
+    """Return the fields of a step for the template.
+
+    The fields are named one by one, so that no answer can get into the page.
+    """
     if step.text is not None:
         figure = Markup(preview(step.drawing)) if step.drawing else ""  # noqa: S704 - ours
         return {"kind": "text", "text": markdown.html(step.text), "figure": figure}
@@ -106,7 +108,8 @@ def _word(value: Any) -> str:
 
 
 def allowed(bounds: Choosing) -> str:
-    """Return what a student may choose as text, such as "none or loss_aware" or "1 to 20"."""
+    """Return the values that a student may choose as text, such as "none or loss_aware" or "1 to
+    20"."""
     if bounds.choices is not None:
         *most, last = (_word(each) for each in bounds.choices)
         return f"{', '.join(most)} or {last}" if most else last
@@ -114,7 +117,7 @@ def allowed(bounds: Choosing) -> str:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Write the page to a file or to standard output. Exit with an error code if that fails."""
+    """Write a worksheet as a page to print. Exit with an error code if that fails."""
     parser = argparse.ArgumentParser(prog="worksheet print")
     parser.add_argument("name")
     parser.add_argument("--out", type=Path)

@@ -1,7 +1,7 @@
 """Conversion of Markdown (CommonMark with tables) to HTML.
 
-HTML in the text is escaped, and of links only those to web pages are links, so that the author of a
-text cannot add scripts to a page, or make it load files from elsewhere.
+HTML in the text is escaped, and only links to web pages become links. So the author of a text
+cannot add scripts to a page, or make it load files from elsewhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def html(text: str) -> Markup:
 
 
 def _only_links_to_web_pages(state: StateCore) -> None:
-    """Leave out the tags of other links, and keep their texts."""
+    """Replace links to anything but web pages by their texts."""
     hidden = False
     for token in (each for block in state.tokens for each in block.children or ()):
         if token.type == "link_open":
@@ -38,5 +38,6 @@ def _only_links_to_web_pages(state: StateCore) -> None:
 
 
 def with_code(text: str) -> Markup:
-    """Convert text to HTML: text between backticks becomes <code>, and all else is escaped."""
+    """Convert a text to HTML: parts between backticks become <code>, and everything else is
+    escaped."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - its parts are escaped

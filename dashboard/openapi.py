@@ -1,4 +1,4 @@
-"""A decorator for handlers of the API, which also collects what /openapi.json says about them."""
+"""A decorator for handlers of the API. It also collects the data for /openapi.json."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Error(BaseModel):
 class Row:
     """One address of the API, for /openapi.json.
 
-    `body` is the model of the JSON request body, and `status` is the HTTP status of success.
+    `body` is the model of the JSON request body. `status` is the HTTP status if the request
+    succeeds.
     """
 
     method: str
@@ -47,8 +48,11 @@ TABLE: list[Row] = []
 
 
 def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
-    """Return a decorator that registers a function as the handler of an API address, and adds the
-    address to `TABLE`. What the function returns is sent as JSON."""
+    """Return a decorator that makes a function the handler of an API address, and adds the address
+    to `TABLE`.
+
+    The value that the function returns is sent as JSON.
+    """
 
     def route(
         method: str, path: str, summary: str, body: type[BaseModel] | None = None, status: int = 200
@@ -74,7 +78,8 @@ def router(blueprint: Blueprint) -> Callable[..., Callable[[Handler], Handler]]:
 
 
 def document(version: str) -> dict[str, Any]:
-    """Return the OpenAPI description of all addresses in `TABLE`. `version` is that of the lab."""
+    """Return the OpenAPI description of all addresses in `TABLE`. `version` is the version of the
+    lab."""
     paths: dict[str, Any] = {}
     schemas = _schemas([Error, *(row.body for row in TABLE if row.body)])
     for row in TABLE:
@@ -90,7 +95,7 @@ def document(version: str) -> dict[str, Any]:
 
 
 def _schemas(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
-    """Return the schemas of these models and of all models inside them, by name."""
+    """Return the JSON schemas of `models` and of all models inside them, by name."""
     asked: list[tuple[type[BaseModel], JsonSchemaMode]] = [(each, "validation") for each in models]
     return cast(dict[str, Any], models_json_schema(asked, ref_template=SCHEMA)[1]["$defs"])
 

@@ -1,4 +1,5 @@
-"""The HTML pages: short templates that the browser fills with data from the API."""
+"""The HTML pages of the dashboard: short templates that the browser fills with data from the
+API."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ FILE = ROOT / "docs" / "glossary.md"
 
 
 def page(path: Path = FILE) -> Markup:
-    """Return the glossary as HTML, or a paragraph that says that the file is missing."""
+    """Return the glossary as HTML. If its file is missing, return a paragraph that says so."""
     try:
         return markdown.html(path.read_text(encoding="utf-8"))
     except OSError:

@@ -1,7 +1,7 @@
 """The colours of charts and drawings.
 
-A colour means one thing on a whole page: one user, one subflow if there is a single user, or one
-access point or link. `dashboard/static/network.css` has the colours of both themes.
+On one page, a colour always means the same user, subflow, access point or link.
+`dashboard/static/network.css` has the colours for the light and the dark theme.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot")  # of the subfl
 
 
 def user_colours(users: Iterable[str]) -> dict[str, int]:
-    """Return the palette index of each user, which is the same in all charts and drawings."""
+    """Return the palette index of each user. It is the same in all charts and drawings."""
     return {user: n % len(USERS) for n, user in enumerate(sorted(users, key=natural))}
 
 
@@ -41,14 +41,16 @@ def place_colours(places: Iterable[str]) -> dict[str, int]:
 
 
 def subflow_colour(user: int, number: int, only_user: bool) -> int:
-    """Return the palette index of a subflow: its own if there is one user, else that of its user.
+    """Return the palette index of a subflow.
 
-    `user` is the palette index of the user, and `number` the number of the subflow from 1.
+    If the network has only one user, each subflow has its own colour. Otherwise a subflow has the
+    colour of its user. `user` is the palette index of the user. `number` counts the subflows of a
+    connection from 1.
     """
     return (number - 1) % len(USERS) if only_user else user
 
 
 def subflow_dash(number: int) -> str:
-    """Return the dash style of the subflow with this number, from 1. The first one of a connection
-    is solid."""
+    """Return the dash style of a subflow. `number` counts the subflows of a connection from 1; the
+    first one is solid."""
     return DASHES[max(1, number) - 1 if number <= len(DASHES) else -1]

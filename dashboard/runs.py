@@ -1,7 +1,4 @@
-"""Runs as child processes of the dashboard.
-
-A started run is controlled through files in its folder, and stopped by signals.
-"""
+"""Starts and stops runs as child processes of the dashboard."""
 
 from __future__ import annotations
 
@@ -61,10 +58,10 @@ class StartRequest(Body):
 
 @dataclass
 class Child:
-    """The process and the run folder of a run that the dashboard started.
+    """A run that the server started: its process and its run folder.
 
-    The process writes its standard error to the file `errors`. When it has ended, `text` is the
-    content without the prefix `error: `.
+    `errors` is the file to which the process writes its standard error. When the process has ended,
+    `text` has the content of this file, without the prefix `error: `.
     """
 
     process: subprocess.Popen[bytes]
@@ -74,17 +71,21 @@ class Child:
     text: str = ""
 
     def error_text(self) -> str:
-        """Wait until the process has ended, for at most `REPORTS_WITHIN_S`. Return what it wrote to
-        standard error, without the prefix `error: `."""
+        """Wait until the process has ended, but at most `REPORTS_WITHIN_S`. Return its standard
+        error.
+
+        The prefix `error: ` is removed.
+        """
         self.waiter.join(REPORTS_WITHIN_S)
         return self.text
 
 
 class Launcher:
-    """Starts runs as child processes, at most `most` at the same time, and stops them.
+    """Starts runs as child processes, and stops them. `start` and `begin` refuse a run if `most`
+    runs are in progress.
 
-    `command` starts the lab; empty means `python -m lab`. `extension_folders` are passed on with
-    `--with`.
+    `command` starts the lab; if it is empty, `python -m lab` is used. `extension_folders` have the
+    user's own strategies and so on; runs get them through `--with`.
     """
 
     def __init__(
@@ -103,15 +104,15 @@ class Launcher:
     def start(self, request: StartRequest) -> str:
         """Check the request, start the run and return its id.
 
-        Raise an error and start nothing if the request is refused or too many runs are running.
+        Raise an error and start nothing if the request is refused or too many runs are in progress.
         """
         return self.begin(checked(request), arguments(request))
 
     def begin(self, scenario: Scenario, argv: Sequence[str]) -> str:
-        """Start the run of a checked scenario, wait until it has begun, and return its id.
+        """Start a run, wait until it has begun, and return its id.
 
         `argv` are the arguments of the lab, without the run folder. Raise a `Problem` if too many
-        runs are running or the run cannot start.
+        runs are in progress or the run cannot start.
         """
         with self._mutex:
             running = sum(child.process.poll() is None for child in self._children.values())
@@ -124,14 +125,16 @@ class Launcher:
         return folder.name
 
     def launch(self, argv: Sequence[str], folder: Path) -> Child:
-        """Start the lab with these arguments, which make a run in `folder`. Do not wait until the
-        run has begun, and do not check how many runs are running."""
+        """Start the lab with `argv`, which makes a run in `folder`. Return at once.
+
+        The number of runs in progress is not checked.
+        """
         child = self._spawn(self.command(argv), folder)
         self._children[folder.name] = child
         return child
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """Return the command that starts the lab with the arguments `argv`."""
+        """Return the command line that starts the lab with the arguments `argv`."""
         return [*self._command, *argv, *self._with]
 
     def stop_all(self) -> None:
@@ -167,8 +170,10 @@ class Launcher:
         return child
 
     def _wait(self, child: Child) -> None:
-        """Wait until the child has ended. If the run began but has no result, append its error to
-        log.txt."""
+        """Wait until the process has ended, and store its standard error.
+
+        If the run began but has no result, also append the error to log.txt in the run folder.
+        """
         child.process.wait()
         with child.errors as errors:
             errors.seek(0)
@@ -180,9 +185,9 @@ class Launcher:
                 log.write(child.text + "\n")
 
     def _wait_for_start(self, child: Child) -> None:
-        """Wait until the run has begun, for at most `REPORTS_WITHIN_S`.
+        """Wait until the run has begun, but at most `REPORTS_WITHIN_S`.
 
-        If the child process ends before, raise its error text as a `Problem`.
+        If the process ends before that, raise its error text as a `Problem`.
         """
         ends = time.monotonic() + REPORTS_WITHIN_S
         manifest = child.folder / "manifest.json"
@@ -196,10 +201,10 @@ class Launcher:
 
 
 def checked(request: StartRequest) -> Scenario:
-    """Check the request and return the scenario to run.
+    """Check the request, and return the scenario to run.
 
-    Raise an error if the engine cannot run the scenario, if the server lacks the root rights for
-    it, or if the request contains the path of a code file.
+    Raise an error if the engine cannot run the scenario, if this server lacks root rights that the
+    engine needs, or if the request contains the path of a code file.
     """
     _refuse_code(request)
     jobs = planning.checked(_batch_request(request))
@@ -210,7 +215,8 @@ def checked(request: StartRequest) -> Scenario:
 def refuse_without_root(engine: str, vm: bool, argv: Sequence[str]) -> None:
     """Raise a `Problem` with status 409 if `engine` needs root rights that this server lacks.
 
-    The error has the command to type instead, made from the arguments `argv` of the lab.
+    The error contains the command to type instead. It is made from `argv`, the arguments of the
+    lab.
     """
     real_time = {row["name"]: row["real_time"] for row in catalogue.engine_rows()}
     if real_time.get(engine) and not vm and os.geteuid() != 0:
@@ -244,7 +250,7 @@ def arguments(request: StartRequest) -> list[str]:
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove the folder of a run that never began, but only if it is empty."""
+    """Remove the folder of a run that never began. Do nothing if the folder is not empty."""
     try:
         folder.rmdir()
     except OSError:

@@ -38,9 +38,9 @@ OTHERS = ("Other networks", "Scenarios of no paper, and your own files in scenar
 
 @dataclass(frozen=True)
 class Group:
-    """The scenarios of one paper, in the order of the paper's figures.
+    """The scenarios of one paper, in the order of the figures in the paper.
 
-    `title` and `about` are the heading of the group and the text below it.
+    `title` is the heading of the group, and `about` the text below it.
     """
 
     title: str
@@ -49,15 +49,15 @@ class Group:
 
 
 def rows() -> list[Row]:
-    """Return one row per scenario, with the fields that pages show.
+    """Return one row for each scenario, with the fields that pages show.
 
-    A scenario that contains the path of a code file is not loaded; its row has the error.
+    A scenario with the path of a code file is not loaded. Its row has an error.
     """
     return catalogue.scenario_rows(partial(loading.refuse_code_paths, doing="load the scenario"))
 
 
 def groups() -> list[Group]:
-    """Return the scenarios grouped by paper, without groups that have no scenario."""
+    """Return the scenarios grouped by paper. Groups without a scenario are left out."""
     found: dict[tuple[str, str], list[Row]] = {each: [] for each in (*GROUPS.values(), OTHERS)}
     for row in rows():
         first, *_ = re.split(r"[\s,]", row.get("paper") or "")
@@ -70,10 +70,11 @@ def groups() -> list[Group]:
 
 
 def choices(name: str) -> Row:
-    """Return the strategies, engines and congestion controls with which a scenario can be started.
+    """Return the strategies, engines and congestion controls that can be chosen for a run of this
+    scenario.
 
-    In the row of a strategy, `unfit` says why it could never act in this network; it is empty if it
-    could. `traffic` has the flows, so that a form can add one for a new user.
+    `unfit` of a strategy says why the strategy could never act in this network; it is empty if it
+    could. `traffic` has the transfers of the scenario, so that a form can add one for a new user.
     """
     scenario = loading.load(name)
     unfit = schema.why_unfit(scenario.network)
@@ -93,7 +94,8 @@ def choices(name: str) -> Row:
 def topology_parameters(scenario: Scenario) -> list[Row]:
     """Return the parameters of a scenario's topology, each with its value in the scenario.
 
-    A list has `items`, the type of its entries. If they are objects, `fields` has their keys.
+    For a parameter that is a list, `items` is the type of its entries. If the entries are objects,
+    `fields` has their keys.
     """
     params = scenario.topology.params
     values = params.model_dump(mode="json")
@@ -107,7 +109,8 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
 
 
 def _items(name: str, value: Any, described: list[Row]) -> Row:
-    """Return `items` and `fields` for the row of a list; nothing for any other parameter."""
+    """Return the fields `items` and `fields` for a parameter that is a list, otherwise an empty
+    dictionary."""
     if not isinstance(value, list):
         return {}
     before = f"{name}[]."
@@ -124,10 +127,10 @@ def _items(name: str, value: Any, described: list[Row]) -> Row:
 
 
 def description(kind: str) -> list[str]:
-    """Return the description of the topology `kind` as paragraphs, without drawings made of
-    characters.
+    """Return the description of the topology `kind` as paragraphs.
 
-    It is the docstring of the function that builds the topology, without its first word `Return`.
+    The text is the docstring of the function that builds the topology, without the word `Return`
+    and without drawings made of characters.
     """
     texts = (row["picture"] for row in catalogue.topology_rows() if row["kind"] == kind)
     text = (next(texts, "") or "").replace("`", "").removeprefix("Return ")

@@ -1,4 +1,4 @@
-"""Serve the dashboard on this machine and print its URL.
+"""The program that serves the dashboard on this machine and prints its URL.
 
 Ctrl-C ends the dashboard and the runs that it started.
 """
@@ -48,9 +48,9 @@ DEMO = StartRequest(
 
 
 def listen(port: int | None) -> socket.socket:
-    """Return a listening socket on `port`; with None, on 8080 or the next free port.
+    """Return a listening socket on `port`. If it is None, use 8080 or the next free port.
 
-    Raise `MachineLacks` if the port is taken, or if none of the tried ports is free.
+    Raise `MachineLacks` if `port` is taken, or if all tried ports are taken.
     """
     for each in ports(port):
         try:
@@ -66,10 +66,10 @@ def listen(port: int | None) -> socket.socket:
 
 
 def key(path: Path) -> str:
-    """Return the key in the file `path`; if there is none, create the file with a new key.
+    """Return the secret key in the file `path`. If there is none, write a new key into the file.
 
-    Programs send this key to read and change runs. The key stays the same when the dashboard
-    restarts. A file that another user owns or can read, or with other content, is replaced.
+    Programs need the key to read and change runs. The key stays the same when the dashboard
+    restarts. A file that is not private to this user, or has other content, is replaced.
     """
     try:
         kept = plain_file.read(path, most_bytes=1000).decode(errors="replace").strip()
@@ -87,11 +87,11 @@ def serve(
     runs: Path = RUNS,
     extension_folders: Sequence[str] = (),
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM, then stop the runs that the dashboard started.
+    """Serve the dashboard until Ctrl-C or SIGTERM, then stop the runs that it started.
 
-    If `browser`, open a browser if there is a display. If `demo`, start a demo run and print the
-    URL of its page. `runs` is the folder of all run folders. `extension_folders` are the folders
-    given by `--with`.
+    If `browser` and there is a display, open a browser. If `demo`, start a demo run and print the
+    URL of its page. `runs` is the folder that contains the run folders. `extension_folders` have
+    the user's own strategies and so on.
     """
     add_extensions(extension_folders)
     sock = listen(port)
@@ -133,7 +133,7 @@ def serve(
 
 
 def main(argv: Sequence[str]) -> None:
-    """Start the dashboard with the arguments that the command `lab up` passes on."""
+    """Serve the dashboard. The command `lab up` starts this program with its options as `argv`."""
     parser = argparse.ArgumentParser(prog="dashboard", epilog="See ./run_lab.sh up --help.")
     parser.add_argument("--port", type=int)
     parser.add_argument("--no-browser", action="store_true")
@@ -150,7 +150,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _demo(launcher: Launcher) -> str:
-    """Start the demo run and return the path of its page in the URL.
+    """Start the demo run. Return the path of its page in the URL.
 
     If the run cannot start, print the reason and return "/".
     """

@@ -1,4 +1,5 @@
-"""The state of a run (running, paused, ended, ...), determined from the files in its folder."""
+"""The state of a run (running, paused, ended and so on), determined from the files in its
+folder."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ Doc = dict[str, Any]  # a JSON document of the run folder
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the connections of a run use MPTCP, and this statement as text.
+    """Whether the connections of a run use Multipath TCP, as a word and as a sentence.
 
-    `kind` is "yes", "no", "pending" (not known yet) or "none" (no user uses MPTCP).
+    `kind` is "yes", "no", "pending" (not known yet) or "none" (no user of the scenario uses it).
     """
 
     kind: str
@@ -36,9 +37,9 @@ class Verdict:
 class RunState:
     """The state of a run.
 
-    `t` is the time that the run has reached, in s. `over` is True if the run has ended. `speed` is
-    simulated time over real time, "max", or None for an engine that runs in real time. `overloaded`
-    says why the machine cannot keep up with the run; it is empty if it can.
+    `t` is the time in s that the run has reached. `over` is True if the run has ended. `speed` is
+    simulated time over real time, "max", or None if the engine runs in real time. `overloaded` says
+    why the machine cannot keep up with the run; it is empty if the machine can.
     """
 
     status: str
@@ -57,7 +58,7 @@ class RunState:
 
 @dataclass
 class _Flags:
-    """What the event log says about pauses, speed changes and overload."""
+    """The state that follows from the event log of a run: pause, speed and overload."""
 
     paused: bool = False
     speed: float | str | None = None
@@ -93,10 +94,10 @@ def of(folder: Path) -> RunState:
 def verdict(
     result: Doc | None, frame: Doc | None, multipath_users: Sequence[str], over: bool
 ) -> Verdict:
-    """Return whether the connections of a run use MPTCP.
+    """Return whether the connections of a run use Multipath TCP.
 
-    The `result` decides if there is one. Otherwise the latest sample, `frame`, shows how many
-    subflows each connection has so far.
+    A `result` decides this. If it is None, the number of subflows of each connection in the latest
+    sample, `frame`, is used.
     """
     if not multipath_users:
         text = "This scenario has no multipath user: all connections are plain TCP."
@@ -121,7 +122,7 @@ def verdict(
 
 
 def last_frame(folder: Path) -> Doc | None:
-    """Return the last complete line of samples.jsonl as an object, or None if there is none."""
+    """Return the last complete line of samples.jsonl as an object. Return None if there is none."""
     try:
         lines, _ = reading.split_lines(plain_file.read(folder / "samples.jsonl", -LAST_BYTES))
         return reading.sample(lines[-1]) if lines else None
@@ -157,7 +158,7 @@ def _flags(folder: Path) -> _Flags:
 
 
 def _first_speed(manifest: Doc | None) -> float | str | None:
-    """Return the speed at which a run began, or None if the manifest has none."""
+    """Return the speed at which a run began. Return None if the manifest does not have it."""
     speed = (manifest or {}).get("speed")
     return "max" if speed == 0 else speed
 
@@ -182,7 +183,6 @@ def _multipath_users(folder: Path) -> list[str]:
 
 
 def _subflow_counts(frame: Doc | None) -> dict[str, int]:
-    """Return the number of subflows of each connection in a sample."""
     counts: dict[str, int] = {}
     for name in (frame or {}).get("sf", {}):
         connection = name.rpartition("/")[0]

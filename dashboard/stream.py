@@ -1,10 +1,9 @@
-"""Streams of new samples and events of running runs to browsers, as server-sent events.
+"""Server-sent events that bring new samples and events of runs in progress to browsers.
 
-One thread follows each run folder for all browsers, and each line is encoded once. A position in a
-run combines the number of samples and the number of events before it: SEQ = samples * EVENTS +
-events. The server need not remember what each browser has received, and a position stays valid
-after a restart. Server-sent events contain the position as `id:`, so that a browser continues where
-it stopped.
+One thread follows each run folder, for all browsers together. A position in a run is samples *
+EVENTS + events: the numbers of samples and events before it in one integer. Each message contains
+its position as `id:`, so a browser can continue where it stopped, even after a restart of the
+server.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ LINGER_S = 10.0  # how long a `Tail` goes on after its last use
 class Message:
     """One message for browsers.
 
-    `kind` is "sample", "event" or "status". `seq` is the position in the run after this message,
-    and `body` is the content as JSON text.
+    `kind` is "sample", "event" or "status". `seq` is the position in the run after this message.
+    `body` is the content as JSON text.
     """
 
     kind: str
@@ -53,17 +52,16 @@ class Message:
     body: str
 
     def sse(self) -> bytes:
-        """Return the message in the format of server-sent events."""
         return f"id: {self.seq}\nevent: {self.kind}\ndata: {self.body}\n\n".encode()
 
     def is_after(self, samples: int, events: int) -> bool:
-        """Return whether a browser that has received so many samples and events still needs this
+        """Return whether a browser that has received these numbers of samples and events needs this
         message."""
         return self.seq // EVENTS > samples if self.kind == "sample" else self.seq % EVENTS > events
 
 
 class Tail(threading.Thread):
-    """A thread that follows one run folder, until no browser has used it for `LINGER_S`.
+    """A thread that reads new lines of one run folder until no browser has used it for `LINGER_S`.
 
     The last `KEPT` messages are kept in memory.
     """
@@ -93,7 +91,7 @@ class Tail(threading.Thread):
     def since(self, seq: int) -> list[Message]:
         """Return the messages after the position `seq`, in order.
 
-        Messages that are no longer in memory are read from the files of the run.
+        If some of them are no longer in memory, all are read from the files of the run.
         """
         samples, events_read = divmod(seq, EVENTS)
         with self.news:
@@ -113,7 +111,7 @@ class Tail(threading.Thread):
     def poll(self, with_state: bool) -> None:
         """Read the new lines of the folder, and wake the threads that wait for messages.
 
-        The state of the run is determined only if `with_state` or if there are new events.
+        The state of the run is determined only if `with_state`, or if there are new events.
         """
         samples, found = self._samples.new(), self._events.new()
         now = state.of(self.folder) if with_state or found else self.state
@@ -135,8 +133,8 @@ class Tail(threading.Thread):
 
 
 class Streams:
-    """All streams of the server: one `Tail` thread per watched run folder, and at most `most`
-    streams."""
+    """All open streams of the server, at most `most`, and one `Tail` thread for each run folder in
+    use."""
 
     def __init__(self, most: int) -> None:
         self._tails: dict[Path, Tail] = {}
@@ -144,7 +142,7 @@ class Streams:
         self._slots = threading.BoundedSemaphore(most)
 
     def tail(self, folder: Path) -> Tail:
-        """Return the thread that follows a run folder; start it if there is none."""
+        """Return the thread that follows a run folder. Start it if there is none."""
         with self._mutex:
             self._tails = {path: tail for path, tail in self._tails.items() if not tail.ended}
             if folder not in self._tails:
@@ -155,12 +153,12 @@ class Streams:
             return self._tails[folder]
 
     def watch(self, folder: Path, seq: int, gone: Callable[[], bool]) -> Iterator[bytes] | None:
-        """Return the server-sent events of a run after the position `seq`, as an iterator of bytes,
-        or None if there are too many streams.
+        """Return an iterator over the server-sent events of a run after the position `seq`.
 
-        The iterator ends when the run has ended, when `gone()` returns True because the browser has
-        disconnected, or after `STREAM_S`. It takes one of the `most` slots. The slot is free again
-        when the iterator ends, is closed or is garbage-collected, even if it was never used.
+        Return None if too many streams are open. The iterator ends when the run has ended, when
+        `gone()` returns True, or after `STREAM_S`. `gone` says whether the browser has
+        disconnected. The stream counts as open until the iterator ends, is closed or is
+        garbage-collected, even if it was never used.
         """
         watched = self._watch(self.tail(folder), seq, gone)
         return watched if next(watched) == TAKEN else None
@@ -198,13 +196,13 @@ class Streams:
 
 
 def streams() -> Streams:
-    """Return the shared object that follows run folders and sends new samples to browsers."""
     found: Streams = current_app.extensions["streams"]
     return found
 
 
 def live(run_id: str) -> Response:
-    """Answer a request for the server-sent events of a run."""
+    """Return a response that stays open and sends the samples and events of a run as server-sent
+    events."""
     messages = streams().watch(folder_of(run_id), position(), has_disconnected())
     if messages is None:
         raise Problem(
@@ -216,7 +214,8 @@ def live(run_id: str) -> Response:
 
 
 def frames(run_id: str) -> Response:
-    """Answer a request for the same messages of a program that polls."""
+    """Return the samples and events of a run after the position ?since=SEQ, for programs that
+    poll."""
     tail = streams().tail(folder_of(run_id))
     since = position()
     new = tail.since(since)

@@ -1,6 +1,6 @@
-"""What the pages and the API show about runs, collected from run folders.
+"""The JSON objects about runs that pages and the API show, collected from run folders.
 
-The document of a run is the JSON object that describes the run in lists.
+A `doc` in this file is the JSON object that describes a run in lists.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Doc = dict[str, Any]  # JSON: a run in lists, or what a page gets
 def run(store: Store, folder: Path) -> Doc:
     """Return everything that the page of a run shows, as a JSON object.
 
-    This is the document of the run, plus its state, the texts of its scenario, the targets
-    (settings that can be changed), and changes to try. Raise a `Problem` with status 404 if there
-    is no such run.
+    It has the fields of a run in lists, and the state, the texts of the scenario, the values that
+    can be changed (`targets`), and changes to try. Raise a `Problem` with status 404 if there is no
+    such run.
     """
     store.refresh()
     try:
@@ -91,11 +91,11 @@ def run(store: Store, folder: Path) -> Doc:
 
 
 def with_rates(doc: Doc) -> Doc:
-    """Return the document of a run, the JSON object that describes it in lists, with two more
-    fields.
+    """Add two texts to the JSON object that describes a run in lists.
 
-    `rates` states the rate scale of the run in words; it is empty if the rate scale is 1. `changed`
-    names the changes that were made by hand during the run; it is empty without any.
+    `rates` says by which factor the run multiplied all rates of its scenario; it is empty if the
+    factor is 1. `changed` names the changes that were made while the run went on; it is empty if
+    there are none.
     """
     return doc | {
         "rates": labels.scale_label(doc["rate_scale"], doc["wire_rates"]),
@@ -104,10 +104,10 @@ def with_rates(doc: Doc) -> Doc:
 
 
 def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
-    """Return in words which strategy and which congestion control a run has had, and when.
+    """Return in words which strategies and congestion controls a run has had, and from when on.
 
-    `strategies` and `ccs` have the name and a line of help for each one that is known here,
-    including congestion controls of single users.
+    `strategies` and `ccs` list them with a line of help. `ccs` also has the congestion controls of
+    single users. Those that are unknown here are left out of the lists.
     """
     used = over_time(scenario.strategy.name, "strategy", happened)
     ccs = over_time(scenario.multipath.cc, "cc", happened)
@@ -130,12 +130,13 @@ def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
 
 
 def has_orders(happened: list[Doc]) -> bool:
-    """Return whether a strategy has decided anything in a run."""
+    """Return whether the strategy has decided anything in a run."""
     return any(event.get("kind") == "decision" for event in happened)
 
 
 def shares_path(happened: list[Doc]) -> bool:
-    """Return whether two subflows of one connection begin on the same path."""
+    """Return whether two subflows of the same connection began on the same path through the
+    network."""
     paths: dict[tuple[str, str], tuple[str, ...]] = {}
     for event in happened:
         if event.get("kind") == "subflow" and event.get("path"):
@@ -146,8 +147,10 @@ def shares_path(happened: list[Doc]) -> bool:
 
 
 def over_time(first: str, target: str, happened: list[Doc]) -> list[tuple[float, str]]:
-    """Return the values of a target during a run as pairs (t in s, name), beginning with `first` at
-    0."""
+    """Return the values of a setting during a run as pairs (t in s, name).
+
+    `target` is the name of the setting, such as "strategy". The list begins with `first` at 0 s.
+    """
     found = [(0.0, first)]
     for event in happened:
         if changes.is_accepted(event) and event.get("target") == target:
@@ -158,7 +161,7 @@ def over_time(first: str, target: str, happened: list[Doc]) -> list[tuple[float,
 
 
 def in_words(values: list[tuple[float, str]]) -> str:
-    """Format the values of `over_time`, such as `none, from 20.0 s meter_throttling`."""
+    """Return the values from `over_time` as text, such as `none, from 20.0 s meter_throttling`."""
     named = [name if not t else f"from {t:.1f} s {name}" for t, name in values]
     if len(named) > MOST_NAMED:
         named = [*named[: MOST_NAMED - 1], "…", named[-1]]
@@ -166,8 +169,10 @@ def in_words(values: list[tuple[float, str]]) -> str:
 
 
 def controls(engine: str) -> list[str]:
-    """Return the controls that runs of this engine support: "stop", and in a simulator also
-    "pause", "resume" and "speed"."""
+    """Return the controls that runs of this engine support.
+
+    This is "stop", and for a simulator also "pause", "resume" and "speed".
+    """
     simulated = any(
         row["name"] == engine and not row["real_time"] for row in catalogue.engine_rows()
     )
@@ -177,9 +182,9 @@ def controls(engine: str) -> list[str]:
 def charts(folder: Path, points: int) -> Doc:
     """Return the charts, the event log and the last sample of a run, as a JSON object.
 
-    A chart line has at most `points` points. `seq` in the result is the position in the run up to
-    which the result reaches: a browser that then requests the server-sent events after `seq` gets
-    every later sample and event once (`dashboard.stream`).
+    A line in a chart has at most `points` points. `seq` in the result is a position in the run
+    (`dashboard.stream`). A browser that requests the server-sent events after `seq` gets every
+    later sample and event exactly once.
     """
     frames = _frames(folder)
     happened = _events(folder)
@@ -195,10 +200,9 @@ def charts(folder: Path, points: int) -> Doc:
 
 
 def about(folder: Path, happened: list[Doc]) -> charting.About:
-    """Return what charts need to know about a run besides its samples; default values if the
-    scenario cannot be read yet.
+    """Return the facts about a run that its charts need in addition to its samples.
 
-    `happened` are the events of the run.
+    `happened` are the events of the run. If the scenario cannot be read yet, return default values.
     """
     try:
         scenario, network = present.loaded(folder), present.network(folder)
@@ -218,11 +222,10 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
 
 
 def choose(docs: list[Doc], query: dict[str, str]) -> list[Doc]:
-    """Return the documents of the runs (JSON objects for lists) that match a query.
+    """Return the runs that match a query. Each run is the JSON object that describes it in lists.
 
-    The query may contain the fields in `FILTERS`, `tag`, `q` (words that must all occur in the
-    texts of the run) and `limit` (the largest number of runs). Raise a `Problem` for any other
-    field.
+    The query may have the fields in `FILTERS`, `tag`, `q` (words that must all occur in the texts
+    of the run) and `limit` (the largest number of runs). Raise a `Problem` for any other field.
     """
     known = (*FILTERS, "tag", "q", "limit")
     for key in query.keys() - set(known):
@@ -244,9 +247,10 @@ def _text(doc: Doc) -> str:
 
 
 def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, float | None], ...]:
-    """Return the congestion threshold of a run over time as pairs (t in s, MAC occupancy); None
-    means no threshold. The result is empty if there never was one.
+    """Return the MAC occupancy from which an access point counted as congested, as pairs (t in s,
+    value).
 
+    The value is None while there was no such threshold. The result is empty if there never was one.
     `first` is the threshold at the start, and `happened` are the events of the run.
     """
     steps: list[tuple[float, float | None]] = [(0.0, first)]
@@ -262,8 +266,10 @@ def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, 
 
 
 def _cth(strategy: Any) -> Any:
-    """Return the congestion threshold in the new value of a change of the strategy, None without
-    one."""
+    """Return the congestion threshold (`cth`) in the new value of a change of the strategy.
+
+    Return None if the new strategy has no such parameter.
+    """
     params = strategy.get("params") if isinstance(strategy, dict) else None
     return params.get("cth") if isinstance(params, dict) else None
 

@@ -1,4 +1,4 @@
-"""What the two web applications, the lab's pages and the pages of a class, have in common.
+"""Code that the dashboard and the server of a class of students share.
 
-It imports no other module of the dashboard.
+It imports no other module of `dashboard`.
 """

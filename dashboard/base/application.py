@@ -1,4 +1,4 @@
-"""A Flask app with what both applications need: folders, settings, runs and error responses."""
+"""A basic Flask app, from which the dashboard and the server of a class are both made."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ TEMPLATES = ROOT / "templates"
 
 
 def new(package: str, runs: Path, defaults: dict[str, Any], given: dict[str, Any] | None) -> Flask:
-    """Return an app without any routes and without access control.
+    """Return an app with settings, the index of runs and error responses, but without routes and
+    access control.
 
-    `package` is the Python package of the app, `runs` the folder that contains the run folders. The
-    settings in `given` override `defaults`.
+    `package` is the Python package of the app. `runs` is the folder that contains the run folders.
+    `given` has settings that override `defaults`.
     """
     static = ROOT / "dashboard" / "static"
     app = Flask(package, template_folder=str(TEMPLATES), static_folder=str(static))

@@ -1,7 +1,7 @@
 """Conversion of errors to HTTP responses.
 
-Under the addresses of the API, the response is JSON: `{"error": "what was tried, why it failed,
-what to do"}`. Under other addresses it is an HTML page.
+The response to an API request is JSON: `{"error": "what was tried, why it failed, what to do"}`.
+The response to any other request is an HTML page.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ TEXTS = {
 
 
 class Problem(Exception):
-    """Raised to answer a request with an error text and an HTTP status.
+    """Raised in a handler to answer the request with an error text and an HTTP status.
 
-    `more` has further fields of the JSON response.
+    `more` has additional fields of the JSON response.
     """
 
     def __init__(self, status: int, text: str, **more: str) -> None:
@@ -32,14 +32,15 @@ class Problem(Exception):
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number in a text of at most 18 decimal digits, or None for any other text."""
+    """Return `text` as a number if it has 1 to 18 decimal digits and nothing else. Otherwise return
+    None."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
 
 
 def answer(status: int, text: str, **more: str) -> Response:
-    """Return an error response: JSON under the addresses of the API, else an HTML page.
+    """Return an error response: JSON for an API request, otherwise an HTML page.
 
-    `more` has further fields of the JSON.
+    `more` has additional fields of the JSON response.
     """
     if request.path.startswith("/api/") or request.path in ("/healthz", "/openapi.json"):
         response = jsonify({"error": text, **more})
@@ -52,8 +53,10 @@ def answer(status: int, text: str, **more: str) -> Response:
 
 
 def _page(status: int, text: str) -> Response:
-    """Return an error page, or plain text if the template cannot be loaded, for instance because no
-    file descriptors are left."""
+    """Return an error page. Return plain text if the template cannot be loaded.
+
+    That happens, for instance, if no file descriptors are left.
+    """
     try:
         page = current_app.config.get("ERROR_PAGE", "error.html")
         return Response(render_template(page, status=status, text=text))
@@ -62,7 +65,7 @@ def _page(status: int, text: str) -> Response:
 
 
 def register(app: Flask) -> None:
-    """Convert exceptions in any handler of the app to error responses."""
+    """Make the app convert exceptions of its handlers to error responses."""
 
     @app.errorhandler(Problem)
     def _problem(error: Problem) -> Response:

@@ -1,13 +1,11 @@
-"""Checks of requests and security headers of responses, the same for both applications.
-
-What differs between them is in `Access`. A request is checked as follows:
+"""Checks of requests and security headers of responses, for the dashboard and for the server of a
+class.
 
 1) The host name in the request must be one of TRUSTED_HOSTS (against DNS rebinding).
-2) A secret from a link that the server printed is exchanged for a cookie, and the browser is sent
-   on to the page without the secret.
-3) A request that changes anything must come from a page of this server or from a program, and must
-   be JSON (against pages of other sites).
-4) The application must admit the request.
+2) If the URL contains a secret from a link that the server printed, the browser gets a cookie for
+   it. It is then redirected to the same page without the secret.
+3) A request that changes anything must be JSON, and must not come from a page of another site.
+4) The sender must be allowed to do what the request asks (`Access`).
 """
 
 from __future__ import annotations
@@ -41,12 +39,12 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Access:
-    """How an application decides who may do what.
+    """The part of access control that differs between the dashboard and the server of a class.
 
-    `exchange` answers a GET request that has the query parameter `parameter`, a secret from a link.
-    For every other request, `identify` finds out who sent it and keeps that in `flask.g`. Then
-    `admit` answers or refuses what this sender may not do, and returns None to let it pass. If
-    `json_first`, a body that is not JSON is refused before `admit` is called, else after.
+    `exchange` answers a GET request with the query parameter `parameter`, which is a secret from a
+    link. For all other requests, `identify` stores in `flask.g` who sent the request. Then `admit`
+    refuses the request, or returns None to let it pass. If `json_first`, a body that is not JSON is
+    refused before `admit` is called, otherwise after.
     """
 
     parameter: str
@@ -57,7 +55,7 @@ class Access:
 
 
 def protect(app: Flask, access: Access) -> None:
-    """Check every request to the app, and set security headers in every response."""
+    """Make the app check every request, and set security headers in every response."""
 
     @app.before_request
     def _check() -> AnyResponse | None:
@@ -81,14 +79,14 @@ def protect(app: Flask, access: Access) -> None:
 
 
 def refuse(text: str) -> NoReturn:
-    """Answer the request with status 403. `text` says why, and what to do."""
+    """Raise a `Problem` with status 403. `text` says why the request is refused, and what to do."""
     raise Problem(403, f"{request.method} {request.path[:80]}: {text}")
 
 
 def cookie_name(role: str = "") -> str:
-    """Return the name of this server's cookie for a role.
+    """Return the name of the cookie for a role, such as "instructor".
 
-    It contains the port, because browsers send a cookie to all ports of a host.
+    The name contains the port of the server, because browsers send a cookie to all ports of a host.
     """
     return f"{g.cookie}_{role}" if role else str(g.cookie)
 
@@ -101,9 +99,9 @@ def set_cookie(
     samesite: Literal["Strict", "Lax"],
     secure: bool = False,
 ) -> None:
-    """Give the browser a secret as a cookie that scripts cannot read.
+    """Store a secret in the browser as a cookie that scripts cannot read.
 
-    With `secure`, for servers with TLS, the browser sends it through TLS only.
+    If `secure`, the browser sends the cookie only through TLS.
     """
     response.set_cookie(
         name, value, httponly=True, samesite=samesite, secure=secure, max_age=days * DAY_S
@@ -111,9 +109,10 @@ def set_cookie(
 
 
 def _refuse_other_hosts() -> Response | None:
-    """Return an error response if the host name of the request is not trusted, else None.
+    """Return an error response if the host name of the request is not trusted. Otherwise return
+    None.
 
-    Set `g.cookie`, the beginning of the names of this server's cookies.
+    Store in `g.cookie` the first part of the names of this server's cookies.
     """
     try:
         host = request.host  # this refuses names that are not trusted
@@ -124,9 +123,9 @@ def _refuse_other_hosts() -> Response | None:
 
 
 def _refused_host() -> Response:
-    """Return the response to a request for a host name that is not trusted.
+    """Return the error response to a request for a host name that is not trusted.
 
-    It is JSON, because the links of a page would need the host name.
+    The response is JSON, because an HTML page would have links that contain a host name.
     """
     names = ", ".join(current_app.config["TRUSTED_HOSTS"])
     response = jsonify({"error": f"this server does not have the host name sent: use {names}"})
@@ -135,7 +134,7 @@ def _refused_host() -> Response:
 
 
 def _check_same_site() -> None:
-    """Refuse a request that changes something if a page of another site sent it."""
+    """Raise a `Problem` with status 403 if a page of another site sent this request."""
     origin = request.headers.get("Origin")
     if origin is not None and origin.partition("://")[2] != request.host:
         raise Problem(
@@ -151,7 +150,10 @@ def _check_same_site() -> None:
 
 
 def _check_json() -> None:
-    """Refuse a body that is not JSON. Forms of other sites cannot send JSON."""
+    """Raise a `Problem` with status 400 if the request has a body that is not JSON.
+
+    HTML forms of other sites cannot send JSON.
+    """
     if request.content_length and not request.is_json:
         raise Problem(400, "the request is not JSON: send Content-Type: application/json")
 

@@ -1,4 +1,4 @@
-"""Reading of requests, and responses, that handlers of both applications share.
+"""Functions for handlers of the dashboard and of a class: they read requests and make responses.
 
 A wrong parameter raises a `Problem`, which becomes the error response.
 """
@@ -34,7 +34,7 @@ class Body(BaseModel):
 
 
 def body(model: type[Model]) -> Model:
-    """Check the JSON body of the request, and return it as an instance of `model`.
+    """Return the JSON body of the request as an instance of `model`.
 
     The request is answered with status 400 if the body is no JSON object, and with 422 if a value
     is wrong.
@@ -48,9 +48,9 @@ def body(model: type[Model]) -> Model:
 
 
 def position() -> int:
-    """Return the position in a run from which the browser wants to continue a stream.
+    """Return the position in a run from which the browser wants to receive data; 0 is the start.
 
-    It is in the header Last-Event-ID or in the query parameter `since`; 0 is the start.
+    It is in the header Last-Event-ID or in the query parameter `since`.
     """
     text = request.headers.get("Last-Event-ID") or request.args.get("since", "0")
     found = whole_number(text)
@@ -61,7 +61,8 @@ def position() -> int:
 
 
 def points() -> int:
-    """The query parameter `points`: the most points of a chart line, 600 by default."""
+    """Return the query parameter `points`: the largest number of points of a line in a chart.
+    Default: 600."""
     text = request.args.get("points", "600")
     found = whole_number(text)
     if found is None or not 2 <= found <= MAX_POINTS:
@@ -70,13 +71,13 @@ def points() -> int:
 
 
 def store() -> Store:
-    """Return the index of all runs, which all requests share."""
+    """Return the index of all runs. All requests share this object."""
     found: Store = current_app.extensions["store"]
     return found
 
 
 def folder_of(run_id: str) -> Path:
-    """Return the folder of a run; answer the request with status 404 if there is no such run."""
+    """Return the folder of a run. Raise a `Problem` with status 404 if there is no such run."""
     try:
         return store().folder(run_id)
     except RequestError as error:
@@ -84,24 +85,25 @@ def folder_of(run_id: str) -> Path:
 
 
 def has_disconnected() -> Callable[[], bool]:
-    """Return a function that says whether the browser has closed the connection.
+    """Return a function that returns True when the browser has closed the connection.
 
-    It works outside the request too, while a stream goes on.
+    The function also works after the handler has returned, while the response is still being sent.
     """
     gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", lambda: False)
     return gone
 
 
 def event_stream(messages: Iterable[bytes]) -> Response:
-    """Return a response that sends server-sent events."""
+    """Return a response that sends `messages` as server-sent events."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return Response(messages, mimetype="text/event-stream", headers=headers)
 
 
 def plotly(wanted: str) -> Response:
-    """Return plotly.js. Browsers may cache it forever, because its version `wanted` is in the URL.
+    """Return a response with the script plotly.js.
 
-    Raise a `Problem` with status 404 for a version that is not installed.
+    Browsers may cache it forever, because the version `wanted` is part of the URL. Raise a
+    `Problem` with status 404 if another version is installed.
     """
     if wanted != version("plotly"):
         text = f"plotly.js {wanted} is not installed: the page is older than the server. Reload it"

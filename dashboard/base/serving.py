@@ -1,5 +1,5 @@
-"""What the programs of both applications do around their app: extensions, ports, Waitress, signals
-and exit codes."""
+"""Common parts of the programs that serve the dashboard or a class: extensions, ports, Waitress,
+signals and exit codes."""
 
 from __future__ import annotations
 
@@ -25,24 +25,28 @@ THREADS = 128
 
 
 def add_extensions(folders: Iterable[str]) -> None:
-    """Add the extensions of the environment and those in the folders given by `--with`."""
+    """Register the user's own strategies, scenarios and so on.
+
+    They are in the folders of the environment variable MULTIPATH_LAB_PATH and in `folders`.
+    """
     extensions.add_from_environment()
     for each in folders:
         extensions.add(Path(each))
 
 
 def absolute(folders: Iterable[str]) -> tuple[str, ...]:
-    """Return absolute paths, for runs that are started in another directory."""
+    """Return absolute paths, because runs are started in another working directory."""
     return tuple(str(Path(each).resolve()) for each in folders)
 
 
 def ports(wanted: int | None) -> Sequence[int]:
-    """Return the ports to try: `wanted`, or if it is None, 8080 and the ones after it."""
+    """Return the ports to try: only `wanted`, or 8080 and the following ports if `wanted` is
+    None."""
     return [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + PORTS)
 
 
 def listen_on(family: int, address: Any) -> socket.socket:
-    """Return a socket that listens on `address`, in the form of the address family.
+    """Return a socket that listens on `address`, in the format of the address family.
 
     Raise `OSError` if the address is not available.
     """
@@ -59,9 +63,9 @@ def listen_on(family: int, address: Any) -> socket.socket:
 
 
 def server(app: Flask, sock: socket.socket, threads: int = THREADS, scheme: str = "http") -> Any:
-    """Return a Waitress server for the app on the socket `sock`.
+    """Return a Waitress server for the app on the listening socket `sock`.
 
-    `scheme` is that of the URLs that browsers use.
+    `scheme` is the scheme of the URLs that browsers use: "http" or "https".
     """
     from waitress.parser import HTTPRequestParser
     from waitress.server import create_server
@@ -81,7 +85,7 @@ def server(app: Flask, sock: socket.socket, threads: int = THREADS, scheme: str 
 
 
 def run_until_signal(waitress: Any) -> None:
-    """Run a Waitress server in a thread.
+    """Start a Waitress server in a thread, and return at once.
 
     From now on, Ctrl-C and SIGTERM raise `KeyboardInterrupt` in the main thread.
     """
@@ -92,7 +96,8 @@ def run_until_signal(waitress: Any) -> None:
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Print a `LabError` that is raised in the `with` statement, and exit with its code."""
+    """Run the body of the `with` statement. If it raises a `LabError`, print the error and exit
+    with its code."""
     try:
         yield
     except LabError as error:

@@ -1,4 +1,5 @@
-"""The Flask app of a class: its settings, pages, APIs and the thread that runs its queue."""
+"""The Flask app of a class of students: settings, pages, APIs, and the thread that starts queued
+runs."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ DEFAULTS = {
 def create_app(room: Room, config: dict[str, Any] | None = None) -> Flask:
     """Return the Flask app that serves a class.
 
-    `config` overrides `DEFAULTS` and the settings of `dashboard.base.application`. No runs are
-    started until `app.extensions["conductor"].start()` is called.
+    `config` overrides `DEFAULTS` and the settings of `dashboard.base.application`. The app starts
+    no runs until `app.extensions["conductor"].start()` is called.
     """
     app = application.new("dashboard.classroom", room.folder.runs, DEFAULTS, config)
     store, settings = app.extensions["store"], app.config

@@ -1,7 +1,7 @@
-"""A thread that starts the queued runs of a class one after another, and records how they end.
+"""A thread that starts the queued runs of a class, and records how they end.
 
-Each run is a separate process, which goes on if the server is killed. A new server finds it by its
-run folder.
+Each run is a separate process. It continues if the server is killed. The next server finds it by
+its run folder.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ KILLED_AFTER_S = 10.0  # after SIGINT, for a run that does not end
 class Running:
     """A run in progress.
 
-    `child` is None if an earlier server started the run. After `ends_at`, a time of the monotonic
-    clock, the run gets SIGINT; then `asked` is True.
+    `child` is None if an earlier server started the run. `ends_at` is a time of the monotonic
+    clock. If the run still goes on then, it gets SIGINT, and `asked` becomes True.
     """
 
     run: ClassRun
@@ -46,10 +46,9 @@ class Running:
 
 
 class Conductor(threading.Thread):
-    """Starts and ends the runs of a class.
+    """The thread that starts and ends the runs of a class.
 
-    `speed` is simulated time over real time; `vm` says whether emulations run in the virtual
-    machine.
+    `speed` is simulated time over real time. If `vm`, emulations run in the virtual machine.
     """
 
     def __init__(self, room: Room, launcher: Launcher, speed: float, vm: bool) -> None:
@@ -63,7 +62,7 @@ class Conductor(threading.Thread):
         self._recover()
 
     def check(self, run: ClassRun) -> None:
-        """Raise `LabError` if a run cannot be made on this machine."""
+        """Raise `LabError` if this machine cannot make the run."""
         request = queue.run_request(self._room.lesson, run, self.speed, self.vm)
         if engine_table.entry(request.engine).real_time and not self.vm and os.geteuid() != 0:
             raise MachineLacks(
@@ -78,9 +77,9 @@ class Conductor(threading.Thread):
             self.poll()
 
     def stop(self) -> None:
-        """End the thread and all runs, and record how they ended.
+        """End this thread and all runs, and record how the runs ended.
 
-        Runs that an earlier server started are only asked to stop.
+        A run that an earlier server started is asked to stop, but its end is not awaited.
         """
         self._stopping.set()
         if self.is_alive():
@@ -94,12 +93,16 @@ class Conductor(threading.Thread):
                 self._ended(each)
 
     def stop_run(self, run: ClassRun) -> None:
-        """End a run, or take it out of the queue. Raise `LabError` if it is still starting."""
+        """Stop a run in progress, or take a waiting run out of the queue.
+
+        Raise `LabError` if the run is still starting.
+        """
         if not run.over and not self._room.withdraw(run):
             inbox.send(self._room.run_folder(run.id), {"control": "stop"})
 
     def poll(self) -> None:
-        """Record the runs that have ended, then start the next one if the load permits."""
+        """Record the end of runs that have ended, stop late ones, and start the next run if the
+        load permits."""
         for each in list(self._running.values()):
             if self._has_ended(each):
                 self._ended(each)
@@ -156,7 +159,7 @@ class Conductor(threading.Thread):
             running.child.process.kill()
 
     def _recover(self) -> None:
-        """Take over the runs that had not ended when the previous server did."""
+        """Take over the runs that were unfinished when the previous server ended."""
         for run in list(self._room.state.unfinished()):
             folder = self._room.run_folder(run.id)
             self._room.resume(run, running=folder.is_dir())

@@ -1,8 +1,8 @@
-"""Access control of a class: who sent a request, and whether it is allowed.
+"""Access control of a class: who sent a request, and whether the request is allowed.
 
-After the checks of `dashboard.base.guarding`, every address except those in OPEN needs a role:
-student (with a seat), instructor or projector. A role is recognised by a cookie. A browser can have
-several: the instructor may have a seat too, to try a worksheet.
+Every address except those in OPEN requires a role: student, instructor or projector. A role is
+recognised by a cookie. A browser can have several roles: an instructor may also join as a student
+to try a worksheet.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHANGES_PER_MINUTE, READS_PER_MINUTE = 240, 1200  # by one seat
 
 
 def protect(app: Flask) -> None:
-    """Check every request to the app, and set security headers in every response."""
+    """Make the app check every request, and set security headers in every response."""
     changes, reads = Attempts(CHANGES_PER_MINUTE, 60.0), Attempts(READS_PER_MINUTE, 60.0)
 
     def admit() -> AnyResponse | None:
@@ -45,15 +45,16 @@ def protect(app: Flask) -> None:
 
 
 def register_refusals(app: Flask) -> None:
-    """Convert the exceptions of `lab.classroom.lesson` to error responses."""
+    """Make the app convert the exceptions of `lab.classroom.lesson` to error responses."""
     for kind, status in ((Unknown, 404), (NotNow, 409), (Forbidden, 403), (TooMuch, 429)):
         app.register_error_handler(kind, _handler(status))
 
 
 def set_cookie(response: AnyResponse, role: str, value: str) -> None:
-    """Give the browser a role.
+    """Store the secret `value` in the browser as the cookie of a role.
 
-    `value` is the secret of a seat, or the key of the instructor or projector.
+    For a student, the secret is the one made when joining. For the instructor and the projector, it
+    is their key.
     """
     is_secure = current_app.config["SECURE"]
     # Lax: a student who comes by a link from a chat keeps the seat
@@ -61,7 +62,8 @@ def set_cookie(response: AnyResponse, role: str, value: str) -> None:
 
 
 def address() -> str:
-    """Return the network address of the browser, also behind the TLS proxy."""
+    """Return the network address of the browser. Behind the TLS proxy, this is not the address of
+    the proxy."""
     return str(current_app.config["ADDRESS_OF"](request.environ))
 
 
@@ -107,7 +109,8 @@ def _turn_away() -> AnyResponse:
 
 
 def _exchange(key: str) -> AnyResponse:
-    """Answer a link with a key: set a cookie, and redirect to the page without the key.
+    """Answer a request with a key in its URL: set a cookie, and redirect to the page without the
+    key.
 
     Raise a `Problem` with status 403 if the key is wrong.
     """

@@ -1,4 +1,4 @@
-"""The HTTP API for the instructor and for the projector."""
+"""The HTTP API of a class for the instructor and for the projector."""
 
 from __future__ import annotations
 
@@ -134,17 +134,17 @@ def projector_stream() -> Any:
 
 
 def instructor_path(of: Room) -> str:
-    """The secret path that gives a browser the role of the instructor."""
+    """Return the path and query of the secret link for the instructor."""
     return f"/instructor?key={of.folder.settings.instructor_key}"
 
 
 def projector_path(of: Room) -> str:
-    """The secret path that gives a browser the role of the projector."""
+    """Return the path and query of the secret link for the projector."""
     return f"/projector?key={of.folder.settings.projector_key}"
 
 
 def join_path(of: Room) -> str:
-    """The path of the link with which students join."""
+    """Return the path and query of the link with which students join the class."""
     return f"/?code={of.folder.settings.code}"
 
 
@@ -172,6 +172,9 @@ def _grid(of: Room, open_pages: Slots, load: LoadMeter) -> dict[str, Any]:
 
 
 def _plain(doc: dict[str, Any]) -> Any:
-    """The grid without the values that change with time alone, so that these cause no message."""
+    """Return the instructor's table without the values that change by time alone.
+
+    A new message is sent only if this result changes.
+    """
     rows = [{k: v for k, v in row.items() if k not in OF_TIME} for row in doc["seats"]]
     return {key: value for key, value in doc.items() if key not in OF_TIME} | {"seats": rows}

@@ -1,6 +1,7 @@
-"""The HTML pages of a class. The browser fills them with data from the class's API.
+"""The HTML pages of a class of students. The browser fills them with data from the API of the
+class.
 
-The texts of a worksheet are part of its page, converted from Markdown by the server. A student gets
+The page of a worksheet contains its texts, which the server converts from Markdown. A student gets
 them only after opening the worksheet.
 """
 
@@ -136,7 +137,10 @@ def _for_all_pages() -> dict[str, Any]:
 
 
 def text_html(step: Step) -> Markup:
-    """The text of a step as HTML, with the drawing of its scenario; empty for a task."""
+    """Return the text of a step as HTML, followed by the drawing of its network if it has one.
+
+    The result is empty for a step that is not a text.
+    """
     if step.text is None:
         return Markup("")
     figure = Markup(preview(step.drawing)) if step.drawing else Markup("")  # noqa: S704 - ours
@@ -145,7 +149,11 @@ def text_html(step: Step) -> Markup:
 
 
 def large_steps(name: str, worksheet: Worksheet) -> list[dict[str, Any]]:
-    """What a projector shows for each task of a worksheet: the question, or a run's title."""
+    """Return the contents that a projector can show: for each step, the question or the title of
+    the run.
+
+    Steps that are only a text are left out.
+    """
     rows = []
     for n, task in enumerate(worksheet.tasks, 1):
         asked = f"Run: {load(task.scenario).title}" if isinstance(task, Run) else task.ask

@@ -1,4 +1,4 @@
-"""Bodies of requests to a class, and access to the objects that all requests share."""
+"""Models of the request bodies of a class, and access to the objects that all requests share."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class PersonBody(Body):
 
 
 class JoinBody(Body):
-    """POST /api/class/join: one person, or two who share a seat."""
+    """The body of POST /api/class/join. `people` has one person, or two who work together."""
 
     code: str = Field(max_length=40)
     people: tuple[PersonBody, ...] = Field(min_length=1, max_length=2)
 
 
 class ReturnBody(Body):
-    """POST /api/class/return: a person who uses another browser."""
+    """The body of POST /api/class/return, from a student who continues in another browser."""
 
     code: str = Field(max_length=40)
     name: str = Field(max_length=200)
@@ -38,7 +38,7 @@ class AnswerBody(Body):
 
 
 class RunBody(Body):
-    """Values that a student chose for keys of the scenario."""
+    """The body of a student's request for a run. `chosen` maps keys of the scenario to values."""
 
     chosen: dict[str, Any] = {}
 
@@ -48,7 +48,10 @@ class EmptyBody(Body):
 
 
 class LookBody(Body):
-    """What the instructor shows to all: a run, a step of a worksheet, or nothing."""
+    """What the instructor wants to show on all screens: a run, a worksheet or one of its steps.
+
+    If all fields are None, nothing is shown.
+    """
 
     run: str | None = None
     worksheet: str | None = None
@@ -60,7 +63,8 @@ class FreezeBody(Body):
 
 
 class ExtendBody(Body):
-    """More time for a worksheet, or less if `minutes` is negative; for all if `seat` is None."""
+    """More time for a worksheet; less if `minutes` is negative. If `seat` is None, it is for all
+    students."""
 
     worksheet: str
     minutes: float = Field(ge=-240, le=240)
@@ -68,13 +72,14 @@ class ExtendBody(Body):
 
 
 class SharedRunBody(Body):
-    """A run for all. If `engine` is None, it is that of the worksheet."""
+    """A request for a run that all students will see. If `engine` is None, the worksheet's engine
+    is used."""
 
     engine: str | None = None
 
 
 class GradeBody(Body):
-    """Points for a text that the instructor grades."""
+    """The points that the instructor gives for a text that a student wrote."""
 
     seat: str
     worksheet: str
@@ -84,7 +89,7 @@ class GradeBody(Body):
 
 
 class WipeBody(Body):
-    """A request to delete the class. `name` must be its name, as a confirmation."""
+    """A request to delete the class. To confirm it, `name` must be the name of the class."""
 
     name: str
 
@@ -100,7 +105,10 @@ def conductor() -> Conductor:
 
 
 def own_seat() -> str:
-    """Return the seat of the browser. Raise a `Problem` with status 403 if it has none."""
+    """Return the id of the student or pair that uses this browser.
+
+    Raise a `Problem` with status 403 if the browser has not joined the class.
+    """
     seat: str | None = g.seat
     if seat is None:
         raise Problem(403, "this browser has no seat: join the class first")
@@ -108,9 +116,9 @@ def own_seat() -> str:
 
 
 def viewer() -> str | None:
-    """Return on whose behalf the browser asks for a run.
+    """Return who asks to see a run: None for the instructor, "" for the projector, otherwise a
+    student's seat.
 
-    This is a seat, None for the instructor, who may see all runs, or "" for a projector, which may
-    see only shared ones.
+    The instructor may see all runs. The projector may see only runs that all students see.
     """
     return None if g.instructor else g.seat or ""

@@ -1,4 +1,5 @@
-"""The HTTP API for the runs of a class. Every handler first checks who may see the run."""
+"""The HTTP API for the runs of a class. Every handler first checks whether the browser may see the
+run."""
 
 from __future__ import annotations
 
@@ -31,9 +32,10 @@ def run(id: str) -> Any:
 
 
 def run_document(found: ClassRun, folder: Path) -> dict[str, Any]:
-    """Everything that the page of a run shows to this browser.
+    """Return everything that the page of a run shows to this browser, as a JSON object.
 
-    Students get no explanations, and may change only what the worksheet allows, in their own runs.
+    Students get no explanations. They may only change values that the worksheet lets them change,
+    in their own runs.
     """
     doc = view.run(store(), folder)
     if not g.instructor:
@@ -132,9 +134,10 @@ def flip(id: str) -> Any:
 
 
 def visible_run(id: str) -> tuple[ClassRun, Path]:
-    """Return a run that the browser may see, and its folder.
+    """Return a run that this browser may see, and its folder.
 
-    Raise `Unknown` if there is no such run for this browser, and `NotNow` if it has no folder yet.
+    Raise `Unknown` if the run does not exist or may not be seen, and `NotNow` if it has no folder
+    yet.
     """
     with room().mutex:
         found = room().lesson.run(id, viewer())
@@ -145,9 +148,10 @@ def visible_run(id: str) -> tuple[ClassRun, Path]:
 
 
 def _own(id: str) -> ClassRun:
-    """Return a run that the browser may change: one of its seat, or any for the instructor.
+    """Return a run that this browser may change. Students may change their own runs, the instructor
+    any run.
 
-    Raise a `Problem` with status 403 for the run of another seat.
+    Raise a `Problem` with status 403 if the run belongs to somebody else.
     """
     with room().mutex:
         found = room().lesson.run(id, viewer())

@@ -1,6 +1,7 @@
-"""The program that serves a class on this machine or on a local network, and prints the links.
+"""The program that serves a class of students on this machine or on a local network, and prints the
+links.
 
-Ctrl-C ends the server and its runs; the same command continues the class.
+Ctrl-C ends the server and its runs. The same command continues the class.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Options:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """Open a listening socket; if `port` is None, on 8080 or the next free port.
+    """Return a listening socket at `host`. If `port` is None, use 8080 or the next free port.
 
     Raise `RequestError` if `host` is not a single address, and `MachineLacks` if no port is free.
     """
@@ -89,13 +90,18 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def own_address_hint() -> str:
-    """Return ", such as --host ADDRESS" with an address of this machine, or ""."""
+    """Return a text for error messages such as ", such as --host 192.168.1.5", with an address of
+    this machine.
+
+    Return "" if this machine has no network address.
+    """
     found = own_address()
     return f", such as --host {found}" if found else ""
 
 
 def own_address() -> str | None:
-    """Return this machine's address for connections to other networks; None without one."""
+    """Return the address that this machine uses for connections to other networks. Return None if
+    it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.connect(("192.0.2.1", 9))  # chooses an address and sends nothing
@@ -106,9 +112,10 @@ def own_address() -> str | None:
 
 
 def opened(options: Options, classes: Path = CLASSES) -> ClassFolder:
-    """Return the class of this name; make it if it does not exist.
+    """Return the class with the name in `options`. If there is none, make it.
 
-    Raise `RequestError` if it exists and other worksheets or a roster are given.
+    Raise `RequestError` if the class exists and `options` also gives worksheets or a list of
+    students.
     """
     if options.name in folder.names(classes):
         if options.worksheets or options.roster:
@@ -122,7 +129,7 @@ def opened(options: Options, classes: Path = CLASSES) -> ClassFolder:
 
 
 def serve(options: Options, classes: Path = CLASSES) -> None:
-    """Serve a class until Ctrl-C or SIGTERM, or until the instructor deletes it."""
+    """Serve a class until Ctrl-C or SIGTERM, or until the instructor deletes the class."""
     add_extensions(options.extension_folders)
     settings = _tls(options)
     with listen(options.host, options.port) as sock:
@@ -178,7 +185,7 @@ def _serve(
 
 
 def send_the_rest(waitress: Any) -> None:
-    """Wait until Waitress has sent all responses, at most `SENT_WITHIN_S`."""
+    """Wait until Waitress has sent all responses, but at most `SENT_WITHIN_S` seconds."""
     ends = time.monotonic() + SENT_WITHIN_S
     while any(each.total_outbufs_len for each in list(waitress.active_channels.values())):
         if time.monotonic() > ends:
@@ -213,16 +220,16 @@ def _tls(options: Options) -> ssl.SSLContext | None:
 
 
 def _end() -> None:
-    """Make the main thread end the server. It may be called in any thread."""
+    """Make the main thread end the server. Any thread may call this."""
     main = threading.main_thread().ident
     assert main is not None
     signal.pthread_kill(main, signal.SIGTERM)
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serve a class with the arguments that the command `lab class` passes on.
+    """Serve a class. The command `lab class` starts this program with its options as `argv`.
 
-    Exit with the error code of a `LabError` if that fails.
+    Exit with the code of a `LabError` if that fails.
     """
     parser = argparse.ArgumentParser(prog="class", epilog="See ./run_lab.sh class --help.")
     parser.add_argument("--name", required=True)
@@ -256,7 +263,8 @@ LAST_ROUNDS = 20  # of the event loop; fewer than five are needed to pass on wai
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the TLS settings of the server. Raise `RequestError` if a file cannot be used."""
+    """Return the TLS settings of the server. Raise `RequestError` if `certificate` or `key` cannot
+    be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -270,7 +278,8 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 class TlsProxy(threading.Thread):
-    """Accepts TLS connections on `sock`, and passes their bytes on to `port` on 127.0.0.1."""
+    """A thread that accepts TLS connections on `sock`, and forwards their bytes to `port` on
+    127.0.0.1."""
 
     def __init__(self, sock: socket.socket, settings: ssl.SSLContext, port: int) -> None:
         super().__init__(name="tls", daemon=True)
@@ -280,12 +289,13 @@ class TlsProxy(threading.Thread):
         self._ready = threading.Event()
 
     def address_of(self, environ: dict[str, object]) -> str:
-        """Return the network address of the browser. `environ` is that of a WSGI request."""
+        """Return the network address of the browser that sent a request. `environ` is the WSGI
+        environment."""
         port = environ.get("REMOTE_PORT", "0")
         return self._behind.get(int(str(port)), str(environ.get("REMOTE_ADDR", "")))
 
     def run(self) -> None:
-        """Pass on connections until `close` is called."""
+        """Accept and forward connections until `close` is called."""
         asyncio.set_event_loop(self._loop)
         serving = asyncio.start_server(
             self._serve, sock=self._sock, ssl=self._settings, ssl_handshake_timeout=HANDSHAKE_S
@@ -296,7 +306,8 @@ class TlsProxy(threading.Thread):
         server.close()
 
     def close(self) -> None:
-        """Pass on what the server has sent already, then end all connections and the thread."""
+        """Forward the bytes that the server has already sent, then end all connections and the
+        thread."""
         self._ready.wait()
         asyncio.run_coroutine_threadsafe(self._finish(), self._loop)
         self.join()
@@ -329,7 +340,7 @@ class TlsProxy(threading.Thread):
         server: asyncio.StreamReader,
         to_browser: asyncio.StreamWriter,
     ) -> None:
-        """Copy bytes in both directions until one side ends."""
+        """Copy bytes in both directions until one side ends the connection."""
         copies = {
             asyncio.ensure_future(_copy(browser, to_server)),
             asyncio.ensure_future(_copy(server, to_browser)),

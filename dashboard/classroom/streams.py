@@ -1,6 +1,6 @@
-"""Streams of changes of a class to browsers, as server-sent events, and limits on them.
+"""Server-sent events that tell browsers about changes in a class, and limits on their number.
 
-A stream is a response that stays open; each takes a thread of the server.
+A stream of events is a response that stays open. Each takes a thread of the server.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ Doc = dict[str, Any]
 
 
 class Slots:
-    """Limits open streams to `most_each` for each key, such as a seat, and to `most` in total.
+    """Limits the number of open streams: `most_each` for each key, such as a student, and `most` in
+    total.
 
-    `on_change` is called after a stream was opened or closed.
+    `on_change` is called whenever a stream was opened or closed.
     """
 
     def __init__(self, most_each: int, most: int, on_change: Callable[[], None]) -> None:
@@ -37,14 +38,14 @@ class Slots:
         self._mutex = threading.Lock()
 
     def open(self) -> frozenset[str]:
-        """The keys that have a stream open."""
+        """Return the keys that have an open stream."""
         with self._mutex:
             return frozenset(self._open)
 
     def hold(self, key: str, stream: Iterator[bytes]) -> Iterator[bytes]:
-        """Return the stream, which takes a slot until it ends or is closed.
+        """Return `stream`, and count it as open until it ends or is closed.
 
-        Raise `TooMuch` at once if no slot is free.
+        Raise `TooMuch` at once if too many streams are open.
         """
         held = self._held(key, stream)
         next(held)  # begins the iterator, because only then `finally` is sure to run
@@ -75,11 +76,11 @@ def slots() -> Slots:
 
 @dataclass(frozen=True)
 class Source:
-    """What a stream sends.
+    """The content of a stream of server-sent events.
 
-    `kind` is the name of its events, and `owner` is the seat or role that watches. `make` returns
-    the document to send. `plain` removes the parts that change by time alone, which cause no event.
-    There is at most one event in `every_s` seconds.
+    `kind` is the name of its events. `owner` is the id of a student's seat, or the role that
+    watches. `make` returns the JSON object to send. `plain` removes the parts that change by time
+    alone; they cause no event. There is at most one event in `every_s` seconds.
     """
 
     kind: str
@@ -90,8 +91,11 @@ class Source:
 
 
 def stream(source: Source) -> Response:
-    """Return a response that sends a document at first, after each change, and at least every
-    `HEARTBEAT_S` seconds."""
+    """Return a response that stays open, and sends the JSON object of `source` as server-sent
+    events.
+
+    The object is sent at first, after each change, and at least every `HEARTBEAT_S` seconds.
+    """
     return event_stream(slots().hold(source.owner, _messages(room(), source, has_disconnected())))
 
 
@@ -111,9 +115,10 @@ def _messages(of: Room, source: Source, gone: Callable[[], bool]) -> Iterator[by
 
 
 def _next_version(of: Room, seat: str | None, version: int, gone: Callable[[], bool]) -> int:
-    """Wait until the version of what a stream shows is not `version`, and return the new one.
+    """Wait until something changes for `seat`. Return the new count of changes.
 
-    After `HEARTBEAT_S`, or when the browser has disconnected, return the present version.
+    Return the old count, `version`, after `HEARTBEAT_S` seconds without a change, or if the browser
+    has disconnected.
     """
     ends = time.monotonic() + HEARTBEAT_S
     seen = of.news.wait(seat, version, POLL_S)

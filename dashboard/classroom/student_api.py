@@ -1,4 +1,4 @@
-"""The HTTP API for students: to join a class, and for their seat, worksheets and work."""
+"""The HTTP API for students: to join a class, to open worksheets, to answer, and to make runs."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def download() -> Response:
 
 
 def queued(run: ClassRun) -> Any:
-    """The response to a request for a run."""
+    """Return the response to a request that has put a run into the queue."""
     with room().mutex:
         return {"run": views.run(room().queue, run)}
 

@@ -1,1 +1,1 @@
-"""Drawings of networks: positions of nodes, paths of subflows, and SVG."""
+"""Drawings of networks: positions of nodes, lines of subflows, and SVG."""

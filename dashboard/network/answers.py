@@ -1,7 +1,7 @@
-"""Answers to requests for the network of a scenario or of a run as a drawing, and for the samples
-of a time span, with which the browser shows the network at any time.
+"""Responses with the network of a scenario or of a run as a drawing, and with the samples of a time
+span.
 
-Who may ask is decided before: nothing here checks it.
+Nothing here checks who may ask; the callers do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ Row = dict[str, Any]  # a line of samples.jsonl or events.jsonl
 
 
 def of_scenario(name: str) -> Any:
-    """Return the drawing as SVG and as JSON. The query parameter ?set= changes the scenario."""
+    """Return the network of a scenario as a drawing, in SVG and in JSON.
+
+    The query parameter ?set= changes keys of the scenario.
+    """
     return _drawn(_changed(name, request.args.get("set", "{}")))
 
 
@@ -39,7 +42,8 @@ def of_run(id: str) -> Any:
 
 
 def svg_file(id: str) -> Response:
-    """Return the network as it was at ?t= seconds, by default at the end of the run."""
+    """Return the network of a run as an SVG file. It shows the state at ?t= seconds, by default at
+    the end."""
     folder = folder_of(id)
     scenario = _scenario_of(folder)
     t, width = _time(request.args.get("t")), _width(request.args.get("width"))
@@ -52,7 +56,7 @@ def svg_file(id: str) -> Response:
 
 
 def samples(id: str) -> Any:
-    """Return the samples from ?from= to ?to= seconds, both included."""
+    """Return the samples of a run from ?from= to ?to= seconds, both included."""
     folder = folder_of(id)
     first, last = _time(request.args.get("from", "0")), _time(request.args.get("to"))
     return [frame for frame in readable_samples(folder) if first <= frame["t"] <= last]
@@ -72,7 +76,8 @@ def _at(
 
 
 def preview(name: str) -> str:
-    """Return the network of a scenario as SVG, or "" if it is too large to be drawn."""
+    """Return the network of a scenario as SVG. Return "" if the network is too large to be
+    drawn."""
     scenario = loading.load(name)
     try:
         return svg(drawing(scenario.network, scenario.rate_scale))
@@ -100,8 +105,11 @@ def _scenario_of(folder: Path) -> Scenario:
 
 
 def _changed(name: str, text: str) -> Scenario:
-    """Load a scenario with changes; `text` is a JSON object such as {"topology.k": 6}. Raise
-    `Problem` if it cannot be parsed or the scenario is unknown."""
+    """Load a scenario with changes. `text` is a JSON object of keys and values, such as
+    {"topology.k": 6}.
+
+    Raise `Problem` if the text cannot be parsed or the scenario is unknown.
+    """
     try:
         changes = parse_object(text)
     except JsonRefused as error:

@@ -1,4 +1,5 @@
-"""The model of a drawn network: nodes, links and subflows with positions, without SVG."""
+"""The drawing of a network as objects with positions: nodes, links and subflows. `svg.py` makes SVG
+from them."""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ Frame = Mapping[str, Any]  # a line of samples.jsonl
 
 @dataclass(frozen=True)
 class Spot:
-    """A drawn node; `x`, `y` and `radius` are in pixels.
+    """A drawn node. `x`, `y` and `radius` are in pixels.
 
-    `kind` is as in the topology. `side` says where the label is: "left", "right", "below", or
-    "inside" as the number of a user. `colour` is the palette index of a user or an access point, -1
-    for another node.
+    `kind` is the kind of the node, such as "wifi". `side` is the position of its label: "left",
+    "right", "below" or "inside". `colour` is the palette index of a user or an access point, and -1
+    for any other node.
     """
 
     id: str
@@ -45,11 +46,12 @@ class Spot:
 
 @dataclass(frozen=True)
 class Line:
-    """A drawn link between the nodes `a` and `b`, with its figures in scenario units.
+    """A drawn link between the nodes `a` and `b`. Its rate is in the units of the scenario.
 
-    `air` marks a radio link from a station to its access point. `rate_mbps` is None for a link
-    without a configured rate. `loss` is the greater loss of the two directions, as a fraction.
-    `shift` moves a link sideways, in pixels, if several links join the same nodes.
+    `air` is True for a radio link between an access point and a user. `rate_mbps` is None if the
+    scenario sets no rate. `loss` is the loss of the worse direction, as a fraction. `shift` moves
+    the line sideways, in pixels, if several links join the same nodes. `colour` is a palette index,
+    or -1. If `named`, the name of the link is written beside it.
     """
 
     id: str
@@ -66,7 +68,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Everything that the drawing of a network shows before a run begins."""
+    """The parts of the drawing of a network that do not change during a run."""
 
     name: str
     layout: Layout
@@ -79,8 +81,8 @@ class Drawing:
 class Subflow:
     """A drawn subflow.
 
-    `path` leads from server to user. `number` counts the subflows of a connection from 1, and
-    `colour` is a palette index.
+    `path` has the nodes from the server to the user. `number` counts the subflows of a connection
+    from 1. `colour` is a palette index.
     """
 
     id: str
@@ -96,8 +98,8 @@ class Subflow:
 class Activity:
     """The state of a network at one time of a run.
 
-    `frame` is the sample of that time, `down` the ids of the links that are down, and `moved` has
-    the positions of users that move.
+    `frame` is the sample of that time. `down` has the ids of the links that are down. `moved` maps
+    each user that moves to its position in pixels.
     """
 
     frame: Frame
@@ -107,10 +109,10 @@ class Activity:
 
 
 def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -> Drawing:
-    """Return the drawing of a topology, `width` pixels wide. Raise a `Problem` (422) if it has too
-    many nodes.
+    """Return the drawing of a network, `width` pixels wide.
 
-    `rate_scale` converts the wire rates of the topology into scenario units.
+    `topology` has the rates of its scenario multiplied by `rate_scale`. The drawing shows the rates
+    of the scenario. Raise a `Problem` with status 422 if there are too many nodes.
     """
     if len(topology.nodes) > MOST_NODES:
         text = f"draw the network: it has {len(topology.nodes)} nodes, and {MOST_NODES} can be read"
@@ -136,8 +138,10 @@ def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -
 def activity(
     drawn: Drawing, topology: Topology, frame: Frame | None, events: Iterable[Event]
 ) -> Activity:
-    """Return the state of a network at the time of `frame`, after `events`. Without a frame there
-    are no subflows."""
+    """Return the state of a network at the time of the sample `frame`, after `events`.
+
+    If `frame` is None, there are no subflows.
+    """
     known = Paths(topology)
     known.follow(events)
     frame = frame or {}
@@ -155,7 +159,7 @@ def activity(
 
 
 def to_json(drawn: Drawing, topology: Topology) -> dict[str, Any]:
-    """Return a drawing as the JSON object with which the browser updates the SVG."""
+    """Return a drawing as a JSON object, with which scripts in the browser update the SVG."""
     layout = drawn.layout
     return {
         "name": drawn.name,
@@ -185,8 +189,10 @@ def _moved(layout: Layout, frame: Frame) -> dict[str, Place]:
 
 
 def is_crowded(layout: Layout, users: Sequence[str]) -> bool:
-    """Return whether a map is too full for the labels of its users, and their ids end in different
-    numbers that can be shown instead."""
+    """Return whether numbers must replace the names of the users on a map.
+
+    This is so if the names need too much space, and if the users' ids end in different numbers.
+    """
     if layout.area is None or len(users) * LABEL_PX <= MOST_LABELLED * layout.area[2] ** 2:
         return False
     numbers = {user.lstrip(ascii_letters) for user in users}

@@ -1,8 +1,8 @@
-"""Positions of the nodes of a topology in a drawing, in pixels.
+"""Positions of the nodes of a network in a drawing, in pixels.
 
 If the topology gives its users positions, the drawing is a map. Otherwise it has layers: servers
-first, users last, and each switch in between as far from the servers as it is in the network. The
-result depends only on the topology and the width of the drawing.
+first, users last, and each switch as far from the servers as it is in the network. The result
+depends only on the topology and the width of the drawing.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ SMALLEST, GREATEST = 6.5, 17.0  # radius of a node
 class Layout:
     """The positions of all nodes, the size of the drawing and the radius of a node, in pixels.
 
-    `area` is the square in which users move: its left and upper edge and its side in pixels, and
-    its side in metres. It is None for a drawing with layers. If `is_upright`, the servers are at
-    the top.
+    `area` is the square in which users move: its left edge, upper edge and side in pixels, and its
+    side in metres. It is None if the drawing has layers. If `is_upright`, the servers are at the
+    top.
     """
 
     places: Mapping[str, Place]
@@ -52,21 +52,22 @@ class Layout:
     is_upright: bool = False
 
     def radius_of(self, kind: str) -> float:
-        """Return the radius of a node of this kind. Access points are larger on a map."""
+        """Return the radius of a node of this kind, in pixels. Access points on a map are
+        larger."""
         return max(11.0, self.radius) if self.area and kind in ("wifi", "lte") else self.radius
 
     @property
     def ribbon(self) -> float:
-        """The greatest width of a link in pixels. It is smaller on a map, to leave space for
+        """The largest width of a link, in pixels. It is smaller on a map, to leave space for
         users."""
         return 9.0 if self.area else 19.0
 
 
 def arrange(topology: Topology, width: float = WIDTH) -> Layout:
-    """Return the layout of a topology, `width` pixels wide.
+    """Return the positions for a drawing that is `width` pixels wide.
 
-    A narrow drawing has the servers at the top. A map is less wide if its height would exceed
-    `MAP_HEIGHT`.
+    In a narrow drawing, the servers are at the top, otherwise at the left. A map is narrower than
+    `width` if it would be higher than `MAP_HEIGHT` otherwise.
     """
     width = min(WIDTHS[1], max(WIDTHS[0], width))
     if topology.area_m and any(node.place_m for node in topology.nodes):
@@ -94,9 +95,11 @@ def _radius(gap: float) -> float:
 
 
 def _spread(layers: Layers, across: float, along: float) -> dict[str, Place]:
-    """Return the positions of all nodes: layers `across` pixels apart, and neighbours in the
-    fullest layer `along` pixels apart. Every layer has the same length, which its nodes share
-    equally."""
+    """Return the positions of all nodes. The layers are `across` pixels apart.
+
+    All layers are equally long, and the nodes of a layer share this length equally. In the layer
+    with the most nodes, neighbours are `along` pixels apart.
+    """
     graph = nx.Graph()
     graph.add_nodes_from(name for layer in layers for name in layer)
     order = dict(enumerate(layers))
@@ -126,7 +129,10 @@ def _layers(topology: Topology) -> Layers:
 
 
 def _on_a_path(graph: nx.Graph, depth: Mapping[str, int], users: Iterable[str]) -> set[str]:
-    """Return the nodes on shortest paths to a server from the neighbours of users."""
+    """Return the nodes on shortest paths from the neighbours of users to a server.
+
+    `depth` has the distance of each node from the nearest server.
+    """
     found: set[str] = set()
     waiting = [each for user in users for each in graph[user] if each in depth]
     while waiting:
@@ -139,10 +145,11 @@ def _on_a_path(graph: nx.Graph, depth: Mapping[str, int], users: Iterable[str]) 
 
 
 def _untangled(layers: Layers, graph: nx.Graph) -> Layers:
-    """Reorder the nodes of each layer for few crossings of links, by the barycentre method.
+    """Reorder the nodes of each layer so that few links cross, by the barycentre method.
 
-    A node moves to the mean position of its neighbours in the layer before it, then after it, and
-    so on. The order with the fewest crossings is kept; the order of the topology wins a tie.
+    A node moves to the mean position of its neighbours in the previous layer, then in the next
+    layer, and so on. The order with the fewest crossings is returned. If no order is better, the
+    original order stays.
     """
     best, fewest = layers, _crossings(layers, graph)
     now = layers
@@ -184,8 +191,11 @@ def _crossings(layers: Layers, graph: nx.Graph) -> int:
 
 
 def _map(topology: Topology, width: float) -> Layout:
-    """Return a layout with the nodes at their positions. Nodes without one are in a strip beside or
-    above the map, whichever lets the map be larger."""
+    """Return a layout with each node at its own position.
+
+    Nodes without a position are in a strip beside the map or above it. The side that lets the map
+    be larger is chosen.
+    """
     room, height = width - 2 * MAP_MARGIN, MAP_HEIGHT - 2 * MAP_MARGIN
     beside = min(room - STRIPS[False], height)
     above = min(room, height - STRIPS[True])
@@ -217,9 +227,9 @@ def _map(topology: Topology, width: float) -> Layout:
 
 
 def on_map(place_m: Place, area: tuple[float, float, float]) -> Place:
-    """Convert a position in m to pixels. `area` is left edge, upper edge, and pixels per m.
+    """Convert a position in m to pixels. A larger y is further down in the drawing.
 
-    The y axis of the drawing points down.
+    `area` has the left edge, the upper edge, and the pixels per m.
     """
     left, top, scale = area
     return round(left + place_m[0] * scale, 1), round(top + place_m[1] * scale, 1)

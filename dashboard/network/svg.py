@@ -1,7 +1,7 @@
-"""A network as SVG: for a page, where scripts update it, or as a separate file.
+"""A network as SVG, for a page whose scripts update it, or as a separate file.
 
-The colours are CSS variables of the page. In a separate file their fallback values apply, for a
-light background.
+Colours are CSS variables of the page. A separate file has no such variables, so their fallback
+values for a light background apply.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ LANE = 4.0  # greatest distance of two lanes, in pixels
 def polylines(
     paths: Mapping[str, Sequence[str]], places: Mapping[str, Place], ribbon: float
 ) -> dict[str, list[Place]]:
-    """Return the points of each path, so that paths that share a link are drawn side by side.
+    """Return the points of the line of each subflow. Subflows on the same link are drawn side by
+    side.
 
-    `paths` maps a subflow to its nodes. The lanes of a link are in the order of `paths`, and
-    together at most `ribbon` pixels wide.
+    `paths` maps each subflow to the nodes on its path. On a link, the subflows have the order of
+    `paths`, and are together at most `ribbon` pixels wide.
     """
     users: dict[tuple[str, str], list[str]] = {}
     for name, path in paths.items():
@@ -122,10 +123,10 @@ STYLE = """
 
 
 def svg(drawn: Drawing, now: Activity | None = None, title: str = "") -> str:
-    """Return a drawing as SVG.
+    """Return the drawing of a network as SVG.
 
-    `now` adds the state of a run: subflows, loads, MAC occupancy and moved users. Without it, the
-    network is idle. With a `title`, the SVG is a complete file with a white background.
+    `now` adds the state of a run: subflows, loads, MAC occupancy and moved users. If it is None,
+    the network is idle. If there is a `title`, the SVG is a complete file with a white background.
     """
     width, height = drawn.layout.width, drawn.layout.height
     places = {spot.id: (spot.x, spot.y) for spot in drawn.spots} | dict(now.moved if now else {})
@@ -165,15 +166,18 @@ def svg(drawn: Drawing, now: Activity | None = None, title: str = "") -> str:
 
 
 def load(line: Line, now: Activity | None) -> float:
-    """Return the load of a link in its busier direction, from 0 to 1; 0 if it was not measured."""
+    """Return the load of a link, from 0 to 1. It is 0 if it was not measured.
+
+    The rate in the busier direction counts.
+    """
     mbps = _sample(now, "link", line.id).get("mbps")
     return min(1.0, mbps / line.rate_mbps) if mbps and line.rate_mbps else 0.0
 
 
 def link_text(line: Line, sample: Mapping[str, float | None]) -> str:
-    """Return the figures of a link as text, such as "4.7 of 5 Mb/s, 1 % lost".
+    """Return rate and loss of a link as text, such as "4.7 of 5 Mb/s, 1 % lost".
 
-    `sample` is the link's part of a sample. Without a measured rate, the text has the configured
+    `sample` has the measured values of the link. If it has no rate, the text has the configured
     rate and loss.
     """
     mbps, loss = sample.get("mbps"), sample.get("loss")
@@ -189,7 +193,8 @@ def link_text(line: Line, sample: Mapping[str, float | None]) -> str:
 
 
 def connections(now: Activity | None) -> Counter[frozenset[str]]:
-    """Return how many connections cross each link, which is identified by its two ends."""
+    """Return the number of connections that cross each link. The key of a link is the set of its
+    two ends."""
     known = {
         (frozenset(ends), each.id.rpartition("/")[0])
         for each in (now.subflows if now else ())
@@ -199,8 +204,11 @@ def connections(now: Activity | None) -> Counter[frozenset[str]]:
 
 
 def name_text(line: Line, full: float, crossing: int) -> str:
-    """Return the name of a link, with a note if several connections (`crossing`) share it and it is
-    full. `full` is its load from 0 to 1."""
+    """Return the name of a link. If the link is full and several connections share it, add their
+    number.
+
+    `full` is the load of the link, from 0 to 1. `crossing` is the number of connections.
+    """
     return f"{line.id}: {crossing} share it" if full >= FULL and crossing > 1 else line.id
 
 

@@ -1,1 +1,2 @@
-"""A class: seats, progress, quotas, and the journal from which all of it can be rebuilt."""
+"""A class of students who work on worksheets: its members, their answers, their runs and its event
+log."""

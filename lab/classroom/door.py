@@ -1,6 +1,7 @@
-"""Admission to a class: checks of the join code, the roster and PINs, and limits on guessing them.
+"""Admission of students to a class: join code, list of students, PINs, and limits on guessing.
 
-The functions here return the event to write; the caller writes it to the journal.
+The methods of `Door` only return the event to record. The caller writes the event to the event log
+of the class.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ DUMMY = secrets.pin_hash("nobody")
 
 @dataclass(frozen=True)
 class Newcomer:
-    """What somebody types to join. `pin` is empty if no PIN was typed."""
+    """A person who wants to join a class. `pin` is empty if the person typed no PIN."""
 
     name: str
     pin: str = ""
 
 
 class Door:
-    """Decides who may join a class or come back. `address` is the network address of a browser."""
+    """Decides who may join a class, or come back to it from another browser.
+
+    The parameter `address` of its methods is the network address of the browser that asks.
+    """
 
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
@@ -42,7 +46,7 @@ class Door:
         self._joined = Attempts(JOINS_PER_ADDRESS, JOINS_WITHIN_S)
 
     def people(self, address: str, code: str, newcomers: Sequence[Newcomer]) -> tuple[Person, ...]:
-        """Check the people who want a new seat, and return them with hashes of their PINs.
+        """Check the one or two people who want to join. Return them with hashes of their PINs.
 
         Raise `Forbidden` for a wrong code or PIN, `RequestError` for a name that cannot be used,
         and `TooMuch` after too many wrong tries or joins from this address.
@@ -58,9 +62,10 @@ class Door:
         return people
 
     def joined(self, people: tuple[Person, ...], cookie: str) -> Joined:
-        """Return the event of a new seat.
+        """Return the event that adds these people to the class. Nothing is recorded yet.
 
-        Raise `NotNow` if somebody has one of the names already, `TooMuch` if all seats are taken.
+        `cookie` is the new secret of their browser. Raise `NotNow` if one of the names is taken
+        already, and `TooMuch` if the class has `MOST_SEATS` members or pairs.
         """
         seats = self._lesson.state.seats
         for each in people:
@@ -74,9 +79,10 @@ class Door:
         return Joined(seat=f"s{len(seats) + 1}", people=people, browser=secrets.hashed(cookie))
 
     def returned(self, address: str, code: str, newcomer: Newcomer, cookie: str) -> Returned:
-        """Return the event that lets another browser use the seat of a person.
+        """Return the event that lets a person who joined before continue in another browser.
 
-        Raise `Forbidden` if the code, the name or the PIN is wrong.
+        `cookie` is the new secret of that browser. Raise `Forbidden` if the code, the name or the
+        PIN is wrong.
         """
         self._check_code(address, code)
         seat = self._lesson.state.seat_of_person(newcomer.name)
@@ -87,9 +93,10 @@ class Door:
         return Returned(seat=seat.id, browser=secrets.hashed(cookie))
 
     def new_pin(self, seat: str) -> tuple[PinSet, str]:
-        """Return the event of a new PIN for the first person of a seat, and the PIN itself.
+        """Make a new PIN for the student at `seat`. Return the event to record, and the PIN.
 
-        Raise `Unknown` if there is no such seat.
+        If two people share the seat, the PIN is for the first of them. Raise `Unknown` if there is
+        no such seat.
         """
         self._lesson.seat(seat)
         pin = secrets.new_pin()
@@ -147,7 +154,8 @@ MOST_KEYS = 10_000  # at this number, keys without recent attempts are forgotten
 
 
 class Attempts:
-    """Allows each key, such as a browser's address, `most` attempts in any `within_s` seconds."""
+    """A rate limit: for each key, such as a network address, at most `most` attempts in `within_s`
+    seconds."""
 
     def __init__(
         self, most: int, within_s: float, clock: Callable[[], float] = time.monotonic
@@ -157,7 +165,8 @@ class Attempts:
         self._mutex = threading.Lock()
 
     def check(self, key: Hashable) -> None:
-        """Raise `TooMuch` if the key may make no attempt now. `count` records an attempt."""
+        """Raise `TooMuch` if this key may make no attempt now. Does not count the attempt; `count`
+        does."""
         with self._mutex:
             made = self._recent(key)
             if len(made) >= self._most:
@@ -173,7 +182,6 @@ class Attempts:
             self._made.setdefault(key, deque(maxlen=self._most)).append(self._clock())
 
     def _recent(self, key: Hashable) -> deque[float]:
-        """The times of a key's attempts within the last `within_s` seconds."""
         made = self._made.get(key, deque())
         while made and made[0] <= self._clock() - self._within_s:
             made.popleft()

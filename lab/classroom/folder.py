@@ -1,6 +1,7 @@
-"""The folder of a class: settings, copies of the worksheets, roster, journal and runs.
+"""The folder that holds all data of a class: settings, worksheets, list of students, events and
+runs.
 
-It has mode 700. Deleting it deletes all data of the class.
+The folder has mode 700. Deleting it deletes all data of the class.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ SETTINGS, JOURNAL, ROSTER, WORKSHEETS, RUNS = (
 class Settings(BaseModel):
     """The content of class.json.
 
-    `secret` is a hexadecimal key from which the seeds and variants of the seats are derived. `lab`
-    is the version of the lab that made the class. `worksheets` maps each name to the SHA-256 digest
-    of the copied file.
+    `code` is what students type to join. `secret` is a hexadecimal key from which the random seed
+    and the exercise variant of each student are derived. `lab` is the version of the lab that made
+    the class. `worksheets` maps the name of each worksheet to the SHA-256 digest of its copy in the
+    folder.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,7 +60,7 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True)
 class ClassFolder:
-    """What the folder of a class contains, apart from the journal and the runs."""
+    """The files of a class as objects, except the event log and the runs."""
 
     path: Path
     settings: Settings
@@ -78,7 +80,8 @@ class ClassFolder:
         return self.path / RUNS
 
     def variant_of(self, seat: str, worksheet: str) -> Seat:
-        """Return what determines the seed and the variant of a worksheet for this seat."""
+        """Return the object that gives the student at `seat` a random seed and an exercise variant
+        for this worksheet."""
         return Seat(bytes.fromhex(self.settings.secret), seat, worksheet)
 
 
@@ -87,7 +90,10 @@ def names(classes: Path = CLASSES) -> list[str]:
 
 
 def find(name: str, classes: Path = CLASSES) -> ClassFolder:
-    """Read a class. Raise `RequestError` if there is none of this name, or a file is damaged."""
+    """Read the folder of the class `name`.
+
+    Raise `RequestError` if there is no class of this name, or if a file is damaged.
+    """
     path = classes / checked(name)
     try:
         found = parse_object(plain_file.read(path / SETTINGS))
@@ -108,10 +114,11 @@ def make(
     of_students: Roster | None = None,
     classes: Path = CLASSES,
 ) -> ClassFolder:
-    """Make the folder of a new class with copies of the worksheets.
+    """Make the folder of a new class, with copies of the worksheets.
 
-    `worksheets` are names or files. Raise `RequestError` if one is not valid or the class exists
-    already, and `LabError` if a file cannot be written.
+    `worksheets` are names of worksheets that come with the lab, or paths of files. Raise
+    `RequestError` if a worksheet is not valid or the class exists already. Raise `LabError` if a
+    file cannot be written.
     """
     path = classes / checked(name)
     sources = {Path(each).stem: _source(each) for each in worksheets}
@@ -155,14 +162,16 @@ def wipe(name: str, classes: Path = CLASSES) -> None:
 
 
 def no_such_class(name: str, classes: Path) -> RequestError:
-    """The error to raise if there is no class of this name. It lists the known classes."""
+    """Return an error that says that the class does not exist. The text lists the classes that
+    do."""
     known = names(classes)
     choice = unknown(name, known) if known else f"{show(name)} is unknown: there is no class yet"
     return RequestError(f"class {choice}")
 
 
 def checked(name: str) -> str:
-    """Return `name`. Raise `RequestError` if it cannot be the name of a class and its folder."""
+    """Return `name` unchanged. Raise `RequestError` if it cannot be the name of a class and of its
+    folder."""
     if not NAME.fullmatch(name):
         raise RequestError(
             f"class {show(name)}: write at most 40 small letters, digits, '-' and '_'"
@@ -171,7 +180,8 @@ def checked(name: str) -> str:
 
 
 def _source(worksheet: str) -> bytes:
-    """Check a worksheet, and return its text."""
+    """Return the content of the file of a worksheet. Raise `RequestError` if the worksheet is not
+    valid."""
     loading.load(worksheet)
     if not NAME.fullmatch(Path(worksheet).stem):
         raise RequestError(f"worksheet {worksheet}: its name is to have small letters and digits")
@@ -182,7 +192,10 @@ def _source(worksheet: str) -> bytes:
 
 
 def _worksheet(path: Path, name: str, settings: Settings) -> Worksheet:
-    """Read the class's own copy of a worksheet. Raise `RequestError` if the copy was changed."""
+    """Load a worksheet from its copy in the folder of the class.
+
+    Raise `RequestError` if the copy was changed after the class began.
+    """
     copy = path / WORKSHEETS / f"{checked(name)}.yaml"
     try:
         digest = hashlib.sha256(plain_file.read(copy)).hexdigest()
@@ -194,7 +207,8 @@ def _worksheet(path: Path, name: str, settings: Settings) -> Worksheet:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file of mode 600 completely or not at all."""
+    """Write a file with mode 600 so that a crash leaves either the whole new file or the old
+    one."""
     beside = path.with_name(f".{path.name}.new")
     with plain_file.create(beside, 0o600) as file:
         file.write(text)

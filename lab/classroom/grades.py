@@ -1,8 +1,6 @@
-"""The grades of a class, read from its files, and a second marking that checks them.
+"""The grades of a class, read from its event log, and a second marking that verifies them.
 
-A submission is what one seat handed in for one worksheet: its answers, the digests of the runs by
-which they were marked, and for each step the version of the lab that marked it. The grades are the
-points in the journal. `mark_again` marks the same answers and runs once more; it starts no run.
+The second marking uses the saved answers and the files of the saved runs. It starts no run.
 """
 
 from __future__ import annotations
@@ -29,11 +27,11 @@ READ_RUNS = 64  # runs whose files are kept in memory
 
 @dataclass(frozen=True)
 class StepGrade:
-    """What was handed in for one step, and the points for it.
+    """The answer of a student to one step of a worksheet, and the points for it.
 
-    `runs` maps the id of each run step that the marking used to the id of the run. `of` are the
-    points that can be had. `by_hand` are points that a person gave, or None. `checker` is the
-    version of the lab that marked the step.
+    `points` were given, out of `of`. `runs` maps each step in which the student made a run to the
+    id of the run that was used for marking. `by_hand` are points that a person gave, or None.
+    `checker` is the version of the lab that marked the answer.
     """
 
     step: str
@@ -48,7 +46,10 @@ class StepGrade:
 
 @dataclass(frozen=True)
 class Submission:
-    """What one seat handed in for one worksheet."""
+    """The work of one student, or of a pair, on one worksheet: answers and points for each step.
+
+    `seat` is the id of the student or pair in the class.
+    """
 
     seat: str
     people: tuple[str, ...]
@@ -62,15 +63,16 @@ class Submission:
 
     @property
     def of(self) -> int:
-        """The points that can be had."""
+        """The largest number of points that can be reached."""
         return sum(each.of for each in self.steps)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference found by marking again: other points, or a run that was changed or lost.
+    """A difference between the recorded grade and a second marking of the same work.
 
-    `step` is the id of the step; several ids are separated by commas.
+    Either the points differ, or the files of a run were changed or lost. `step` is the id of a step
+    of the worksheet, or several ids separated by commas.
     """
 
     submission: Submission
@@ -79,12 +81,12 @@ class Difference:
 
 
 def read_state(folder: ClassFolder) -> ClassState:
-    """The state of a class from its journal. Raise `LabError` if the journal is damaged."""
+    """Rebuild the state of a class from its event log. Raise `LabError` if the log is damaged."""
     return ClassState(journal.read(folder.journal))
 
 
 def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
-    """One submission for each seat and each worksheet that the seat has opened."""
+    """Return one submission for each worksheet that each student or pair has opened."""
     return [
         _submission(seat, name, folder.worksheets[name], state)
         for seat in state.seats.values()
@@ -94,10 +96,10 @@ def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
 
 
 def mark_again(folder: ClassFolder, handed_in: Submission) -> Iterator[Difference]:
-    """Mark a submission again from the files alone, and yield each difference.
+    """Mark a submission again from the saved answers and run files, and yield each difference.
 
-    A run whose files are missing or do not match the digest in the journal is a difference too. If
-    its files can be read, they are used all the same. Points given by a person are not checked.
+    A run is also reported if its files are missing or do not match the digest in the event log. Its
+    files are then used for marking if they can be read. Points given by a person are not verified.
     """
     for run, digest in handed_in.digests.items():
         if problem := _changed(folder.runs / run, digest):
@@ -114,7 +116,8 @@ def mark_again(folder: ClassFolder, handed_in: Submission) -> Iterator[Differenc
 
 
 def runs_used(state: ClassState, handed_in: Submission) -> list[ClassRun]:
-    """The runs by which a submission was marked, in the order in which they were requested."""
+    """Return the runs that were used to mark a submission, in the order in which they were
+    requested."""
     return [each for each in state.runs.values() if each.id in handed_in.digests]
 
 
@@ -142,7 +145,10 @@ def _is_marked_by_us(task: Task) -> bool:
 
 
 def _mark(task: Task, grade: StepGrade, runs: Path) -> tuple[bool, int]:
-    """Whether a step is passed, and its points. Runs that cannot be read count as missing."""
+    """Mark one step again. Return whether it is passed, and its points.
+
+    Runs that cannot be read count as missing.
+    """
     found = {}
     for step, run in grade.runs.items():
         try:
@@ -159,7 +165,7 @@ def _read(folder: Path) -> RunFiles:
 
 
 def _changed(folder: Path, digest: str) -> str:
-    """What is wrong with the files of a run; empty if they match the digest."""
+    """Return the problem with the files of a run. The text is empty if the files match `digest`."""
     if not folder.is_dir():
         return "its folder is missing"
     try:
@@ -204,10 +210,10 @@ def to_csv(
     people: Mapping[str, Sequence[str]],
     roster: Roster | None = None,
 ) -> str:
-    """The grades as a CSV table for the import of Moodle or Canvas.
+    """Return the grades as a CSV table that Moodle or Canvas can import.
 
-    `columns` is one of `COLUMNS`. `people` maps each seat to the names of its people. The cell of a
-    worksheet that the seat did not open is empty.
+    `columns` is "moodle" or "canvas". `people` maps the id of each student or pair to their names.
+    The cell of a worksheet that a student has not opened is empty.
     """
     known = MOODLE if columns == "moodle" else CANVAS
     out = io.StringIO()
@@ -230,9 +236,11 @@ def to_csv(
 
 
 def _about(known: Mapping[str, Sequence[str]], name: str, roster: Roster | None) -> list[str]:
-    """The cells that identify a person: from the roster as far as it has them.
+    """Return the cells that identify a student in the table of grades, one for each column in
+    `known`.
 
-    If the roster gives neither of the first two columns, the first is the name.
+    They come from the list of students. If that list gives neither of the first two columns, the
+    first cell is `name`.
     """
     found = {folded(key): value for key, value in _columns(name, roster).items()}
     cells = [

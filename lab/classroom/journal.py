@@ -1,7 +1,7 @@
-"""The journal of a class: one line of JSON for each event.
+"""The event log of a class: a file with one line of JSON for each event.
 
-An event is on the disk before anybody is told that it is saved. A line that was cut off by a crash
-belongs to a request that was never answered; it is removed when the journal is opened.
+An event is on the disk before the browser is told that it is saved. If a crash cut off the last
+line, that line was never confirmed to anybody. It is removed when the log is opened.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from lab.worksheets.schema import Answer
 
 
 class Part(BaseModel):
-    """Base of events and their parts: unknown keys are errors, and no field can be changed."""
+    """Base of the models in this file: unknown keys are errors, and no field can be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Person(Part):
-    """One person on a seat. `pin` is the hash of the PIN, or None."""
+    """One student. `pin` is the hash of the PIN, or None if the student has none."""
 
     name: str
     pin: str | None = None
@@ -45,7 +45,10 @@ class Event(Part):
 
 
 class Joined(Event):
-    """A new seat with its people. `browser` is the hash of the browser's cookie."""
+    """The event that one or two people joined the class and share one place, `seat`.
+
+    `browser` is the hash of their browser's cookie.
+    """
 
     kind: Literal["join"] = "join"
     seat: str
@@ -54,7 +57,8 @@ class Joined(Event):
 
 
 class Returned(Event):
-    """A seat is used from another browser too. `browser` is the hash of its cookie."""
+    """The event that a student continues in another browser. `browser` is the hash of its
+    cookie."""
 
     kind: Literal["browser"] = "browser"
     seat: str
@@ -62,7 +66,8 @@ class Returned(Event):
 
 
 class PinSet(Event):
-    """A new PIN for the first person of a seat; `pin` is its hash."""
+    """The event that a student got a new PIN. `pin` is its hash. In a pair, it is the first
+    person's."""
 
     kind: Literal["pin"] = "pin"
     seat: str
@@ -70,7 +75,8 @@ class PinSet(Event):
 
 
 class Opened(Event):
-    """A seat opened a worksheet for the first time, so its time for the worksheet starts."""
+    """The event that a student opened a worksheet for the first time. The time limit starts
+    here."""
 
     kind: Literal["open"] = "open"
     seat: str
@@ -78,10 +84,11 @@ class Opened(Event):
 
 
 class Answered(Event):
-    """An answer. `passed` is None for a prediction, and for a text, which a person grades.
+    """The event that a student answered a question or made a prediction.
 
-    `runs` maps the id of each run step that the right answer was measured in to the id of the run.
-    `checker` is the version of the lab that marked the answer.
+    `passed` is None for a text, because a person grades it. It is True for every prediction. `runs`
+    maps the ids of the steps whose measurements give the right answer to the ids of the student's
+    runs. `checker` is the version of the lab that marked the answer.
     """
 
     kind: Literal["answer"] = "answer"
@@ -96,22 +103,24 @@ class Answered(Event):
 
 
 class Figure(Part):
-    """A figure that a check compared, as written in the worksheet, and its measured value."""
+    """A measured number that decided a check: `text` is its expression in the worksheet."""
 
     text: str
     value: float
 
     @property
     def is_of_events(self) -> bool:
-        """Whether it is a time or a number of events: its text then names the events."""
+        """Whether the number is a time or a count of events. Then `text` names these events."""
         return self.text.startswith(("time(", "count("))
 
 
 class Checked(Event):
-    """A check was evaluated. `runs` maps the id of each run step to the id of the run used.
+    """The event that the lab evaluated a check, which is a condition on the results of a student's
+    runs.
 
+    `runs` maps the id of each step in which a run is made to the id of the run that was used.
     `problem` says why the check could not be evaluated; it is empty if it could. `checker` is the
-    version of the lab that evaluated it.
+    version of the lab that evaluated the check.
     """
 
     kind: Literal["check"] = "check"
@@ -127,7 +136,11 @@ class Checked(Event):
 
 
 class Requested(Event):
-    """A run was put into the queue. `seat` is None if the instructor requested it."""
+    """The event that a run was put into the queue. `seat` is None if the instructor requested the
+    run.
+
+    `chosen` maps keys of the scenario to the values that the student chose.
+    """
 
     kind: Literal["run"] = "run"
     run: str
@@ -139,7 +152,8 @@ class Requested(Event):
 
 
 class Ended(Event):
-    """The end of a run. `digest` is that of its files, empty if the run never began."""
+    """The event that a run ended. `digest` is the digest of its files; it is empty if the run never
+    began."""
 
     kind: Literal["ended"] = "ended"
     run: str
@@ -149,7 +163,8 @@ class Ended(Event):
 
 
 class Flipped(Event):
-    """A value of a running run was changed. `target` is its name, such as `link.up1.up`."""
+    """The event that somebody changed a value while a run went on. `target` names the value, such
+    as `link.up1.up`."""
 
     kind: Literal["flip"] = "flip"
     run: str
@@ -158,7 +173,11 @@ class Flipped(Event):
 
 
 class Looked(Event):
-    """What the instructor shows to all from now on: a run, a step of a worksheet, or nothing."""
+    """The event that the instructor shows something on all screens: a run, a worksheet or one of
+    its steps.
+
+    If all fields are None, nothing is shown any longer.
+    """
 
     kind: Literal["look"] = "look"
     run: str | None = None
@@ -167,14 +186,15 @@ class Looked(Event):
 
 
 class Froze(Event):
-    """The instructor froze the class, or let it go on."""
+    """The event that the instructor stopped the work of all students, or let it continue."""
 
     kind: Literal["freeze"] = "freeze"
     frozen: bool
 
 
 class Extended(Event):
-    """More time for a worksheet; for all seats if `seat` is None."""
+    """The event that the instructor gave more time for a worksheet. `seat` is None if the time is
+    for all."""
 
     kind: Literal["extend"] = "extend"
     worksheet: str
@@ -183,7 +203,7 @@ class Extended(Event):
 
 
 class Graded(Event):
-    """The points that a person gave for a text."""
+    """The event that a person gave points for a text that a student wrote."""
 
     kind: Literal["grade"] = "grade"
     seat: str
@@ -215,7 +235,7 @@ One = TypeVar("One", bound=Event)
 
 
 def read(path: Path) -> tuple[AnyEvent, ...]:
-    """The events in a journal, without a last line that was cut off.
+    """Return the events in an event log. A last line that was cut off is ignored.
 
     Raise `RequestError` if the file is missing or another line is damaged.
     """
@@ -227,7 +247,7 @@ def read(path: Path) -> tuple[AnyEvent, ...]:
 
 
 def _whole(content: bytes) -> int:
-    """The length in bytes of the complete lines."""
+    """Return the length in bytes of all complete lines."""
     return content.rfind(b"\n") + 1
 
 
@@ -245,10 +265,10 @@ def _events(path: Path, content: bytes) -> tuple[AnyEvent, ...]:
 
 
 class Journal:
-    """Appends events to a journal file. Threads may share it.
+    """Appends events to the event log of a class. Several threads may use the same object.
 
-    `events` are those that were in the file when it was opened. Raise `LabError` if the file cannot
-    be opened, `RequestError` if a line is damaged.
+    `events` are the events that were in the file when it was opened. Raise `LabError` if the file
+    cannot be opened, and `RequestError` if a line is damaged.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
@@ -269,9 +289,9 @@ class Journal:
         self._n = len(self.events)
 
     def append(self, event: One) -> One:
-        """Write an event to the disk, and return it with its number and its time.
+        """Write an event to the disk. Return it with its number and its time.
 
-        Raise `LabError` if it cannot be written; then the journal is unchanged.
+        Raise `LabError` if the event cannot be written. The event log is then unchanged.
         """
         with self._mutex:
             if self._broken:
@@ -290,7 +310,7 @@ class Journal:
             return made
 
     def close(self) -> None:
-        """Close the file. Later events are refused with `LabError`."""
+        """Close the file. From then on, `append` raises `LabError`."""
         with self._mutex:
             if self._file >= 0:
                 os.close(self._file)
@@ -303,7 +323,7 @@ class Journal:
         os.fdatasync(self._file) if hasattr(os, "fdatasync") else os.fsync(self._file)
 
     def _undo(self) -> None:
-        """Cut off what was written of a line; if that fails, refuse all later events."""
+        """Remove an incompletely written line. If that fails, refuse all later events."""
         try:
             os.ftruncate(self._file, self._length)
             os.lseek(self._file, 0, os.SEEK_END)
@@ -312,7 +332,8 @@ class Journal:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the entries of a folder to the disk: a new file is then found after a power cut."""
+    """Write the directory entries of a folder to the disk, so that a new file survives a power
+    cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

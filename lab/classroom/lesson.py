@@ -1,4 +1,4 @@
-"""Seats, worksheets, steps and runs of a class by name, and what its rules allow now.
+"""Look-up of students, worksheets, steps and runs of a class, and of what is allowed at present.
 
 Times are in seconds since 1970. Nothing here changes the class.
 """
@@ -21,7 +21,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 960.0
 
 @dataclass(frozen=True)
 class Place:
-    """One step of one worksheet, as one seat works on it."""
+    """One step of one worksheet, as worked on by one student or pair. `seat` is the id of the
+    student or pair."""
 
     seat: str
     worksheet: str
@@ -30,32 +31,35 @@ class Place:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A class: its folder, which is constant, and its state, which changes."""
+    """A class: its folder, which does not change, and its state, which does."""
 
     folder: ClassFolder
     state: ClassState
 
     def seat(self, seat: str) -> SeatState:
-        """Raise `Unknown` if there is no seat with this id."""
+        """Return the student or pair with the id `seat`. Raise `Unknown` if there is none."""
         if seat not in self.state.seats:
             raise Unknown(f"seat {show(seat)} is unknown")
         return self.state.seats[seat]
 
     def worksheet(self, name: str) -> Worksheet:
-        """Raise `Unknown` if the class has no worksheet of this name."""
+        """Return the worksheet `name` of the class. Raise `Unknown` if the class has none of this
+        name."""
         if name not in self.folder.worksheets:
             raise Unknown(f"worksheet {show(name)} is not part of this class")
         return self.folder.worksheets[name]
 
     def task(self, worksheet: str, step: str) -> Task:
-        """The task of a step. Raise `Unknown` if the worksheet has no step of this id."""
+        """Return a step of a worksheet by its id. Raise `Unknown` if the worksheet has no step with
+        this id."""
         for each in self.worksheet(worksheet).tasks:
             if each.id == step:
                 return each
         raise Unknown(f"worksheet '{worksheet}' has no step {show(step)}")
 
     def work(self, seat: str, worksheet: str) -> Work:
-        """The work of a seat in a worksheet. Raise `NotNow` if the seat has not opened it."""
+        """Return the work of a student on a worksheet. Raise `NotNow` if the student has not opened
+        it."""
         self.worksheet(worksheet)
         work = self.seat(seat).work.get(worksheet)
         if work is None:
@@ -63,22 +67,28 @@ class Lesson:
         return work
 
     def step(self, at: Place) -> StepWork:
-        """The work of a seat in a step; empty if there is none yet."""
+        """Return the work of a student on one step of a worksheet. It is empty if nothing was done
+        yet."""
         return self.work(at.seat, at.worksheet).step(at.step)
 
     # --- times
 
     def left_s(self, seat: str, worksheet: str, now: float) -> float:
-        """Seconds that a seat has left for a worksheet it has opened; negative after the end."""
+        """Return the seconds that a student has left for an opened worksheet. Negative after the
+        end."""
         return self.state.left_s(seat, worksheet, self.worksheet(worksheet).minutes, now)
 
     def hidden(self, worksheet: str, now: float) -> bool:
-        """Whether the results are still secret, so students do not see which answers are right."""
+        """Return whether the marks of a worksheet are still hidden from the students."""
         date = self.worksheet(worksheet).results_from
         return date is not None and now < date.timestamp()
 
     def check_may_work(self, seat: str, worksheet: str, now: float) -> None:
-        """Raise `NotNow` if a seat may not work on a worksheet now."""
+        """Raise `NotNow` if a student may not work on a worksheet now.
+
+        Reasons are that the student has not opened it, the instructor has stopped the class, the
+        time is over, or the right answers have been published.
+        """
         self.work(seat, worksheet)
         if self.state.frozen:
             raise NotNow("the instructor has stopped the class for a moment: wait")
@@ -91,7 +101,8 @@ class Lesson:
     # --- predict, then run
 
     def locked(self, seat: str, worksheet: str, run: str) -> str | None:
-        """Why a seat cannot start a run now, as a sentence; None if it can."""
+        """Return why a student cannot start the run of this step now, as a sentence. Return None if
+        the run can be started."""
         if self.worksheet(worksheet).runs[run].by == "instructor":
             return "The instructor makes this run, for all."
         work = self.work(seat, worksheet)
@@ -101,8 +112,10 @@ class Lesson:
         return None
 
     def sealed(self, at: Place) -> bool:
-        """Whether a prediction can no longer be changed: it was made, and a run that follows it in
-        the worksheet was requested."""
+        """Return whether a prediction can no longer be changed.
+
+        This is so once a run that comes after the prediction in the worksheet was requested.
+        """
         if self.step(at).answer is None:
             return False
         later = [
@@ -121,9 +134,9 @@ class Lesson:
     # --- tries
 
     def wait_s(self, at: Place, now: float) -> float:
-        """Seconds until the next try in a step is allowed; 0 if it is allowed now.
+        """Return the seconds until the student may try this step again; 0 if a try is allowed now.
 
-        There is a wait from the third wrong try on. It doubles with each further one.
+        The third wrong try starts a wait of 15 s. Each further wrong try doubles it, up to 960 s.
         """
         step = self.step(at)
         if step.wrong < WAIT_AFTER or step.passed or self.hidden(at.worksheet, now):
@@ -132,23 +145,25 @@ class Lesson:
         return max(0.0, step.wrong_at + wait_s - now)
 
     def hint_earned(self, at: Place, now: float) -> bool:
-        """Whether a seat may see the hint of a step: after two wrong tries."""
+        """Return whether a student may see the hint of a step. This is so after two wrong tries."""
         return self.step(at).wrong >= HINT_AFTER and not self.hidden(at.worksheet, now)
 
     # --- runs
 
     def runs_shown(self, at: Place) -> list[ClassRun]:
-        """The runs that a seat sees at a run step, the latest last.
+        """Return the runs that a student sees at this step of a worksheet, the latest last.
 
-        They are its own, or the instructor's if the instructor makes this run for all.
+        These are the student's own runs. If the instructor makes the run of this step for all,
+        these are the instructor's runs.
         """
         by = self.worksheet(at.worksheet).runs[at.step].by
         return self.state.runs_of(None if by == "instructor" else at.seat, at.worksheet, at.step)
 
     def evidence(self, at: Place) -> dict[str, str]:
-        """The runs by which a step is marked now: `{run step: id of its latest complete run}`.
+        """Return the runs whose results decide the mark of a step.
 
-        Run steps without a complete run are left out.
+        The result maps the id of each step in which such a run is made to the id of its latest
+        complete run. Steps without a complete run are left out.
         """
         found = {}
         for name in sorted(runs_looked_at(self.task(at.worksheet, at.step))):
@@ -159,13 +174,17 @@ class Lesson:
         return found
 
     def is_shared(self, run: ClassRun) -> bool:
-        """Whether all students may see a run now."""
+        """Return whether all students may see this run now.
+
+        This is so if the instructor requested the run, or shows it on all screens at present.
+        """
         return run.seat is None or self.state.look.run == run.id
 
     def run(self, run: str, seat: str | None) -> ClassRun:
-        """Return a run that `seat` may see; None as `seat` is the instructor, who may see all.
+        """Return the run with the id `run`, if the student at `seat` may see it.
 
-        Raise `Unknown` if there is no such run, or the seat may not see it.
+        If `seat` is None, the instructor asks, who may see all runs. Raise `Unknown` if there is no
+        such run, or if the student may not see it.
         """
         found = self.state.runs.get(run)
         if found is None or not (seat in (None, found.seat) or self.is_shared(found)):
@@ -173,7 +192,7 @@ class Lesson:
         return found
 
     def run_step(self, run: ClassRun) -> Run:
-        """The step of a worksheet from which a run was made."""
+        """Return the step of a worksheet from which `run` was made."""
         return self.worksheet(run.worksheet).runs[run.step]
 
 
@@ -181,7 +200,7 @@ class Lesson:
 
 
 class Unknown(LabError):
-    """Raised if a seat, worksheet, step or run does not exist, or may not be seen."""
+    """Raised if a student, worksheet, step or run does not exist, or may not be seen."""
 
 
 class NotNow(LabError):
@@ -189,7 +208,7 @@ class NotNow(LabError):
 
 
 class TooMuch(LabError):
-    """Raised for a request over a limit. It is allowed in `wait_s` seconds."""
+    """Raised for a request over a limit. The request is allowed again in `wait_s` seconds."""
 
     def __init__(self, text: str, wait_s: float = 5.0) -> None:
         super().__init__(text)
@@ -197,4 +216,4 @@ class TooMuch(LabError):
 
 
 class Forbidden(LabError):
-    """Raised for a wrong code, PIN or key, or for a run of somebody else."""
+    """Raised for a wrong code, PIN or key, or for an attempt to change a run of somebody else."""

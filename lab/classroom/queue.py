@@ -1,9 +1,8 @@
-"""The queue of a class: which run starts next, and the command that starts it.
+"""The queue of the runs of a class: which run starts next, and the command that starts it.
 
-Seats take turns: of the seats that have a run waiting and none running, the one whose last start is
-longest ago comes first. A seat has one simulation running at a time, and a machine one emulation.
-Simulations start while the measured load of the machine permits. As many as the machine has
-processors may always run, so that a machine busy with something else does not stop the class.
+Students take turns: the one whose last run started longest ago comes first. A student has at most
+one simulation in progress. The machine has at most one emulation in progress. A simulation starts
+if fewer simulations run than the machine has processors, or if the measured load permits one more.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ ALONE = "mininet"  # the engine that can have one run at a time on a machine
 
 @dataclass(frozen=True)
 class Entry:
-    """A run in the queue. `seat` is None for a run of the instructor."""
+    """A run in the queue. `seat` is the student or pair that requested it, None for the
+    instructor."""
 
     run: str
     seat: str | None
@@ -36,22 +36,26 @@ class Entry:
 
 @dataclass(frozen=True)
 class Load:
-    """The measured load of a machine. `busy` is the fraction of the time of all processors that was
-    used, from 0 to 1."""
+    """The measured load of a machine.
+
+    `busy` is the used fraction of the time of all processors, from 0 to 1. `free_bytes` is free
+    memory.
+    """
 
     busy: float
     processors: int
     free_bytes: int
 
     def admits(self, running: int) -> bool:
-        """Whether one more simulation may start beside `running` others."""
+        """Return whether one more simulation may start while `running` others are in progress."""
         if running < self.processors:
             return True
         return self.busy < BUSY and self.free_bytes > LEAST_FREE_BYTES
 
 
 class Queue:
-    """The runs that wait and those that run. It only keeps lists: the caller starts the runs."""
+    """The waiting runs and the running runs of a class. The queue starts no run; its caller
+    does."""
 
     def __init__(self) -> None:
         self._waiting: list[Entry] = []
@@ -68,19 +72,22 @@ class Queue:
         return len(self._waiting)
 
     def seats(self) -> set[str | None]:
-        """The seats with a run that waits; None stands for the instructor."""
+        """Return the students with a waiting run. None in the set stands for the instructor."""
         return {each.seat for each in self._waiting}
 
     def add(self, entry: Entry) -> None:
-        """Let a run wait. It starts after the earlier runs of its seat."""
+        """Add a waiting run. It will start after the earlier runs of the same student."""
         self._waiting.append(entry)
 
     def resume(self, entry: Entry) -> None:
-        """Enter a run that has been going on since before the server was started again."""
+        """Add a run that is in progress already, because an earlier server started it."""
         self._start(entry)
 
     def next(self, load: Load) -> Entry | None:
-        """Mark the next run that may start under this load as running, and return it; or None."""
+        """Choose the next run that may start under this load, and move it to the running runs.
+
+        Return None if no run may start.
+        """
         for entry in self.order():
             if self._may_start(entry, load):
                 self._waiting.remove(entry)
@@ -89,15 +96,16 @@ class Queue:
         return None
 
     def remove(self, run: str) -> None:
-        """Remove a run that has ended or is not wanted any more."""
+        """Remove a run that has ended or is no longer wanted."""
         self._running.pop(run, None)
         self._waiting = [each for each in self._waiting if each.run != run]
 
     def order(self) -> list[Entry]:
-        """The runs that wait, in the order in which they will start.
+        """Return the waiting runs in the order in which they will start.
 
-        Each seat has one turn in a round; a run that goes on counts as its turn in the first round.
-        Within a round, the seat whose last start is longest ago comes first.
+        In each round, every student has one turn. Within a round, the student whose last run
+        started longest ago comes first. A run in progress counts as its student's turn in the first
+        round.
         """
         rounds: dict[str | None, int] = {}
         ranked = []
@@ -107,7 +115,8 @@ class Queue:
         return [entry for *_, entry in sorted(ranked, key=lambda each: each[:3])]
 
     def place(self, run: str) -> int | None:
-        """The position of a run in the order of start, from 1; None if it does not wait.
+        """Return the position of a run among the waiting runs, counted from 1. Return None if it is
+        not waiting.
 
         Emulations and simulations are counted separately.
         """
@@ -144,8 +153,10 @@ SHORTEST_S = 0.5  # between two measurements
 
 
 class LoadMeter:
-    """Measures the load of this machine: how busy the processors were since the last measurement,
-    and the free memory."""
+    """Measures the load of this machine from /proc: processors and free memory.
+
+    The load of the processors is their mean since the previous measurement.
+    """
 
     def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
@@ -154,7 +165,8 @@ class LoadMeter:
         self.last = Load(0.0, os.cpu_count() or 1, self._free_bytes())  # what `read` returned last
 
     def read(self) -> Load:
-        """Return the load. The processors are measured at most every `SHORTEST_S` seconds."""
+        """Return the load. The processors are measured anew only if `SHORTEST_S` seconds have
+        passed."""
         if time.monotonic() - self._at >= SHORTEST_S:
             now = self._ticks()
             busy, all_ticks = (new - old for new, old in zip(now, self._last, strict=True))
@@ -165,9 +177,10 @@ class LoadMeter:
         return self.last
 
     def _ticks(self) -> tuple[int, int]:
-        """Busy ticks and all ticks of all processors since the machine booted.
+        """Return the busy ticks and all ticks of all processors since the machine booted.
 
-        Without /proc, both are made up such that their growth shows the load average.
+        If there is no /proc, both are computed from the load average. Only their growth is then
+        meaningful.
         """
         try:
             first = (self._proc / "stat").read_text(encoding="ascii").splitlines()[0]
@@ -199,10 +212,10 @@ SLOWEST = 3.0
 
 
 def run_request(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Request:
-    """The request for a run, as `lab.batch` takes it.
+    """Return the request that makes this run, in the form that `lab.batch` takes.
 
-    `speed` is simulated time over real time; `vm` says whether emulations run in the virtual
-    machine. Emulations always run in real time, so `speed` does not apply to them.
+    `speed` is simulated time over real time. If `vm`, emulations run in the virtual machine.
+    Emulations always run in real time, so `speed` does not apply to them.
     """
     step = lesson.run_step(run).model_copy(update={"engine": run.engine})
     variant = lesson.folder.variant_of(run.seat or SHARED_SEAT, run.worksheet)
@@ -214,13 +227,16 @@ def run_request(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Reques
 
 
 def check_can_run(request: Request) -> None:
-    """Raise `LabError` if the run cannot be made: the scenario is not valid with these values, or
-    the engine or this machine cannot run it."""
+    """Raise `LabError` if the run cannot be made.
+
+    Either the scenario is not valid with these values, or the engine or this machine cannot run it.
+    """
     batch.checked(request)
 
 
 def run_arguments(request: Request, folder: Path) -> list[str]:
-    """The arguments of the lab's command line that make the run in `folder`."""
+    """Return the arguments of the lab's command line that make the run and write it into
+    `folder`."""
     argv = ["run", request.scenario, "--engine", request.engine, "--quiet", "--out", str(folder)]
     argv += [word for name in request.strategies for word in ("--strategy", name)]
     argv += ["--vm"] * request.vm + ["--wait"] * request.wait
@@ -235,7 +251,7 @@ def run_arguments(request: Request, folder: Path) -> list[str]:
 
 
 def longest_s(request: Request, speed: float) -> float:
-    """Real time in seconds after which a run counts as hanging and is ended."""
+    """Return the real time in seconds after which a run counts as hanging and is stopped."""
     assert request.duration_s is not None
     planned_s = request.duration_s / (speed if request.speed else 1.0)
     return planned_s * SLOWEST + LATE_S + (600.0 if request.vm else 0.0)

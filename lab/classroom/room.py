@@ -1,4 +1,4 @@
-"""A class that goes on: requests become events, and events change the state.
+"""The live object of a class: it turns requests into recorded events, and events change the state.
 
 An event is on the disk before the state changes and before the request is answered.
 """
@@ -30,10 +30,11 @@ One = TypeVar("One", bound=journal.Event)
 
 
 class Room:
-    """A class that goes on: its journal, its state and its queue of runs. Threads may share it.
+    """A class in progress: its event log, its state and its queue of runs. Several threads may use
+    it.
 
-    `mutex` is held while the state is read or changed. `news` wakes the threads that show the
-    state. `run_files` returns the files of a run by its id, and caches them. `clock` returns
+    Hold `mutex` while you read or change the state. `news` wakes the threads that send the state to
+    browsers. `run_files` returns the files of a run by its id, and caches them. `clock` returns
     seconds since 1970.
     """
 
@@ -52,7 +53,8 @@ class Room:
         return self.lesson.state
 
     def record(self, event: One) -> One:
-        """Write an event to the disk, then change the state and wake the threads that show it."""
+        """Write an event to the disk, change the state accordingly, and wake the threads that send
+        it to browsers."""
         with self.mutex:
             made = self._journal.append(event)
             self.state.apply(made)
@@ -65,24 +67,27 @@ class Room:
     # --- students
 
     def join(self, address: str, code: str, newcomers: Sequence[Newcomer]) -> tuple[str, str]:
-        """Give a new seat to one or two people. Return its id, and the cookie for the browser."""
+        """Admit one or two people to the class. Return the id of the place they share, and the
+        cookie for the browser."""
         people = self.door.people(address, code, newcomers)
         cookie = secrets.key()
         with self.mutex:
             return self.record(self.door.joined(people, cookie)).seat, cookie
 
     def come_back(self, address: str, code: str, newcomer: Newcomer) -> tuple[str, str]:
-        """Let another browser use the seat of a person. Return the seat's id and a new cookie."""
+        """Let a student continue in another browser. Return the id of the student's place, and a
+        new cookie."""
         cookie = secrets.key()
         event = self.door.returned(address, code, newcomer, cookie)
         return self.record(event).seat, cookie
 
     def seat_of(self, cookie: str) -> str | None:
-        """Return the seat to which a cookie belongs, or None."""
+        """Return the id of the student or pair to whom a cookie belongs, or None."""
         return self.state.browsers.get(secrets.hashed(cookie))
 
     def open(self, seat: str, worksheet: str) -> None:
-        """Open a worksheet for a seat, if it is not open yet."""
+        """Open a worksheet for the student or pair at `seat`. Nothing happens if it is open
+        already."""
         with self.mutex:
             if event := rules.opened(self.lesson, seat, worksheet):
                 if self.state.frozen:
@@ -90,20 +95,23 @@ class Room:
                 self.record(event)
 
     def answer(self, at: Place, value: Any) -> None:
-        """Mark and save an answer. Raise an error of `lab.classroom.lesson` if it is refused."""
+        """Mark an answer and save it. Raise an error of `lab.classroom.lesson` if the answer is
+        refused."""
         self._read_evidence(at)
         with self.mutex:
             self.record(rules.answered(self.lesson, at, value, self.clock(), self.run_files))
 
     def check(self, at: Place) -> None:
-        """Evaluate a check on the latest complete runs of a seat, and save the result."""
+        """Evaluate a check, which is a condition on a student's latest complete runs. Save the
+        result."""
         self._read_evidence(at)
         with self.mutex:
             if event := rules.checked(self.lesson, at, self.clock(), self.run_files):
                 self.record(event)
 
     def request_run(self, at: Place, chosen: Mapping[str, Any], check: CheckRun) -> ClassRun:
-        """Put a run of a seat into the queue. `check` raises `LabError` if it cannot be made."""
+        """Put a run of a student into the queue. `check` raises `LabError` if the run cannot be
+        made."""
         used = self._used_bytes(at.seat)
         return self._queued(
             lambda: rules.requested(self.lesson, at, chosen, self.clock(), used), check
@@ -114,16 +122,20 @@ class Room:
     def request_run_for_all(
         self, worksheet: str, step: str, engine: str | None, check: CheckRun
     ) -> ClassRun:
-        """Put a run that all will see into the queue.
+        """Put a run of the instructor into the queue. All students will see it.
 
-        `engine` replaces the engine of the worksheet, if it is not None.
+        `engine` replaces the engine in the worksheet unless it is None. `check` raises `LabError`
+        if the run cannot be made.
         """
         return self._queued(
             lambda: rules.requested_for_all(self.lesson, worksheet, step, engine), check
         )
 
     def point_at(self, run: str | None, worksheet: str | None, step: str | None) -> None:
-        """Show a run, a worksheet or a step to all; with three times None, show nothing more."""
+        """Show a run, a worksheet or one step of a worksheet on all screens.
+
+        If all parameters are None, show nothing any longer.
+        """
         with self.mutex:
             if run is not None:
                 self.lesson.run(run, None)
@@ -134,13 +146,14 @@ class Room:
             self.record(journal.Looked(run=run, worksheet=worksheet, step=step))
 
     def freeze(self, frozen: bool) -> None:
-        """Stop the work of all students, or let it go on."""
+        """Stop the work of all students, or let it continue if `frozen` is False."""
         with self.mutex:
             if frozen != self.state.frozen:
                 self.record(journal.Froze(frozen=frozen))
 
     def extend(self, worksheet: str, seat: str | None, minutes: float) -> None:
-        """Give more time for a worksheet to one seat, or to all if `seat` is None."""
+        """Give more time for a worksheet to the student at `seat`. If `seat` is None, give it to
+        all."""
         with self.mutex:
             self.lesson.worksheet(worksheet)
             if seat is not None:
@@ -148,12 +161,15 @@ class Room:
             self.record(journal.Extended(worksheet=worksheet, seat=seat, minutes=minutes))
 
     def grade(self, at: Place, points: int, comment: str) -> None:
-        """Save the points that the instructor gives for a text."""
+        """Save the points that the instructor gives for a text that a student wrote."""
         with self.mutex:
             self.record(rules.graded(self.lesson, at, points, comment))
 
     def readmit(self, seat: str) -> tuple[str, str]:
-        """Give the first person of a seat a new PIN. Return the person's name and the PIN."""
+        """Give a student a new PIN. Return the student's name and the PIN.
+
+        If two people share the seat, the PIN is for the first of them.
+        """
         event, pin = self.door.new_pin(seat)
         self.record(event)
         return self.lesson.seat(seat).names[0], pin
@@ -161,7 +177,8 @@ class Room:
     # --- runs
 
     def take_next(self, load: Load) -> ClassRun | None:
-        """Mark the run that is to start now as running, and return it; None if there is none."""
+        """Choose the run that is to start now, and mark it as running. Return None if no run is to
+        start."""
         with self.mutex:
             entry = self.queue.next(load)
             if entry is None:
@@ -172,9 +189,9 @@ class Room:
             return run
 
     def resume(self, run: ClassRun, running: bool) -> None:
-        """Enter a run into the queue that had not ended when the previous server did.
+        """Put a run into the queue again after a restart of the server.
 
-        `running` says whether the run has started.
+        If `running`, the run is in progress already. Otherwise it waits.
         """
         with self.mutex:
             entry = Entry(run.id, run.seat, run.engine)
@@ -188,7 +205,10 @@ class Room:
             self._queue_moved(run)
 
     def ended(self, run: ClassRun, status: str, digest: str, error: str = "") -> None:
-        """Save how a run ended, unless that is known. `digest` is that of its files."""
+        """Record the end of a run. Nothing happens if the end is recorded already.
+
+        `digest` is the digest of the files of the run.
+        """
         with self.mutex:
             if not run.over:
                 self.queue.remove(run.id)
@@ -196,7 +216,7 @@ class Room:
                 self._queue_moved(run)
 
     def withdraw(self, run: ClassRun) -> bool:
-        """Take a run that waits out of the queue. Return whether it was waiting."""
+        """Take a waiting run out of the queue. Return False if the run was not waiting."""
         with self.mutex:
             if run.status != "waiting":
                 return False
@@ -209,10 +229,11 @@ class Room:
         return self.folder.runs / run
 
     def _queued(self, decide: Callable[[], journal.Requested], check: CheckRun) -> ClassRun:
-        """Put the run that `decide` allows into the queue, if `check` finds that it can be made.
+        """Put the run that `decide` returns into the queue. Errors of `decide` or `check` prevent
+        it.
 
-        The check takes a while, so `mutex` is free during it. `decide` is therefore called once
-        more afterwards: the state may have changed.
+        `check` may take long, so `mutex` is not held during it. Therefore `decide` is called once
+        more afterwards, because the state may have changed.
         """
         with self.mutex:
             event = decide()
@@ -225,28 +246,32 @@ class Room:
             return run
 
     def _concerned(self, event: journal.Event) -> str | None:
-        """Return the seat that an event changes, or None if it may change all."""
+        """Return the student whose view an event changes, or None if it may change the view of
+        all."""
         if isinstance(event, journal.Ended | journal.Flipped):
             return self.state.runs[event.run].seat
         seat: str | None = getattr(event, "seat", None)
         return seat
 
     def _queue_moved(self, run: ClassRun) -> None:
-        """Wake the seat of a run and the seats that wait: their positions may have changed."""
+        """Wake the threads that show this run or any waiting run. Positions in the queue may have
+        changed."""
         self.news.report([run.seat, *self.queue.seats()])
 
     def _read_run(self, run: str) -> RunFiles:
         return RunFiles.read(self.run_folder(run))
 
     def _read_evidence(self, at: Place) -> None:
-        """Load the runs by which a step is marked without holding `mutex`, as it takes time."""
+        """Read the files of the runs that decide the mark of a step into the cache.
+
+        Reading takes time, so it is done without `mutex`.
+        """
         with self.mutex:
             runs = self.lesson.evidence(at)
         for run in runs.values():
             self.run_files(run)
 
     def _used_bytes(self, seat: str) -> int:
-        """The size of the runs of a seat."""
         with self.mutex:
             runs = [each.id for each in self.state.runs.values() if each.seat == seat]
         return sum(size_of(self.run_folder(run)) for run in runs)
@@ -262,7 +287,7 @@ NO_SEAT = ""  # changes that only the instructor sees
 
 
 class News:
-    """Counts changes of the state, and wakes the threads that wait for one.
+    """Counts changes of the state of a class, and wakes the threads that wait for a change.
 
     `mutex` is the lock that is held while the state changes.
     """
@@ -273,7 +298,7 @@ class News:
         self._common, self._count = 0, 0
 
     def report(self, seats: Iterable[str | None]) -> None:
-        """Count a change of these seats; None among them stands for all seats."""
+        """Count a change that concerns these students. None among them stands for all students."""
         with self._condition:
             self._count += 1
             for seat in set(seats):
@@ -284,9 +309,10 @@ class News:
             self._condition.notify_all()
 
     def wait(self, seat: str | None, version: int, timeout_s: float) -> int:
-        """Wait until the version of a seat is not `version` any more, at most `timeout_s`.
+        """Wait until the count of changes that concern `seat` is no longer `version`.
 
-        Return the present version. If `seat` is None, any change counts.
+        Wait at most `timeout_s` seconds. Return the present count. If `seat` is None, every change
+        counts.
         """
         with self._condition:
             self._condition.wait_for(lambda: self._version(seat) != version, timeout_s)
@@ -297,7 +323,8 @@ class News:
 
 
 def size_of(folder: Path) -> int:
-    """Size in bytes of all files in a folder. Files that disappear meanwhile do not count."""
+    """Return the size in bytes of all files in a folder. Files that disappear meanwhile do not
+    count."""
     found = 0
     for place, _, names in os.walk(folder):
         for name in names:

@@ -1,8 +1,7 @@
-"""The roster of a class: a CSV file with one row for each student.
+"""The list of the students of a class (roster), read from a CSV file with one row for each student.
 
-The column `name` is required, `pin` is optional. Other columns, such as an e-mail address or a
-number in a learning management system, are kept for the table of grades. PINs are hashed when the
-file is read.
+The column `name` is required, `pin` is optional. Other columns are kept for the table of grades.
+PINs are hashed when the file is read.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NAME_LENGTHS = range(1, 41)
 
 @dataclass(frozen=True)
 class Entry:
-    """One student. `pin` is the hash of the PIN, or None. `columns` are the other columns of the
+    """One student. `pin` is the hash of the PIN, or None. `columns` has the other columns of the
     row."""
 
     name: str
@@ -36,29 +35,28 @@ class Entry:
 
 @dataclass(frozen=True)
 class Roster:
-    """The students of a class by `folded` name."""
+    """The students of a class. The keys of `entries` are names as `folded` returns them."""
 
     entries: Mapping[str, Entry]
 
     @property
     def has_pins(self) -> bool:
-        """Whether any student has a PIN."""
         return any(each.pin for each in self.entries.values())
 
     def find(self, name: str) -> Entry | None:
-        """Return the student of this name or None. Capital and small letters are the same."""
+        """Return the student of this name, or None. Case and repeated spaces make no difference."""
         return self.entries.get(folded(name))
 
     def to_json(self) -> str:
-        """The text of roster.json."""
+        """Return the roster as the text of roster.json."""
         rows = [asdict(each) for each in self.entries.values()]
         return json.dumps({"rows": rows}, indent=1, ensure_ascii=False) + "\n"
 
 
 def cleaned(name: str) -> str:
-    """Return a name with single spaces.
+    """Return a name without repeated spaces.
 
-    Raise `RequestError` if it is empty, too long, or has characters that cannot be printed.
+    Raise `RequestError` if the name is empty, too long, or has characters that cannot be printed.
     """
     found = " ".join(name.split())
     if len(found) not in NAME_LENGTHS or not found.isprintable():
@@ -69,12 +67,13 @@ def cleaned(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """The form in which names are compared: single spaces, small letters."""
+    """Return the form of a name that is used to compare names: single spaces, small letters."""
     return " ".join(name.split()).casefold()
 
 
 def from_csv(path: Path) -> Roster:
-    """Read a roster. The separator is a semicolon if the first line has one, else a comma.
+    """Read a roster from a CSV file. The separator is a semicolon if the first line has one, else a
+    comma.
 
     Raise `RequestError` if the file or a row cannot be used.
     """
@@ -114,7 +113,10 @@ def _checked(path: Path, rows: list[dict[str, str]]) -> Roster:
 
 
 def from_json(path: Path) -> Roster | None:
-    """Read roster.json; None if there is no such file. Raise `RequestError` if it is damaged."""
+    """Read a roster from roster.json. Return None if there is no such file.
+
+    Raise `RequestError` if the file is damaged.
+    """
     try:
         rows = parse_object(plain_file.read(path))["rows"]
         entries = [Entry(row["name"], row["pin"], row["columns"]) for row in rows]

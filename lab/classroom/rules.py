@@ -1,7 +1,8 @@
-"""The rules of a class: each function turns a request into an event, or raises why it is refused.
+"""The rules of a class: each function turns a request into the event to record, or refuses it with
+an error.
 
-Nothing is changed or started here; the caller writes the event to the journal. `now` is the time in
-seconds since 1970.
+Nothing is changed or started here. The caller writes the event to the event log. The parameter
+`now` is the time in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ ReadRun = Callable[[str], RunFiles]  # returns the files of a run that has ended
 
 
 def opened(lesson: Lesson, seat: str, worksheet: str) -> journal.Opened | None:
-    """Return the event that opens a worksheet, or None if the seat has opened it already."""
+    """Return the event that opens a worksheet for a student. Return None if it is open already."""
     lesson.worksheet(worksheet)
     known = worksheet in lesson.seat(seat).work
     return None if known else journal.Opened(seat=seat, worksheet=worksheet)
 
 
 def answered(lesson: Lesson, at: Place, value: Any, now: float, read: ReadRun) -> Answered:
-    """Return the event for an answer to a prediction or a question.
+    """Return the event for a student's answer to a question or prediction.
 
-    Raise `RequestError` if the value is no valid answer, and `NotNow`, `TooMuch` or `Unknown` if
-    the step takes no answer now.
+    `read` returns the files of a run by its id. Raise `RequestError` if `value` is no valid answer.
+    Raise `NotNow`, `TooMuch` or `Unknown` if the step takes no answer now.
     """
     task = lesson.task(at.worksheet, at.step)
     if not isinstance(task, Predict | Question):
@@ -77,7 +78,12 @@ def _answer(
 
 
 def checked(lesson: Lesson, at: Place, now: float, read: ReadRun) -> Checked | None:
-    """Return the event for a check, or None if it was evaluated on the same runs before."""
+    """Evaluate a check, which is a condition on a student's latest complete runs, and return its
+    event.
+
+    Return None if the check was evaluated on the same runs before. `read` returns the files of a
+    run by its id.
+    """
     task = lesson.task(at.worksheet, at.step)
     if not isinstance(task, Check):
         raise Unknown(f"step '{at.step}' of worksheet '{at.worksheet}' is no check")
@@ -107,7 +113,8 @@ def requested(
 ) -> Requested:
     """Return the event that puts a run of a student into the queue.
 
-    `used_bytes` is the size of all runs of the seat so far.
+    `chosen` maps keys of the scenario to the student's values. `used_bytes` is the size of all runs
+    of the student so far. Raise `NotNow`, `TooMuch` or `RequestError` if the run is not allowed.
     """
     step = run_step(lesson, at.worksheet, at.step)
     lesson.check_may_work(at.seat, at.worksheet, now)
@@ -131,7 +138,7 @@ def requested(
 def requested_for_all(lesson: Lesson, worksheet: str, step: str, engine: str | None) -> Requested:
     """Return the event that puts a run of the instructor into the queue.
 
-    `engine` replaces the engine of the worksheet; only `sim` may do so.
+    `engine` is None for the engine in the worksheet; only "sim" may replace it.
     """
     run = run_step(lesson, worksheet, step)
     if run.by != "instructor":
@@ -147,10 +154,11 @@ def requested_for_all(lesson: Lesson, worksheet: str, step: str, engine: str | N
 def flipped(
     lesson: Lesson, run: ClassRun, target: str, value: Any, by: str | None, now: float
 ) -> Flipped:
-    """Return the event for a change of a target in a running run.
+    """Return the event that changes one value of a run in progress.
 
-    `by` is the seat that changes it, or None for the instructor. Raise `Forbidden` if the run is
-    not theirs, and `RequestError` if the worksheet does not let a student change this target.
+    `target` names the value, such as `link.up1.up`. `by` is the seat of the student who asks, or
+    None for the instructor. Raise `Forbidden` if the run belongs to somebody else. Raise
+    `RequestError` if the worksheet does not let students change this value.
     """
     if run.seat != by:
         raise Forbidden(f"change run '{run.id}': it is not yours")
@@ -166,7 +174,7 @@ def flipped(
 
 
 def graded(lesson: Lesson, at: Place, points: int, comment: str) -> journal.Graded:
-    """Return the event for the points that a person gives for a text."""
+    """Return the event for the points that a person gives for a text that a student wrote."""
     task = lesson.task(at.worksheet, at.step)
     if not (isinstance(task, Question) and task.text):
         raise RequestError(f"step '{at.step}' is marked by the lab: only texts are graded by hand")
@@ -180,7 +188,10 @@ def graded(lesson: Lesson, at: Place, points: int, comment: str) -> journal.Grad
 
 
 def run_step(lesson: Lesson, worksheet: str, step: str) -> Run:
-    """Return a run step. Raise `Unknown` if the worksheet has none of this id."""
+    """Return the step `step` of a worksheet, in which students make a run.
+
+    Raise `Unknown` if there is no such step, or if it is not for a run.
+    """
     task = lesson.task(worksheet, step)
     if not isinstance(task, Run):
         raise Unknown(f"step '{step}' of worksheet '{worksheet}' is no run")
@@ -202,7 +213,7 @@ def _request(
 
 
 def _check_may_try(lesson: Lesson, at: Place, now: float) -> None:
-    """Raise `NotNow` or `TooMuch` if a seat may not answer or check a step now."""
+    """Raise `NotNow` or `TooMuch` if a student may not answer or check this step now."""
     lesson.check_may_work(at.seat, at.worksheet, now)
     step, hidden = lesson.step(at), lesson.hidden(at.worksheet, now)
     task = lesson.task(at.worksheet, at.step)
@@ -219,10 +230,8 @@ def _check_may_try(lesson: Lesson, at: Place, now: float) -> None:
 
 
 def _checked_value(lesson: Lesson, at: Place, task: Predict | Question, value: Any) -> Answer:
-    """Return a JSON value as an answer.
-
-    Raise `RequestError` if it has not the form that the step requires.
-    """
+    """Convert a JSON value to an answer. Raise `RequestError` if it does not have the form that
+    `task` requires."""
     try:
         if isinstance(value, bool):
             raise RequestError(f"'{at.step}': true and false are no answers")

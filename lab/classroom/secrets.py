@@ -1,7 +1,7 @@
 """Secrets of a class: join codes, PINs, keys and cookies.
 
-PINs are stored only as scrypt hashes, and cookies as SHA-256 hashes. The fast hash is enough for a
-cookie: it is a long random text that nobody can find by trying.
+PINs are stored only as scrypt hashes, and cookies only as SHA-256 hashes. The fast hash is enough
+for a cookie, because a cookie is a long random text that nobody can guess.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def join_code() -> str:
 
 
 def key() -> str:
-    """Return a new key or cookie: 32 random characters that are safe in URLs."""
+    """Return a new random key or cookie: 32 characters that are safe in URLs."""
     return secrets.token_urlsafe(24)
 
 
@@ -34,7 +34,7 @@ def new_pin() -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Compare two texts in a time that does not depend on where they differ."""
+    """Return whether two texts are equal. The time taken does not show where they differ."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
@@ -52,7 +52,7 @@ def pin_hash(pin: str) -> str:
 
 
 def is_pin(pin: str, stored: str) -> bool:
-    """Whether `stored` is a hash of `pin`, as `pin_hash` returns it."""
+    """Return whether `stored`, a text from `pin_hash`, is the hash of `pin`."""
     _, salt, wanted = stored.split("$")
     return hmac.compare_digest(_scrypt(pin, bytes.fromhex(salt)), bytes.fromhex(wanted))
 

@@ -1,7 +1,6 @@
-"""The state of a class while it goes on. All of it follows from the events of the journal.
+"""The state of a class, rebuilt from the events in its event log.
 
-A seat is what one student, or a pair, works on. Work is what a seat has done in one worksheet.
-Times are in seconds since 1970.
+A seat is the place of one student, or of two who work together. Times are in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ OVER = ("complete", "interrupted", "failed", "cut", "changed")
 
 @dataclass
 class StepWork:
-    """What a seat has done in one step.
+    """The work of a student on one step of a worksheet.
 
-    `wrong` counts wrong tries, and `wrong_at` is the time of the last one. `passed` is None until
-    something was marked. `runs` maps run steps to the runs by which the step was marked last.
-    `graded` are the points that a person gave, with `comment`. `checker` is the version of the lab
-    that marked it.
+    `tries` counts all tries and `wrong` the wrong ones; `wrong_at` is the time of the last wrong
+    one. `passed` is None until something was marked. `runs` maps the steps in which runs are made
+    to the runs that were used for the last marking. `graded` and `comment` come from a person who
+    graded the answer. `checker` is the version of the lab that marked it.
     """
 
     answer: Answer | None = None
@@ -44,11 +43,12 @@ class StepWork:
 
 @dataclass
 class ClassRun:
-    """One run of a class. `seat` is None if the instructor requested it; then all see it.
+    """One run in a class. `seat` is None if the instructor requested it. All students see such a
+    run.
 
-    `chosen` are the student's values for keys of the scenario, `at` is the time of the request.
-    `status` is "waiting", "running", or one of `OVER`. `digest` is that of the files after the end.
-    `flips` counts changes by hand.
+    `chosen` maps keys of the scenario to the student's values. `at` is the time of the request.
+    `status` is "waiting", "running", or one of `OVER`. `digest` is the digest of the files after
+    the end. `flips` counts the changes that were made while the run went on.
     """
 
     id: str
@@ -77,29 +77,26 @@ class ClassRun:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended, in whatever way."""
         return self.status in OVER
 
 
 @dataclass
 class Work:
-    """What a seat has done in a worksheet.
-
-    `opened_at` is when it was opened, `done_at` the time of the last progress.
-    """
+    """The work of a student on one worksheet. `done_at` is the time of the last progress."""
 
     opened_at: float
     done_at: float
     steps: dict[str, StepWork] = field(default_factory=dict)
 
     def step(self, name: str) -> StepWork:
-        """The work in a step; empty if there is none yet."""
+        """Return the work on one step. It is empty if nothing was done yet."""
         return self.steps.get(name) or StepWork()
 
 
 @dataclass
 class SeatState:
-    """A seat. `work` has the names of worksheets as keys."""
+    """The place of one student, or of two who work together. `work` is keyed by the name of the
+    worksheet."""
 
     id: str
     people: tuple[Person, ...]
@@ -111,9 +108,9 @@ class SeatState:
 
 
 class ClassState:
-    """The state of a class after the events `happened`.
+    """The state of a class after the events in `happened`.
 
-    Only `apply` changes it, except for the status of a run that begins to run.
+    Only `apply` changes it. The one exception is the status of a run, which the queue sets too.
     """
 
     def __init__(self, happened: Iterable[Event] = ()) -> None:
@@ -134,7 +131,8 @@ class ClassState:
         return self._frozen_at is not None
 
     def seat_of_person(self, name: str) -> SeatState | None:
-        """The seat of a person; None if nobody of this name has joined."""
+        """Return the place of the student with this name. Return None if no such student has
+        joined."""
         wanted = folded(name)
         for seat in self.seats.values():
             if any(folded(each) == wanted for each in seat.names):
@@ -142,19 +140,23 @@ class ClassState:
         return None
 
     def runs_of(self, seat: str | None, worksheet: str, step: str) -> list[ClassRun]:
-        """The runs of a run step that a seat requested; None as `seat` is the instructor."""
+        """Return the runs that a student requested in one step of a worksheet, the latest last.
+
+        If `seat` is None, return the runs of the instructor.
+        """
         return list(self._runs_of.get((seat, worksheet, step), ()))
 
     def unfinished(self) -> Iterator[ClassRun]:
-        """The runs that wait or run, in the order in which they were requested."""
+        """Return the waiting and running runs, in the order in which they were requested."""
         return (each for each in self.runs.values() if not each.over)
 
     def left_s(self, seat: str, worksheet: str, minutes: float, now: float) -> float:
-        """Seconds that a seat has left for a worksheet of `minutes` minutes; negative after the
+        """Return the seconds that a student has left for an opened worksheet. Negative after the
         end.
 
-        The time starts when the seat opens the worksheet, stands still while the class is frozen,
-        and grows by what the instructor adds.
+        `minutes` is the time that the worksheet gives. The time starts when the student opens the
+        worksheet. It stands still while the instructor has stopped the class. The instructor can
+        add time.
         """
         work = self.seats[seat].work[worksheet]
         minutes += sum(

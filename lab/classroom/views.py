@@ -1,8 +1,8 @@
-"""What students may see of their own seat, and what the instructor sees of the class, as JSON.
+"""The JSON documents that a class sends to browsers: for a student, and for the instructor.
 
-Nothing else of a class is sent to students. Left out are right answers, conditions of checks,
-solutions and wrong attempts, hints that were not earned, the explanations of steps that were not
-passed, and everything about results while they are hidden.
+Students get no right answers, conditions of checks, solutions or wrong attempts. They get a hint
+only after two wrong tries, and the explanation of a step only after passing it. They get no results
+while these are hidden.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ OF_TIME = ("left_s", "wait_s")  # fields that change by time alone
 
 
 def seat(lesson: Lesson, queue: Queue, seat_id: str, now: float) -> Doc:
-    """What the first page of a seat shows: people, worksheets, and what the instructor shows to
-    all."""
+    """Return the document for a student's first page: people, worksheets, and what the instructor
+    shows to all."""
     known = lesson.seat(seat_id)
     return {
         "seat": seat_id,
@@ -41,7 +41,8 @@ def seat(lesson: Lesson, queue: Queue, seat_id: str, now: float) -> Doc:
 
 
 def pointed_at(lesson: Lesson) -> Doc | None:
-    """What the instructor shows to all now, or None."""
+    """Return the run or the step of a worksheet that the instructor shows on all screens, or
+    None."""
     shown = lesson.state.look
     if shown.run is not None:
         return {"run": shown.run}
@@ -49,7 +50,8 @@ def pointed_at(lesson: Lesson) -> Doc | None:
 
 
 def worksheet(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> Doc:
-    """A worksheet as a seat sees it now. Raise `NotNow` if the seat has not opened it."""
+    """Return a worksheet as a student sees it now. Raise `NotNow` if the student has not opened
+    it."""
     lesson.work(seat_id, name)
     found = lesson.worksheet(name)
     hidden = lesson.hidden(name, now)
@@ -69,17 +71,19 @@ def worksheet(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float)
 
 
 def points(lesson: Lesson, seat_id: str, worksheet: str) -> int:
-    """Points of a seat in a worksheet that it has opened. Where a person gave points, those
-    count."""
+    """Return the points of a student for an opened worksheet.
+
+    Points given by a person replace those given by the lab.
+    """
     work = lesson.work(seat_id, worksheet)
     return sum(each.points if each.graded is None else each.graded for each in work.steps.values())
 
 
 def is_done(lesson: Lesson, at: Place) -> bool:
-    """Whether nothing is left to do in a step: it was answered, its run is complete, or it was
-    passed.
+    """Return whether a student has nothing left to do in a step of a worksheet.
 
-    A wrong try is not enough, unless the worksheet shows its results only later.
+    A run must be complete. A text must be written. Other answers must be right, except if the
+    worksheet shows its results only later; then any answer is enough.
     """
     task = lesson.task(at.worksheet, at.step)
     if isinstance(task, Run):
@@ -91,7 +95,7 @@ def is_done(lesson: Lesson, at: Place) -> bool:
 
 
 def run(queue: Queue, of: ClassRun) -> Doc:
-    """A run as lists show it. `place` is its position in the queue; 1 is the next to start."""
+    """Return a run as lists show it. `place` is its position in the queue; 1 starts next."""
     return {
         "id": of.id,
         "step": of.step,
@@ -124,7 +128,11 @@ def _row(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> D
 
 
 def _changed(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> str:
-    """A text that differs after each change of a worksheet, except changes by time alone."""
+    """Return a digest of a worksheet as a student sees it, without the fields that change by time
+    alone.
+
+    The browser reloads the worksheet if the digest changes.
+    """
     shown = worksheet(lesson, queue, seat_id, name, now)
     steps = [without_times(each) for each in shown.pop("steps")]
     text = json.dumps([without_times(shown), steps])
@@ -132,7 +140,7 @@ def _changed(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) 
 
 
 def without_times(doc: Doc) -> Doc:
-    """Leave out the fields that change by time alone."""
+    """Return the document without the fields that change by time alone."""
     return {key: value for key, value in doc.items() if key not in OF_TIME}
 
 
@@ -143,7 +151,7 @@ def _step(lesson: Lesson, queue: Queue, seat_id: str, name: str, step: Step, now
 
 
 def task(lesson: Lesson, queue: Queue, at: Place, now: float) -> Doc:
-    """A step with a task as a seat sees it now."""
+    """Return one step of a worksheet, other than a text, as a student sees it now."""
     found = lesson.task(at.worksheet, at.step)
     match found:
         case Run():
@@ -198,7 +206,10 @@ def _bounds(bounds: Doc) -> Doc:
 
 
 def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
-    """A question or a check: the task, the seat's answer, and what it may know of the mark."""
+    """Return a question or a check as a student sees it, with the answer and the mark.
+
+    The mark is left out while the results are hidden.
+    """
     assert isinstance(asked, Question | Check)
     work, hidden = lesson.step(at), lesson.hidden(at.worksheet, now)
     sheet = lesson.worksheet(at.worksheet)
@@ -228,10 +239,10 @@ def _marked(lesson: Lesson, at: Place, asked: Task, now: float) -> Doc:
 
 
 def _figures(work: StepWork, numbers: Mapping[str, int]) -> list[Doc]:
-    """The measured figures that a check compared, with their text in words.
+    """Return the measured numbers that decided a check, each with a label in plain words.
 
-    While the check is not passed, figures about events are left out: they would show what to look
-    for.
+    Numbers about events are left out until the check is passed, because they would show what to
+    look for.
     """
     shown = work.figures if work.passed else (f for f in work.figures if not f.is_of_events)
     labels = [(each, wording.figure(each.text, numbers)) for each in shown]
@@ -239,9 +250,9 @@ def _figures(work: StepWork, numbers: Mapping[str, int]) -> list[Doc]:
 
 
 def _problem(work: StepWork, asked: Check, of: Worksheet) -> str:
-    """Why a check could not be evaluated; empty if it could.
+    """Return why a check could not be evaluated. The text is empty if it could.
 
-    A missing run is named by the number of its step.
+    A missing run is called by the number of its step in the worksheet.
     """
     missing = [run for run in of.runs if run in runs_looked_at(asked) - set(work.runs)]
     if not (work.problem and missing):
@@ -262,9 +273,9 @@ def _given_points(asked: Question | Check, points: int, graded: int | None) -> i
 
 
 def state(lesson: Lesson, at: Place, hidden: bool) -> str:
-    """The state of a question, check or prediction: "open", "passed", "failed" or "saved".
+    """Return the state of a question, check or prediction: "open", "passed", "failed" or "saved".
 
-    "saved" means that it was answered, and that it is not marked, or that results are still hidden.
+    "saved" means that there is an answer, but either it is not marked or the mark is hidden.
     """
     work = lesson.step(at)
     if not work.tries:
@@ -275,9 +286,9 @@ def state(lesson: Lesson, at: Place, hidden: bool) -> str:
 
 
 def shown_worksheet(of: Worksheet) -> Doc:
-    """Title and steps of a worksheet for the instructor's page.
+    """Return the title and the steps of a worksheet for the instructor's page.
 
-    `shared` lists the run steps that the instructor makes for all.
+    `shared` has the ids of the steps whose run the instructor makes for all students.
     """
     kinds = [(each.id, type(each).__name__.lower()) for each in of.tasks]
     by_instructor = [each.id for each in of.runs.values() if each.by == "instructor"]
@@ -292,7 +303,10 @@ def shown_worksheet(of: Worksheet) -> Doc:
 
 
 def grid(lesson: Lesson, queue: Queue, online: Collection[str], load: Load, now: float) -> Doc:
-    """The table of seats and steps for the instructor. `online` are the seats with an open page."""
+    """Return the instructor's table: one row for each student or pair, one cell for each step.
+
+    `online` has the seats that have a page open.
+    """
     return {
         "frozen": lesson.state.frozen,
         "look": pointed_at(lesson),
@@ -305,7 +319,8 @@ def grid(lesson: Lesson, queue: Queue, online: Collection[str], load: Load, now:
 
 
 def _shared(run: ClassRun) -> Doc:
-    """A run that the instructor requested."""
+    """Return a run of the instructor, which all students see, as a row for the instructor's
+    page."""
     return {
         "run": run.id,
         "worksheet": run.worksheet,
@@ -317,7 +332,7 @@ def _shared(run: ClassRun) -> Doc:
 
 
 def texts(lesson: Lesson) -> list[Doc]:
-    """All answers that a person has to grade, or has graded."""
+    """Return the texts that students wrote and that a person grades or has graded."""
     return [
         _text(lesson, seat, name, task)
         for name, sheet in lesson.folder.worksheets.items()
@@ -329,8 +344,11 @@ def texts(lesson: Lesson) -> list[Doc]:
 
 
 def cell(lesson: Lesson, at: Place) -> str:
-    """The state of a step of a seat, as in `state`. A run is "passed" when one is complete; while
-    the latest one waits or runs, the result is its status."""
+    """Return the state of one cell of the instructor's table: a step of a worksheet of one student.
+
+    The words are those of `state`. A step with a run is "passed" once a run is complete. Before
+    that, the cell has the status of the latest run if that run waits or runs, else "open".
+    """
     if not isinstance(lesson.task(at.worksheet, at.step), Run):
         return state(lesson, at, hidden=False)
     runs = lesson.runs_shown(at)

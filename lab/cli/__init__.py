@@ -1,1 +1,1 @@
-"""The commands of the command line and their options."""
+"""The commands of the command line, and their options."""

@@ -1,4 +1,4 @@
-"""The commands `class`, `class wipe` and `grade`."""
+"""The commands `class`, `class wipe` and `grade`, for classes of students."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def grade(
 ) -> None:
     """Print the grades of a class, from its files.
 
-    With --again, everything is marked again from the answers and the runs' files; nothing is
-    started. Exit code 4: a step gets other points, or a run has changed.
+    With --again, the saved answers and runs are marked again; no run is started. Exit code 4: the
+    points of a step differ, or the files of a run have changed.
     """
     found = folder.find(name, folder.CLASSES)
     state = grades.read_state(found)
@@ -94,7 +94,10 @@ def _print(found: ClassFolder, handed_in: Sequence[Submission]) -> None:
 
 
 def _differences(found: ClassFolder, handed_in: Sequence[Submission]) -> Iterator[str]:
-    """Yield one line for each difference. Print which versions marked before and now."""
+    """Mark all work again, and yield one line of text for each difference.
+
+    Print which versions of the lab marked the work before and now.
+    """
     before = sorted({step.checker for each in handed_in for step in each.steps if step.checker})
     for version in before:
         if version != present():
@@ -112,9 +115,10 @@ def _differences(found: ClassFolder, handed_in: Sequence[Submission]) -> Iterato
 def _repeated(
     found: ClassFolder, state: ClassState, handed_in: Sequence[Submission]
 ) -> Iterator[str]:
-    """Repeat each simulated run by which something was marked.
+    """Repeat each simulated run that was used for marking.
 
-    Yield a line for each run whose files differ, and for each that cannot be repeated.
+    Yield one line for each run whose files differ from the original, and for each run that cannot
+    be repeated.
     """
     used = {run.id: run for each in handed_in for run in grades.runs_used(state, each)}
     simulated = [each for each in used.values() if not engine_table.entry(each.engine).real_time]

@@ -1,4 +1,4 @@
-"""The command line: commands, options and exit codes. The other modules of `lab.cli` do the work.
+"""The commands of `run_lab.sh` with their options. The other modules of `lab.cli` do the work.
 
 Exit codes: 0 done, 2 the request is wrong, 3 this machine lacks something, 4 the run failed, 130
 interrupted.
@@ -36,7 +36,7 @@ BESIDE = {  # commands of packages that use the lab: they are imported when thei
 
 
 class CommandLine(click.Group):
-    """The top-level group, with the commands in `BESIDE` as well."""
+    """The top-level command group. It imports the commands in `BESIDE` only when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *BESIDE])
@@ -48,10 +48,11 @@ class CommandLine(click.Group):
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. After a `LabError`, print its message and exit with its exit code.
+        """Run a command. If it raises a `LabError`, print the message and exit with the error's
+        exit code.
 
-        Under sudo, files that root has written into the caller's cache folder then become the
-        caller's.
+        Under sudo, root may have written into the caller's cache folder. Such files are given to
+        the caller at the end.
         """
         try:
             return super().invoke(ctx)

@@ -67,7 +67,7 @@ def topologies(as_json: bool) -> None:
 @listing.command()
 @as_json_option
 def worksheets(as_json: bool) -> None:
-    """List the worksheets: lessons that check themselves."""
+    """List the worksheets: exercises that the lab marks."""
     show(worksheet_loading.rows(), ("name", "title", "minutes", "points"), as_json)
 
 
@@ -94,7 +94,7 @@ def targets(scenario: str, as_json: bool) -> None:
 @as_json_option
 @with_option
 def metric_rows(markdown: bool, as_json: bool) -> None:
-    """List every figure of samples and results, with its unit and meaning."""
+    """List the quantities in samples and results, with unit and meaning."""
     rows = metrics.rows()
     if not markdown:
         show(rows, METRIC_COLUMNS, as_json)
@@ -105,7 +105,7 @@ def metric_rows(markdown: bool, as_json: bool) -> None:
 
 
 def show(rows: Sequence[Row], columns: Sequence[str], as_json: bool) -> None:
-    """Print rows as JSON with all their keys, or as a table with only the given columns."""
+    """Print `rows` as JSON with all their keys, or as a table of `columns` only."""
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     elif not rows:

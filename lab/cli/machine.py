@@ -1,4 +1,4 @@
-"""The commands about this machine: check, clean-up, installation, packages, virtual machine and
+"""The commands about this machine: check, clean-up, installation, packages, virtual machine, and
 scripts for stock Mininet-WiFi."""
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ def audit(sbom: Path | None, offline: bool) -> None:
 
 
 def _compare(lock: Path) -> None:
-    """Raise `LabError` if an installed package has another version than in the lock file, or if the
-    lock file has no hash for a package."""
+    """Raise `LabError` if an installed package does not have the version in the lock file.
+
+    Also raise it if the lock file has no hash for a package.
+    """
     found = packages.locked(lock)
     wrong = [
         f"{each.name} {each.installed} is installed, {each.version} is locked"

@@ -1,7 +1,7 @@
-"""The option `--with`, which registers the user's own files before a command runs, or passes them
-on to a server.
+"""The option `--with`, which adds the user's own strategies, topologies, congestion controls,
+metrics and scenarios.
 
-Such a file defines a strategy, a topology, a congestion control, a metric or a scenario.
+The files are registered before a command runs, or passed on to a server process.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ forwarded_with_option = click.option(  # for a command that is replaced by a ser
 
 
 def with_arguments(paths: Sequence[str]) -> list[str]:
-    """Return the paths of a `forwarded_with_option` as arguments for the server."""
+    """Return `paths` as command-line arguments: `--with` before each of them."""
     return [word for path in paths for word in ("--with", path)]

@@ -1,4 +1,4 @@
-"""The commands `run` and `check`. All runs are checked before the first one starts."""
+"""The work of the commands `run` and `check`. All runs are checked before the first one starts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from lab.scenario.loading import Overrides, load
 
 
 def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:
-    """Load a scenario. Print that it is valid, and which of the user's files were imported.
+    """Load a scenario. Print that it is valid, and which of the user's own files were imported.
 
-    `strategy` and `cc` are names or files; they and the `settings` (KEY=VALUE) replace values of
-    the scenario. Raise `LabError` if the scenario is not valid.
+    `strategy` and `cc` are names or files that replace those of the scenario. `settings` are texts
+    such as `KEY=VALUE` that replace other values. Raise `LabError` if the scenario is not valid.
     """
     strategy = strategy and extensions.strategy_name(strategy)
     cc = cc and extensions.cc_name(cc)
@@ -45,8 +45,8 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
 
 @dataclass(frozen=True)
 class Output:
-    """`report`: write report.md for each run. `as_json`: print JSON only. `quiet`: print errors
-    only."""
+    """What to write: `report` writes report.md for each run, `as_json` prints only JSON, and
+    `quiet` prints only errors."""
 
     report: bool = False
     as_json: bool = False
@@ -54,15 +54,14 @@ class Output:
 
     @property
     def silent(self) -> bool:
-        """Whether neither progress nor a summary is printed."""
         return self.quiet or self.as_json
 
 
 def run(request: Request, output: Output) -> int:
-    """Make the requested runs and print the results.
+    """Make the requested runs and print the results. Return the exit code.
 
-    Return the exit code of the first run that failed. If none failed, return 0, or the exit code
-    for an interruption if some runs were not made.
+    It is that of the first run that failed. If none failed but some runs were not made, it is that
+    of an interruption.
     """
     requested = checked(request)
     single = len(requested) == 1

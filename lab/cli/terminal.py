@@ -1,4 +1,4 @@
-"""Run jobs and show their progress and results on the terminal. A job is one run to make."""
+"""Makes runs and shows their progress and results on the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ PLAIN_EVERY_S = 10.0
 
 
 def progress_line(progress: Progress) -> str:
-    """Return one line, such as `running 12.5 / 60 s, 47 s left   wifi1 7.10 + 0.40 Mb/s (...)`."""
+    """Return the progress of a run as one line, such as `running 12.5 / 60 s, 47 s left wifi1 7.10
+    + 0.40 Mb/s (...)`.
+
+    The two rates of an access point are those of primary subflows (Tier 1) and of secondary
+    subflows (Tier 2).
+    """
     if progress.phase != "running":
         return progress.phase
     text = f"running {progress.t:g} / {progress.duration_s:g} s"
@@ -42,9 +47,9 @@ def progress_line(progress: Progress) -> str:
 
 
 class Live:
-    """Print the progress of a run to standard error, in a line that is overwritten at each call.
+    """Prints the progress of a run to standard error, in a line that is overwritten at each call.
 
-    If standard error is no terminal, print a new line for every 10 s of the run instead.
+    If standard error is no terminal, a new line is printed for every 10 s of the run instead.
     """
 
     def __init__(self, quiet: bool) -> None:
@@ -77,7 +82,8 @@ class Live:
 
 
 def summary(result: dict[str, Any], folder: Path) -> str:
-    """Return access points, users, totals, and whether Multipath TCP was really used, as text."""
+    """Return the results of a run as text: access points, users, totals, and whether Multipath TCP
+    was really used."""
     parts = [_head(result)]
     if scaled := labels.note(result.get("rate_scale")):
         parts.append(scaled)
@@ -102,14 +108,15 @@ def summary(result: dict[str, Any], folder: Path) -> str:
 
 
 def verdict_text(result: dict[str, Any]) -> str:
-    """Say whether the connections of multipath users really used Multipath TCP."""
+    """Return a sentence that says whether multipath users really used Multipath TCP."""
     if not any(user["kind"] == "multipath" for user in result["users"].values()):
         return "Multipath TCP: no multipath user in this scenario"
     return labels.describe(result["mptcp"])
 
 
 def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
-    """Return a Markdown page about one run: its scenario, its results, and what its changes did."""
+    """Return a Markdown report about one run: its scenario, its results, and the effects of changes
+    during the run."""
     from lab.results.explain.stretches import told  # only reports need it, and it loads slowly
 
     about = [
@@ -171,10 +178,10 @@ def _seconds(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Terminal:
-    """Run jobs, and show on standard error their progress and lines of text.
+    """Makes runs, and shows their progress and messages on standard error.
 
-    `progress`: show the progress of emulations. `simulations`: also show the progress of
-    simulations. `text`: show the lines of text. `report`: write report.md into each run folder.
+    `progress` shows the progress of emulations; with `simulations`, also that of simulations.
+    `text` shows messages. `report` writes report.md into each run folder.
     """
 
     progress: bool = True

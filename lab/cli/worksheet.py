@@ -24,14 +24,14 @@ TRIAL_SECRET = b"worksheet try"  # a trial has no class, so its seats need no se
 
 @click.group()
 def worksheet() -> None:
-    """Check, try and print worksheets, which are lessons that check themselves."""
+    """Check, try and print worksheets, which are exercises that the lab marks."""
 
 
 @worksheet.command()
 @click.argument("file")
 @with_option
 def check(file: str) -> None:
-    """Check every key of a worksheet and every check on its scenario.
+    """Check that a worksheet is valid: its keys, questions and checks.
 
     FILE is a file, or a name of `list worksheets`. Nothing is started.
     """
@@ -74,10 +74,10 @@ def try_(
     vm: bool,
     runs: Path,
 ) -> None:
-    """Mark the solutions and the wrong attempts of a worksheet.
+    """Make the runs of a worksheet's example attempts, and mark them.
 
-    A solution must pass every check, and each wrong attempt must fail the checks that it names
-    and no other. NAME is a name of `list worksheets`, or a file.
+    A solution must pass every check, and each wrong attempt must fail the checks that it names and
+    no other. NAME is a name of `list worksheets`, or a file.
     """
     found = loading.load(name)
     stem = Path(name).stem
@@ -110,7 +110,7 @@ def try_(
 def print_(name: str, out: Path | None) -> None:
     """Write a worksheet as a page to print.
 
-    The page is an HTML file with room to write and the figures of the networks. It holds no
+    The page is an HTML file with room to write and drawings of the networks. It contains no
     answers. NAME is a name of `list worksheets`, or a file.
     """
     to = ["--out", str(out)] if out else []
@@ -129,7 +129,7 @@ def _print(tried: Tried) -> None:
 
 
 def _why(mark: Mark) -> str:
-    """Return what a mark is based on: the numbers that were checked, or the problem."""
+    """Return the reason for a mark: the measured numbers that decided it, or the problem."""
     figures = ", ".join(f"{text} = {value:.4g}" for text, value in mark.verdict.figures)
     why = mark.verdict.problem or figures
     return f": {why}" if why else ""

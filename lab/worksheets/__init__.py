@@ -1,1 +1,1 @@
-"""Worksheets: lessons in YAML files whose steps are checked against a student's own runs."""
+"""Worksheets: exercises in YAML files, which the lab marks from the results of a student's runs."""

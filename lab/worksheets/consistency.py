@@ -1,8 +1,11 @@
-"""Checks that the parts of a worksheet fit together and fit its scenarios. No run is started.
+"""Checks that the parts of a worksheet file fit together and fit its scenarios. No run is started.
 
-Checked are: the scenario of each run with every variant and with every bound of what a student may
-choose, the targets of flips, that each check looks only at earlier runs and at figures that they
-have, and that the solution and the wrong attempts answer what is asked.
+Verified are:
+
+- the scenario of each run, with every value and bound that a student can get or choose;
+- the names of the values that students may change while a run goes on;
+- that each check refers only to runs of earlier steps, and to results that these runs have;
+- that the solution and the wrong attempts answer what is asked.
 """
 
 from __future__ import annotations
@@ -44,9 +47,10 @@ NO_METRIC = ("duration_s", "connections", "mptcp")  # in result.json, but declar
 
 
 def check_leaf(leaf: Expression, scenario: Scenario, run: Run) -> None:
-    """Raise `RequestError` if runs of the scenario never have the figure or event `leaf`.
+    """Raise `RequestError` if `leaf` refers to a result or an event that no run of the scenario
+    has.
 
-    `leaf` is one node of the syntax tree of a check. Nodes that look at no run are always valid.
+    `leaf` is one node of the syntax tree of a check. A node that refers to no run is always valid.
     """
     match leaf:
         case at.Sampled():
@@ -128,7 +132,7 @@ Runs = dict[str, tuple[Run, Scenario]]  # by the id of the step
 
 
 def problems(worksheet: Worksheet) -> Iterator[str]:
-    """Yield one line of text for each problem of a worksheet."""
+    """Yield one line of text for each problem in a worksheet."""
     runs: Runs = {}
     for step in worksheet.steps:
         if step.drawing is not None:
@@ -152,7 +156,7 @@ def problems(worksheet: Worksheet) -> Iterator[str]:
 
 
 def _problem(name: str, check: Callable[..., Any], *arguments: Any) -> Iterator[str]:
-    """Call `check`. If it raises a `LabError`, yield each line of its message with the prefix
+    """Call `check(*arguments)`. If it raises a `LabError`, yield each line of the message after
     `name`."""
     try:
         check(*arguments)
@@ -161,8 +165,10 @@ def _problem(name: str, check: Callable[..., Any], *arguments: Any) -> Iterator[
 
 
 def _check_run(run: Run, runs: Runs) -> None:
-    """Check the scenario of a run with each variant and bound. If it is valid, add the run to
-    `runs`."""
+    """Verify the scenario of a run with each value that a student can get or choose.
+
+    If the scenario is valid, add the run to `runs`. Otherwise raise `RequestError`.
+    """
     first = {key: (planning.variants(value) or [value])[0] for key, value in run.settings.items()}
     scenario = planning.scenario_of(run, first)
     known = targets.targets(scenario)
@@ -185,15 +191,16 @@ def _check_is_run(run: str, runs: Mapping[str, Any]) -> None:
 
 
 def _check_drawn(run: str, path: str, runs: Runs) -> None:
-    """Check that the samples of a run have the figure over which a prediction is drawn."""
+    """Verify that the samples of a run have the quantity `path`, so that a prediction can be drawn
+    in its chart."""
     _check_is_run(run, runs)
     step, scenario = runs[run]
     check_leaf(language.Sampled("mean", path, 0, scenario.duration_s, run), scenario, step)
 
 
 def _check_looks(task: Task, runs: Runs) -> None:
-    """Check that a question or a check looks only at runs of earlier steps, and at figures that
-    these runs have."""
+    """Verify that a question or a check refers only to runs of earlier steps and to results that
+    they have."""
     tree, own = looked_at(task)
     for leaf in () if tree is None else language.parts(tree):
         run = getattr(leaf, "run", None)
@@ -207,8 +214,8 @@ def _check_looks(task: Task, runs: Runs) -> None:
 
 
 def _check_attempt(worksheet: Worksheet, attempt: Attempt) -> None:
-    """Check that an attempt answers only questions that exist, in the right form, and makes only
-    runs that are allowed."""
+    """Verify that an example attempt answers only existing questions, in the right form, with
+    allowed runs."""
     asked = {each.id: each for each in worksheet.tasks if isinstance(each, Predict | Question)}
     for name, answer in attempt.answers.items():
         if name not in asked:
@@ -222,8 +229,10 @@ def _check_attempt(worksheet: Worksheet, attempt: Attempt) -> None:
 
 
 def _check_attempted(task: Predict | Question, answer: Answer) -> None:
-    """Check an answer of an attempt. Unlike a student's answer, it may be an expression for a
-    number."""
+    """Verify one answer of an example attempt.
+
+    If the question asks for a number, the answer may be an expression instead of a number.
+    """
     if isinstance(task, Question) and task.number and isinstance(answer, str):
         parse_number(answer)
     else:
@@ -238,7 +247,8 @@ def _check_fails(worksheet: Worksheet, fails: tuple[str, ...]) -> None:
 
 
 def check_answer(task: Predict | Question, answer: Answer) -> None:
-    """Raise `RequestError` if an answer does not have the form that the step asks for."""
+    """Raise `RequestError` if an answer does not have the form that the question or prediction asks
+    for."""
     choices = task.choice
     if choices is not None:
         if answer not in choices:

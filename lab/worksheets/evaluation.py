@@ -1,4 +1,4 @@
-"""Evaluation of checks on the files of a student's runs. No run is started."""
+"""Evaluation of checks: conditions on the results of a student's runs. No run is started."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ CALCULATE: Mapping[str, Callable[[float, float], float]] = {
 
 
 class NoEvidence(RequestError):
-    """Raised when a check cannot be evaluated because a run or a figure is missing."""
+    """Raised when a check cannot be evaluated because a run or a measured value is missing."""
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The files of one run that a check can look at."""
+    """The content of the files of one run to which a check can refer."""
 
     result: Mapping[str, Any]
     samples: Sequence[Mapping[str, Any]]
@@ -54,8 +54,9 @@ class RunFiles:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a check, with the text and the value of each figure that decided it.
+    """The outcome of a check.
 
+    `figures` has the expression and the value of each measured number that decided the check.
     `problem` says why the check could not be evaluated; it is empty if it could.
     """
 
@@ -65,10 +66,11 @@ class Verdict:
 
 
 def evaluate(check: Condition, runs: Mapping[str, RunFiles]) -> Verdict:
-    """Evaluate a check.
+    """Evaluate a check on the files of a student's runs.
 
-    `runs` is keyed by the id of the run step; "" is the check's own run. If a run or a figure is
-    missing, the check is not passed and the verdict says why; nothing is raised.
+    The keys of `runs` are the ids of the worksheet's steps in which the runs were made. The key ""
+    stands for the run that the check names. If a run or a value is missing, the check is not
+    passed, and `problem` of the result says why. Nothing is raised.
     """
     checker = _Checker(runs)
     try:
@@ -78,8 +80,10 @@ def evaluate(check: Condition, runs: Mapping[str, RunFiles]) -> Verdict:
 
 
 def evaluate_number(tree: Numeric, runs: Mapping[str, RunFiles]) -> tuple[float | None, Verdict]:
-    """Return the value of `tree` and a verdict with the figures in it. If a run or a figure is
-    missing, the value is None and the verdict says why."""
+    """Return the value of an expression, and a verdict with the measured numbers in it.
+
+    If a run or a number is missing, the value is None and the verdict says why. Nothing is raised.
+    """
     checker = _Checker(runs)
     try:
         return checker.number(tree), Verdict(True, checker.looked_at(tree))
@@ -88,13 +92,12 @@ def evaluate_number(tree: Numeric, runs: Mapping[str, RunFiles]) -> tuple[float 
 
 
 class _Checker:
-    """Evaluates the parts of one check on the runs of one student."""
-
     def __init__(self, runs: Mapping[str, RunFiles]) -> None:
         self.runs = runs
 
     def looked_at(self, check: Expression) -> tuple[tuple[str, float], ...]:
-        """Return the text and value of each figure in an expression, without missing figures."""
+        """Return the text and the value of each measured number in an expression. Missing numbers
+        are left out."""
         measured = (at.Sampled, at.Measured, at.Time, at.Count)
         leaves = {spelled(each): each for each in at.parts(check) if isinstance(each, measured)}
         found = []
@@ -167,8 +170,10 @@ class _Checker:
         return min(self._times(event), default=None)
 
     def _times(self, event: Occurrence) -> list[float]:
-        """Return the times in s of all matching events, except flips that were refused or are still
-        waiting."""
+        """Return the times in s of all matching events.
+
+        Changes that were refused or are still waiting to be applied do not count.
+        """
         return [
             each["t"]
             for each in self._of(event.run).events
@@ -180,9 +185,9 @@ class _Checker:
 
 
 def _has(event: Mapping[str, Any], field: str, value: str) -> bool:
-    """Compare a field of an event with a value that is given as text.
+    """Return whether a field of an event equals a value that is given as text.
 
-    A strategy is compared by its name, a number by its value: "2.0" equals 2.
+    Numbers are compared by value: "2.0" equals 2. A strategy is compared by its name.
     """
     present = event.get(field)
     if isinstance(present, Mapping):

@@ -1,5 +1,4 @@
-"""The language of checks: parser and syntax tree of a condition on a student's runs, one line of
-text.
+"""The language of checks: parser and syntax tree of a one-line condition on the results of runs.
 
     condition   mean(ap.wifi1.tier2_mbps, 20..40) < 0.2
     runs        result(users.ue1.throughput_mbps) of throttled > result(...) of plain
@@ -32,17 +31,17 @@ Fold = Literal["mean", "min", "max", "last"]
 
 @dataclass(frozen=True)
 class Number:
-    """A number written in the check."""
-
     value: float
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """One number from a series of samples: `mean(ap.wifi1.tier2_mbps, 20..40)`.
+    """A number from the samples of a run in a time span, such as `mean(ap.wifi1.tier2_mbps,
+    20..40)`.
 
-    `path` leads to the figure in a sample. `fold` turns its values from `start_s` to `end_s` into
-    one number: the mean over time, the least, the largest, or the last.
+    `path` is the name of the quantity in a sample. `fold` is the function that turns its values
+    from `start_s` to `end_s` into one number. `run` is the id of the step in which the run is made,
+    or "" for the default run of the check.
     """
 
     fold: Fold
@@ -54,7 +53,8 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Measured:
-    """The figure of result.json at `path`, such as `users.ue1.throughput_mbps`."""
+    """A number in the result of a run: `path` is its name in result.json, such as
+    `users.ue1.throughput_mbps`."""
 
     path: str
     run: str
@@ -62,9 +62,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """The events of one `kind` with the given values of fields, all as text.
+    """The events of a run of one `kind`, such as `event(handover, user=ue1)`.
 
-    Used as a condition, it is true if there is such an event. A refused flip does not count.
+    `where` has pairs of a field and its required value, as text. As a condition, it is true if the
+    run has such an event. A refused change does not count as an event.
     """
 
     kind: str
@@ -74,7 +75,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Time:
-    """The time of the first event that matches, in s."""
+    """The time in s of the first event that matches."""
 
     event: Occurrence
 
@@ -88,8 +89,10 @@ class Count:
 
 @dataclass(frozen=True)
 class Multipath:
-    """True if the run was verified to use Multipath TCP: it has additional subflows and no fallback
-    to TCP."""
+    """True if the connections of a run really used Multipath TCP.
+
+    They need additional subflows, and no connection may have fallen back to TCP.
+    """
 
     run: str
 
@@ -121,7 +124,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Before:
-    """True if both events exist and the first `left` comes before the first `right`."""
+    """True if both events occur and the first `left` event comes before the first `right` event."""
 
     left: Occurrence
     right: Occurrence
@@ -134,7 +137,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Both:
-    """`left and right`; if `either` is true, `left or right`."""
+    """`left and right`. If `either` is true, `left or right`."""
 
     left: Condition
     right: Condition
@@ -174,20 +177,22 @@ OFTEN_WRITTEN = {
 
 
 class Scanner:
-    """Reads a text from left to right, one word or symbol at a time. `place` is the index of the
-    next character. Spaces are skipped."""
+    """Reads a text from left to right, one word or symbol at a time. Spaces are skipped.
+
+    `place` is the index of the next character.
+    """
 
     def __init__(self, text: str) -> None:
         self.text, self.place = text, 0
 
     @property
     def rest(self) -> str:
-        """The text not yet read, without leading spaces."""
+        """The remaining text, without leading spaces."""
         self._skip()
         return self.text[self.place :]
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
-        """Read the text that matches `pattern`, if it comes next; else return None and read
+        """Read and return the next text if it matches `pattern`. Otherwise return None and read
         nothing."""
         self._skip()
         found = pattern.match(self.text, self.place)
@@ -196,15 +201,21 @@ class Scanner:
         return found[0] if found else None
 
     def require(self, pattern: re.Pattern[str], what: str) -> str:
-        """Read the text that matches `pattern`. If it does not come next, raise `RequestError` with
-        "expected" and `what`."""
+        """Read and return the next text, which must match `pattern`.
+
+        If it does not, raise `RequestError` with a message such as "expected a value"; `what` is
+        the text after "expected".
+        """
         found = self.match(pattern)
         if found is None:
             self.fail(f"expected {what}")
         return found
 
     def take(self, *symbols: str) -> str:
-        """Read and return the first of `symbols` that comes next; if none does, return ""."""
+        """Read and return the first of `symbols` with which the remaining text begins.
+
+        Return "" if it begins with none of them.
+        """
         self._skip()
         for symbol in symbols:
             if self.text.startswith(symbol, self.place):
@@ -213,7 +224,7 @@ class Scanner:
         return ""
 
     def word(self, word: str) -> bool:
-        """Read `word` if it comes next as a whole word, and return whether it did."""
+        """Read `word` if it comes next as a whole word. Return whether it did."""
         self._skip()
         found = NAME.match(self.text, self.place)
         if not found or found[0] != word:
@@ -243,8 +254,10 @@ class Scanner:
 
 
 def spelled(tree: Expression) -> str:
-    """Return the text of an expression, with brackets around each operation. `parse` turns it into
-    the same tree again."""
+    """Return the text of an expression, with brackets around each operation.
+
+    Parsing the text gives an equal tree.
+    """
     match tree:
         case Number(value):
             return repr(value)
@@ -289,8 +302,8 @@ KEYWORDS = ("and", "or", "not", "before", "of")
 def parse(text: str) -> Condition:
     """Parse a condition.
 
-    Raise `RequestError` if the text is not a condition of the language; the message names the
-    column, counted from 1.
+    Raise `RequestError` if the text is no condition of the language. The message names the column,
+    counted from 1.
     """
     parser = _Parser(text)
     return parser.condition(parser.whole())
@@ -299,15 +312,15 @@ def parse(text: str) -> Condition:
 def parse_number(text: str) -> Numeric:
     """Parse an expression for a number, such as `result(throughput_mbps) of plain`.
 
-    Raise `RequestError` if it is something else.
+    Raise `RequestError` if the text is no such expression.
     """
     parser = _Parser(text)
     return parser.number(parser.whole())
 
 
 class _Parser:
-    """A recursive descent parser. Each of its methods from `_either` to `_operand` parses one level
-    of precedence, from the lowest to the highest."""
+    """A recursive descent parser. Each method from `_either` to `_operand` parses one level of
+    precedence, the lowest level first."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
@@ -315,7 +328,7 @@ class _Parser:
         self.scan, self.depth = Scanner(text), 0
 
     def whole(self) -> Expression:
-        """Parse the whole text. Raise `RequestError` if something is left over."""
+        """Parse the whole text. Raise `RequestError` if some of it cannot be parsed."""
         tree = self._either()
         if rest := self.scan.rest:
             self.scan.fail(f"{show(rest)} is left over")
@@ -390,7 +403,7 @@ class _Parser:
         return of_run(self._run())
 
     def _run(self) -> str:
-        """Parse `of RUN` if it comes next, and return the id of the run, else ""."""
+        """Parse `of RUN` if it comes next, and return the id RUN. Otherwise return ""."""
         return self.scan.require(NAME, "the id of a run") if self.scan.word("of") else ""
 
     def _around(self, name: str, inner: Expression) -> Expression:
@@ -402,8 +415,10 @@ class _Parser:
         return (Time if name == "time" else Count)(event)
 
     def _of_run(self, name: str) -> Callable[[str], Expression]:
-        """Parse the arguments of a function that looks at one run. Return a constructor of its
-        expression that still needs the id of the run, because `of RUN` comes after the arguments.
+        """Parse the arguments of the function `name`, which looks at one run.
+
+        Return a constructor that makes the expression from the id of the run. The id is not known
+        yet, because `of RUN` comes after the arguments.
         """
         scan = self.scan
         if name in FOLDS:
@@ -427,7 +442,8 @@ class _Parser:
         return partial(Occurrence, kind, tuple(where))
 
     def _window(self) -> tuple[float, float]:
-        """Parse a time span such as `20..40`, in s. Raise `RequestError` if it is empty."""
+        """Parse a time span such as `20..40`, in s. Raise `RequestError` if it does not end after
+        its start."""
         start = float(self.scan.require(NUMBER, "a time span in s, such as 20..40"))
         self.scan.expect("..")
         end = float(self.scan.require(NUMBER, "the end of the time span, in s"))
@@ -436,13 +452,13 @@ class _Parser:
         return start, end
 
     def condition(self, tree: Expression) -> Condition:
-        """Return `tree`. Raise `RequestError` if it is a number and not a condition."""
+        """Return `tree` if it is a condition. Raise `RequestError` if it is a number."""
         if not isinstance(tree, get_args(Condition)):
             self.scan.fail("expected a condition before this place. Compare the number: ... < 0.2")
         return cast(Condition, tree)
 
     def number(self, tree: Expression) -> Numeric:
-        """Return `tree`. Raise `RequestError` if it is a condition and not a number."""
+        """Return `tree` if it is a number. Raise `RequestError` if it is a condition."""
         if not isinstance(tree, get_args(Numeric)):
             self.scan.fail("expected a number before this place, not a condition")
         return cast(Numeric, tree)

@@ -14,14 +14,15 @@ FOLDER = Path(__file__).resolve().parents[2] / "worksheets"
 
 
 def names() -> list[str]:
-    """The names of the worksheets that come with the lab, sorted."""
+    """Return the sorted names of the worksheets that come with the lab."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
 def load(wanted: str) -> Worksheet:
-    """Load the worksheet `wanted`: a name from `names`, or the path of a file.
+    """Load a worksheet. `wanted` is the name of a worksheet that comes with the lab, or the path of
+    a file.
 
-    Raise `RequestError` with one line for each problem found in it.
+    Raise `RequestError` with one line for each problem in the worksheet.
     """
     path = find(wanted)
     worksheet = schema.validate(Worksheet, read(path), path.name)
@@ -31,8 +32,11 @@ def load(wanted: str) -> Worksheet:
 
 
 def find(wanted: str) -> Path:
-    """Return the path of a worksheet, given by its name or by a path. Raise `RequestError` if there
-    is no such file."""
+    """Return the path of a worksheet file. `wanted` is the name of a worksheet of the lab, or a
+    path.
+
+    Raise `RequestError` if there is no such file.
+    """
     path = FOLDER / f"{wanted}.yaml" if wanted in names() else Path(wanted)
     if not path.is_file():
         raise RequestError(f"worksheet {unknown(wanted, names())}, or give a file")
@@ -42,7 +46,7 @@ def find(wanted: str) -> Path:
 def rows() -> list[dict[str, str | int]]:
     """Return the name, title, minutes and points of each worksheet that comes with the lab.
 
-    If a worksheet cannot be loaded, its title is the error message, and minutes and points are
+    If a worksheet cannot be loaded, its title is the error message, and its minutes and points are
     missing.
     """
     return [_row(name) for name in names()]

@@ -1,5 +1,5 @@
-"""Marking a student's answers and runs. The attempts in a worksheet's file are marked in the same
-way."""
+"""Marking of answers and runs. The example attempts in a worksheet file are marked like students'
+work."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from lab.worksheets.schema import Answer, Check, Predict, Question, Task, Worksh
 
 @dataclass(frozen=True)
 class Mark:
-    """The mark of one step: `points` out of `of`.
+    """The mark of one step of a worksheet: `points` out of `of`.
 
-    `passed` is None as long as the mark is open: there is no answer yet, or a person must grade the
-    text.
+    `passed` is None if nothing is decided: there is no answer yet, or a person must grade the text.
     """
 
     step: str
@@ -30,16 +29,17 @@ class Mark:
 def mark(
     worksheet: Worksheet, answers: Mapping[str, Answer], runs: Mapping[str, RunFiles]
 ) -> tuple[Mark, ...]:
-    """Return the marks of all steps that give points, in order.
+    """Return the marks of all steps that give points, in the order of the worksheet.
 
-    `answers` is keyed by step id, `runs` by the id of the run step.
+    The keys of `answers` are ids of steps. The keys of `runs` are ids of the steps in which the
+    runs were made.
     """
     marked = (mark_task(each, answers.get(each.id), runs) for each in worksheet.tasks)
     return tuple(each for each in marked if each is not None)
 
 
 def mark_task(task: Task, answer: Answer | None, runs: Mapping[str, RunFiles]) -> Mark | None:
-    """Mark one step. Return None if it gives no points."""
+    """Mark one step of a worksheet. Return None if the step gives no points."""
     match task:
         case Predict():
             passed = None if answer is None else True
@@ -55,8 +55,12 @@ def mark_task(task: Task, answer: Answer | None, runs: Mapping[str, RunFiles]) -
 
 
 def looked_at(task: Task) -> tuple[Expression | None, str | None]:
-    """Return the expression that decides the mark of a step, and the id of the run that its
-    functions look at if they have no `of RUN`. Both are None if the step is not marked by runs."""
+    """Return the expression on the results of runs that decides the mark of a step, and the id of
+    its default run.
+
+    The default run is the one for functions without `of RUN`. Both values are None if runs do not
+    decide the mark.
+    """
     if isinstance(task, Check):
         return task.condition, task.run
     if isinstance(task, Question) and task.number:
@@ -65,7 +69,7 @@ def looked_at(task: Task) -> tuple[Expression | None, str | None]:
 
 
 def runs_looked_at(task: Task) -> frozenset[str]:
-    """Return the ids of the run steps whose results decide the mark of a step."""
+    """Return the ids of the steps whose runs decide the mark of this step."""
     tree, own = looked_at(task)
     leaves = () if tree is None else parts(tree)
     named = [getattr(leaf, "run", None) for leaf in leaves]
@@ -84,8 +88,10 @@ def _question(question: Question, answer: Answer | None, runs: Mapping[str, RunF
 def _number_verdict(
     question: Question, answer: Answer, runs: Mapping[str, RunFiles]
 ) -> Verdict | None:
-    """Compare `answer` with the right number, within the tolerance. Return None if the question
-    does not ask for a number."""
+    """Compare an answer with the right number, within the tolerance.
+
+    Return None if the question does not ask for a number.
+    """
     expected = question.number
     if expected is None:
         return None
@@ -99,6 +105,8 @@ def _number_verdict(
 
 
 def _with_own(runs: Mapping[str, RunFiles], own: str | None) -> dict[str, RunFiles]:
-    """Return `runs` with the run `own` also under the key "", where functions without `of RUN`
-    look."""
+    """Return `runs` with the run of the step `own` also under the key "".
+
+    Functions without `of RUN` refer to the key "".
+    """
     return {**runs, **({"": runs[own]} if own in runs and own else {})}

@@ -1,5 +1,5 @@
-"""From a run step of a worksheet to the run that one student makes, with the student's own seed and
-variants."""
+"""From a step of a worksheet to the run of one student, with the student's own random seed and
+values."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ SEEDS = 100_000  # seeds are from 1 to this number
 
 @dataclass(frozen=True)
 class Seat:
-    """A seat of a class: one student, or two who work together, and their seed and variants.
+    """The source of the random seed and of the varied values of one student or pair, for one
+    worksheet.
 
-    They depend only on the class's secret and the names of the seat and the worksheet, so whoever
-    has these three can compute them again.
+    They depend only on `secret` (a key of the class), `name` (the student's seat) and `worksheet`,
+    so they can be computed again at any time.
     """
 
     secret: bytes
@@ -35,10 +36,11 @@ class Seat:
     worksheet: str
 
     def number(self, purpose: str) -> int:
-        """Return a pseudorandom number from 0 to 2^64 - 1, the same at each call.
+        """Return a pseudorandom number from 0 to 2^64 - 1. Equal arguments always give the same
+        number.
 
-        It is the first 8 bytes of HMAC-SHA-256 over the names of seat and worksheet and the
-        `purpose`.
+        The number is the first 8 bytes of HMAC-SHA-256 over `name`, `worksheet` and `purpose`, with
+        `secret` as the key.
         """
         parts = [each.encode() for each in (self.name, self.worksheet, purpose)]
         message = b"".join(len(each).to_bytes(4, "big") + each for each in parts)
@@ -46,15 +48,18 @@ class Seat:
 
     @property
     def seed(self) -> int:
-        """The seed of all runs of this seat. It is the same for all, so that two runs differ only
-        in what was chosen differently."""
+        """The random seed of all runs of this student in this worksheet.
+
+        All runs have the same seed, so two runs differ only by the settings that the student
+        changed.
+        """
         return 1 + self.number("seed") % SEEDS
 
     def pick(self, key: str, variants: Sequence[Any]) -> Any:
-        """Return this seat's one of `variants`.
+        """Return this student's value out of `variants`.
 
-        The position in the list depends on `key`, not on the run: it is the same in all runs of the
-        worksheet.
+        The choice depends on `key` but not on the run, so all runs of the worksheet have the same
+        value.
         """
         return variants[self.number(f"variant {key}") % len(variants)]
 
@@ -69,11 +74,11 @@ def request(
     flips: Sequence[Flip] = (),
     out: Path | None = None,
 ) -> Request:
-    """Return the request for a run step as the student at `seat` makes it.
+    """Return the request for the run that the student at `seat` makes in this step.
 
-    `chosen` has the student's values of keys in `run.choose`; other keys keep the worksheet's
-    value. `flips` become events of the scenario. Raise `RequestError` if the worksheet does not
-    allow a value or a flip.
+    `chosen` maps keys of the scenario to the student's values. Other keys keep the value in the
+    worksheet. `flips` are changes during the run; they become events of the scenario. Raise
+    `RequestError` if the worksheet does not allow a value or a change.
     """
     check_choices(run, chosen)
     settings = {**given(run, seat), **chosen}
@@ -93,25 +98,27 @@ def request(
 
 
 def scenario_of(run: Run, settings: Mapping[str, Any]) -> Scenario:
-    """Load the scenario of a run with these settings. Raise `RequestError` if it is not valid."""
+    """Load the scenario of a run with these settings. Raise `RequestError` if the result is not
+    valid."""
     overrides = Overrides(run.strategy, duration_s=run.duration_s, settings=_written(settings))
     return load(run.scenario, overrides)
 
 
 def _written(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return settings as arguments of `--set`: `key=JSON`."""
+    """Return settings in the form of arguments of `--set`: `key=JSON`."""
     return tuple(f"{key}={json.dumps(value)}" for key, value in settings.items())
 
 
 def given(run: Run, seat: Seat) -> dict[str, Any]:
-    """Return the worksheet's settings of a run, with this seat's variants."""
+    """Return the settings that the worksheet gives for a run, with this student's varied values."""
     return {key: _value(key, value, seat) for key, value in run.settings.items()}
 
 
 def variants(value: Any) -> tuple[Any, ...] | None:
-    """Return the list in `{variant: [...]}`, or None if `value` is not of this form.
+    """Return the list in `{variant: [...]}`, from which each student gets one value.
 
-    Raise `RequestError` if the list does not have 2 to 64 values.
+    Return None if `value` does not have this form. Raise `RequestError` if the list does not have 2
+    to 64 values.
     """
     if not (isinstance(value, Mapping) and set(value) == {"variant"}):
         return None
@@ -129,7 +136,8 @@ def _value(key: str, value: Any, seat: Seat) -> Any:
 
 
 def check_choices(run: Run, chosen: Mapping[str, Any]) -> None:
-    """Raise `RequestError` if the run step does not allow a key or value in `chosen`."""
+    """Raise `RequestError` if the worksheet does not let students choose a key or a value in
+    `chosen`."""
     for key, value in chosen.items():
         if key not in run.choose:
             raise RequestError(f"run '{run.id}': {unknown(key, run.choose)}")
@@ -146,8 +154,10 @@ def check_choices(run: Run, chosen: Mapping[str, Any]) -> None:
 
 
 def _events(run: Run, settings: Mapping[str, Any], flips: Sequence[Flip]) -> list[dict[str, Any]]:
-    """Return the events of the scenario followed by the flips, as a scenario file has them. Raise
-    `RequestError` if the worksheet does not allow a flip."""
+    """Return the events of the scenario followed by `flips`, in the form of a scenario file.
+
+    Raise `RequestError` if the worksheet does not allow a change.
+    """
     for flip in flips:
         if flip.target not in run.flips:
             raise RequestError(f"run '{run.id}': flip of {unknown(flip.target, run.flips)}")

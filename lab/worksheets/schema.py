@@ -25,8 +25,7 @@ def parsed(text: str) -> str:
 
 
 def parsed_number(value: float | int | str) -> float | int | str:
-    """Return `value` unchanged. Raise ValueError if it is a text but not an expression for a
-    number."""
+    """Return `value` unchanged. Raise ValueError if it is a text but no expression for a number."""
     try:
         if isinstance(value, str):
             language.parse_number(value)
@@ -36,7 +35,8 @@ def parsed_number(value: float | int | str) -> float | int | str:
 
 
 def date_and_time(value: Any) -> Any:
-    """Parse a text in ISO 8601. Other values are returned unchanged, for pydantic to check."""
+    """Convert a text in ISO 8601 to a datetime. Return other values unchanged; pydantic checks them
+    later."""
     if not isinstance(value, str):
         return value
     try:
@@ -52,16 +52,16 @@ Answer = float | int | str | tuple[tuple[float, float], ...]
 
 
 class Part(BaseModel):
-    """Base of all parts of a worksheet: unknown keys are errors, and objects cannot be changed."""
+    """Base of all models in this file: unknown keys are errors, and objects cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class NumberRange(Part):
-    """The unit and bounds of a prediction that is a number.
+    """The unit and the bounds of a prediction that is a number.
 
-    `run` and `path` come together. With them, the student draws the number as a horizontal line in
-    a chart of the figure `path` of that run.
+    If `run` and `path` are given, the student predicts by drawing a horizontal line in a chart. The
+    chart shows the quantity `path` of the run in step `run`.
     """
 
     unit: str = ""
@@ -78,8 +78,11 @@ class NumberRange(Part):
 
 
 class Curve(Part):
-    """A prediction that is a curve: the student draws the figure `path` of the samples of run `run`
-    over time, with values from 0 to `maximum`."""
+    """A prediction that is a curve over time, from 0 to `maximum`.
+
+    The student draws the expected course of the quantity `path` in the samples of the run in step
+    `run`.
+    """
 
     run: Id
     path: Text
@@ -88,10 +91,10 @@ class Curve(Part):
 
 
 class Predict(Part):
-    """A request for a prediction: exactly one of a number, a choice and a curve.
+    """A step that asks for a prediction: exactly one of a number, a choice and a curve.
 
-    The prediction cannot be changed once a later run has been started. The points are given for
-    having predicted, not for being right.
+    The prediction cannot be changed once a later run has been requested. The points are given for
+    making a prediction, right or wrong.
     """
 
     id: Id
@@ -103,8 +106,8 @@ class Predict(Part):
 
     @property
     def drawn_over(self) -> tuple[str, str] | None:
-        """The run and the figure of its samples over which the prediction is drawn; None if the
-        student does not draw it."""
+        """The run and the quantity in whose chart the student draws the prediction. None if nothing
+        is drawn."""
         of = self.curve or self.number
         return (of.run, of.path) if of is not None and of.run and of.path else None
 
@@ -116,8 +119,10 @@ class Predict(Part):
 
 
 class Choosing(Part):
-    """What a student may choose for a key of the scenario: a number from `minimum` to `maximum`, or
-    one of `choices`."""
+    """The values that a student may choose for a key of the scenario.
+
+    These are the numbers from `minimum` to `maximum`, or the values in `choices`.
+    """
 
     minimum: float | None = None
     maximum: float | None = None
@@ -137,18 +142,19 @@ class Choosing(Part):
 
 
 class Variant(Part):
-    """Values of which each student gets one, so that neighbors have different runs."""
+    """A list of values of which each student gets one, so that neighbours have different
+    exercises."""
 
     variant: Annotated[tuple[Any, ...], Field(min_length=2, max_length=64)]
 
 
 class Run(Part):
-    """A run of `scenario` that the student makes.
+    """A step in which the student makes a run of `scenario`.
 
-    `settings` replaces keys of the scenario file, as `--set` does. For a value `{variant: [...]}`,
-    each student gets one value of the list. The student may choose the keys in `choose`, and may
-    change the targets in `flips` during the run. With `by: instructor`, the instructor makes the
-    run once for all.
+    `settings` replaces keys of the scenario file, as `--set` does. If a value is `{variant:
+    [...]}`, each student gets one value of the list. `choose` has the keys whose values the student
+    may choose. `flips` names the values that the student may change while the run goes on. With
+    `by: instructor`, the instructor makes the run once, for all students.
     """
 
     id: Id
@@ -163,8 +169,11 @@ class Run(Part):
 
 
 class NumberAnswer(Part):
-    """The right answer to a question for a number: a number, or an expression for a figure of the
-    student's own runs, written as in a check."""
+    """The right answer to a question that asks for a number.
+
+    `answer` is a number, or an expression on the results of the student's own runs, written as in a
+    check. `run` is the default run of the expression.
+    """
 
     answer: Annotated[float | int | str, AfterValidator(parsed_number)]
     tolerance: Annotated[float, Field(ge=0)]
@@ -173,9 +182,10 @@ class NumberAnswer(Part):
 
 
 class Question(Part):
-    """A question of exactly one kind: a choice, a number, or a text, which a person grades.
+    """A step that asks a question of exactly one kind: a choice, a number, or a text that a person
+    grades.
 
-    `answer` is the text of the right choice.
+    `answer` is the right one of the texts in `choice`.
     """
 
     id: Id
@@ -200,11 +210,10 @@ class Question(Part):
 
 
 class Check(Part):
-    """A condition `that` on the student's runs. Functions in it without `of RUN` look at the run
-    `run`.
+    """A step that is passed if the results of the student's runs fulfil the condition `that`.
 
-    The student sees `ask` from the beginning, `hint` after the second wrong try, and `why` when the
-    check is passed.
+    `run` is the default for functions in the condition without `of RUN`. The student sees `ask`
+    from the beginning, `hint` after the second wrong try, and `why` when the check is passed.
     """
 
     id: Id
@@ -223,7 +232,7 @@ class Check(Part):
 class Step(Part):
     """One step of a worksheet, with exactly one of text, predict, run, question and check.
 
-    `drawing` goes with `text` and is the name of a scenario, whose network is drawn.
+    `drawing` may accompany a text. It is the name of a scenario whose network is drawn.
     """
 
     text: Text | None = None
@@ -247,7 +256,7 @@ class Step(Part):
 
     @property
     def task(self) -> Task | None:
-        """The one part that the student must act on, or None if the step is a text."""
+        """The part of the step that the student must act on. None if the step is only a text."""
         return self.predict or self.run or self.question or self.check
 
 
@@ -255,7 +264,10 @@ Task = Predict | Run | Question | Check
 
 
 class Flip(Part):
-    """A change of `target` to `value` during a run, `at_s` seconds after its start."""
+    """A change of a value while a run goes on, `at_s` seconds after its start.
+
+    `target` names the value, such as `link.path1.loss`.
+    """
 
     at_s: Annotated[float, Field(ge=0)]
     target: Text
@@ -263,7 +275,8 @@ class Flip(Part):
 
 
 class Attempt(Part):
-    """Everything a student enters: answers by step id, and chosen settings and flips by run id."""
+    """Everything that a student enters: answers by step id, and chosen settings and changes by run
+    id."""
 
     answers: dict[str, Answer] = {}
     choices: dict[str, dict[str, Any]] = {}
@@ -271,24 +284,25 @@ class Attempt(Part):
 
 
 class NamedAttempt(Attempt):
-    """The attempt of an imagined student. What it leaves out is as in the solution."""
+    """The work of an imagined student, to test the worksheet. What it does not give is taken from
+    the solution."""
 
     name: Text
 
 
 class WrongAttempt(NamedAttempt):
-    """A typical mistake.
+    """The work of an imagined student who makes a typical mistake.
 
-    The questions and checks in `fails` must then fail; all others must pass.
+    It must fail the questions and checks in `fails`, and pass all others.
     """
 
     fails: Annotated[tuple[Id, ...], Field(min_length=1)]
 
 
 class Worksheet(Part):
-    """A whole worksheet, with attempts that test its questions and checks.
+    """A whole worksheet, with example attempts that test its questions and checks.
 
-    Before `results_from`, students see neither points nor whether a check is passed.
+    Before `results_from`, students see neither points nor whether they have passed a check.
     """
 
     title: Text
@@ -309,20 +323,22 @@ class Worksheet(Part):
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """The parts of all steps but texts, in order."""
+        """The steps on which the student must act, in order. Steps with only a text are left
+        out."""
         return tuple(step.task for step in self.steps if step.task is not None)
 
     @property
     def runs(self) -> dict[str, Run]:
-        """The run steps by id, in order."""
+        """The steps in which a run is made, in order, by their ids."""
         return {each.id: each for each in self.tasks if isinstance(each, Run)}
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The number of each step by id, as pages show it: counted from 1, without texts."""
+        """The number of each step by its id. Pages count steps from 1, without steps that are only
+        a text."""
         return {each.id: n for n, each in enumerate(self.tasks, 1)}
 
     @property
     def points(self) -> int:
-        """The highest number of points a student can get."""
+        """The largest number of points that a student can reach."""
         return sum(each.points for each in self.tasks if not isinstance(each, Run))

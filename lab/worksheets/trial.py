@@ -1,7 +1,7 @@
-"""Trial of a worksheet: makes the runs of its attempts and marks them.
+"""Trial of a worksheet: the runs of its example attempts are made and marked.
 
-The solution and the attempts in `also_right` must pass everything. Each wrong attempt must fail the
-steps in its `fails`, and no others.
+The solution and the attempts in `also_right` must pass everything. Each wrong attempt must fail
+exactly the steps in its list `fails`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ SOLUTION = "solution"
 
 @dataclass(frozen=True)
 class Tried:
-    """The marks of one attempt, and the ids of the steps that it must fail."""
+    """The marks of one example attempt. `fails` has the ids of the steps that the attempt must
+    fail."""
 
     name: str
     marks: tuple[Mark, ...]
@@ -34,8 +35,7 @@ class Tried:
 
     @property
     def surprises(self) -> tuple[Mark, ...]:
-        """The marks that are not as they must be. Open marks, of texts that a person grades, are
-        left out."""
+        """The marks that differ from what is expected. Texts that a person grades are left out."""
         return tuple(
             each
             for each in self.marks
@@ -45,8 +45,12 @@ class Tried:
 
 @dataclass(frozen=True)
 class Making:
-    """Where and how the runs of a trial are made. If `engine` is given, it replaces the
-    worksheet's."""
+    """How to make the runs of a trial: for which imagined student, in which folder, in which
+    engine.
+
+    If `engine` is None, the engine in the worksheet is used. If `vm`, emulations run in the virtual
+    machine.
+    """
 
     seat: Seat
     folder: Path
@@ -55,7 +59,8 @@ class Making:
 
 
 def attempts(worksheet: Worksheet) -> dict[str, Attempt]:
-    """Return all attempts by name. What an attempt leaves out is filled in from the solution."""
+    """Return the example attempts of a worksheet by name. An answer or setting that an attempt does
+    not give is taken from the solution."""
     right = worksheet.solution
     return {
         SOLUTION: right,
@@ -73,10 +78,11 @@ def attempts(worksheet: Worksheet) -> dict[str, Attempt]:
 def make(
     worksheet: Worksheet, makings: Sequence[Making], display: Display
 ) -> list[list[Tried]] | None:
-    """Make all runs of all attempts. Return one list of marked attempts for each entry of
-    `makings`, or None if the user interrupted or a run failed.
+    """Make the runs of all example attempts, once for each entry of `makings`, and mark them.
 
-    A run that two attempts of a seat have in common is made once. Runs that exist already are kept.
+    Return one list of marked attempts for each entry. Return None if the user interrupted or a run
+    failed. Equal runs of one imagined student are made only once. Runs that exist already are not
+    made again.
     """
     planned = [
         {name: _jobs(worksheet, each, making) for name, each in attempts(worksheet).items()}
@@ -107,8 +113,11 @@ def _marked(
 def _answers(
     worksheet: Worksheet, attempt: Attempt, runs: Mapping[str, RunFiles]
 ) -> dict[str, Answer]:
-    """Return the answers of an attempt, with expressions replaced by their values in its runs. A
-    value that was not measured becomes NaN, which is never right."""
+    """Return the answers of an example attempt. Expressions are replaced by their values in its
+    runs.
+
+    A value that was not measured becomes NaN, which is never right.
+    """
     numbers = {each.id for each in worksheet.tasks if isinstance(each, Question) and each.number}
     found = dict(attempt.answers)
     for name, answer in attempt.answers.items():
@@ -119,8 +128,10 @@ def _answers(
 
 
 def _jobs(worksheet: Worksheet, attempt: Attempt, making: Making) -> dict[str, Job]:
-    """Return a job for each run step, by its id. The name of the folder has a hash of the settings,
-    so equal runs share a folder."""
+    """Return one run to make for each step of a worksheet that needs a run, by the id of the step.
+
+    The name of the run folder has a hash of the settings, so that equal runs share a folder.
+    """
     found = {}
     for run in worksheet.runs.values():
         if making.engine:

@@ -1,6 +1,6 @@
-"""Labels in plain words for settings of runs and for figures that a check has measured.
+"""Labels in plain words for settings of runs and for measured numbers.
 
-Students read these instead of keys such as `topology.rate_mbps`.
+Students read the labels instead of keys such as `topology.rate_mbps`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EVENTS = {"decision": "decision of the controller", "completion": "completed fil
 
 @dataclass(frozen=True)
 class Label:
-    """Words for a quantity, and its unit, which is empty if it has none."""
+    """The name of a quantity in words. `unit` is empty if the quantity has none."""
 
     words: str
     unit: str = ""
@@ -42,8 +42,10 @@ class Label:
 
 
 def setting(key: str) -> Label:
-    """Return the label of a key of a scenario, such as `topology.paths.1.delay_ms`, or of a target
-    of a flip, such as `link.path1.loss`."""
+    """Return the label of a key of the scenario, such as `topology.paths.1.delay_ms`.
+
+    The key can also name a value that is changed during a run, such as `link.path1.loss`.
+    """
     if key in SETTINGS:
         return Label(SETTINGS[key])
     *before, last = key.split(".")
@@ -52,7 +54,7 @@ def setting(key: str) -> Label:
 
 
 def curve(path: str) -> Label:
-    """Return the label of a figure in the samples, such as `ap.wifi1.tier2_mbps`."""
+    """Return the label of a quantity in the samples of a run, such as `ap.wifi1.tier2_mbps`."""
     kind, _, rest = path.partition(".")
     of, _, figure = rest.rpartition(".")
     metric = sampled(kind).get(figure)
@@ -61,10 +63,11 @@ def curve(path: str) -> Label:
 
 
 def figure(text: str, steps: Mapping[str, int]) -> Label:
-    """Return the label of a figure that a check has looked at.
+    """Return the label of a measured number that decided a check.
 
-    `text` is the figure in the language of checks; if it cannot be parsed, it is the label itself.
-    `steps` has the number of each run step by id, for words such as "step 3".
+    `text` is the expression for the number in the language of checks. If the expression cannot be
+    parsed, the label is the text itself. `steps` maps the id of each step to its number in the
+    worksheet, for words such as "step 3".
     """
     try:
         return _figure(parse_number(text), steps)
@@ -89,7 +92,7 @@ def _figure(tree: Expression, steps: Mapping[str, int]) -> Label:
 
 
 def _measured(path: str) -> Label:
-    """The words for the figure of result.json at `path`."""
+    """Return the label of the number at `path` in result.json."""
     if (found := of_number(path)) is None:
         return _name(path.rpartition(".")[2])
     metric, owner = found
@@ -120,8 +123,11 @@ def _name(key: str) -> Label:
 
 
 def _place(before: list[str]) -> str:
-    """Return words for the thing that a key belongs to, such as `path 1` for `topology`, `paths`,
-    `1`; empty for the whole network."""
+    """Return words for the thing to which a key belongs, such as `path 1` for `["topology",
+    "paths", "1"]`.
+
+    The result is empty for a key that belongs to the whole network.
+    """
     match before:
         case ["strategy", *_]:
             return "the strategy"
