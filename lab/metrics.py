@@ -70,6 +70,7 @@ def watched_number(name: str, network: Topology) -> Watched:
         raise RequestError(
             f"{unknown(kind, EVERYBODY)}: write KIND.ID.FIELD, such as user.ue1.mbps"
         )
+    known = sampled(kind)
     ids = {
         "user": network.users,
         "ap": network.ids("wifi", "lte"),
@@ -77,7 +78,7 @@ def watched_number(name: str, network: Topology) -> Watched:
     }[kind]
     if subject not in (*ids, SUM):
         raise RequestError(f"{name}: {unknown(subject, ids)}")
-    if field not in (known := sampled(kind)):
+    if field not in known:
         raise RequestError(f"{name}: {unknown(field, known)}")
     return Watched(kind, subject, field)
 

@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 from command_line import ROOT, lab, start
 
+from lab.cli.commands import cli
 from lab.scenario import loading as scenario
 
 __all__ = ["lab"]
@@ -202,3 +204,38 @@ def test_a_simulation_has_no_packets_to_capture(lab, tmp_path):
     assert done.exit_code == 2
     assert "Use --engine mininet, or leave out --pcap" in done.output
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("name", ["bench", "crosscheck", "reproduce"])
+def test_a_command_beside_the_lab_has_its_own_help(name):
+    listed = cli.commands[name]
+    assert listed.help == listed.command().get_short_help_str(limit=200)
+    assert CliRunner().invoke(cli, [name, "--help"]).output.startswith(f"Usage: cli {name} ")
+
+
+WITHOUT = """
+import sys
+from importlib.abc import MetaPathFinder
+
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("papers", "bench"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
+
+
+sys.meta_path.insert(0, Missing())
+from lab.cli.commands import cli
+
+cli(prog_name="lab")
+"""
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["list", "cc"], ["reproduce", "mp_sdn"], ["bench"]])
+def test_the_lab_works_without_the_packages_beside_it(argv):
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", WITHOUT, *argv], cwd=ROOT, capture_output=True, text=True
+    )
+    missing = argv[0] in ("reproduce", "bench")
+    assert (done.returncode, "is missing. Copy it" in done.stderr) == (3 if missing else 0, missing)
+    assert "Traceback" not in done.stderr

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 from command_line import lab  # noqa: F401 - a fixture
+from fake_engine import FakeEngine
 from test_crosscheck import STUDY
 
 from lab.batch import jobs
+from lab.engines.mininet.engine import MininetEngine
 from lab.engines.mininet.machine import vm_kernel
 from lab.errors import RequestError
 from lab.run.outcome import EXIT_INTERRUPTED
@@ -121,6 +123,7 @@ def in_vm(command, monkeypatch):
     monkeypatch.setitem(
         engine_table.ENGINES, "slow", replace(engine_table.ENGINES["slow"], real_time=True)
     )
+    monkeypatch.setattr(FakeEngine, "is_slow", MininetEngine.is_slow)
     monkeypatch.setattr(vm_kernel, "remembered_kvm", lambda: False)
     machine = OneVm(inside)
     monkeypatch.setattr(crosscheck.in_vm, "run_in_vm", machine.run_in_vm)
@@ -146,6 +149,7 @@ def test_all_engines_run_at_the_rate_scale_of_the_first_one(command, monkeypatch
     monkeypatch.setitem(
         engine_table.ENGINES, "fake", replace(engine_table.ENGINES["fake"], real_time=True)
     )
+    monkeypatch.setattr(FakeEngine, "is_slow", MininetEngine.is_slow)
     monkeypatch.setenv(SLOW_MACHINE, "1")
     assert command("testbed_wifi_lte") == 0
     results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/*/*/*/result.json")]

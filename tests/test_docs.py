@@ -18,7 +18,7 @@ import click
 import pytest
 from machine import emulation, needs_emulation
 
-from lab.cli.commands import cli
+from lab.cli.commands import Beside, cli
 from lab.scenario.schema import (
     Event,
     Mobility,
@@ -130,6 +130,7 @@ def test_files_that_are_named_exist(page):
 
 def options(command: click.Command) -> set[str]:
     """Options of a command and of all commands below it."""
+    command = command.command() if isinstance(command, Beside) else command
     own = {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
     names = command.list_commands(CONTEXT) if isinstance(command, click.Group) else ()
     below = [command.get_command(CONTEXT, name) for name in names]

@@ -22,31 +22,42 @@ from lab.cli import run as running
 from lab.cli.classroom import classroom, grade
 from lab.cli.machine import audit, export_script
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
-from lab.errors import LabError
+from lab.errors import LabError, MachineLacks
 from lab.isolation import python
+from lab.run.manifest import ROOT
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.run.recorder import RUNS
 from lab.scenario.engine_table import STACKS
 
-BESIDE = {  # commands of packages that use the lab: they are imported when their command is typed
-    "bench": "bench.command",
-    "crosscheck": "papers.commands",
-    "reproduce": "papers.commands",
-}
+
+class Beside(click.Command):
+    """A command of a package that uses the lab and lies beside it.
+
+    The package is imported when the command is typed. `help` is its line in the list of commands.
+    """
+
+    def __init__(self, name: str, module: str, help: str) -> None:
+        super().__init__(name, help=help)
+        self._module = module
+
+    def command(self) -> click.Command:
+        """Import and return the command. Raise `MachineLacks` if its package is missing."""
+        try:
+            found: click.Command = getattr(importlib.import_module(self._module), str(self.name))
+        except ModuleNotFoundError as error:
+            if error.name not in (self._module, self._module.partition(".")[0]):
+                raise
+            folder = self._module.partition(".")[0]
+            raise MachineLacks(
+                f"{self.name}: the folder {ROOT / folder} is missing. Copy it from the lab"
+            ) from error
+        return found
+
+    def make_context(self, *args: Any, **named: Any) -> click.Context:
+        return self.command().make_context(*args, **named)
 
 
 class CommandLine(click.Group):
-    """The top-level command group. It imports the commands in `BESIDE` only when they are used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *BESIDE])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in BESIDE:
-            return super().get_command(ctx, cmd_name)
-        found: click.Command = getattr(importlib.import_module(BESIDE[cmd_name]), cmd_name)
-        return found
-
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. If it raises a `LabError`, print the message and exit with the error's
         exit code.
@@ -242,6 +253,9 @@ for command in (
     machine.vm,
     machine.execute,
     machine.cli,
+    Beside("bench", "bench.command", "Measure the lab's speed on this machine."),
+    Beside("crosscheck", "papers.commands", "Compare the simulator with the emulation."),
+    Beside("reproduce", "papers.commands", "Repeat the experiments of PAPER."),
     export_script,
     grade,
     worksheet.worksheet,

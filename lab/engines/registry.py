@@ -6,7 +6,6 @@ An engine is the emulation or the simulator. It runs the network of a scenario.
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
 
 from lab import extensions
@@ -16,7 +15,6 @@ from lab.extensions import Extension
 from lab.run.engine import Engine, Options
 from lab.scenario.engine_table import VARIANTS, entry, refuse
 from lab.scenario.schema import Scenario
-from lab.vm_environment import SLOW_MACHINE
 
 _loaded: dict[Path, Extension] = {}  # the users' laws that this process has loaded
 
@@ -29,9 +27,7 @@ def create(name: str, options: Options) -> Engine:
     an error. Raises `MachineLacks` if the engine needs a Python module that is missing.
     """
     load_laws(name)
-    engine = _class(name)()
-    engine.options, engine.real_time = options, entry(name).real_time
-    return engine
+    return _class(name)(options, real_time=entry(name).real_time)
 
 
 def _class(name: str) -> type[Engine]:
@@ -87,8 +83,4 @@ def is_slow(name: str, in_vm: bool) -> bool:
     That is the case for the emulation in a VM without KVM. Set `in_vm` if this process will start a
     VM for the run.
     """
-    if not entry(name).real_time:
-        return False
-    from lab.engines.mininet.machine import vm_kernel  # for an emulation only
-
-    return SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())
+    return _class(name).is_slow(in_vm)

@@ -89,9 +89,18 @@ class Engine(ABC):
         it contains an error; the message names the line.
         """
 
-    options = Options()  # replaced before `open`
-    real_time = True  # replaced before `open`
-    started_at: float | None = None
+    @classmethod
+    def is_slow(cls, in_vm: bool) -> bool:
+        """Return whether scenarios must use their `slow_machine_rate_scale`, because the engine
+        runs in real time and the machine is too slow. With `in_vm`, the machine is the VM that this
+        process will start.
+        """
+        return False
+
+    def __init__(self, options: Options | None = None, *, real_time: bool = True) -> None:
+        self.options = options or Options()
+        self.real_time = real_time
+        self.started_at: float | None = None
 
     def ready(self, scenario: Scenario) -> None:  # noqa: B027 - most engines need nothing
         """Raise `MachineLacks` if this machine cannot run the scenario. The message names a command

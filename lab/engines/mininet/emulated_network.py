@@ -37,6 +37,7 @@ from lab.scenario.schema import Scenario
 from lab.topologies.topology import Interface, Topology, Wiring, as_json, wire
 
 STATE = Path("/run/multipath-lab")
+SCRATCH = STATE / "wifi"  # files of hostapd, and mounted namespaces
 KEY = STATE / "key"  # of the messages between POX and the agents
 RecordEvent = Callable[..., None]  # kind, then fields
 
@@ -60,6 +61,7 @@ class EmulatedNetwork:
         self._undo, self._record_event = undo, record_event
         self.topology, self.wiring = scenario.network, wire(scenario.network)
         self.ledger = Ledger()
+        self.network = Network(self.topology, self.wiring, self.ledger, SCRATCH)
         self.host_agent: HostAgentProcess | None = None
         self.misleading: list[str] = []  # measurements of paths that make the run worthless
         running = RunningStrategy(scenario.strategy.name, scenario.strategy.params)
@@ -97,7 +99,7 @@ class EmulatedNetwork:
 
         An emulated host is a process in a network namespace of its own.
         """
-        return self.network.pids() if hasattr(self, "network") else {}
+        return self.network.pids()
 
     def users_with_traffic(self) -> list[str]:
         """Return the users that have flows in the scenario, in the order of the topology."""
@@ -118,12 +120,10 @@ class EmulatedNetwork:
 
     def _build_network(self) -> None:
         self.recorder.log("network: nodes, bridges, hostapd, association")
-        scratch = STATE / "wifi"
-        scratch.mkdir(parents=True, exist_ok=True)
-        self.ledger.record("folder", path=str(scratch))
+        SCRATCH.mkdir(parents=True, exist_ok=True)
+        self.ledger.record("folder", path=str(SCRATCH))
         # hosts see only what was mounted before they were created
         packet_programs.mount_pins(self.ledger)
-        self.network = Network(self.topology, self.wiring, self.ledger, scratch)
         self._undo.callback(self.network.stop)
         if real_medium.is_used(self.topology.cells):
             self._use_wmediumd()

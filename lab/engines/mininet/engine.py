@@ -24,7 +24,7 @@ from lab.engines.mininet.controller_client import Answered, Line, RunningStrateg
 from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
 from lab.engines.mininet.install import doctor
-from lab.engines.mininet.machine import lock, shell
+from lab.engines.mininet.machine import lock, shell, vm_kernel
 from lab.engines.mininet.mobility import Mobility
 from lab.engines.mininet.network import real_medium, wifi
 from lab.engines.mininet.supervision import Supervision
@@ -40,6 +40,7 @@ from lab.run.report import Report, mptcp_verdict
 from lab.scenario import targets
 from lab.scenario.engine_table import refuse
 from lab.scenario.schema import Scenario
+from lab.vm_environment import SLOW_MACHINE
 
 
 class MininetEngine(Engine):
@@ -58,6 +59,10 @@ class MininetEngine(Engine):
     @classmethod
     def load_law(cls, path: Path, source: bytes) -> None:
         ebpf.register(ebpf.user_law(path, source))
+
+    @classmethod
+    def is_slow(cls, in_vm: bool) -> bool:
+        return SLOW_MACHINE in os.environ or (in_vm and not vm_kernel.remembered_kvm())
 
     def ready(self, scenario: Scenario) -> None:
         """Raise `MachineLacks` if this machine cannot emulate the scenario.
