@@ -87,7 +87,7 @@ def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
     """One submission for each seat and each worksheet that the seat has opened."""
     return [
         _submission(seat, name, folder.worksheets[name], state)
-        for seat in state.seats.values()
+        for seat in state.listed()
         for name in folder.worksheets
         if name in seat.work
     ]

@@ -69,6 +69,13 @@ class PinSet(Event):
     pin: str
 
 
+class Freed(Event):
+    """A seat was freed: its cookies are void, and its names can join again."""
+
+    kind: Literal["free"] = "free"
+    seat: str
+
+
 class Opened(Event):
     """A seat opened a worksheet for the first time, so its time for the worksheet starts."""
 
@@ -197,6 +204,7 @@ AnyEvent = (
     Joined
     | Returned
     | PinSet
+    | Freed
     | Opened
     | Answered
     | Checked

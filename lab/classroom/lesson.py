@@ -41,6 +41,11 @@ class Lesson:
             raise Unknown(f"seat {show(seat)} is unknown")
         return self.state.seats[seat]
 
+    def check_taken(self, seat: str) -> None:
+        """Raise `Unknown` if there is no seat with this id, `NotNow` if it was freed."""
+        if self.seat(seat).left:
+            raise NotNow(f"seat '{seat}' was freed by the instructor: join again")
+
     def worksheet(self, name: str) -> Worksheet:
         """Raise `Unknown` if the class has no worksheet of this name."""
         if name not in self.folder.worksheets:
@@ -80,6 +85,7 @@ class Lesson:
     def check_may_work(self, seat: str, worksheet: str, now: float) -> None:
         """Raise `NotNow` if a seat may not work on a worksheet now."""
         self.work(seat, worksheet)
+        self.check_taken(seat)
         if self.state.frozen:
             raise NotNow("the instructor has stopped the class for a moment: wait")
         if self.left_s(seat, worksheet, now) < 0:
