@@ -75,11 +75,15 @@ class Limits:
 
 
 def limits() -> Limits:
-    """Let this process open as many files as it may, and return the limits that follow."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    files = hard if hard != resource.RLIM_INFINITY else sys.maxsize
-    total = min(MOST_CONNECTIONS, (files - OTHER_FILES) // FILES_PER_CONNECTION)
+    """Let this process open the files that so many connections need, as far as the system permits,
+    and return the limits that follow."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = MOST_CONNECTIONS * FILES_PER_CONNECTION + OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        files = min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    total = (files - OTHER_FILES) // FILES_PER_CONNECTION
     return Limits(total, min(MOST_PER_ADDRESS, total // 2))
 
 

@@ -199,15 +199,21 @@ def test_silent_connections_by_tls_do_not_stop_others_and_are_closed(app, certif
         assert not door._behind
 
 
-def test_the_limit_of_connections_fits_below_the_limit_of_files(monkeypatch):
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    found = limits()
-    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard
-    assert 3 * found.total < hard
-    assert found.per_address < found.total
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (256, 1024))
-    monkeypatch.setattr(resource, "setrlimit", lambda which, both: None)
-    assert limits() == Limits(174, 87)
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised", "found"),
+    [
+        (1024, 2**20, [(9500, 2**20)], Limits(3000, 300)),
+        (256, 1024, [(1024, 1024)], Limits(174, 87)),
+        (1024, resource.RLIM_INFINITY, [(9500, resource.RLIM_INFINITY)], Limits(3000, 300)),
+        (20000, 20000, [], Limits(3000, 300)),
+    ],
+)
+def test_the_limit_of_connections_fits_below_that_of_files(monkeypatch, soft, hard, raised, found):
+    made = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, both: made.append(both))
+    assert limits() == found
+    assert made == raised
 
 
 def until(condition, seconds=10):
