@@ -3,12 +3,15 @@ signals and exit codes."""
 
 from __future__ import annotations
 
+import resource
 import signal
 import socket
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,6 +25,11 @@ from lab.errors import LabError
 LOOPBACK = "127.0.0.1"
 FIRST_PORT, PORTS = 8080, 50
 THREADS = 128
+MOST_CONNECTIONS, MOST_PER_ADDRESS = 3000, 300
+FILES_PER_CONNECTION = 3  # with TLS
+OTHER_FILES = 500  # of the server: runs, journals, pipes
+SILENT_S = 20  # then a connection without a request is closed
+ACCEPTED_AT_ONCE = 100
 
 
 def add_extensions(folders: Iterable[str]) -> None:
@@ -62,26 +70,76 @@ def listen_on(family: int, address: Any) -> socket.socket:
     return sock
 
 
-def server(app: Flask, sock: socket.socket, threads: int = THREADS, scheme: str = "http") -> Any:
-    """Return a Waitress server for the app on the listening socket `sock`.
+@dataclass(frozen=True)
+class Limits:
+    """The most connections of a server, in total and from one address."""
 
-    `scheme` is the scheme of the URLs that browsers use: "http" or "https".
+    total: int
+    per_address: int
+
+
+def limits() -> Limits:
+    """Let this process open the files that so many connections need, as far as the system permits,
+    and return the limits that follow."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = MOST_CONNECTIONS * FILES_PER_CONNECTION + OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        files = min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    total = (files - OTHER_FILES) // FILES_PER_CONNECTION
+    return Limits(total, min(MOST_PER_ADDRESS, total // 2))
+
+
+def server(
+    app: Flask,
+    sock: socket.socket,
+    threads: int = THREADS,
+    scheme: str = "http",
+    behind_proxy: bool = False,
+) -> Any:
+    """Return a Waitress server for the app on the socket `sock`.
+
+    `scheme` is that of the URLs that browsers use. The number of connections from one address is
+    limited, unless all come from a proxy, which limits them itself.
     """
     from waitress.parser import HTTPRequestParser
     from waitress.server import create_server
 
     HTTPRequestParser.path = ""  # waitress 3.0.2 logs it, also of a request that has none
-    return create_server(
+    most = limits()
+    made = create_server(
         app,
         sockets=[sock],
         threads=threads,
         url_scheme=scheme,
         asyncore_use_poll=True,
-        connection_limit=1000,
+        connection_limit=most.total,
+        channel_timeout=SILENT_S,
+        cleanup_interval=SILENT_S // 4,
         channel_request_lookahead=1,
         ident=None,
         clear_untrusted_proxy_headers=True,
     )
+    if not behind_proxy:
+        _limit_addresses(made, most.per_address)
+    return made
+
+
+def _limit_addresses(waitress: Any, most: int) -> None:
+    """Let a Waitress server close new connections from an address that has `most` already."""
+    accept = waitress.accept
+
+    def accept_one() -> Any:
+        count = Counter(each.addr[0] for each in list(waitress.active_channels.values()))
+        for _ in range(ACCEPTED_AT_ONCE):
+            found = accept()
+            if found is None or count[found[1][0]] < most:
+                return found
+            found[0].close()
+        return None
+
+    waitress.accept = accept_one
 
 
 def run_until_signal(waitress: Any) -> None:

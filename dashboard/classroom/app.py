@@ -11,7 +11,7 @@ from flask import Flask
 from dashboard.base import application
 from dashboard.classroom import guard, instructor_api, pages, run_api, student_api
 from dashboard.classroom.conductor import Conductor
-from dashboard.classroom.streams import Slots
+from dashboard.classroom.streams import STREAMS, Slots
 from dashboard.runs import Launcher
 from dashboard.stream import Streams
 from lab.classroom.room import NO_SEAT, Room
@@ -23,7 +23,6 @@ BLUEPRINTS = (
     run_api.runs,
     instructor_api.instructor,
 )
-STREAMS, STREAMS_PER_SEAT = 280, 8  # most open streams; each takes a thread of the server
 DEFAULTS = {
     "LINK": "http://127.0.0.1:8080",  # the address of this server as students type it
     "SPEED": 1.0,  # simulated time over real time of the students' runs
@@ -47,8 +46,7 @@ def create_app(room: Room, config: dict[str, Any] | None = None) -> Flask:
     launcher = Launcher(store, settings["COMMAND"], 0, settings["EXTENSION_FOLDERS"])
     app.extensions["room"] = room
     app.extensions["streams"] = Streams(STREAMS)
-    pages_change = partial(room.news.report, [NO_SEAT])
-    app.extensions["slots"] = Slots(STREAMS_PER_SEAT, STREAMS, pages_change)
+    app.extensions["slots"] = Slots(partial(room.news.report, [NO_SEAT]))
     app.extensions["conductor"] = Conductor(room, launcher, settings["SPEED"], settings["VM"])
     guard.protect(app)
     guard.register_refusals(app)

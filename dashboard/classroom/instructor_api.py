@@ -88,6 +88,19 @@ def readmit(seat: str) -> Any:
     return {"name": name, "pin": pin}
 
 
+@instructor.post("/instructor/seats/<seat>/free")
+def free(seat: str) -> Any:
+    body(EmptyBody)
+    room().free(seat)
+    return {}
+
+
+@instructor.post("/instructor/seats/free-empty")
+def free_empty() -> Any:
+    body(EmptyBody)
+    return {"freed": room().free_empty()}
+
+
 @instructor.get("/instructor/seats/<seat>/worksheets/<name>")
 def worksheet_of(seat: str, name: str) -> Any:
     of = room()
@@ -164,7 +177,7 @@ def _about(of: Room, link: str) -> dict[str, Any]:
 
 def _projected(of: Room, link: str) -> dict[str, Any]:
     shown = views.pointed_at(of.lesson)
-    return _about(of, link) | {"look": shown, "seats": len(of.state.seats)}
+    return _about(of, link) | {"look": shown, "seats": len(of.state.taken())}
 
 
 def _grid(of: Room, open_pages: Slots, load: LoadMeter) -> dict[str, Any]:

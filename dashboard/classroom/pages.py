@@ -99,7 +99,7 @@ def grades_file() -> Response:
         raise Problem(422, f"grades: columns {unknown(columns, grades.COLUMNS)}")
     of = room()
     with of.mutex:
-        people = {each.id: each.names for each in of.state.seats.values()}
+        people = {each.id: each.names for each in of.state.listed()}
         handed_in = grades.submissions(of.folder, of.state)
     text = grades.to_csv(columns, of.folder.worksheets, handed_in, people, of.folder.roster)
     headers = {"Content-Disposition": f'attachment; filename="{of.folder.name}-{columns}.csv"'}

@@ -13,7 +13,7 @@ from dashboard import stream as streaming
 from dashboard.base.errors import Problem
 from dashboard.base.requests import body, folder_of, points, store
 from dashboard.classroom.requests import EmptyBody, conductor, room, viewer
-from dashboard.classroom.streams import slots
+from dashboard.classroom.streams import hold
 from dashboard.network import answers
 from lab.classroom import rules
 from lab.classroom.lesson import NotNow, Unknown
@@ -50,7 +50,7 @@ def run_document(found: ClassRun, folder: Path) -> dict[str, Any]:
 def stream(id: str) -> Any:
     visible_run(id)
     response: Response = streaming.live(id)
-    response.response = slots().hold(viewer() or "all", iter(response.response))  # type: ignore[arg-type]
+    response.response = hold(viewer() or "all", iter(response.response))  # type: ignore[arg-type]
     return response
 
 

@@ -15,7 +15,8 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +29,11 @@ from filelock import FileLock, Timeout
 from dashboard.base.serving import (
     LOOPBACK,
     PORTS,
+    SILENT_S,
     absolute,
     add_extensions,
     exit_on_error,
+    limits,
     listen_on,
     ports,
     run_until_signal,
@@ -164,7 +167,8 @@ def _serve(
         config["ADDRESS_OF"] = proxy.address_of
         sock = inner
     app = create_app(room, config)
-    waitress = server(app, sock, THREADS, "https" if settings else "http")
+    scheme = "https" if settings else "http"
+    waitress = server(app, sock, THREADS, scheme, behind_proxy=proxy is not None)
     run_until_signal(waitress)
     conductor = app.extensions["conductor"]
     conductor.start()
@@ -258,7 +262,7 @@ def main(argv: Sequence[str]) -> None:
 
 PIECE = 1 << 16  # bytes
 HANDSHAKE_S = 10.0
-MOST_CONNECTIONS = 1000
+CLOSE_S = 3.0  # for the browser's part of the end of TLS
 LAST_ROUNDS = 20  # of the event loop; fewer than five are needed to pass on waiting bytes
 
 
@@ -278,15 +282,20 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 class TlsProxy(threading.Thread):
-    """A thread that accepts TLS connections on `sock`, and forwards their bytes to `port` on
-    127.0.0.1."""
+    """Accepts TLS connections on `sock`, and passes their bytes on to `port` on 127.0.0.1.
+
+    The number of connections from one address is limited, and one that sends nothing for
+    `SILENT_S` after its handshake is closed. Later silence is the business of the server behind.
+    """
 
     def __init__(self, sock: socket.socket, settings: ssl.SSLContext, port: int) -> None:
         super().__init__(name="tls", daemon=True)
         self._sock, self._settings, self._port = sock, settings, port
+        self._limits = limits()
+        self._open: Counter[str] = Counter()  # connections by address, from accept to close
         self._behind: dict[int, str] = {}  # the address of the browser, by the proxy's port
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself has weak references only
         self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
 
     def address_of(self, environ: dict[str, object]) -> str:
         """Return the network address of the browser that sent a request. `environ` is the WSGI
@@ -297,18 +306,13 @@ class TlsProxy(threading.Thread):
     def run(self) -> None:
         """Accept and forward connections until `close` is called."""
         asyncio.set_event_loop(self._loop)
-        serving = asyncio.start_server(
-            self._serve, sock=self._sock, ssl=self._settings, ssl_handshake_timeout=HANDSHAKE_S
-        )
-        server = self._loop.run_until_complete(serving)
-        self._ready.set()
+        self._sock.setblocking(False)
+        self._start(self._accept())
         self._loop.run_forever()
-        server.close()
+        self._sock.close()
 
     def close(self) -> None:
-        """Forward the bytes that the server has already sent, then end all connections and the
-        thread."""
-        self._ready.wait()
+        """Pass on what the server has sent already, then end all connections and the thread."""
         asyncio.run_coroutine_threadsafe(self._finish(), self._loop)
         self.join()
 
@@ -317,21 +321,64 @@ class TlsProxy(threading.Thread):
             await asyncio.sleep(0)
         self._loop.stop()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._behind) >= MOST_CONNECTIONS:
-            writer.close()
-            return
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                sock, (address, *_) = await self._loop.sock_accept(self._sock)
+            except OSError:  # that browser has gone, or this machine lacks something now
+                await asyncio.sleep(0.1)
+                continue
+            most = self._limits
+            if self._open[address] < most.per_address and self._open.total() < most.total:
+                self._open[address] += 1
+                self._start(self._serve(sock, address))
+            else:
+                sock.close()
+            await asyncio.sleep(0)  # others have their turn, however many connections wait
+
+    async def _serve(self, sock: socket.socket, address: str) -> None:
+        try:
+            with suppress(OSError):  # one side has ended the connection
+                await self._pass_on(*await self._handshake(sock), address)
+        finally:
+            self._open -= Counter([address])
+
+    async def _handshake(
+        self, sock: socket.socket
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await self._loop.connect_accepted_socket(
+            lambda: protocol,
+            sock,
+            ssl=self._settings,
+            ssl_handshake_timeout=HANDSHAKE_S,
+            ssl_shutdown_timeout=CLOSE_S,
+        )
+        return reader, asyncio.StreamWriter(transport, protocol, reader, self._loop)
+
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
+    ) -> None:
         port = 0
         try:
+            first = await asyncio.wait_for(reader.read(PIECE), SILENT_S)
+            if not first:
+                return
             inner, outer = await asyncio.open_connection("127.0.0.1", self._port)
             port = outer.get_extra_info("sockname")[1]
-            self._behind[port] = str(writer.get_extra_info("peername")[0])
+            self._behind[port] = address
+            outer.write(first)
             await self._both(reader, outer, inner, writer)
-        except OSError:  # one side has ended the connection
-            pass
         finally:
             self._behind.pop(port, None)
             writer.close()
+            await writer.wait_closed()
 
     async def _both(
         self,

@@ -16,25 +16,31 @@ from typing import Any
 from flask import Response, current_app
 
 from dashboard.base.requests import event_stream, has_disconnected
+from dashboard.classroom import guard
 from dashboard.classroom.requests import room
 from dashboard.stream import HEARTBEAT_S, STREAM_S
 from lab.classroom.lesson import TooMuch
 from lab.classroom.room import Room
 
 POLL_S = 1.0
+STREAMS = 280  # each takes a thread of the server
+STREAMS_PER_STAFF = 8
+KEPT = 3 * STREAMS_PER_STAFF  # for the instructor's grid, runs that staff watch, and projectors
+STREAMS_PER_SEAT = 4
+STREAMS_PER_ADDRESS = 160  # forty seats with 4 pages each may share an address
 Doc = dict[str, Any]
 
 
 class Slots:
-    """Limits the number of open streams: `most_each` for each key, such as a student, and `most` in
-    total.
+    """Limits open streams, so that students leave some to the others and to the instructor.
 
     `on_change` is called whenever a stream was opened or closed.
     """
 
-    def __init__(self, most_each: int, most: int, on_change: Callable[[], None]) -> None:
-        self._most_each, self._most, self._on_change = most_each, most, on_change
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._on_change = on_change
         self._open: Counter[str] = Counter()
+        self._of_students: Counter[str] = Counter()  # by their address
         self._mutex = threading.Lock()
 
     def open(self) -> frozenset[str]:
@@ -42,36 +48,51 @@ class Slots:
         with self._mutex:
             return frozenset(self._open)
 
-    def hold(self, key: str, stream: Iterator[bytes]) -> Iterator[bytes]:
-        """Return `stream`, and count it as open until it ends or is closed.
+    def hold(self, owner: str, address: str | None, stream: Iterator[bytes]) -> Iterator[bytes]:
+        """Return the stream, which takes a slot until it ends or is closed.
 
-        Raise `TooMuch` at once if too many streams are open.
+        `owner` is a seat or a role, and `address` is that of a student, None for staff. Raise
+        `TooMuch` at once if no slot is free.
         """
-        held = self._held(key, stream)
+        held = self._held(owner, address, stream)
         next(held)  # begins the iterator, because only then `finally` is sure to run
         return held
 
-    def _held(self, key: str, stream: Iterator[bytes]) -> Iterator[bytes]:
+    def _held(self, owner: str, address: str | None, stream: Iterator[bytes]) -> Iterator[bytes]:
         with self._mutex:
-            if self._open[key] >= self._most_each:
-                raise TooMuch("too many pages of this seat are open: close one")
-            if self._open.total() >= self._most:
-                raise TooMuch("too many pages of this class are open: close one")
-            self._open[key] += 1
+            self._check_free(owner, address)
+            self._open[owner] += 1
+            if address is not None:
+                self._of_students[address] += 1
         try:
             self._on_change()
             yield b""
             yield from stream
         finally:
             with self._mutex:
-                self._open[key] -= 1
-                self._open += Counter()  # removes keys without streams
+                self._open -= Counter([owner])  # removes keys without streams
+                if address is not None:
+                    self._of_students -= Counter([address])
             self._on_change()
+
+    def _check_free(self, owner: str, address: str | None) -> None:
+        if self._open[owner] >= (STREAMS_PER_STAFF if address is None else STREAMS_PER_SEAT):
+            raise TooMuch("too many pages of this seat are open: close one")
+        if address is not None and self._of_students[address] >= STREAMS_PER_ADDRESS:
+            raise TooMuch("too many pages are open at this network address: close one")
+        if address is not None and self._of_students.total() >= STREAMS - KEPT:
+            raise TooMuch("too many pages of this class are open: close one")
 
 
 def slots() -> Slots:
     found: Slots = current_app.extensions["slots"]
     return found
+
+
+def hold(owner: str, stream: Iterator[bytes]) -> Iterator[bytes]:
+    """Let a stream for the browser of this request take a slot, as `Slots.hold` does."""
+    address = guard.address() if owner in room().state.seats else None
+    return slots().hold(owner, address, stream)
 
 
 @dataclass(frozen=True)
@@ -91,12 +112,9 @@ class Source:
 
 
 def stream(source: Source) -> Response:
-    """Return a response that stays open, and sends the JSON object of `source` as server-sent
-    events.
-
-    The object is sent at first, after each change, and at least every `HEARTBEAT_S` seconds.
-    """
-    return event_stream(slots().hold(source.owner, _messages(room(), source, has_disconnected())))
+    """Return a response that sends a document at first, after each change, and at least every
+    `HEARTBEAT_S` seconds."""
+    return event_stream(hold(source.owner, _messages(room(), source, has_disconnected())))
 
 
 def _messages(of: Room, source: Source, gone: Callable[[], bool]) -> Iterator[bytes]:
@@ -106,6 +124,8 @@ def _messages(of: Room, source: Source, gone: Callable[[], bool]) -> Iterator[by
     while time.monotonic() < ends and not gone():
         seen = _next_version(of, seat, version, gone)
         with of.mutex:
+            if seat and of.state.seats[seat].left:
+                return
             document = source.make()
         if seen == version or source.plain(document) != sent:
             sent = source.plain(document)

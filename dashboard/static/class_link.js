@@ -22,6 +22,7 @@ export function follow(path, type, receive) {
       if (source?.readyState !== EventSource.CLOSED) return;
       source = null;
       timer ??= setTimeout(connect, RETRY_MS);
+      if (path === "/api/class/stream") joinIfFreed();
     };
   };
   document.addEventListener("visibilitychange", () => {
@@ -33,6 +34,9 @@ export function follow(path, type, receive) {
   });
   connect();
 }
+
+// Go to the page for joining if the instructor has freed this seat.
+const joinIfFreed = () => api("/api/class/seat").catch((error) => error.status === 403 && location.assign("/"));
 
 export const post = (path, body = {}) => api(path, { method: "POST", body });
 

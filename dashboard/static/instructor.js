@@ -10,7 +10,7 @@ let receivedAt = 0;
 
 const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const look = (body) => attempt("/api/instructor/look", body);
-const grid = new Grid($("grid"), { look, detail: showDetail, readmit });
+const grid = new Grid($("grid"), { look, detail: showDetail, readmit, free });
 const texts = new Texts($("answers"));
 
 async function load() {
@@ -32,13 +32,15 @@ function show(found) {
   grid.draw(found, sheet, (performance.now() - receivedAt) / 60_000);
   $("nobody").hidden = found.seats.length > 0;
   drawShared(found.shared);
-  const online = found.seats.filter((each) => each.online).length;
-  $("numbers").textContent = `${count(found.seats.length, "seat")}, ${online} on the page · ${count(found.running, "run")} going on, ${found.waiting} waiting · machine ${Math.round(100 * found.busy)} % busy`;
+  const taken = found.seats.filter((each) => !each.left);
+  const online = taken.filter((each) => each.online).length;
+  $("free-empty").disabled = taken.every((each) => each.has_work);
+  $("numbers").textContent = `${count(taken.length, "seat")}, ${online} on the page · ${count(found.running, "run")} going on, ${found.waiting} waiting · machine ${Math.round(100 * found.busy)} % busy`;
   $("freeze").setAttribute("aria-pressed", String(found.frozen));
   $("freeze").textContent = found.frozen ? "Let them go on" : "Freeze";
   banner("frozen", found.frozen ? "The class is frozen: nobody can start a run or answer." : null, "warn");
   $("unlook").hidden = !found.look;
-  const seats = [["", "all seats"], ...found.seats.map((each) => [each.seat, each.people.join(" and ")])];
+  const seats = [["", "all seats"], ...taken.map((each) => [each.seat, each.people.join(" and ")])];
   const key = JSON.stringify(seats);
   if ($("extend-seat").dataset.key === key) return;
   const chosen = $("extend-seat").value;
@@ -98,6 +100,12 @@ async function readmit(seat) {
   $("detail").showModal();
 }
 
+async function free(seat) {
+  const names = seat.people.join(" and ");
+  if (seat.has_work && !confirm(`Free the seat of ${names}? Its work stays in the grades, but nobody can go on with it.`)) return;
+  if (await attempt(`/api/instructor/seats/${seat.seat}/free`)) toast(`The seat of ${names} is free.`);
+}
+
 async function showDetail(seat, sheet, step) {
   const found = await api(`/api/instructor/seats/${seat.seat}/worksheets/${sheet.name}`).catch((error) => toast(error.message, true));
   const task = found?.steps.find((each) => each.id === step.id);
@@ -126,6 +134,12 @@ $("freeze").addEventListener("click", async () => {
   if (found) show({ ...state, ...found }); // the stream says it a moment later
 });
 $("unlook").addEventListener("click", () => look({}));
+$("free-empty").addEventListener("click", async () => {
+  const empty = state.seats.filter((each) => !each.left && !each.has_work).length;
+  if (!confirm(`Free ${count(empty, "seat")} without work? Whoever is there has to join again.`)) return;
+  const found = await attempt("/api/instructor/seats/free-empty");
+  if (found) toast(`${count(found.freed.length, "seat")} freed.`);
+});
 $("more-texts").addEventListener("click", () => texts.load());
 $("extend").addEventListener("submit", async (event) => {
   event.preventDefault();

@@ -6,8 +6,8 @@ const WORDS = { open: "open", passed: "passed", failed: "wrong", saved: "saved",
 const QUIET_MIN = 5; // from here on a seat without progress is marked
 
 export class Grid {
-  constructor(table, { look, detail, readmit }) {
-    Object.assign(this, { table, look, detail, readmit, rows: new Map() });
+  constructor(table, { look, detail, readmit, free }) {
+    Object.assign(this, { table, look, detail, readmit, free, rows: new Map() });
   }
 
   // `age_min`: how old the grid `found` is.
@@ -47,7 +47,7 @@ export class Grid {
     const node = element(
       "tr",
       { class: stuck ? "stuck" : "" },
-      element("th", { scope: "row" }, element("i", { class: seat.online ? "dot on" : "dot", title: seat.online ? "on the page" : "not on the page" }), element("button", { type: "button", class: "quiet name", title: "A new PIN, for another computer", onclick: () => this.readmit(seat) }, seat.people.join(" and ")), element("span", { class: "hidden" }, seat.online ? "on the page" : "not on the page")),
+      element("th", { scope: "row" }, element("i", { class: seat.online ? "dot on" : "dot", title: seat.online ? "on the page" : "not on the page" }), ...this.person(seat), element("span", { class: "hidden" }, seat.online ? "on the page" : "not on the page")),
       element("td", { class: "num quiet-min" }, quiet === null ? "–" : `${quiet} min`),
       ...sheet.steps.map((step) => element("td", { class: "cell-box" }, cells ? this.cell(seat, sheet, step, cells[step.id] ?? "open") : "–")),
       element("td", { class: "num" }, seat.points === null || seat.points === undefined ? "–" : String(seat.points)),
@@ -62,6 +62,15 @@ export class Grid {
     before.node.replaceWith(node);
     if (focused >= 0) node.querySelectorAll("button, a")[focused]?.focus();
     Object.assign(before, { node, key });
+  }
+
+  person(seat) {
+    const names = seat.people.join(" and ");
+    if (seat.left) return [element("span", { class: "name" }, names), element("small", { class: "meta", title: "The seat was freed; its work stays in the grades" }, " left")];
+    return [
+      element("button", { type: "button", class: "quiet name", title: "A new PIN, for another computer", onclick: () => this.readmit(seat) }, names),
+      element("button", { type: "button", class: "quiet free", title: "Free this seat", "aria-label": `Free this seat: ${names}`, onclick: () => this.free(seat) }, "Free"),
+    ];
   }
 
   cell(seat, sheet, step, state) {

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lab.classroom import roster, secrets
 from lab.classroom.journal import Joined, Person, PinSet, Returned
 from lab.classroom.lesson import Forbidden, Lesson, NotNow, TooMuch
+from lab.classroom.state import SeatState
 from lab.errors import RequestError, show
 
 MOST_SEATS = 200
 MOST_PEOPLE = 2  # on a seat
-WRONG_PER_MINUTE, WRONG_OF_ALL_PER_MINUTE = 10, 300
+WRONG_CODES_PER_MINUTE = 10  # from one address; 24^6 codes need no lock
+WRONG_PINS_PER_MINUTE = 5  # for one name from one address; from then on each try is slow
+# So somebody can try 20 PINs in a minute for one name from one address: half of the 10^4 PINs of
+# four digits take 4 hours, half of the 10^6 that the instructor gives take 17 days.
+SLOW_S = 3.0
+MOST_WAITING = 4  # tries of one name from one address, beside the one that is evaluated
+MOST_SLOW_PER_ADDRESS, MOST_SLOW = 8, 24  # each takes a thread of the server
 JOINS_PER_ADDRESS, JOINS_WITHIN_S = 60, 600.0  # a whole class may share one address
-# Compared if there is no PIN, so that the time does not show whether there is one
-DUMMY = secrets.pin_hash("nobody")
 
 
 @dataclass(frozen=True)
@@ -34,32 +40,41 @@ class Newcomer:
 
 
 class Door:
-    """Decides who may join a class, or come back to it from another browser.
+    """Decides who may join a class or come back. `address` is the network address of a browser.
 
-    The parameter `address` of its methods is the network address of the browser that asks.
+    A right code or PIN is accepted however many wrong ones came before: students may share an
+    address with somebody who tries to lock them out. `sleep` is replaced in tests.
     """
 
-    def __init__(self, lesson: Lesson) -> None:
-        self._lesson = lesson
-        self._wrong = Attempts(WRONG_PER_MINUTE, 60.0)
-        self._wrong_of_all = Attempts(WRONG_OF_ALL_PER_MINUTE, 60.0)
+    def __init__(self, lesson: Lesson, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._lesson, self._sleep = lesson, sleep
+        self._wrong_codes = Attempts(WRONG_CODES_PER_MINUTE, 60.0)
+        self._wrong_pins = Attempts(WRONG_PINS_PER_MINUTE, 60.0)
         self._joined = Attempts(JOINS_PER_ADDRESS, JOINS_WITHIN_S)
+        self._lines = Lines()
 
     def people(self, address: str, code: str, newcomers: Sequence[Newcomer]) -> tuple[Person, ...]:
         """Check the one or two people who want to join. Return them with hashes of their PINs.
 
         Raise `Forbidden` for a wrong code or PIN, `RequestError` for a name that cannot be used,
-        and `TooMuch` after too many wrong tries or joins from this address.
+        `NotNow` for one that is taken, and `TooMuch` after too many joins or wrong tries from this
+        address.
         """
         self._check_code(address, code)
         self._joined.check(address)
         if not 1 <= len(newcomers) <= MOST_PEOPLE:
             raise RequestError(f"join: a seat is for 1 to {MOST_PEOPLE} people")
-        people = tuple(self._person(address, each) for each in newcomers)
-        if len({roster.folded(each.name) for each in people}) < len(people):
+        names = [roster.cleaned(each.name) for each in newcomers]
+        if len({roster.folded(each) for each in names}) < len(names):
             raise RequestError("join: both have the same name")
+        self._check_free(names)
+        people = tuple(self._person(address, each) for each in newcomers)
         self._joined.count(address)
         return people
+
+    def forget_joins(self) -> None:
+        """Let all addresses join again: their seats were freed."""
+        self._joined = Attempts(JOINS_PER_ADDRESS, JOINS_WITHIN_S)
 
     def joined(self, people: tuple[Person, ...], cookie: str) -> Joined:
         """Return the event that adds these people to the class. Nothing is recorded yet.
@@ -67,16 +82,12 @@ class Door:
         `cookie` is the new secret of their browser. Raise `NotNow` if one of the names is taken
         already, and `TooMuch` if the class has `MOST_SEATS` members or pairs.
         """
-        seats = self._lesson.state.seats
-        for each in people:
-            if self._lesson.state.seat_of_person(each.name):
-                raise NotNow(
-                    f"the name {show(each.name)} is taken. If it is you, come back with your PIN; "
-                    "without one, ask the instructor"
-                )
-        if len(seats) >= MOST_SEATS:
+        state = self._lesson.state
+        self._check_free([each.name for each in people])
+        if len(state.taken()) >= MOST_SEATS:
             raise TooMuch(f"all {MOST_SEATS} seats of this class are taken", 60)
-        return Joined(seat=f"s{len(seats) + 1}", people=people, browser=secrets.hashed(cookie))
+        seat = f"s{len(state.seats) + 1}"
+        return Joined(seat=seat, people=people, browser=secrets.hashed(cookie))
 
     def returned(self, address: str, code: str, newcomer: Newcomer, cookie: str) -> Returned:
         """Return the event that lets a person who joined before continue in another browser.
@@ -86,19 +97,17 @@ class Door:
         """
         self._check_code(address, code)
         seat = self._lesson.state.seat_of_person(newcomer.name)
-        stored = self._pin_of(newcomer.name)
-        self._check_pin(address, newcomer, stored)
         if seat is None:
             raise Forbidden(f"come back: nobody of the name {show(newcomer.name)} has joined")
+        self._check_pin(address, newcomer, _pin_of(seat, newcomer.name))
         return Returned(seat=seat.id, browser=secrets.hashed(cookie))
 
     def new_pin(self, seat: str) -> tuple[PinSet, str]:
         """Make a new PIN for the student at `seat`. Return the event to record, and the PIN.
 
-        If two people share the seat, the PIN is for the first of them. Raise `Unknown` if there is
-        no such seat.
+        Raise `Unknown` if there is no such seat, `NotNow` if it was freed.
         """
-        self._lesson.seat(seat)
+        self._lesson.check_taken(seat)
         pin = secrets.new_pin()
         return PinSet(seat=seat, pin=secrets.pin_hash(pin)), pin
 
@@ -116,35 +125,46 @@ class Door:
         pin = secrets.pin_hash(newcomer.pin) if newcomer.pin else None
         return Person(name=entry.name, pin=pin)
 
-    def _pin_of(self, name: str) -> str | None:
-        seat = self._lesson.state.seat_of_person(name)
-        for each in seat.people if seat else ():
-            if roster.folded(each.name) == roster.folded(name):
-                return each.pin
-        return None
+    def _check_free(self, names: Sequence[str]) -> None:
+        for each in names:
+            if self._lesson.state.seat_of_person(each):
+                raise NotNow(
+                    f"the name {show(each)} is taken. If it is you, come back with your PIN; "
+                    "without one, ask the instructor"
+                )
 
     def _check_code(self, address: str, code: str) -> None:
-        self._wrong.check(address)
-        self._wrong_of_all.check("all")
         if not secrets.same(code.strip().upper(), self._lesson.folder.settings.code):
-            self._count_wrong(address)
+            self._wrong_codes.check(address)
+            self._wrong_codes.count(address)
             raise Forbidden("join: the code is wrong. It is on the instructor's screen")
 
     def _check_pin(self, address: str, newcomer: Newcomer, stored: str | None) -> None:
-        person = roster.folded(newcomer.name)
-        self._wrong.check(person)
-        right = secrets.is_pin(newcomer.pin, stored or DUMMY)
-        if stored is None or not right:
-            self._count_wrong(address)
-            self._wrong.count(person)
-            raise Forbidden(
-                f"the PIN for {show(newcomer.name)} is wrong, or there is none. The instructor can "
-                "give you a new one"
-            )
+        """Raise `Forbidden` for a wrong PIN, `TooMuch` after too many.
 
-    def _count_wrong(self, address: str) -> None:
-        self._wrong.count(address)
-        self._wrong_of_all.count("all")
+        Then each try takes `SLOW_S`, also a right one.
+        """
+        tries = (roster.folded(newcomer.name), address)
+        wrong = Forbidden(
+            f"the PIN for {show(newcomer.name)} is wrong, or there is none. The instructor can "
+            "give you a new one"
+        )
+        if stored is None:
+            raise wrong
+        with self._lines.turn(*tries, lambda: self._wrong_pins.wait_s(tries) > 0) as slow:
+            if slow:
+                self._sleep(SLOW_S)
+            if secrets.is_pin(newcomer.pin, stored):
+                return
+            self._wrong_pins.count(tries)
+            if slow:
+                raise TooMuch(f"{wrong}. There were many wrong tries: wait", SLOW_S)
+            raise wrong
+
+
+def _pin_of(seat: SeatState, name: str) -> str | None:
+    wanted = roster.folded(name)
+    return next((each.pin for each in seat.people if roster.folded(each.name) == wanted), None)
 
 
 # Limits on attempts, so that nobody can guess codes and PINs
@@ -165,13 +185,17 @@ class Attempts:
         self._mutex = threading.Lock()
 
     def check(self, key: Hashable) -> None:
-        """Raise `TooMuch` if this key may make no attempt now. Does not count the attempt; `count`
-        does."""
+        """Raise `TooMuch` if the key may make no attempt now. `count` records an attempt."""
+        if wait_s := self.wait_s(key):
+            raise TooMuch(f"too many tries: try again in {wait_s:.0f} s", max(1.0, wait_s))
+
+    def wait_s(self, key: Hashable) -> float:
+        """Seconds until the key may make an attempt; 0 if it may now."""
         with self._mutex:
             made = self._recent(key)
-            if len(made) >= self._most:
-                wait_s = made[0] + self._within_s - self._clock()
-                raise TooMuch(f"too many tries: try again in {wait_s:.0f} s", max(1.0, wait_s))
+            if len(made) < self._most:
+                return 0.0
+            return made[0] + self._within_s - self._clock()
 
     def count(self, key: Hashable) -> None:
         with self._mutex:
@@ -186,3 +210,47 @@ class Attempts:
         while made and made[0] <= self._clock() - self._within_s:
             made.popleft()
         return made
+
+
+class Lines:
+    """Lets the tries for one name from one address in one after another, in order of arrival."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[str, str], deque[object]] = {}
+        self._slow: Counter[str] = Counter()  # slow tries that wait or are evaluated, by address
+        self._moved = threading.Condition()
+
+    @contextmanager
+    def turn(self, name: str, address: str, is_slow: Callable[[], bool]) -> Iterator[bool]:
+        """Wait for the turn of a try, and yield whether it is to be slow.
+
+        Raise `TooMuch` at once if too many wait. `is_slow` is also called when the turn has come.
+        """
+        me, key = object(), (name, address)
+        with self._moved:
+            waiting = len(self._lines.get(key, ()))
+            counted = waiting > 0 or is_slow()
+            if counted:
+                self._check_room(waiting, address)
+                self._slow[address] += 1
+            line = self._lines.setdefault(key, deque())
+            line.append(me)
+            self._moved.wait_for(lambda: line[0] is me)
+        try:
+            yield is_slow()
+        finally:
+            with self._moved:
+                line.popleft()
+                if not line:
+                    del self._lines[key]
+                if counted:
+                    self._slow -= Counter([address])
+                self._moved.notify_all()
+
+    def _check_room(self, waiting: int, address: str) -> None:
+        if (
+            waiting > MOST_WAITING
+            or self._slow[address] >= MOST_SLOW_PER_ADDRESS
+            or self._slow.total() >= MOST_SLOW
+        ):
+            raise TooMuch("too many tries at once: try again in some seconds", SLOW_S)

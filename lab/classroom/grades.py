@@ -89,7 +89,7 @@ def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
     """Return one submission for each worksheet that each student or pair has opened."""
     return [
         _submission(seat, name, folder.worksheets[name], state)
-        for seat in state.seats.values()
+        for seat in state.listed()
         for name in folder.worksheets
         if name in seat.work
     ]

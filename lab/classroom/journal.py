@@ -74,6 +74,13 @@ class PinSet(Event):
     pin: str
 
 
+class Freed(Event):
+    """A seat was freed: its cookies are void, and its names can join again."""
+
+    kind: Literal["free"] = "free"
+    seat: str
+
+
 class Opened(Event):
     """The event that a student opened a worksheet for the first time. The time limit starts
     here."""
@@ -217,6 +224,7 @@ AnyEvent = (
     Joined
     | Returned
     | PinSet
+    | Freed
     | Opened
     | Answered
     | Checked

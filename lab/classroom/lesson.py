@@ -42,6 +42,11 @@ class Lesson:
             raise Unknown(f"seat {show(seat)} is unknown")
         return self.state.seats[seat]
 
+    def check_taken(self, seat: str) -> None:
+        """Raise `Unknown` if there is no seat with this id, `NotNow` if it was freed."""
+        if self.seat(seat).left:
+            raise NotNow(f"seat '{seat}' was freed by the instructor: join again")
+
     def worksheet(self, name: str) -> Worksheet:
         """Return the worksheet `name` of the class. Raise `Unknown` if the class has none of this
         name."""
@@ -90,6 +95,7 @@ class Lesson:
         time is over, or the right answers have been published.
         """
         self.work(seat, worksheet)
+        self.check_taken(seat)
         if self.state.frozen:
             raise NotNow("the instructor has stopped the class for a moment: wait")
         if self.left_s(seat, worksheet, now) < 0:

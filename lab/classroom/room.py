@@ -79,7 +79,9 @@ class Room:
         new cookie."""
         cookie = secrets.key()
         event = self.door.returned(address, code, newcomer, cookie)
-        return self.record(event).seat, cookie
+        with self.mutex:
+            self.lesson.check_taken(event.seat)
+            return self.record(event).seat, cookie
 
     def seat_of(self, cookie: str) -> str | None:
         """Return the id of the student or pair to whom a cookie belongs, or None."""
@@ -173,6 +175,27 @@ class Room:
         event, pin = self.door.new_pin(seat)
         self.record(event)
         return self.lesson.seat(seat).names[0], pin
+
+    def free(self, seat: str) -> None:
+        """Free a seat: nobody can use it any more, and its people can join again.
+
+        Its runs that wait are taken out of the queue. Raise `Unknown` if there is no such seat,
+        `NotNow` if it was freed already.
+        """
+        with self.mutex:
+            self.lesson.check_taken(seat)
+            for run in [each for each in self.state.unfinished() if each.seat == seat]:
+                self.withdraw(run)
+            self.record(journal.Freed(seat=seat))
+
+    def free_empty(self) -> list[str]:
+        """Free all seats without work, return their ids, and let all addresses join again."""
+        with self.mutex:
+            seats = [each.id for each in self.state.taken() if not each.has_work]
+            for each in seats:
+                self.free(each)
+            self.door.forget_joins()
+            return seats
 
     # --- runs
 

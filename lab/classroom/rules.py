@@ -36,6 +36,7 @@ ReadRun = Callable[[str], RunFiles]  # returns the files of a run that has ended
 def opened(lesson: Lesson, seat: str, worksheet: str) -> journal.Opened | None:
     """Return the event that opens a worksheet for a student. Return None if it is open already."""
     lesson.worksheet(worksheet)
+    lesson.check_taken(seat)
     known = worksheet in lesson.seat(seat).work
     return None if known else journal.Opened(seat=seat, worksheet=worksheet)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import threading
 
 from lab.errors import RequestError
 
@@ -17,6 +18,7 @@ CODE_LETTERS = 6
 PIN_LENGTHS = range(4, 33)
 MOST_MEMORY = 64 * 2**20
 COST, BLOCK, PARALLEL = 2**14, 8, 1  # of scrypt: 16 MiB and about 50 ms
+AT_ONCE = threading.BoundedSemaphore(2)  # a flood of PINs does not fill the memory
 
 
 def join_code() -> str:
@@ -58,6 +60,7 @@ def is_pin(pin: str, stored: str) -> bool:
 
 
 def _scrypt(pin: str, salt: bytes) -> bytes:
-    return hashlib.scrypt(
-        pin.encode(), salt=salt, n=COST, r=BLOCK, p=PARALLEL, maxmem=MOST_MEMORY, dklen=32
-    )
+    with AT_ONCE:
+        return hashlib.scrypt(
+            pin.encode(), salt=salt, n=COST, r=BLOCK, p=PARALLEL, maxmem=MOST_MEMORY, dklen=32
+        )

@@ -82,11 +82,16 @@ class ClassRun:
 
 @dataclass
 class Work:
-    """The work of a student on one worksheet. `done_at` is the time of the last progress."""
+    """What a seat has done in a worksheet.
+
+    `opened_at` is when it was opened, `done_at` the time of the last progress. `runs` counts the
+    runs that were requested.
+    """
 
     opened_at: float
     done_at: float
     steps: dict[str, StepWork] = field(default_factory=dict)
+    runs: int = 0
 
     def step(self, name: str) -> StepWork:
         """Return the work on one step. It is empty if nothing was done yet."""
@@ -95,12 +100,18 @@ class Work:
 
 @dataclass
 class SeatState:
-    """The place of one student, or of two who work together. `work` is keyed by the name of the
-    worksheet."""
+    """A seat. `work` has the names of worksheets as keys. `left` says that the instructor has freed
+    the seat."""
 
     id: str
     people: tuple[Person, ...]
     work: dict[str, Work] = field(default_factory=dict)
+    left: bool = False
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a step was answered or checked, or a run requested: opening is no work."""
+        return any(each.steps or each.runs for each in self.work.values())
 
     @property
     def names(self) -> list[str]:
@@ -114,7 +125,7 @@ class ClassState:
     """
 
     def __init__(self, happened: Iterable[Event] = ()) -> None:
-        self.seats: dict[str, SeatState] = {}
+        self.seats: dict[str, SeatState] = {}  # freed ones, too
         self.runs: dict[str, ClassRun] = {}
         self._runs_of: dict[tuple[str | None, str, str], list[ClassRun]] = {}
         self.browsers: dict[str, str] = {}  # the seat, by the hash of a cookie
@@ -130,11 +141,18 @@ class ClassState:
         """Whether the instructor has stopped the work of all students."""
         return self._frozen_at is not None
 
+    def taken(self) -> list[SeatState]:
+        """The seats that were not freed."""
+        return [each for each in list(self.seats.values()) if not each.left]
+
+    def listed(self) -> list[SeatState]:
+        """The seats in the grid and the grades: freed ones only if there is work."""
+        return [each for each in list(self.seats.values()) if not each.left or each.has_work]
+
     def seat_of_person(self, name: str) -> SeatState | None:
-        """Return the place of the student with this name. Return None if no such student has
-        joined."""
+        """The seat of a person; None if nobody of this name has joined, or the seat was freed."""
         wanted = folded(name)
-        for seat in self.seats.values():
+        for seat in self.taken():
             if any(folded(each) == wanted for each in seat.names):
                 return seat
         return None
@@ -175,6 +193,9 @@ class ClassState:
                 self.browsers[browser] = seat
             case journal.Returned(seat=seat, browser=browser):
                 self.browsers[browser] = seat
+            case journal.Freed(seat=seat):
+                self.seats[seat].left = True
+                self.browsers = {key: of for key, of in self.browsers.items() if of != seat}
             case journal.PinSet(seat=seat, pin=pin):
                 first, *others = self.seats[seat].people
                 self.seats[seat].people = (first.model_copy(update={"pin": pin}), *others)
@@ -222,6 +243,7 @@ class ClassState:
                 run.flips += 1
         if run.seat is not None and (work := self.seats[run.seat].work.get(run.worksheet)):
             work.done_at = event.at
+            work.runs += isinstance(event, journal.Requested)
 
     def _class(self, event: Event) -> None:
         match event:

@@ -314,7 +314,7 @@ def grid(lesson: Lesson, queue: Queue, online: Collection[str], load: Load, now:
         "waiting": queue.waiting,
         "busy": round(load.busy, 2),
         "shared": [_shared(each) for each in lesson.state.runs.values() if each.seat is None],
-        "seats": [_seat(lesson, each, online, now) for each in lesson.state.seats.values()],
+        "seats": [_seat(lesson, each, online, now) for each in lesson.state.listed()],
     }
 
 
@@ -338,7 +338,7 @@ def texts(lesson: Lesson) -> list[Doc]:
         for name, sheet in lesson.folder.worksheets.items()
         for task in sheet.tasks
         if isinstance(task, Question) and task.text
-        for seat in lesson.state.seats.values()
+        for seat in lesson.state.listed()
         if name in seat.work and seat.work[name].step(task.id).answer is not None
     ]
 
@@ -364,6 +364,8 @@ def _seat(lesson: Lesson, seat: SeatState, online: Collection[str], now: float) 
     return {
         "seat": seat.id,
         "people": seat.names,
+        "left": seat.left,
+        "has_work": seat.has_work,
         "worksheet": latest,
         "quiet_min": None if quiet_s is None else round(quiet_s / 60, 1),
         "online": seat.id in online,

@@ -144,7 +144,7 @@ def _repeat(found: ClassFolder, run: ClassRun) -> str:
 def _csv(
     columns: str, found: ClassFolder, handed_in: Sequence[Submission], state: ClassState
 ) -> str:
-    people = {seat.id: seat.names for seat in state.seats.values()}
+    people = {seat.id: seat.names for seat in state.listed()}
     return grades.to_csv(columns, found.worksheets, handed_in, people, found.roster)
 
 

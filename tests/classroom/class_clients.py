@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 
-def join(app, name, pin=""):
+def join(app, name, pin="", address="127.0.0.1"):
     client = app.test_client()
+    client.environ_base["REMOTE_ADDR"] = address
     room = app.extensions["room"]
     people = [{"name": name, "pin": pin}]
     answer = client.post(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from class_clients import a_run, do, projector_of, work_off
+from class_clients import a_run, do, join, projector_of, work_off
 
 
 def test_a_student_predicts_runs_checks_and_answers(app, ada):
@@ -67,6 +67,7 @@ def test_the_addresses_of_the_instructor_are_closed_to_all_others(app, ada):
     for path in (
         *("class", "stream", "texts", "seats/s1/worksheets/small"),
         *("look", "freeze", "extend", "grades", "wipe", "seats/s1/readmit"),
+        *("seats/s1/free", "seats/free-empty"),
         "worksheets/small/runs/shown",
     ):
         for client in (ada, app.test_client(), projector_of(app)):
@@ -158,7 +159,7 @@ def test_too_many_requests_of_one_seat_are_refused_and_others_go_on(app, ada, bo
 
 
 def test_pages_of_one_seat_are_limited(app, ada):
-    streams = [ada.get("/api/class/stream", buffered=False) for _ in range(8)]
+    streams = [ada.get("/api/class/stream", buffered=False) for _ in range(4)]
     answer = ada.get("/api/class/stream")
     assert answer.status_code == 429
     assert "Retry-After" in answer.headers
@@ -166,6 +167,28 @@ def test_pages_of_one_seat_are_limited(app, ada):
     with ada.get("/api/class/stream", buffered=False) as answer:
         assert answer.status_code == 200
     for each in streams:
+        each.close()
+
+
+def test_one_address_leaves_pages_to_others_and_all_students_to_the_instructor(app, instructor):
+    def streams(address, name):
+        client = join(app, name, address=address)
+        for _ in range(8):
+            opened.append(client.get("/api/class/stream", buffered=False))
+        return sum(each.status_code == 200 for each in opened[-8:])
+
+    opened = []
+    assert sum(streams("10.0.0.1", f"Eve {n}") for n in range(36)) == 36 * 4
+    assert sum(streams("10.0.0.1", f"Eve {n}") for n in range(36, 42)) == 160 - 36 * 4
+    assert streams("10.0.0.2", "Ada") == 4
+    assert sum(streams("10.0.0.3", f"Eva {n}") for n in range(30)) == 256 - 160 - 4
+    for client, path in ((instructor, "instructor"), (projector_of(app), "projector")):
+        opened += [client.get(f"/api/{path}/stream", buffered=False) for _ in range(8)]
+    assert [each.status_code for each in opened[-16:]] == [200] * 16
+    for each in opened:
+        each.close()
+    assert streams("10.0.0.3", "Bo") == 4
+    for each in opened:
         each.close()
 
 
@@ -212,11 +235,45 @@ def test_a_wrong_key_opens_nothing(app):
         assert "Set-Cookie" not in answer.headers
 
 
-def test_joining_is_limited(app):
-    client = app.test_client()
-    bodies = [{"code": "WRONGX", "people": [{"name": "Eve"}]}] * 11
-    statuses = [client.post("/api/class/join", json=body).status_code for body in bodies]
-    assert statuses == [403] * 10 + [429]
+def test_an_attacker_locks_out_nobody_behind_the_same_address(app):
+    room, slept = app.extensions["room"], []
+    room.door._sleep = slept.append
+    code = room.folder.settings.code
+    join(app, "Ada", "1234")
+
+    def send(path, **body):
+        return app.test_client().post(f"/api/class/{path}", json=body).status_code
+
+    bad = [send("join", code="WRONGX", people=[{"name": "Eve"}]) for _ in range(400)]
+    assert bad == [403] * 10 + [429] * 390
+    bad = [send("return", code=code, name="Ada", pin=f"00{n}") for n in range(10, 60)]
+    assert bad == [403] * 5 + [429] * 45
+    assert slept == [3.0] * 45
+    assert send("join", code=code, people=[{"name": "Bo", "pin": "1234"}]) == 201
+    assert send("return", code=code, name="Ada", pin="1234") == 200
+    assert send("return", code=code, name="Bo", pin="1234") == 200
+    assert len(slept) == 46
+
+
+def test_the_instructor_frees_a_seat_and_all_without_work(app, ada, bo, instructor):
+    do(ada, "answers/guess", value=12)
+    with ada.get("/api/class/stream", buffered=False) as stream:
+        next(stream.response)
+        assert instructor.post("/api/instructor/seats/s1/free", json={}).status_code == 200
+        assert list(stream.response) == []
+    for client, path in ((ada, "s1"), (bo, "free-empty")):
+        assert client.post(f"/api/instructor/seats/{path}/free", json={}).status_code == 403
+    assert ada.get("/api/class/seat").status_code == 403
+    assert ada.get("/seat").headers["Location"] == "/"
+    assert instructor.post("/api/instructor/seats/s1/free", json={}).status_code == 409
+    assert instructor.post("/api/instructor/seats/s9/free", json={}).status_code == 404
+    freed = instructor.post("/api/instructor/seats/free-empty", json={})
+    assert freed.json == {"freed": ["s2"]}
+    assert bo.get("/api/class/seat").status_code == 403
+    (row,) = instructor.get("/api/instructor/class").json["grid"]["seats"]
+    assert (row["seat"], row["left"], row["has_work"]) == ("s1", True, True)
+    assert "Ada" in instructor.get("/instructor/grades.csv").text
+    assert join(app, "Ada").get("/api/class/seat").json["seat"] == "s3"
 
 
 def test_odd_bodies_are_refused(app):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import Counter
+
 import pytest
 from class_fakes import Clock
 
+from lab.classroom import grades, views
 from lab.classroom.door import Newcomer
 from lab.classroom.lesson import Forbidden, NotNow, Place, TooMuch, Unknown
+from lab.classroom.queue import Load
 from lab.classroom.room import Room
 from lab.errors import RequestError
 
@@ -207,19 +213,129 @@ def test_joining_needs_the_code_and_a_free_name(room, seat):
     assert "1234" not in room.folder.journal.read_text()
 
 
-def test_codes_and_pins_cannot_be_guessed(room, seat):
+def refusals(act, tries):
+    """How often each kind of refusal came."""
+    found = Counter()
+    for n in range(tries):
+        with pytest.raises((Forbidden, TooMuch)) as caught:
+            act(n)
+        found[caught.type] += 1
+    return found
+
+
+def test_wrong_codes_are_counted_and_stop_no_right_one(room, seat):
+    wrong = lambda n: room.join("here", "AAAAAA", [Newcomer("Bo")])  # noqa: E731
+    assert refusals(wrong, 400) == {Forbidden: 10, TooMuch: 390}
+    room.join("here", room.folder.settings.code, [Newcomer("Bo")])
+
+
+def test_wrong_pins_make_the_next_tries_slow_for_one_name_at_one_address(room, seat):
+    code, slept = room.folder.settings.code, []
+    room.door._sleep = slept.append
+    for name in ("Cy", "Di"):
+        room.join("here", code, [Newcomer(name, "1234")])
+    wrong = lambda n: room.come_back("here", code, Newcomer("Cy", f"00{n:02}"))  # noqa: E731
+    assert refusals(wrong, 20) == {Forbidden: 5, TooMuch: 15}
+    assert slept == [3.0] * 15
+    for address, name in (("here", "Di"), ("there", "Cy")):
+        room.come_back(address, code, Newcomer(name, "1234"))
+    assert len(slept) == 15
+    room.come_back("here", code, Newcomer("Cy", "1234"))
+    assert len(slept) == 16
+
+
+def test_a_flood_of_wrong_pins_is_evaluated_one_by_one_and_takes_few_threads(room, seat):
+    code, released = room.folder.settings.code, threading.Event()
+    room.door._sleep = lambda seconds: released.wait(20)
+    for n in range(6):
+        room.join("here", code, [Newcomer(f"Cy {n}", "1234")])
+        for _ in range(5):
+            room.door._wrong_pins.count((f"cy {n}", "here"))
+    refused, most_at_once = [], []
+
+    def guess(name):
+        with pytest.raises(TooMuch) as caught:
+            room.come_back("here", code, Newcomer(name, "0000"))
+        refused.append(str(caught.value))
+
+    threads = [threading.Thread(target=guess, args=(f"Cy {n % 6}",)) for n in range(60)]
+    for each in threads:
+        each.start()
+    until(lambda: len(refused) == 52)
+    most_at_once.append(sum(each.is_alive() for each in threads))
+    released.set()
+    for each in threads:
+        each.join()
+    assert most_at_once == [8]
+    assert sum("too many tries at once" in each for each in refused) == 52
+    room.come_back("here", code, Newcomer("Cy 0", "1234"))
+    assert not room.door._lines._lines
+    assert not room.door._lines._slow
+
+
+def until(condition):
+    ends = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_a_freed_seat_is_empty_for_its_people_and_stays_in_the_grades(
+    room, class_folder, finished_run, clock
+):
     code = room.folder.settings.code
-    room.join("here", code, [Newcomer("Cy", "1234")])
-    for _ in range(10):
-        with pytest.raises(Forbidden):
-            room.join("there", "AAAAAA", [Newcomer("Bo")])
-    with pytest.raises(TooMuch):
-        room.join("there", code, [Newcomer("Bo")])
-    for n in range(10):
-        with pytest.raises(Forbidden):
-            room.come_back(f"place {n}", code, Newcomer("Cy", "0000"))
-    with pytest.raises(TooMuch):
-        room.come_back("another place", code, Newcomer("Cy", "1234"))
+    first, cookie = room.join("here", code, [Newcomer("Ada", "1234")])
+    empty, _ = room.join("here", code, [Newcomer("Bo")])
+    for each in (first, empty):
+        room.open(each, "small")
+    room.answer(at("guess"), 12)
+    finish(room, room.request_run(at("both"), {}, NO_CHECK), finished_run)
+    waiting = room.request_run(at("both"), {}, NO_CHECK)
+    for each in (first, empty):
+        room.free(each)
+    assert (waiting.status, room.queue.waiting) == ("interrupted", 0)
+    assert room.seat_of(cookie) is None
+    for refused in (
+        lambda: room.answer(at("guess"), 13),
+        lambda: room.request_run(at("both"), {}, NO_CHECK),
+        lambda: room.open(empty, "small"),
+        lambda: room.readmit(first),
+        lambda: room.free(first),
+    ):
+        with pytest.raises(NotNow, match="was freed"):
+            refused()
+    with pytest.raises(Forbidden):
+        room.come_back("here", code, Newcomer("Ada", "1234"))
+    rows = views.grid(room.lesson, room.queue, (), Load(0, 2, 0), clock.now)["seats"]
+    assert [(each["seat"], each["left"]) for each in rows] == [(first, True)]
+    handed_in = grades.submissions(room.folder, room.state)
+    assert [(each.seat, each.points) for each in handed_in] == [(first, 1)]
+    assert room.join("here", code, [Newcomer("Ada")])[0] == "s3"
+    again = Room(class_folder, clock)
+    assert vars(again.state) == vars(room.state)
+    again.close()
+
+
+def test_a_run_of_a_freed_seat_ends_as_any_other(room, seat, finished_run):
+    room.answer(at("guess"), 12)
+    run = room.request_run(at("both"), {}, NO_CHECK)
+    assert room.take_next(Load(0, 2, 0)) is run
+    room.free(seat)
+    finish(room, run, finished_run)
+    assert run.status == "complete"
+
+
+def test_a_class_full_of_nobody_is_emptied_at_once(room, seat):
+    code = room.folder.settings.code
+    room.answer(at("guess"), 12)
+    for n in range(199):
+        room.join(f"place {n // 60}", code, [Newcomer(f"nobody {n}")])
+    for address in ("place 0", "another place"):
+        with pytest.raises(TooMuch):
+            room.join(address, code, [Newcomer("Bo")])
+    assert len(room.free_empty()) == 199
+    assert room.join("place 0", code, [Newcomer("nobody 7")])[0] == "s201"
+    assert [each.id for each in room.state.listed()] == [seat, "s201"]
 
 
 def test_a_student_comes_back_with_a_pin(room, seat):

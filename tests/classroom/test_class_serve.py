@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import http.client
 import json
+import resource
 import shutil
+import socket
 import ssl
 import threading
 import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from class_clients import do, work_off
 from class_fakes import command
 from filelock import FileLock
 
-from dashboard.base.serving import server
+from dashboard.base.serving import Limits, limits, server
 from dashboard.classroom import serve
 from dashboard.classroom.app import create_app
 from dashboard.classroom.serve import TlsProxy, context
@@ -77,21 +80,32 @@ def test_tls_needs_both_files_and_usable_ones(tmp_path):
         context(tmp_path / "x.pem", tmp_path / "x.pem")
 
 
-def test_over_tls_pages_and_streams_arrive_and_addresses_are_known(app, certificate):
+@contextmanager
+def served_by_tls(app, certificate):
+    """Serve a class by TLS; yield the port and the proxy."""
     inner, outer = serve.listen("127.0.0.1", None), serve.listen("127.0.0.1", None)
     port = outer.getsockname()[1]
     door = TlsProxy(outer, context(*certificate), inner.getsockname()[1])
-    seen = []
-
-    def address_of(environ):
-        seen.append(door._behind.get(int(environ["REMOTE_PORT"])))
-        return door.address_of(environ)
-
-    app.config["ADDRESS_OF"] = address_of
-    waitress = server(app, inner, 8, "https")
+    app.config["ADDRESS_OF"] = door.address_of
+    waitress = server(app, inner, 8, "https", behind_proxy=True)
     threading.Thread(target=waitress.run, daemon=True).start()
     door.start()
     try:
+        yield port, door
+    finally:
+        door.close()
+        waitress.close()
+
+
+def test_over_tls_pages_and_streams_arrive_and_addresses_are_known(app, certificate):
+    seen = []
+    with served_by_tls(app, certificate) as (port, door):
+
+        def address_of(environ):
+            seen.append(door._behind.get(int(environ["REMOTE_PORT"])))
+            return door.address_of(environ)
+
+        app.config["ADDRESS_OF"] = address_of
         trust = ssl.create_default_context(cafile=certificate[0])
         client = http.client.HTTPSConnection("localhost", port, timeout=60, context=trust)
         code = app.extensions["room"].folder.settings.code
@@ -100,16 +114,113 @@ def test_over_tls_pages_and_streams_arrive_and_addresses_are_known(app, certific
         client.request("POST", "/api/class/join", body, headers)
         answer = client.getresponse()
         assert (answer.status, json.loads(answer.read())) == (201, {"seat": "s1"})
-        assert seen == ["127.0.0.1"]
+        assert set(seen) == {"127.0.0.1"}
         cookie = answer.getheader("Set-Cookie").partition(";")[0]
         client.request("GET", "/api/class/stream", headers={"Cookie": cookie})
         stream = client.getresponse()
         lines = [stream.readline() for _ in range(4)]
         assert lines[2] == b"event: seat\n"
         client.close()
+
+
+SILENT = 350
+
+
+@contextmanager
+def silent_connections(port):
+    """More connections than one address may have, which send nothing; yield those accepted."""
+    with ExitStack() as stack:
+        made = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+            for _ in range(SILENT)
+        ]
+        time.sleep(0.5)
+        for each in made:
+            each.setblocking(False)
+        yield [each for each in made if is_open(each)]
+
+
+def is_open(sock):
+    try:
+        return sock.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False
+
+
+def health(client):
+    client.request("GET", "/healthz")
+    answer = client.getresponse()
+    answer.read()
+    client.close()
+    return answer.status
+
+
+def test_silent_connections_from_one_address_do_not_stop_others(app):
+    sock = serve.listen("127.0.0.1", None)
+    port = sock.getsockname()[1]
+    waitress = server(app, sock, 8)
+    threading.Thread(target=waitress.run, daemon=True).start()
+    try:
+        with silent_connections(port) as accepted:
+            assert len(accepted) == 300
+            other = ("127.0.0.2", 0)
+            client = http.client.HTTPConnection("127.0.0.1", port, 5, source_address=other)
+            assert health(client) == 200
+            for each in waitress.active_channels.values():
+                each.last_activity -= 21  # as if they had been silent so long
+            waitress.next_channel_cleanup = 0
+            until(lambda: not any(is_open(each) for each in accepted))
+        assert health(http.client.HTTPConnection("127.0.0.1", port, 5)) == 200
     finally:
-        door.close()
         waitress.close()
+
+
+def test_silent_connections_by_tls_do_not_stop_others_and_are_closed(app, certificate, monkeypatch):
+    monkeypatch.setattr(serve, "SILENT_S", 0.5)
+    trust = ssl.create_default_context(cafile=certificate[0])
+    with served_by_tls(app, certificate) as (port, door):
+        client = http.client.HTTPSConnection(
+            "localhost", port, timeout=5, source_address=("127.0.0.2", 0), context=trust
+        )
+        with silent_connections(port) as accepted:
+            assert len(accepted) == 300
+            assert health(client) == 200
+        until(lambda: not door._open)
+        mute = trust.wrap_socket(
+            socket.create_connection(("127.0.0.1", port), 5), server_hostname="localhost"
+        )
+        assert mute.recv(1) == b""  # it was closed
+        mute.close()
+        for _ in range(3):
+            assert health(client) == 200
+        until(lambda: not door._open)
+        assert not door._behind
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised", "found"),
+    [
+        (1024, 2**20, [(9500, 2**20)], Limits(3000, 300)),
+        (256, 1024, [(1024, 1024)], Limits(174, 87)),
+        (1024, resource.RLIM_INFINITY, [(9500, resource.RLIM_INFINITY)], Limits(3000, 300)),
+        (20000, 20000, [], Limits(3000, 300)),
+    ],
+)
+def test_the_limit_of_connections_fits_below_that_of_files(monkeypatch, soft, hard, raised, found):
+    made = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, both: made.append(both))
+    assert limits() == found
+    assert made == raised
+
+
+def until(condition, seconds=10):
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
 
 
 def begun(room, finished_run, *files):

@@ -10,6 +10,7 @@ from axe import serious_faults
 from chromium import chromium
 from class_browser import (
     TOO_WIDE,
+    Faults,
     join,
     new_page,
     open_sheet,
@@ -275,3 +276,32 @@ def test_no_result_is_shown_before_its_day_and_a_lost_server_is_said(
         page.click("#cause button.primary")
         until(page, lambda: page.inner_text("#cause .saved") == "Saved.")
         faults[:] = [each for each in faults if "ERR_FAILED" not in each]
+
+
+def test_the_instructor_frees_seats(app, room, faults):
+    settings = room.folder.settings
+    with served(app) as address, chromium() as found:
+        teacher = new_page(found, faults)
+        page, other = (new_page(found, Faults()) for _ in range(2))  # refused requests are logged
+        join(page, address, settings.code, NAME)
+        open_sheet(page, address, "small")
+        page.fill("#guess input", "7")
+        page.click("#guess button")
+        until(page, lambda: state(page, "guess") == "saved")
+        join(other, address, settings.code, "Bo")
+        asked = []
+        teacher.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.accept()))
+        teacher.goto(f"{address}/instructor?key={settings.instructor_key}")
+        rows = teacher.locator("#grid tbody tr")
+        until(teacher, lambda: rows.count() == 2)
+        teacher.click("#free-empty")
+        until(teacher, lambda: rows.count() == 1)
+        until(teacher, lambda: teacher.is_disabled("#free-empty"))
+        other.wait_for_url(f"{address}/")
+        teacher.click(f'button[aria-label="Free this seat: {NAME}"]')
+        until(teacher, lambda: "left" in rows.inner_text())
+        page.wait_for_url(f"{address}/")
+        assert [each.partition(" without")[0] for each in asked[:1]] == ["Free 1 seat"]
+        assert "stays in the grades" in asked[1]
+        assert teacher.inner_text("#numbers").startswith("0 seats")
+        assert serious_faults(teacher) == ""
