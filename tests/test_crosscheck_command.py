@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from command_line import lab  # noqa: F401 - a fixture
-from fake_engine import FakeEngine
+from fake_engine import FakeEngine, Slow
 from test_crosscheck import STUDY
 
 from lab.batch import jobs
@@ -123,7 +123,7 @@ def in_vm(command, monkeypatch):
     monkeypatch.setitem(
         engine_table.ENGINES, "slow", replace(engine_table.ENGINES["slow"], real_time=True)
     )
-    monkeypatch.setattr(FakeEngine, "is_slow", MininetEngine.is_slow)
+    monkeypatch.setattr(Slow, "is_slow", MininetEngine.is_slow)
     monkeypatch.setattr(vm_kernel, "remembered_kvm", lambda: False)
     machine = OneVm(inside)
     monkeypatch.setattr(crosscheck.in_vm, "run_in_vm", machine.run_in_vm)
