@@ -31,7 +31,7 @@ from lab import __version__
 from lab.errors import LabError, RequestError, unknown
 from lab.results import compare
 from lab.results.explain import changes as explained
-from lab.results.explain import stretches as stretches
+from lab.results.explain import stretches
 from lab.results.store import described
 from lab.run import inbox
 from lab.scenario import catalogue, loading

@@ -14,8 +14,7 @@ from lab.errors import RequestError
 from lab.results import compare
 from lab.results.documents import tolerant_document
 from lab.results.effects import number_text
-from lab.results.explain import changes, present
-from lab.results.explain import stretches as stretches
+from lab.results.explain import changes, present, stretches
 from lab.results.explain.changes import headline
 from lab.results.flips import has_effect
 from lab.results.statistics import Estimate, estimate

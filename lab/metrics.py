@@ -708,5 +708,4 @@ def rows() -> list[dict[str, str]]:
             "meaning": each.meaning,
         }
         for each in (*BUILT_IN, *own())
-        if not each.read
     ]
