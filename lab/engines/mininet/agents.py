@@ -284,10 +284,10 @@ class HostAgentProcess:
         self._output, self._unread = self._process.stdout.fileno(), b""
 
     def wait(self) -> None:
-        """Wait until the host agent has begun to report to POX.
+        """Wait for the host agent's first line of output, which says that the agent is ready.
 
-        The agent's first line of output says so. Raises `LabError`, with the last line of the
-        agent's log, if the agent ends or needs more than `START_TIMEOUT_S` seconds.
+        Raises `LabError`, with the last line of the agent's log, if the agent ends or needs more
+        than `START_TIMEOUT_S` seconds.
         """
         readable, _, _ = select.select([self._output], [], [], START_TIMEOUT_S)
         if not readable or not self._read():
@@ -306,9 +306,9 @@ class HostAgentProcess:
         return True
 
     def write_journal(self) -> None:
-        """Append the host agent's commands since the last call to commands.sh.
+        """Append the host agent's new commands to commands.sh, the script of a run's commands.
 
-        commands.sh records the shell commands of a run.
+        New are the commands that the agent has reported since the last call of this method.
         """
         while select.select([self._output], [], [], 0)[0] and self._read():
             pass

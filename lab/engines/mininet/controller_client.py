@@ -47,10 +47,11 @@ class RunningStrategy:
         return {"name": self.name, "params": dict(self.params), **self.copied(folder)}
 
     def copied(self, folder: Path) -> dict[str, str]:
-        """Return the path of the user's file that defines the strategy, and that of a copy.
+        """Copy the user's file that defines the strategy into `folder`; return both paths.
 
-        The copy, in `folder`, has the content that was registered; it is written now. A built-in
-        strategy has neither: the result is empty.
+        The paths have the keys "file" (the user's file) and "source" (the copy). The copy has the
+        content that the file had when the strategy was registered. For a built-in strategy,
+        nothing is copied, and the result is empty.
         """
         defined_in = extensions.strategy_file(self.name)
         if defined_in is None:
@@ -258,7 +259,7 @@ class ControllerClient:
             self._send("steps", {"held": False})
 
     def wait_settled(self) -> None:
-        """Wait until POX has made a control step that changes no subflow, at most 10 s.
+        """Wait until a control step of POX changes no subflow. Wait at most 10 s.
 
         POX measures and decides once per control step. Traffic that starts too early would use
         paths and pacing rates that the strategy has not chosen for it.

@@ -120,8 +120,8 @@ class MininetEngine(Engine):
     def _follow_users(self) -> None:
         """Process the handovers of users since the last call.
 
-        The sampler is notified of each user at a new access point, and counts the user's throughput
-        there. Finished handovers are recorded as events.
+        After a handover, the sampler counts the user's throughput at the new access point.
+        Finished handovers are recorded as events.
         """
         moved, ended = self.mobility.take()
         for interface in moved:
@@ -336,10 +336,11 @@ class MininetEngine(Engine):
 
 
 def _told(line: Line) -> Answer | Reported | None:
-    """Convert a line of POX to an answer or a report for the runner; None if it says nothing new.
+    """Convert a line of POX to an answer or a report for the runner.
 
-    The engine itself changes links, and POX is only notified. So the answer of POX to a link change
-    is converted to a report on the number of flows that POX has moved to other paths.
+    Links are changed by the engine itself, and POX is only notified. So POX's answer to a link
+    change becomes a report on the number of flows that POX has moved to other paths. If the answer
+    does not contain this number, the result is None.
     """
     if not isinstance(line, Answered) or line.kind == "steps":
         return Reported(line.at, line.kind, line.fields)

@@ -40,10 +40,9 @@ POLL_S = 0.2
 class GuestCommand:
     """A command to run in the VM, in the project's folder.
 
-    Only the files that it writes into the folder `shared`
-    are kept. `files` are pairs of paths. In the VM, the file at the first path has the content of
-    the file at the second path on this machine. With `show`, the command's output is copied
-    to that of this process as it comes.
+    Only the files that the command writes into the folder `shared` are kept. `files` are pairs of
+    paths. In the VM, the file at the first path has the content of the file at the second path on
+    this machine. With `show`, the command's output is printed here while the command runs.
     """
 
     argv: list[str]
@@ -86,12 +85,12 @@ class Answer:
 def require(congestion_controls: Iterable[str] = (), by_window: bool = False) -> None:
     """Check that a VM can start, and compile the eBPF congestion controls for a run in the VM.
 
-    They are compiled outside of the VM, because the VM cannot write into the cache folder. They are
-    those in `congestion_controls`, and all that the user has written, because a change during the
-    run may select one. With `by_window`, expected rates limit congestion windows instead of pacing
-    rates; then all congestion controls are compiled, reno and cubic included. Raises `MachineLacks`
-    if the kernel of the VM or the compiler is missing, and `RequestError` if a user's C file does
-    not compile.
+    The VM cannot write into the cache folder, so this function compiles on the host. It compiles
+    `congestion_controls`, and also every congestion control that the user has written, because a
+    change during the run may select one. `by_window` is True if subflows are limited by their
+    congestion windows instead of pacing rates. Then all congestion controls are compiled, reno and
+    cubic included. Raises `MachineLacks` if the kernel of the VM or the compiler is missing, and
+    `RequestError` if a user's C file does not compile.
     """
     image = vm_kernel.require()
     selectable = (*ebpf.LAWS, *ebpf.IN_KERNEL) if by_window else ()

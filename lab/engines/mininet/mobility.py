@@ -60,9 +60,11 @@ class Handover:
 class Outcome:
     """A finished handover.
 
-    `at_s` is when the station left the access point `old`, in s of the monotonic clock. From then
-    on, `association_ms` is the time until the station associated with `new`; None if it did not.
-    `gap_ms` is the time until the first packet crossed the new cell; None if no packet did.
+    `at_s` is when the station left the access point `old`, in s of the monotonic clock. The two
+    durations begin at `at_s`:
+
+    - `association_ms`: until the station associated with `new`; None if it did not
+    - `gap_ms`: until the first packet crossed the new cell; None if no packet did
     """
 
     at_s: float
@@ -74,7 +76,10 @@ class Outcome:
     gap_ms: float | None
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of an event `handover`: the simulator's, and the two durations."""
+        """Return the fields of an event `handover`, without its time.
+
+        The simulator's events have the same fields, except `association_ms` and `gap_ms`.
+        """
         ends = {"user": self.user, "from": self.old, "to": self.new, "rssi_dbm": self.rssi_dbm}
         return ends | {"association_ms": self.association_ms, "gap_ms": self.gap_ms}
 

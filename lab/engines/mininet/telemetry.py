@@ -160,7 +160,7 @@ class Telemetry:
     def _direction(
         self, port: str, queues: Mapping[tuple[int, int], netlink.Queue], elapsed_s: float
     ) -> Direction | None:
-        """Return the traffic that a port has sent since the last sample; None without a queue."""
+        """Return what a port has sent since the last sample; None if it has no netem qdisc."""
         key = (self._device[port], NETEM)
         now, before = queues.get(key), self._queues.get(key)
         if now is None or before is None:

@@ -38,8 +38,8 @@ class MachineSample:
 
     `late_s` is how much later than planned the sample was taken. `idle_share` (0 to 1) is the idle
     share of the processors since the last sample. `lag_ms` is the largest lag of a WiFi cell
-    (`Links.lag_ms`). `lost_share` (0 to 1) is the part that others took of the processor time that
-    this machine wanted. Idle time is not wanted.
+    (`Links.lag_ms`). `lost_share` (0 to 1) is the lost time divided by all processor time that was
+    not idle. Lost is the time that others, such as the host of a VM, took from this machine.
     """
 
     late_s: float
@@ -49,10 +49,10 @@ class MachineSample:
 
     @property
     def taken_share(self) -> float:
-        """Share (0 to 1) of all processor time that others took while this machine wanted it.
+        """The lost time as a share (0 to 1) of all processor time, idle time included.
 
         A nearly idle machine can lose half of the little time that it wants, without harm. Its
-        `lost_share` is then large, but this share is small.
+        `lost_share` is then large, but its `taken_share` is small.
         """
         return self.lost_share * (1 - self.idle_share)
 
@@ -91,8 +91,8 @@ class Watchdog:
     def judge(self, t: float, sample: MachineSample) -> list[str]:
         """Judge a sample taken at time `t` of the run; return new reasons for overload, as text.
 
-        A condition is a reason when it has lasted for the time in `PATIENCE_S`. It is returned only
-        the first time.
+        The machine is judged by several conditions, such as busy processors. A condition becomes a
+        reason when it has lasted for the time in `PATIENCE_S`. Each reason is returned only once.
         """
         span_s, self._sampled_at = t - self._sampled_at, t
         added_s = {"late": sample.late_s, "busy": span_s, "lost": span_s, "lag": span_s}
@@ -121,7 +121,7 @@ class Watchdog:
         return new
 
     def add(self, reason: str) -> None:
-        """Mark the run as overloaded for a reason that was found before it began."""
+        """Mark the run as overloaded for a reason that was found before the run began."""
         self.reasons[reason] = reason
 
     def _processors(self, stat: str) -> tuple[float, float]:

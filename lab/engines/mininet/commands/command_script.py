@@ -30,9 +30,10 @@ STAYING = ("wmediumd",)  # run until they are killed
 
 
 class CommandScript:
-    """Formats commands as lines of commands.sh.
+    """Formats commands as lines of commands.sh, a script that builds the network of a run again.
 
-    `pids` returns the process ID of each host that exists at the time of the call.
+    In the script, variables replace the process IDs of hosts. `pids` returns the current process ID
+    of each host.
     """
 
     def __init__(self, pids: Callable[[], Mapping[str, int]]) -> None:

@@ -50,7 +50,7 @@ def prompt(run: str, runs: Path) -> int:
     """Open Mininet-WiFi's prompt on a running emulation, and return its exit status.
 
     `run` is the name of a run in the folder `runs`, or the path of a run folder. If this process
-    has no terminal, it reads all commands from its standard input first.
+    has no terminal, the commands for the prompt are read from its standard input.
     """
     folder = _folder(run, runs)
     lines = [] if _has_terminal() else sys.stdin.read().splitlines()
@@ -102,8 +102,8 @@ class _Output:
         """Print the output until the command ends, and return the exit status of the command.
 
         With `keys`, the keystrokes of this process are sent to the command. The files are read
-        every `poll_s` seconds. Raises `LabError` if the run ends, if its process or VM was killed,
-        or if it does not start the command in time.
+        every `poll_s` seconds. Raises `LabError` if the run ends, if the process or the VM of the
+        run was killed, or if the command does not start within `START_TIMEOUT_S` seconds.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         status = self._file.with_suffix(".status")
@@ -187,7 +187,8 @@ def _write_size(file: Path) -> None:
 def _raw_terminal(file: Path) -> Iterator[None]:
     """Put this terminal into raw mode during a `with` block, so that Ctrl-C reaches the command.
 
-    A change of the terminal's size is written into the request's file with the suffix `.size`.
+    `file` is the JSON file of the request. When the terminal's size changes, the new size is
+    written into the file with the same name and the suffix `.size`.
     """
     before = termios.tcgetattr(0)
     resized = signal.signal(signal.SIGWINCH, lambda _number, _frame: _write_size(file))

@@ -54,8 +54,8 @@ class Request:
     """A command to run in a host. The fields are the keys of the request's JSON file.
 
     `terminal` is the type of the terminal that the command gets, such as "xterm"; "" means none. If
-    `host` is `PROMPT`, Mininet-WiFi's prompt is opened. It reads its commands from the terminal if
-    it has one, otherwise from `argv`.
+    `host` is `PROMPT`, Mininet-WiFi's prompt is opened. The prompt reads its commands from the
+    terminal. Without a terminal, `argv` lists the commands.
     """
 
     host: str
@@ -210,8 +210,9 @@ def _run_and_exit(function: Callable[[], None], stdin: int, stdout: int) -> None
 
 
 def start_command(argv: Sequence[str], doing: str, stdin: int, stdout: int, err: int) -> Process:
-    """Start the command `argv` in a new session, with these three file descriptors.
+    """Start the command `argv` in a new session.
 
+    The last three arguments are the file descriptors of its standard input, output and error.
     If `stdin` is a terminal, it becomes the controlling terminal of the session. Error messages
     begin with `doing`.
     """
@@ -239,8 +240,8 @@ class Terminal:
     """A process on a pseudo-terminal whose input and output are files.
 
     Bytes that are appended to the file `.in` are typed into the terminal. The output of the
-    terminal is appended to the file `.out`. The file `.size` has the number of rows and columns. It
-    may change at any time.
+    terminal is appended to the file `.out`. The file `.size` has the number of rows and columns,
+    which may change at any time.
     """
 
     def __init__(self, file: Path, start: Callable[[int], Process]) -> None:

@@ -46,9 +46,9 @@ class Prompt(CLI):  # type: ignore[misc]
             self.script = None
 
     def precmd(self, line: str) -> str:
-        """Update the copy of the network, and return the command to run.
+        """Call `update` before the command `line`, and return the command to run.
 
-        If standard input is no terminal, print the prompt and the command first.
+        If standard input is no terminal, the prompt and the command are printed too.
         """
         if not self.isatty():
             print(f"{self.prompt}{line}", flush=True)
@@ -126,10 +126,10 @@ class Flips:
         return [link for link, ends in self._ends if ends == {near, far}]
 
     def make(self, target: str, value: bool) -> str:
-        """Send a change to the run, and return the result as text when the run has recorded it.
+        """Send a change to the run, wait for the answer of the run, and return the answer as text.
 
-        `target` names the parameter to change, such as `link.l1.up`. If there is no result within
-        `APPLIED_WITHIN_S` seconds, the returned text says so.
+        `target` names the parameter to change, such as `link.l1.up`. If the run does not answer
+        within `APPLIED_WITHIN_S` seconds, the returned text says this.
         """
         seq, until = inbox.send(self._run, {"target": target, "value": value}), time.monotonic()
         until += APPLIED_WITHIN_S

@@ -35,8 +35,11 @@ NAME_MAX = KERNEL_NAME_MAX - len(PREFIX)
 
 @dataclass(frozen=True)
 class UserLaw:
-    """A congestion control ("law") that a user has written. `path` is its C file (absolute), and
-    `source` the content of this file when it was registered."""
+    """A congestion control ("law") that a user has written.
+
+    `path` is the absolute path of the C file. `source` is the content of the C file when the
+    congestion control was registered.
+    """
 
     name: str
     path: Path
@@ -47,11 +50,11 @@ _registered: dict[str, UserLaw] = {}
 
 
 def user_law(path: Path, source: bytes | None = None) -> UserLaw:
-    """Return the law in the C file `path`: NAME.c contains the law NAME.
+    """Return the congestion control ("law") in a user's C file; NAME.c defines the law NAME.
 
-    `source` is the content of the file, which is read if `source` is None. Raises `RequestError` if
-    the file does not exist or is no C file, or if NAME is built in, too long for the kernel, or not
-    of the form [a-z][a-z0-9_]*.
+    `source` is the content of the file; if `source` is None, the file is read. Raises
+    `RequestError` if the file does not exist or is no C file, or if NAME is built in, too long for
+    the kernel, or not of the form [a-z][a-z0-9_]*.
     """
     path = Path(os.path.abspath(path))
     name, doing = path.stem, f"use the congestion control {path}"
@@ -74,10 +77,10 @@ def user_law(path: Path, source: bytes | None = None) -> UserLaw:
 
 
 def register(law: UserLaw) -> None:
-    """Make a user's law available under its name, until this process ends. A law from the same file
-    is replaced.
+    """Make a user's congestion control available under its name, until this process ends.
 
-    Raises `RequestError` if the name is already registered for another file.
+    It replaces a congestion control that was registered earlier for the same file. Raises
+    `RequestError` if the name is already registered for another file.
     """
     known = _registered.get(law.name)
     if known is not None and known.path != law.path:
@@ -96,8 +99,9 @@ def registered() -> tuple[str, ...]:
 def law_sources(by_window: bool = False) -> dict[str, Path]:
     """Return the C files of all built-in and registered congestion controls, by name.
 
-    With `by_window`, congestion windows are limited to expected rates. The result then includes
-    reno and cubic, because the kernel's own versions do not know expected rates.
+    `by_window` is True if congestion controls limit the congestion window of a subflow to the rate
+    set by the controller (expected.h). The result then includes reno and cubic, because the
+    kernel's own versions have no such limit.
     """
     names = (*LAWS, *IN_KERNEL) if by_window else LAWS
     built_in = {law: SOURCES / f"{law}.c" for law in names}
@@ -105,7 +109,7 @@ def law_sources(by_window: bool = False) -> dict[str, Path]:
 
 
 def source(law: str, by_window: bool = False) -> bytes:
-    """Return the C code of a law in `law_sources`."""
+    """Return the C code of the congestion control `law`, a key of `law_sources(by_window)`."""
     own = _registered.get(law)
     return law_sources(by_window)[law].read_bytes() if own is None else own.source
 
@@ -114,7 +118,7 @@ def kernel_name(cc: str, by_window: bool = False) -> str:
     """Return the kernel's name for the congestion control `cc` of a scenario.
 
     The name is `bpf_CC` if the lab implements `cc` in eBPF, and `cc` itself if the kernel does.
-    With `by_window` (see `law_sources`), reno and cubic are also the lab's.
+    With `by_window` (see `law_sources`), the lab also implements reno and cubic.
     """
     return PREFIX + cc if cc in law_sources(by_window) else cc
 
@@ -122,7 +126,7 @@ def kernel_name(cc: str, by_window: bool = False) -> str:
 def our_name(kernel_cc: str) -> str:
     """Return the name that scenarios use for a congestion control of the kernel.
 
-    For the lab's eBPF programs, that is the kernel's name without `bpf_`.
+    The prefix `bpf_` is removed if the congestion control is one of the lab's eBPF programs.
     """
     plain = kernel_cc.removeprefix(PREFIX)
     return plain if plain in law_sources(by_window=True) else kernel_cc

@@ -35,8 +35,8 @@ NEEDED = {  # a name among the kernel's types, and the feature that it shows
 def lacking(types: Path = RUNNING) -> list[str]:
     """Return the features that a kernel lacks for congestion control in eBPF; [] if none.
 
-    `types` is the file with the C types (BTF) of the kernel. If the file cannot be read, the result
-    says only that.
+    `types` is the file with the C types (BTF) of the kernel. If the file cannot be read, the only
+    entry of the result is "published types (BTF)".
     """
     try:
         published = types.read_bytes()
@@ -50,11 +50,11 @@ def require(
 ) -> dict[str, Path]:
     """Compile the congestion controls in `wanted`; return the paths of the eBPF programs, by name.
 
-    Those that the kernel itself has, such as cubic, are left out. `types` is the file with the C
-    types (BTF) of the kernel that will run the programs. With `by_window`, the programs limit
-    congestion windows to expected rates, and reno and cubic are compiled too. Raises `MachineLacks`
-    if the kernel cannot run the programs or the compiler is missing, and `RequestError` if a user's
-    C file does not compile.
+    Congestion controls of the kernel itself, such as cubic, are left out. `types` is the file with
+    the C types (BTF) of the kernel that will run the programs. With `by_window`, the programs limit
+    congestion windows to the rates set by the controller (expected.h), and reno and cubic are
+    compiled if they are in `wanted`. Raises `MachineLacks` if the kernel cannot run the programs or
+    the compiler is missing, and `RequestError` if a user's C file does not compile.
     """
     named = set(wanted)
     laws = [law for law in law_sources(by_window) if law in named]
@@ -109,9 +109,9 @@ def _digest(source: bytes, types: Path) -> str:
 def _compile(
     law: str, path: Path, source: bytes, defined: list[str], types: Path, target: Path
 ) -> None:
-    """Compile a law, the `source` of the C file `path`, into the object file `target`.
+    """Compile `source`, the C code of the congestion control `law`, into the object file `target`.
 
-    `defined` are further options of clang. A #line directive makes clang's errors name `path`.
+    `path` is the C file that clang's error messages name. `defined` are further options of clang.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="types-", dir=target.parent) as folder:

@@ -153,8 +153,8 @@ class Libbpf:
 def verdict(warnings: str) -> str:
     """Return a sentence that says why, and at which source line, the kernel refuses a program.
 
-    The sentence is made from the log of the kernel's verifier, which is part of `warnings`, the
-    text that libbpf has printed. It is empty if there is no such log.
+    `warnings` is the text that libbpf has printed. The sentence is made from the log of the
+    kernel's verifier in this text. Without such a log, the result is "".
     """
     _, found, rest = warnings.partition("-- BEGIN PROG LOAD LOG --\n")
     if not found:

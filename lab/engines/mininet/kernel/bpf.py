@@ -121,7 +121,7 @@ class Map:
         return value.raw
 
     def update_command(self, key: bytes, value: bytes) -> list[str]:
-        """Return the bpftool command that writes this entry, for a run's script commands.sh."""
+        """Return the bpftool command that sets the value of a key, for the script commands.sh."""
         entry = ("key", "hex", *key.hex(" ").split(), "value", "hex", *value.hex(" ").split())
         return ["bpftool", "map", "update", "pinned", str(self.pin), *entry]
 

@@ -23,7 +23,10 @@ ZERO = struct.pack("=I", 0)  # the only key of the map
 
 @dataclass(frozen=True)
 class Clock:
-    """A copy of the state of a cell's virtual clock.
+    """A copy of the state of a WiFi cell's virtual clock.
+
+    The virtual clock says until when the radio channel is busy. Each packet advances the clock by
+    the airtime of the packet.
 
     - `next_free_ns`: when the next downlink packet can start [ns of CLOCK_MONOTONIC]
     - `uplink_free_ns`: when the next uplink packet can start [ns of CLOCK_MONOTONIC]

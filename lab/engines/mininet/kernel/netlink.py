@@ -216,8 +216,8 @@ def request_each(
 def change_each(netlink: socket.socket, kind: int, bodies: Sequence[bytes]) -> None:
     """Send netlink requests in one system call, and wait until the kernel has done them all.
 
-    All requests have the message type `kind`. Requests that the kernel refuses do not stop the
-    others. Then `LabError` is raised with the kernel's reason for the first refusal.
+    All requests have the message type `kind`. If the kernel refuses some requests, it still does
+    the others. `LabError` is then raised with the kernel's reason for the first refusal.
     """
     if not bodies:
         return
@@ -251,7 +251,7 @@ def first_attribute(data: bytes, wanted: int) -> bytes:
 
 
 def attribute(kind: int, body: bytes) -> bytes:
-    """Encode a netlink attribute. `kind` is its number. It is padded to a multiple of 4 bytes."""
+    """Encode the netlink attribute number `kind`, padded to a multiple of 4 bytes."""
     length = 4 + len(body)
     return struct.pack("=HH", length, kind) + body + b"\0" * (-length % 4)
 

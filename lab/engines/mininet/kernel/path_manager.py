@@ -38,8 +38,8 @@ class PathManager:
 
     There are two modes:
 
-    - The kernel opens subflows: each connection gets one from every MPTCP endpoint, which is a
-      local address. Use `limit`, `add` and `set_backup`.
+    - The kernel opens subflows: each connection gets one subflow from every MPTCP endpoint, which
+      is a local address. Use `limit`, `add` and `set_backup`.
     - A program opens each subflow by itself (net.mptcp.pm_type=1). Use `create` and
       `set_subflow_backup`. In this mode the kernel accepts subflows of a peer only while a listener
       is open (`listen`).
@@ -51,8 +51,8 @@ class PathManager:
     def limit(self, subflows: int, add_addresses: int = 0) -> None:
         """Limit the number of subflows that each connection can open in addition to its first.
 
-        `add_addresses` limits to how many addresses announced by the peer (ADD_ADDR) subflows are
-        opened.
+        The peer can announce further addresses of its own (ADD_ADDR). A connection opens subflows
+        to at most `add_addresses` of them.
         """
         numbers = ((SUBFLOWS, subflows), (ADD_ADDRESSES, add_addresses))
         self._family.request(

@@ -111,7 +111,7 @@ class Pacing:
         return self._rates
 
     def _run(self) -> None:
-        """Run the iterator on all TCP sockets in the network namespace of the calling thread."""
+        """Run the eBPF program on all TCP sockets in the network namespace of this thread."""
         iterator = bpf.begin(self._program)
         try:
             while os.read(iterator, 4096):
@@ -134,7 +134,10 @@ KEY_BYTES = 12
 
 
 class ExpectedRates:
-    """The expected rates of subflows, in a pinned eBPF map that the congestion control reads."""
+    """The rates to which the controller limits subflows ("expected rates"), in a pinned eBPF map.
+
+    The congestion control reads the map, and limits the congestion window of each subflow.
+    """
 
     def __init__(self, pin: Path) -> None:
         """`pin` is the path of the map. While this path does not exist, no subflow has a rate."""
@@ -145,7 +148,8 @@ class ExpectedRates:
         """Set the expected rate of the TCP socket with these two endpoints; None removes the rate.
 
         `rate_bps` counts Ethernet frames. `pid` is not used; `Pacing.set_rate` needs it. Raises
-        `LabError` if the map is not pinned, or if a rate is to be removed and there is none.
+        `LabError` if the map is not pinned. Also raises it if `rate_bps` is None but the socket has
+        no expected rate.
         """
         rates = self._opened()
         key = socket_key(local, remote)
@@ -160,7 +164,7 @@ class ExpectedRates:
             rates.write(key, value)
 
     def rate_bps(self, sending: TcpSocket) -> int | None:
-        """Return the expected rate of a socket in Ethernet frames [bit/s], None without one."""
+        """Return a socket's expected rate [bit/s of Ethernet frames]; None if it has none."""
         if self._map is None and not self._pin.exists():
             return None
         found = self._opened().find(socket_key(sending.source, sending.destination))

@@ -209,10 +209,17 @@ class Ledger:
 
     Each entry has a kind (a key of `UNDO`) and arguments:
 
-    process pid | daemon program, word | bridges names | interface name | radio name
-    radios prefix | namespace path (file on which it is mounted)
-    qdisc device, handle ("root" or "clsact") | pin path (file or folder in a bpf file system)
-    mount path | sysctl name, value | file path | folder path, only_if_empty
+    - `process`: pid
+    - `daemon`: program, word
+    - `bridges`: names
+    - `interface`, `radio`: name
+    - `radios`: prefix of their names
+    - `namespace`: path of the file on which the namespace is mounted
+    - `qdisc`: device, handle ("root" or "clsact")
+    - `pin`: path of a file or folder in a bpf file system
+    - `mount`, `file`: path
+    - `sysctl`: name, value
+    - `folder`: path, only_if_empty
     """
 
     def __init__(self, path: Path = MACHINE) -> None:
@@ -236,8 +243,8 @@ class Ledger:
     def entries(self) -> list[dict[str, Any]]:
         """Return the entries, oldest first; [] if there is no file.
 
-        An incomplete last line is ignored: a killed run has left it, and had not made its resource
-        yet. Any other line that is not JSON raises `LabError`.
+        An incomplete last line is ignored: the run was killed while it wrote the line, before it
+        made the resource. Any other line that is not JSON raises `LabError`.
         """
         try:
             lines = self.path.read_text().splitlines()

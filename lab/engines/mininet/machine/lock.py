@@ -46,8 +46,8 @@ def hold(task: str, wait: bool = False, path: Path | None = None) -> Iterator[No
     """Hold the emulation lock of this machine during a `with` block.
 
     `task` says what the block does; other processes that want the lock print it. If another process
-    holds the lock, `wait` makes this function wait for it. Without `wait`, `MachineLacks` is
-    raised, with the name and the task of that process.
+    holds the lock, `wait` makes this function wait for the lock. Without `wait`, `MachineLacks` is
+    raised, with the process ID and the task of the other process.
     """
     path = path or LOCK
     descriptor = _open(path)

@@ -42,7 +42,7 @@ class Reporter:
         self._at = 0.0
 
     def poll(self, now: float) -> None:
-        """Write the share since the last write, if that was at least `PERIOD_S` seconds ago.
+        """Write the share of the time since the last write, at most once in `PERIOD_S` seconds.
 
         `now` is in s, from any clock.
         """

@@ -40,7 +40,7 @@ def daemon_runs() -> bool:
 def daemon_ended() -> bool:
     """Return whether ovs-vswitchd has died: its PID file exists, but its process does not.
 
-    A daemon without a PID file, as while a VM boots, has not started yet.
+    Without a PID file the result is False: the daemon has not started yet, as while a VM boots.
     """
     return PID_FILE.exists() and not daemon_runs()
 
@@ -48,9 +48,9 @@ def daemon_ended() -> bool:
 def change(words: Iterable[str], doing: str) -> str:
     """Run `ovs-vsctl` with the arguments `words`, and return its output.
 
-    `ovs-vsctl` ends when the daemon has carried out the change. Error messages begin with `doing`.
-    Raises `LabError` if the daemon ends, and `CommandFailed` if the change fails or takes longer
-    than `TIMEOUT_S` seconds.
+    `ovs-vsctl` ends when the daemon ovs-vswitchd has made the change. Error messages begin with
+    `doing`. Raises `LabError` if the daemon ends, and `CommandFailed` if the change fails or takes
+    longer than `TIMEOUT_S` seconds.
     """
     argv = ["ovs-vsctl", f"--timeout={TIMEOUT_S}", *words]
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

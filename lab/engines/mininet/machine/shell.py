@@ -30,13 +30,16 @@ def add_journal(journal: Journal) -> None:
 
 
 def remove_journal(journal: Journal) -> None:
-    """Remove a journal. Do nothing if it was not added."""
+    """Stop reporting commands to the function `journal`. Do nothing if it was not added."""
     if journal in _journals:
         _journals.remove(journal)
 
 
 def forget_journals() -> None:
-    """Remove all journals. A forked process calls this, because they belong to its parent."""
+    """Remove all journals, the functions to which commands are reported.
+
+    A forked process calls this, because the journals belong to its parent.
+    """
     _journals.clear()
 
 
@@ -71,9 +74,9 @@ def run(
     """Run a command to its end, and return its standard output.
 
     `doing` says the purpose; error messages begin with it. Raises `CommandFailed` with the
-    command's error output if the exit status is not 0. Raises it with status 124 if the command
-    still runs after `timeout_s` seconds. Raises `MachineLacks`, with the package to install, if the
-    program is missing.
+    command's error output if the exit status is not 0. Raises `CommandFailed` with status 124 if
+    the command still runs after `timeout_s` seconds. Raises `MachineLacks`, with the package to
+    install, if the program is missing.
     """
     journal_command(argv, stdin)
     try:
@@ -140,11 +143,11 @@ def succeeds(argv: Sequence[str], timeout_s: float = 10) -> bool:
 
 
 def journal_command(argv: Sequence[str], stdin: str | None = None, at: float | None = None) -> None:
-    """Report a command to the journals.
+    """Report a command to the journals, for example to the one that writes the run's shell script.
 
     `at` is when the command was issued [s since 1970]; the default is now. `run` and `spawn` call
-    this. Code that reaches the effect of a command by a system call, or in another process, also
-    calls this. So the shell script of the run has an equivalent command.
+    this function. Code that makes a system call instead of running a command also calls it, with
+    an equivalent command. So does code that reports a command of another process.
     """
     for journal in _journals:
         journal(time.time() if at is None else at, argv, stdin)

@@ -59,7 +59,10 @@ def start(
 
 
 def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> Path:
-    """Write a request for a fork with this command line; return the path of the request file."""
+    """Ask the warm Python to start a program as its fork; return the path of the request file.
+
+    The warm Python is a process of the VM's snapshot that has imported the controller and POX.
+    """
     path = FOLDER / "requests" / f"{os.getpid()}-{next(_numbers)}"
     streams = ("/dev/null", str(log), str(log))
     variables = [f"{name}={value}" for name, value in env.items()]
@@ -71,10 +74,10 @@ def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) 
 
 
 class _Fork:
-    """A program that runs as a fork of the warm Python. It is not a child of this process.
+    """A program that runs as a fork of the warm Python, a process that has imported POX.
 
-    `request` is the path of its request file. Raises `LabError` if the fork does not start within
-    `FORK_TIMEOUT_S` seconds.
+    The program is not a child of this process. `request` is the path of its request file. Raises
+    `LabError` if the fork does not start within `FORK_TIMEOUT_S` seconds.
     """
 
     def __init__(self, request: Path, doing: str) -> None:
