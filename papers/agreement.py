@@ -18,10 +18,10 @@ def judged(emulated: Mapping[int, float], simulated: Mapping[int, float]) -> tup
     """Return two texts: the difference of the simulator from the emulation in percent, and its
     class, such as "within 5 %".
 
-    `emulated` and `simulated` map seeds to measured values. The difference is that of the means
-    over the seeds that both have. It is "-" if it cannot be computed. The class is "beyond" if only
-    the emulation's mean is 0. It is "not steady" if the simulator's values vary so much that a
-    difference means nothing.
+    `emulated` and `simulated` map seeds to measured values. The difference compares the two means
+    over the seeds that both engines have. The difference is "-" if it cannot be computed. The class
+    is "beyond" if only the emulation's mean is 0. The class is "not steady" if the simulator's
+    values vary so much that a difference means nothing.
     """
     seeds = emulated.keys() & simulated.keys()
     if not seeds:

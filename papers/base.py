@@ -37,13 +37,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper, and relations between measurements that must hold if the claim is true
-    here.
+    """A claim of a paper, and relations between measurements that must hold if the claim is true in
+    this lab.
 
     `strength` is "S" if the paper states the claim plainly and confirms it, "M" if the paper states
-    it once, and "W" if the paper states it weakly. The claims with `judged` decide whether the
-    reproduction succeeds. If the claim does not agree, `why` explains the reason, and `cause` is
-    the kind of reason, a key of `papers.page.CAUSES`.
+    it once, and "W" if the paper states it weakly. `judged` is True if the claim counts when the
+    lab decides whether the reproduction succeeds. If the measurements do not agree with the claim,
+    `why` explains the reason, and `cause` is the kind of reason, a key of `papers.page.CAUSES`.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Paper:
 
     `measure` computes the numbers of one run. `tables` makes Markdown tables from the numbers of
     all runs, which are keyed by the name of the case (experiment). `note` explains the symbols in
-    the claims. `quick` is the same paper with fewer cases. It is None if the paper has few enough.
+    the claims. `quick` is the same paper with fewer cases, or None if the paper has only few cases.
     """
 
     name: str

@@ -28,8 +28,8 @@ def digest(root: Path = ROOT) -> str:
     """Return 12 hex digits of a hash over the sources of engines and strategies, to name a folder
     of runs.
 
-    The id of the commit would not do: most commits change only documents or texts, and runs made
-    before them are still valid.
+    The id of the commit is not used, because most commits change only documents or texts. Runs made
+    before such a commit are still valid.
     """
     found = hashlib.sha256()
     for place in DECIDING:
@@ -131,8 +131,9 @@ def crosscheck(
     """Compare the simulator with the emulation.
 
     A STUDY runs one scenario in both engines, in several cases (settings and strategies), and
-    writes crosscheck.md into docs/notebook. `all` runs every scenario, or the named ones, with the
-    strategy `none` and with the scenario's own strategy, and writes crosscheck_all.md there.
+    writes crosscheck.md into docs/notebook. `all` runs every scenario with the strategy `none` and
+    with the scenario's own strategy, and writes crosscheck_all.md into the same folder. If
+    scenarios are named after `all`, only these are run.
 
     Runs that exist already are kept: an interrupted command continues.
     """
@@ -220,7 +221,8 @@ def reproduce(
     Run them in the simulator, with the Multipath TCP of the papers' kernel and with today's, and
     write PAPER.md into docs/notebook/reproduction. An existing PAPER.md that is based on more seeds
     is kept. With `--engine mininet`, check those claims of the paper that fit into the emulation,
-    in both engines with the same settings, and write PAPER_mininet.md there.
+    in both engines with the same settings. The results are then in PAPER_mininet.md in the same
+    folder.
 
     Runs that exist already are kept: an interrupted command continues.
     """

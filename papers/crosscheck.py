@@ -49,9 +49,9 @@ TRIES = 3
 def make_runs(planned: Sequence[Job], tries: int, display: Display) -> bool:
     """Make the `planned` runs. Return False if the user interrupted.
 
-    A run that is incomplete or overloaded the machine is repeated after all others, because another
-    program may have kept the machine busy. Each run is made at most `tries` times. Usable runs that
-    exist already are not made again.
+    Incomplete runs, and runs that overloaded the machine, are repeated after all others, because
+    another program may have kept the machine busy. Each run is made at most `tries` times. Usable
+    runs that exist already are not made again.
     """
     for round_ in range(tries):
         if round_:

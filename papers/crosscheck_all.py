@@ -130,10 +130,10 @@ def read_reasons(path: Path = REASONS) -> dict[str, str]:
     """Return the known reasons for differences between the engines, from a file that is edited by
     hand.
 
-    The file has the reasons below its key `reasons`. A reason is keyed by SCENARIO/STRATEGY/NUMBER,
-    SCENARIO/STRATEGY or SCENARIO, and belongs to all table rows with this beginning. Raise
-    `RequestError` if a key has an unknown scenario, or a strategy with which the scenario is not
-    run.
+    The file has the reasons below its key `reasons`. The key of each reason is
+    SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO. The reason belongs to all table rows
+    whose first columns have these values. Raise `RequestError` if a key has an unknown scenario, or
+    a strategy with which the scenario is not run.
     """
     found = read(path)["reasons"] if path.exists() else {}
     known = {f"{case.scenario}/{case.strategy}" for case in cases()} | set(loading.names())
@@ -293,9 +293,9 @@ def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
     """Yield name and value of each number in result.json that is compared: throughput in Mb/s,
     Jain's fairness index, and the mean time in s until a file has arrived.
 
-    The throughput of Tier 2 (secondary subflows) is left out without access points, and the
-    fairness index with a single user. The time is left out unless every connection has transferred
-    a whole file.
+    The throughput of Tier 2 (secondary subflows) is left out if there are no access points. The
+    fairness index is left out if there is a single user. The time is left out unless every
+    connection has transferred a whole file.
     """
     yield "total", result["throughput_mbps"]
     for ap, figures in sorted(result["aps"].items()):

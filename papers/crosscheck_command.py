@@ -33,8 +33,8 @@ def main(
     """Run studies or scenarios in both engines, and write the page that compares them. Return the
     exit code.
 
-    `names` are names of studies, or of scenarios. They count as scenarios if `all` is among them,
-    which stands for all scenarios. They also count as scenarios if one of them is a scenario
+    `names` are names of studies, or of scenarios. They count as scenarios if `all` is among them;
+    `all` alone means every scenario. They also count as scenarios if one of them is a scenario
     without a study.
 
     Each experiment is run `repeat` times per engine. Runs that exist in the folder `runs` are not

@@ -90,9 +90,9 @@ def _cases() -> Iterable[Case]:
 def measure(_case: Case, run: FinishedRun) -> Numbers:
     """Return the measured numbers of a run by name.
 
-    `T` is the goodput in Mb/s. `forecast` is the last forecast of the strategy for this goodput,
-    and `active` is the number of subflows that the strategy then chose. `rtt` is the mean RTT in
-    ms. `out_of_order`, `retransmitted` and `lost` are percentages of all segments.
+    `T` is the goodput in Mb/s. `forecast` is the strategy's last forecast of the goodput in Mb/s,
+    and `active` is the number of subflows that the strategy chose with this forecast. `rtt` is the
+    mean RTT in ms. `out_of_order`, `retransmitted` and `lost` are percentages of all segments.
     """
     (connection,) = run.result["connections"]
     subflows = connection["subflows"]
@@ -130,8 +130,8 @@ def _all(n: int, number: str = "T") -> Value:
 def _chosen(
     operator: Operator, counts: Iterable[int], times: float = 1.0, other: str = PLAIN
 ) -> tuple[Judged, ...]:
-    """Return one relation for each number of paths in `counts`. It compares the goodput with the
-    chosen paths to `times` the goodput with the strategy `other`."""
+    """Return one relation for each number of paths in `counts`. The left side is the goodput with
+    the chosen paths. The right side is `times` the goodput with the strategy `other`."""
     return tuple(
         Relation(_of(first(n, CHOSEN)), operator, _of(first(n, other)), times) for n in counts
     )

@@ -26,8 +26,8 @@ SHARES = ("0", "40", "80")  # percent of multipath users in thirty_users
 
 @dataclass(frozen=True)
 class Emulation:
-    """The names of a paper's claims that are checked in the emulation. `fits` returns for the name
-    of a case (experiment) whether the case is run there."""
+    """The names of a paper's claims that are checked in the emulation. `fits(name)` is True if the
+    case (experiment) with this name is run in the emulation."""
 
     claims: tuple[str, ...]
     fits: Callable[[str], bool] = lambda _case: True
@@ -129,11 +129,11 @@ def restricted(
 
 
 def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judged:
-    """Return the relation with a minimum rate that is possible at this rate scale, if it contains
-    MP-SDN's minimum rate for secondary (Tier 2) subflows. Otherwise return the relation unchanged.
+    """Return a relation with MP-SDN's minimum rate for secondary (Tier 2) subflows, but raise this
+    rate if the emulation cannot enforce it. Return any other relation unchanged.
 
-    A meter cannot limit below a fixed rate of the running network. At a small rate scale, this is a
-    higher rate in the scenario.
+    The lowest rate that a meter can enforce is fixed in the running network. In the rates of the
+    scenario, it is this fixed rate divided by the rate scale.
     """
     if not isinstance(relation, Relation) or relation.right is not mp_sdn.FLOOR:
         return relation

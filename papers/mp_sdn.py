@@ -217,9 +217,9 @@ def _testbed() -> Iterable[Relation]:
 def _idle_capacity() -> Iterable[Relation]:
     """Yield relations that say: second paths use idle capacity.
 
-    In the paper, UE3 gets 6 Mb/s over WiFi while 8.2 Mb/s are idle there (Figure 12a). For LTE, the
-    paper shows 19 Mb/s (Figure 12b). This is more than is idle at the rates that Figures 3 and 9
-    imply. For LTE, the relation therefore asks for 80 % of the idle capacity.
+    In the paper, UE3 gets 6 Mb/s over WiFi, of 8.2 Mb/s of idle capacity (Figure 12a). Over LTE,
+    the paper shows 19 Mb/s (Figure 12b), but Figures 3 and 9 imply that less than this is idle. The
+    relation for LTE therefore asks for 80 % of the idle capacity.
     """
     papers = Constant(round(6 * GOODPUT, 3), "the paper's")
     yield Relation(_of("idle-wifi", "used"), ">=", papers, 0.95)
@@ -230,8 +230,8 @@ def _idle_capacity() -> Iterable[Relation]:
 
 
 def _kept(kind: str) -> Quotient:
-    """Return the share of its throughput that the network keeps when 80 % of the users are
-    multipath users, under plain MPTCP. `kind` is a key of `KINDS`."""
+    """Return the throughput with 80 % multipath users, divided by the throughput without multipath
+    users, both under plain MPTCP. `kind` is a key of `KINDS`."""
     return Quotient(_share(80, kind=kind), _share(0, kind=kind), f"kept, {KINDS[kind]}")
 
 

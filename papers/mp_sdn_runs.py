@@ -112,8 +112,8 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
 
 
 def swapped(_run: FinishedRun, frames: Frames) -> Numbers:
-    """Return mean rates at wifi1 in Mb/s, while the primary (Tier 1) users there ask for 10 and 5
-    Mb/s in turn.
+    """Return mean rates at access point wifi1 in Mb/s. The primary (Tier 1) users of wifi1 ask
+    alternately for 10 and 5 Mb/s.
 
     `un` is this demand minus the rate of Tier 1 (T1-BW-Un in MP-SDN, section VI-C). For `un+`,
     negative differences count as 0. `ac` is the rate of Tier 2, the secondary subflows (T2-BW-Ac).
@@ -166,8 +166,8 @@ def second_half(user: str, ap: str) -> Measure:
 
 
 def _demand_mbps(end_s: float) -> float:
-    """Return what primary (Tier 1) users ask for in the sample that ends at `end_s`: 10 and 5 Mb/s
-    in turn."""
+    """Return what primary (Tier 1) users ask for in the sample that ends at `end_s`: alternately 10
+    and 5 Mb/s."""
     return 10.0 if (end_s - 1e-6) // SWAP_S % 2 == 0 else 5.0
 
 

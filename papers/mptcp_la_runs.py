@@ -113,7 +113,7 @@ def measure(case: Case, run: FinishedRun) -> Numbers:
     `wifi_before`, `wifi_lossy`, `wifi_late`, `lte_before`, `lte_lossy` and `lte_late` are the mean
     rates of the two paths in three phases of the run, in Mb/s. `wifi_lossy_most` is the highest
     rate of WiFi while it loses packets. `wifi_back_most` is the highest rate of WiFi in the 5 s
-    after the loss.
+    after it has stopped losing packets.
     """
     numbers = {"T": float(run.result["throughput_mbps"])}
     if not case.name.startswith(DYNAMIC):

@@ -49,8 +49,8 @@ def cause(claim: Claim, found: Mapping[str, Found], titles: Mapping[str, str]) -
     """Return in words why a claim does not agree with every stack (version of Multipath TCP).
     Return "" if it agrees with every stack.
 
-    `titles` names each stack in words. If the claim states no cause and agrees with some stacks
-    only, the stack is the cause.
+    `titles` names each stack in words. If the claim has no `cause`, but agrees with some of the
+    stacks, the text says that the stack makes the difference.
     """
     held = agreeing(claim, found)
     if len(held) == len(found):

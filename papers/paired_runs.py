@@ -90,10 +90,10 @@ class Account:
 class PairedRuns:
     """Makes and reads the runs of experiments in both engines, with the seeds 1 to `repeat`.
 
-    The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` replaces the duration of all
-    experiments in a trial. `engines` names the emulation first, then the simulator. A run of the
-    emulation that fails or overloads the machine is made at most `tries` times. If `tries` is 0, no
-    run is made in any engine.
+    The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` is for trials: it replaces the
+    duration of all experiments. `engines` names the emulation first, then the simulator. A run of
+    the emulation that fails or overloads the machine is made at most `tries` times. If `tries` is
+    0, no run is made in any engine.
     """
 
     repeat: int
@@ -152,8 +152,8 @@ class PairedRuns:
         return Account(valid, left_out, len(self.jobs(experiment, engine)))
 
     def scale(self, experiment: Experiment) -> float:
-        """Return the rate scale of an experiment. Both engines use the one that the emulation has
-        on this machine."""
+        """Return the rate scale of an experiment. Both engines use the rate scale that the
+        emulation has on this machine."""
         request = self._unscaled_request(experiment, self.engines[0])
         return scenarios_of(replace(request, repeat=1))[0].rate_scale
 

@@ -64,9 +64,9 @@ def growing(
     values: Iterable[int],
     congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
 ) -> Relations:
-    """Return relations that say: a number (T, W or L) grows when the field `key` of the experiment
-    goes from one of `values` to the next. There is one for each congestion control and step. For a
-    falling number, give `values` in reverse order."""
+    """Return one relation for each congestion control and each step from one of `values` to the
+    next. The relation says that a number (T, W or L) grows when the field `key` of the experiment
+    takes this step. For a falling number, give `values` in reverse order."""
     return _steps(base, number, ">", key, values, congestion_controls)
 
 
@@ -77,9 +77,9 @@ def alike(
     values: Iterable[int],
     congestion_controls: Iterable[str] = CONGESTION_CONTROLS,
 ) -> Relations:
-    """Return relations that say: a number (T, W or L) changes by at most 5 % when the field `key`
-    of the experiment goes from one of `values` to the next. There is one for each congestion
-    control and step."""
+    """Return one relation for each congestion control and each step from one of `values` to the
+    next. The relation says that a number (T, W or L) changes by at most 5 % when the field `key` of
+    the experiment takes this step."""
     return _steps(base, number, "~", key, values, congestion_controls)
 
 

@@ -184,8 +184,8 @@ def within(
 
 
 def _interval(left: list[float], right: list[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the ratio of the means left/right, as a change in percent. A
-    single run decides nothing: the interval is then from -1 to 1."""
+    """Return the 95 % interval (low, high) of the change in percent from the mean of `right` to the
+    mean of `left`. A single run decides nothing: the interval is then (-1, 1), which contains 0."""
     if min(len(left), len(right)) < 2:
         return -1.0, 1.0
     return ratio_interval(right, left, paired=len(left) == len(right))

@@ -90,9 +90,9 @@ def vary(
     folders: Folders = FOLDERS,
     stacks: Sequence[str] = ("paper",),
 ) -> Path | None:
-    """Make the runs of all sweeps of the paper `name`, and write their page. Return its path, or
-    None if the user interrupted. A sweep is a series of runs over a setting that the paper does not
-    state.
+    """Make the runs of all sweeps of the paper `name`, and write their results to a page. Return
+    the path of the page, or None if the user interrupted. A sweep is a series of runs over a
+    setting that the paper does not state.
 
     Each sweep includes the value that the paper's main page uses; these runs are shared with
     `reproduce`. Raise `RequestError` for an unknown paper, or for a paper without sweeps.
@@ -146,8 +146,8 @@ def _paper(name: str) -> Paper:
 
 
 def _point_folder(folder: Path, sweep: Sweep, point: Point) -> Path:
-    """Return the folder of the runs with one value of a sweep's setting. The value that the paper's
-    main page uses has the folder of that page's runs, `folder`."""
+    """Return the folder of the runs with one value of a sweep's setting. If the paper's main page
+    uses this value, the folder is `folder`, which has the runs of that page."""
     return folder / "varied" / sweep.name / point.folder if point.settings else folder
 
 
@@ -157,8 +157,9 @@ def _measured(measure: Measure, case: Case, outcomes: Sequence[Outcome]) -> list
 
 @contextmanager
 def _timed(file: Path) -> Iterator[Callable[[], float]]:
-    """Add the wall time of the `with` block in s to the number in `file`. The number thus includes
-    earlier, interrupted commands. Yield a function that reads the number."""
+    """Add the wall time of the `with` block in s to the number in `file`. Yield a function that
+    reads this number from the file. The number includes the time of earlier, interrupted
+    commands."""
 
     def before() -> float:
         return float(read_page(file) or 0)

@@ -42,15 +42,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that is compared between the engines. It is a number in result.json. If `between_s`
-    is set, it is the mean of a number in the samples of that time span (start and end in s).
+    """A number in result.json that is compared between the engines. If `between_s` is set, the
+    number is instead a mean over the samples of that time span (start and end in s).
 
     - `path` leads to the number: keys joined by `.`; list entries are counted from 1.
     - `witness` is "independent" if the engines share nothing that determines the number, else
       "shared model".
     - `paper` has a paper's values by case, in any unit, because only their ratios are used.
     - `goal_percent` is the allowed difference.
-    - `cases` names the cases in which the number is compared. If it is empty, these are all cases.
+    - `cases` names the cases in which the number is compared. If `cases` is empty, the number is
+      compared in every case.
     """
 
     title: str
@@ -91,8 +92,8 @@ class Study:
 
 
 def is_evidence(result: Result) -> bool:
-    """Return True if a run can be used. It must be complete, and the machine must not have been
-    overloaded. All connections that should be Multipath TCP must have been, with all their
+    """Return True if a run can be used. The run must be complete, and must not have overloaded the
+    machine. All connections that should use Multipath TCP must have used it, with all their
     subflows."""
     return is_whole(result) and result.get("mptcp", {}).get("verified") is not False
 

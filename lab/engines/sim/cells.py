@@ -100,8 +100,8 @@ class Cells:
         return tier1_mean(bearers, here)
 
     def _queued(self, ap: str, user: str) -> list[int]:
-        """Return the number of packets in the user's downlink queue and, if the user uploads data,
-        in the uplink queue."""
+        """Return how many packets of the user wait at access point `ap`: one number for the
+        downlink queue and, if the user uploads data, one for the uplink queue."""
         network = self.wireless.network
         directions = (DOWN, UP) if network.has_data(user, UP) else (DOWN,)
         return [network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions]
@@ -109,7 +109,8 @@ class Cells:
     # --- changes
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate in bit/s that the user's station gets when no other station sends."""
+        """Set the rate in bit/s that the user's station has at access point `ap` when no other
+        station sends."""
         self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
     def set_station(self, ap: str, station: Station) -> None:

@@ -45,10 +45,11 @@ def is_fast() -> bool:
 
 
 def speed_up_if_possible() -> None:
-    """Switch this process to compiled code if the cache folder holds all of it.
+    """Switch this process to compiled code if the cache folder holds the compiled code of the whole
+    core.
 
-    A process stays interpreted to its end if its sources were edited after it loaded them. Numba
-    would compile the edited sources, and the run would mix two versions.
+    If the sources were edited after this process loaded them, the process stays interpreted to its
+    end. Otherwise numba would compile the edited sources, and the run would mix two versions.
     """
     global _cache
     if is_fast() or _cache is None or not code_cache.is_complete(_cache):

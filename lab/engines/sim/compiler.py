@@ -23,8 +23,8 @@ COMMAND = [sys.executable, "-m", "lab.engines.sim.compiler"]
 
 
 def is_to_come() -> bool:
-    """Return True if a process is compiling the core now. If the core is not compiled and no such
-    process is running, start one.
+    """Return True if a process is compiling the core now. If no such process is running, and the
+    core is not compiled yet, start one and return True.
 
     Return False if compiled code is ready, or if numba is missing or switched off. Raise `LabError`
     if an earlier compilation has failed or the process cannot be started.

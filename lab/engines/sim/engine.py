@@ -403,8 +403,8 @@ class SimEngine(Engine):
             self._set_rates(self.demands.set_silent(act.flow, act.rate_bps == PAUSED_BPS))
 
     def _complete(self, flow: Flow) -> None:
-        """Record that the file of `flow` is complete. Divide the rate at which the user wants to
-        send among the user's remaining flows."""
+        """Record that the file of `flow` is complete. Divide the user's demand (a rate) among the
+        flows that the user still has."""
         done_ns = self._done_ns(flow)
         started_ns = self.connections.count(self.connections[flow.id].place, at.STARTED_NS)
         taken_s = round((done_ns - started_ns) / at.NS_PER_S, 3)

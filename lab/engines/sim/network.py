@@ -136,7 +136,7 @@ class Network:
     def _hops_of_data(
         self, topology: Topology, users: Iterable[tuple[str, str]]
     ) -> dict[str, list[int]]:
-        """Map the id of each link to those of its directions (hops) in which data can travel.
+        """Return, by the id of a link, those of its two hops (directions) in which data can travel.
         `users` has pairs of a user and the direction of the user's data, "down" or "up"."""
         directions = data_directions(topology, users)
         return {
@@ -254,8 +254,8 @@ class Network:
         events.schedule(row, self.now_ns, at.PUSH, int(row[f + at.CONNECTION]))
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
-        """Set or clear the backup flag of a subflow. The receiver asks for this with MP_PRIO (RFC
-        8684), so the sender applies it half a round trip later. At t = 0 it is applied
+        """Set or clear the backup flag of a subflow. The receiver sends the flag with MP_PRIO (RFC
+        8684), so the sender applies it half a round trip later. At t = 0 the flag is applied
         immediately."""
         f, row = subflow.place, self.w.row
         row[f + at.REQUESTED_BACKUP] = int(backup)

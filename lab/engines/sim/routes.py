@@ -90,7 +90,8 @@ class Routes:
         return paths.choose(found, ends.flow)
 
     def hops(self, ends: Ends, path: Path) -> dict[str, Hops]:
-        """Return the hops of a path: under "down" from the server to the user, and under "up" back.
+        """Return the hops of a path. The key "down" has the hops from the server to the user, and
+        "up" has the hops from the user to the server.
 
         A hop is one direction of a link or radio channel, given as the index of its state in the
         integer table (`core.layout`).

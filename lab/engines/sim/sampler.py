@@ -179,7 +179,7 @@ class Sampler:
 
     def _link_sample(self, link: Link, elapsed_ns: int) -> LinkSample:
         """Return what a link carried in both directions since the last sample. A link without rate,
-        delay, jitter and loss has no queue. All values of its sample are None."""
+        delay, jitter and loss has no queue, so all values of its sample are None."""
         toward_b, toward_a = (self.network.tables.links[link.id, end] for end in (link.b, link.a))
         shape = (at.RATE_BPS, at.DELAY_NS, at.JITTER_NS, at.LOSS_PPM)
         if not any(self.network.hop(hop, each) for hop in (toward_b, toward_a) for each in shape):

@@ -30,7 +30,7 @@ def register(path: Path, name: str | None = None, source: bytes | None = None) -
 
     `source` is the content of the file. If it is None, the file is read. Call this before a network
     is built. Raise `RequestError` if the file does not define a congestion control, or if a
-    built-in one has this name.
+    built-in congestion control has the same name.
     """
     name = name or path.stem
     if name in dispatch.BUILT_IN:
@@ -43,8 +43,8 @@ def register(path: Path, name: str | None = None, source: bytes | None = None) -
 
 
 def load(path: Path, name: str, source: bytes) -> ModuleType:
-    """Run a law, the `source` in the file `path`, as a module. Mark its functions for the compiler,
-    and return the module.
+    """Execute a congestion control (law) as a module. `source` is its Python code, and `path` is
+    its file. Mark its functions for the compiler, and return the module.
 
     Raise `RequestError` if the law raises an exception.
     """
@@ -63,8 +63,9 @@ def load(path: Path, name: str, source: bytes) -> ModuleType:
 
 
 def _copied(path: Path, source: bytes) -> Path:
-    """Return the path of the law's copy. If it cannot be written, return `path`: then nothing can
-    be compiled, because the compiled code would be in the same cache folder."""
+    """Copy a law to the user's cache folder, and return the path of the copy. If the copy cannot be
+    written, return `path`. Compiled code cannot be written then either, because it would be in the
+    same cache folder."""
     copy = copy_of(path, source)
     try:
         if not copy.is_file() or copy.read_bytes() != source:

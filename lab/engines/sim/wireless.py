@@ -92,7 +92,7 @@ class Wireless:
         `new`.
 
         If a meter limits this direction at `old`, the meter with the same number at `new` limits it
-        from now on, provided that a rate is set for the new meter.
+        from now on. If no rate is set for the meter at `new`, the direction is no longer limited.
         """
         tables, row = self.network.tables, self.network.w.row
         before, after = (tables.stations[ap, user, direction] for ap in (old, new))
@@ -125,6 +125,6 @@ class Wireless:
             row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
 
     def _meter(self, ap: str, number: int) -> int:
-        """Return where the state of meter `number` (1 or 2) begins. Add METER_BPS, METER_BURST_NS
-        or METER_FULL_NS to the result for an index into the integer table."""
+        """Return the index in the integer table at which the state of meter `number` (1 or 2)
+        begins. Add METER_BPS, METER_BURST_NS or METER_FULL_NS to get the index of one field."""
         return self.network.tables.cells[ap] + (number - 1) * at.METER_FIELDS

@@ -56,13 +56,15 @@ def mark_lost(row: Ints, f: int, slot: int) -> None:
 @jit
 def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, int]:
     """Mark the segments of subflow `f` that are lost, now that its transmission `number` has
-    arrived (RFC 8985). Return the number of lost segments, and the number of other segments that
-    are found to have arrived.
+    arrived (RFC 8985). Return how many segments are lost, and how many others are found to have
+    arrived.
 
-    A segment in flight is lost if its last transmission is at least 3 before `number`. If little is
-    in flight, fewer are enough; during loss recovery or after a timeout, 1 is enough. A segment
-    among the first `arrivals` that reached the receiver is not lost: only its acknowledgement was
-    lost.
+    A segment in flight is lost if its last transmission is at least 3 transmissions before
+    `number`. The threshold is below 3 if few segments are in flight. It is 1 during loss recovery
+    or after a timeout.
+
+    The receiver has got `arrivals` segments so far. A segment that is one of these is not lost:
+    only its acknowledgement was lost.
     """
     threshold = 1
     if row[f + at.MODE] == at.OPEN:
@@ -90,9 +92,9 @@ def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, i
 
 @jit
 def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
-    """End a round trip of subflow `f` and begin the next one. The congestion control gets the mean
-    RTT of the round trip if the window was fully used (`limited`) and no loss recovery is
-    running."""
+    """End a round trip of subflow `f` and begin the next one. Give the mean RTT of the round trip
+    to the congestion control, unless the window was not fully used (`limited` is False) or loss
+    recovery is running."""
     row, samples = w.row, w.row[f + at.ROUND_SAMPLES]
     if limited and row[f + at.MODE] == at.OPEN and samples > 0:
         congestion.on_round(w, f, row[f + at.ROUND_RTT_SUM_NS] // samples, samples)

@@ -220,10 +220,12 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
     continues now. Return NOTHING (-1) if its arrival is scheduled for later, or if it was dropped.
 
     The transmission starts at start = max(now, UPLINK_BUSY_UNTIL_NS). The packet is dropped if
-    start - now exceeds MAX_WAIT_NS. The uplink is then busy until start + airtime. If the downlink
-    is busy, the airtime of its last frame is added to this time. The downlink becomes busy for one
-    airtime longer. The meter is behind the access point: a packet that the meter drops has already
-    used the channel.
+    start - now exceeds MAX_WAIT_NS. Otherwise the uplink is busy until start + airtime. If the
+    downlink is busy too, the uplink stays busy for the airtime of one more frame, the last one of
+    the downlink. The downlink is busy longer by the airtime of `p`.
+
+    The meter is behind the access point: a packet that the meter drops has already used the
+    channel.
     """
     c = row[h + at.MEDIUM]
     start_ns = max(now_ns, row[c + at.UPLINK_BUSY_UNTIL_NS])
@@ -247,8 +249,8 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
 def leave_air(row: Ints, p: int) -> int:
     """Handle packet `p`, which arrives at the end of a hop now. Return `p` if it continues.
 
-    A packet from a WiFi access point is no longer counted as waiting there. If its station has left
-    that access point meanwhile, drop the packet and return NOTHING (-1).
+    If the hop is a WiFi downlink, remove the packet from the backlog of the access point. If the
+    station has left this access point meanwhile, drop the packet and return NOTHING (-1).
     """
     h = row[row[p + at.ROUTE_POSITION] - 1]
     if h == at.NOTHING or row[h + at.KIND] != at.AIR_DOWN:

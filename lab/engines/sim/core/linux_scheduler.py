@@ -108,8 +108,11 @@ def has_data(row: Ints, c: int) -> bool:
 @jit
 def is_active(row: Ints, f: int) -> bool:
     """Return True if subflow `f` may get data: it is established and not stale. The module
-    docstring says when a subflow becomes stale. It stops being stale here if it got an
-    acknowledgement since the last check."""
+    docstring says when a subflow becomes stale.
+
+    If `f` is stale, but got an acknowledgement since `becomes_stale` began to count, clear its
+    stale mark first.
+    """
     if row[f + at.ACKS_RECEIVED] != row[f + at.ACKS_AT_CHECK]:
         row[f + at.IS_STALE] = 0
     return row[f + at.STATE] == at.ESTABLISHED and row[f + at.IS_STALE] == 0
@@ -121,9 +124,10 @@ def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
     data soonest. A backup is chosen only if no other subflow is active. Return NOTHING (-1) if no
     subflow is active, or if the socket of the chosen one is full.
 
-    The mean pacing rate of the chosen subflow is updated. The present rate gets the size of the
-    burst as its weight, the old mean the size of the data queued before. If there is data to send,
-    the interval of the reinjection timer is set too.
+    Also update the mean pacing rate of the chosen subflow. The new mean is a weighted mean of the
+    old one and the present pacing rate. The weight of the old mean is the memory used in the
+    socket, and the weight of the present rate is the size of the burst. If there is data to send,
+    also set the interval of the reinjection timer.
     """
     row = w.row
     grow_buffers(w, c)
@@ -154,8 +158,9 @@ def choose_subflow(w: at.World, c: int, now_ns: int) -> int:
 
 @jit
 def ends_fragment(row: Ints, c: int, dsn: int) -> bool:
-    """Return True if a segment of connection `c` is the last one of a fragment, or the last one
-    that the application has written so far. `dsn` is the data sequence number of the segment."""
+    """Return True if a segment of connection `c` is the last one of a fragment (FRAGMENT segments),
+    or the last one that the application has written so far. `dsn` is the data sequence number of
+    the segment."""
     written = written_segments(row, c)
     return (dsn + 1) % FRAGMENT == 0 or dsn + 1 == written
 
@@ -166,8 +171,8 @@ def set_interval(row: Ints, c: int, now_ns: int) -> None:
     (mptcp_set_timeout). The scheduler calls this whenever it has data to send, and after each
     fragment that it has given to a subflow.
 
-    The interval is the time until the last of the subflows' retransmission timers expires. It
-    counts only established subflows that are not stale and have a STALE_COUNT of 0
+    The interval is the time until the last of the subflows' retransmission timers expires. A
+    subflow counts only if it is established, not stale, and has a STALE_COUNT of 0
     (`becomes_stale`). If there is no such subflow, the interval is 200 ms.
     """
     longest_ns = 0
@@ -203,10 +208,10 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
     """Return True if subflow `f` becomes stale now. Call this for a subflow with unacknowledged
     data when the reinjection timer of connection `c` expires.
 
-    STALE_COUNT of a subflow counts expiries in a row without an acknowledgement. The first expiry
-    always counts. If an acknowledgement arrives after it, the next expiry resets the count to 0.
-    `f` becomes stale at the fifth expiry if another active subflow has a count below three
-    (mptcp_pm_subflow_chk_stale).
+    STALE_COUNT of a subflow is how often the timer has expired in a row without an acknowledgement
+    on the subflow. At each call the count rises by 1. If an acknowledgement has arrived since the
+    count became 1, the count is set to 0 instead. `f` becomes stale when its count is 5 or more and
+    another active subflow has a count below 3 (mptcp_pm_subflow_chk_stale).
     """
     if row[f + at.STALE_COUNT] == 0:
         row[f + at.ACKS_AT_CHECK] = row[f + at.ACKS_RECEIVED]
@@ -226,9 +231,8 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
 @jit
 def idle_subflow(row: Ints, c: int) -> int:
     """Return an idle subflow of connection `c`, or NOTHING (-1). Idle means established and without
-    unacknowledged data. A backup is returned only if no other subflow is idle. In addition, every
-    subflow with unacknowledged data must have had two expiries of the reinjection timer without an
-    acknowledgement.
+    unacknowledged data. A backup is returned only if no other subflow is idle, and if each subflow
+    with unacknowledged data has a STALE_COUNT of at least 2.
 
     Subflows are checked in the order in which they were opened. If one becomes stale
     (`becomes_stale`), all unacknowledged data of the connection is queued for reinjection. Linux

@@ -150,7 +150,7 @@ def assign(w: at.World, c: int, f: int, now_ns: int) -> int:
 @jit
 def push(w: at.World, c: int, now_ns: int) -> None:
     """Send all segments that connection `c` may send now (steps 1 to 4 of the module docstring).
-    After BURST segments, the rest is sent in another event of the same time."""
+    After BURST segments, schedule another event at the present time, which sends the rest."""
     row = w.row
     if row[c + at.CONN_STATE] != at.RUNNING:
         return

@@ -24,9 +24,10 @@ def window_end(row: Ints, c: int) -> int:
     """Return the data sequence number at which the receive window of connection `c` ends. Record it
     as the last end that was offered to the sender.
 
-    As in Linux, the window is the free part of the receive buffer. Data that waits for missing data
-    uses memory of the buffer, so the end of the window stays where it is while much data waits. It
-    never moves back (__mptcp_space, mptcp_set_rwin). Only Linux's scheduler respects this end.
+    As in Linux, the window is the free part of the receive buffer. Out-of-order data occupies the
+    buffer until earlier data has arrived. While there is much out-of-order data, the end of the
+    window stays where it is. The end never moves back (__mptcp_space, mptcp_set_rwin). Only Linux's
+    scheduler respects this end.
     """
     free = row[c + at.RECEIVE_WINDOW] - row[c + at.REORDER_BUFFERED]
     end = max(row[c + at.OFFERED_WINDOW_END], row[c + at.DATA_RCV_NXT] + free)
@@ -38,8 +39,9 @@ def window_end(row: Ints, c: int) -> int:
 def send_ack(row: Ints, f: int, now_ns: int) -> int:
     """Send an acknowledgement of what subflow `f` has received.
 
-    If the acknowledgement reaches a queue at `now_ns`, return it, so that the caller lets it enter.
-    Return NOTHING (-1) if it arrives there later, or was dropped (see `links.forward`).
+    If the acknowledgement reaches the first queue on its route at `now_ns`, return it, so that the
+    caller lets it enter the queue. Return NOTHING (-1) if the acknowledgement arrives later, or was
+    dropped (see `links.forward`).
     """
     c = row[f + at.CONNECTION]
     row[f + at.UNACKED] = 0
@@ -88,7 +90,7 @@ def receive_segment(row: Ints, f: int, p: int, now_ns: int) -> bool:
 @jit
 def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
     """Put the segment with data sequence number `dsn` into the reorder buffer of connection `c`.
-    The application reads data as soon as the data is in order."""
+    The application reads data as soon as all earlier data has arrived."""
     expected = row[c + at.DATA_RCV_NXT]
     if dsn == expected:
         expected += 1

@@ -14,8 +14,8 @@ SMALL_WINDOW, LONG_RTTS = 4, 4
 
 @jit
 def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
-    """Return True if the segment with data sequence number `dsn` was given to subflow `f` and is
-    not acknowledged there yet. It may also be unsent.
+    """Return True if subflow `f` has the segment with data sequence number `dsn` in its send queue
+    or in flight, and the segment is not yet acknowledged on `f`.
 
     The search assumes ascending data sequence numbers, so it can miss a reinjected segment.
     """
@@ -38,14 +38,14 @@ def penalise(w: at.World, f: int) -> None:
 
 @jit
 def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """If the receive window of connection `c` is full, queue the segment for which the receiver
-    waits on subflow `f`. Also penalise a slower subflow that has this segment in flight. Return 1
-    if the segment was queued, else 0.
+    """If the receive window of connection `c` is full, let subflow `f` send the segment that the
+    receiver is missing: put it into the send queue of `f`. Also penalise a slower subflow that has
+    this segment in flight. Return 1 if the segment was queued, else 0.
 
-    A segment is queued in this way at most once. The subflow that has it in flight must have a
-    small window or a long RTT. `f` penalises other subflows at most once per round trip. This is
+    A segment is queued in this way at most once. A subflow that has the segment in flight must have
+    a small window or a long RTT. `f` penalises other subflows at most once per round trip. This is
     mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section
-    4.2). Upstream Linux (net/mptcp, 6.18) does neither.
+    4.2). Upstream Linux (net/mptcp, 6.18) neither queues such a segment nor penalises.
     """
     row = w.row
     dsn = row[c + at.DATA_SND_UNA]
@@ -74,7 +74,8 @@ def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> in
 @jit
 def reinject_in_flight(row: Ints, f: int) -> None:
     """Queue the segments that subflow `f` has in flight for reinjection over other subflows. Do
-    nothing if the connection has a single subflow, or with the scheduler redundant or Linux's."""
+    nothing if the connection has a single subflow, or if its scheduler is `redundant` or
+    `linux`."""
     c = row[f + at.CONNECTION]
     if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
         return
@@ -111,8 +112,8 @@ def on_reinject_timer(row: Ints, c: int, now_ns: int) -> bool:
     """Handle the event of the reinjection timer of connection `c`, which only Linux's scheduler
     uses. Return True if the timer has expired, else False.
 
-    When the timer expires, the oldest fragment of unacknowledged data is sent again over an idle
-    subflow if there is one. Then the timer starts again.
+    When the timer expires, send the oldest fragment of unacknowledged data again over an idle
+    subflow. If no subflow is idle, send nothing. In both cases, restart the timer.
     """
     timer = c + at.REINJECT_TIMER_NS
     expired = events.timer_has_expired(row, timer, now_ns, at.REINJECT_DUE, c)

@@ -58,9 +58,10 @@ def _update_variance(row: Ints, f: int, error_ns: int, expected: int) -> None:
     """Update RTTVAR of subflow `f` after an RTT sample. `error_ns` is the sample minus SRTT, and
     `expected` is the segment that the receiver expects next.
 
-    The mean deviation follows each sample, but slowly if a shorter RTT would raise it. RTTVAR is at
-    least the largest mean deviation of this round trip. At the end of the round trip, RTTVAR falls
-    by a quarter of the difference between the two.
+    The mean deviation follows each sample. If the sample is below SRTT and would raise the mean
+    deviation, it rises by only an eighth as much. RTTVAR is at least the largest mean deviation of
+    this round trip. At the end of the round trip, RTTVAR falls a quarter of the way to this largest
+    deviation.
     """
     change_ns = abs(error_ns) - row[f + at.RTT_DEVIATION_NS]
     if error_ns < 0 and change_ns > 0:

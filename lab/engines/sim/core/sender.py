@@ -67,8 +67,8 @@ def may_probe(row: Ints, f: int) -> bool:
 
 @jit
 def restart_timer(row: Ints, f: int, rto_since_ns: int, now_ns: int) -> None:
-    """Restart the timer of subflow `f`. It is for a tail loss probe if one may be sent, otherwise
-    for the retransmission timeout (RTO).
+    """Restart the timer of subflow `f`. If a tail loss probe may be sent, the timer is for the
+    probe, otherwise for the retransmission timeout (RTO).
 
     The probe is due after two smoothed RTTs, but not later than an RTO that began at
     `rto_since_ns`. If only one segment is in flight, the probe waits 200 ms longer, because the

@@ -16,8 +16,8 @@ from lab.engines.sim.core.jit import jit
 
 @jit
 def send(w: at.World, f: int, now_ns: int) -> None:
-    """Send a probe on subflow `f`, and start the RTO. No probe is sent while an earlier one is not
-    acknowledged."""
+    """Send a probe on subflow `f`, unless an earlier probe is not acknowledged yet. In both cases,
+    start the timer of the RTO."""
     row = w.row
     if row[f + at.PROBE_END] == 0 and sender.may_probe(row, f):
         row[f + at.PROBE_TRANSMISSION] = at.NOTHING
@@ -39,8 +39,8 @@ def receive_ack(w: at.World, f: int, number: int, now_ns: int) -> None:
     """End the probe of subflow `f` when the probe and all segments sent before it are acknowledged.
 
     `number` is the transmission that caused the acknowledgement. If the probe repeated a segment,
-    and the acknowledgement was caused by the probe or a later transmission, the first transmission
-    of that segment was lost. The window is then reduced.
+    and `number` is the probe or a later transmission, the segment's first transmission was lost.
+    The window is then reduced.
     """
     row = w.row
     if row[f + at.PROBE_END] == 0 or row[f + at.SND_UNA] < row[f + at.PROBE_END]:
