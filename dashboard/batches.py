@@ -68,8 +68,8 @@ class Batch:
 def planned(request: BatchRequest) -> list[StartRequest]:
     """Return one request for each run of a batch.
 
-    The seeds are consecutive. The first one is that of `request.start`, or that of the scenario.
-    Raise `Problem` if there are more than `MOST_RUNS` runs.
+    Repeats have consecutive seeds. The first seed is that of `request.start`, or that of the
+    scenario if the request has none. Raise `Problem` if there are more than `MOST_RUNS` runs.
     """
     start = request.start
     first = loading.load(start.scenario).seed if start.seed is None else start.seed
@@ -183,8 +183,8 @@ class Batches:
         """Start one run, tag it with the id of the batch, and return its id. Wait while too many
         runs are in progress.
 
-        Return None if the batch is stopped or the run cannot start. The error is then added to
-        `batch.errors`.
+        Return None if the batch is stopped. Also return None if the run cannot start, and add the
+        error to `batch.errors`.
         """
         while not batch.stopped:
             try:

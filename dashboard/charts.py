@@ -90,9 +90,11 @@ class Chart:
 
 
 def of_run(frames: Sequence[Frame], about: About) -> list[Chart]:
-    """The charts of a run, without those that have no lines. What is drawn in which chart is
-    declared in `lab.metrics`; what the lab measures of links is drawn only where there are no
-    access points."""
+    """Return the charts of a run. Charts without lines are left out.
+
+    `lab.metrics` declares which quantity is drawn in which chart. The lab's own quantities of links
+    are drawn only if the network has no access points.
+    """
     of = _Owners.of(frames, about)
     shown = [each for each in BUILT_IN if not (each.of == "link" and of.names["ap"])]
     drawn: dict[metrics.Chart, list[Metric]] = {}
@@ -183,7 +185,7 @@ def _key(metric: Metric, owner: str) -> Key:
 
 
 def value(frame: Frame, key: Key) -> Any:
-    """Return the value at nested keys in a sample, or None if there is none."""
+    """Return the value at nested keys in a sample. Return None if the sample has no such value."""
     found: Any = frame
     for part in key:
         found = found.get(part) if isinstance(found, dict) else None

@@ -26,7 +26,7 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
     """Return the runs with these ids, each as a JSON object with a label.
 
     Raise a `Problem` if there are fewer than 2 or more than 200 runs, if a run does not exist, or
-    if the rates of some runs are in other units.
+    if the runs recorded their rates in different units.
     """
     if not 2 <= len(ids) <= MOST_COMPARED:
         raise Problem(
@@ -122,10 +122,10 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
 
 
 def _refuse_wire_rates(docs: list[Doc]) -> None:
-    """Raise a `Problem` with status 422 if only some of the runs recorded wire rates.
+    """Raise a `Problem` with status 422 if some of the runs recorded wire rates and others did not.
 
-    Runs of older versions did. A wire rate is the rate in the scenario multiplied by the rate
-    scale.
+    Only older versions of the lab recorded wire rates. A wire rate is the rate in the scenario
+    multiplied by the rate scale.
     """
     old = [doc["id"] for doc in docs if doc["wire_rates"]]
     if old and len(old) < len(docs):

@@ -130,7 +130,7 @@ def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
 
 
 def held_back_kb(result: Mapping[str, Any]) -> float | None:
-    """Return the largest amount of data in kB that waited at a receiver for missing earlier data.
+    """Return the largest amount of out-of-order data, in kB, that waited at a receiver.
 
     Return None if it was not measured.
     """
@@ -152,10 +152,11 @@ def finished(folder: Path, result: Mapping[str, Any]) -> list[Doc]:
 
 
 def baseline(doc: Doc, others: Sequence[Doc]) -> Doc | None:
-    """Compare the throughput of a run with that of the baseline of its scenario, in percent.
+    """Compare the throughput of a run with that of the baseline, in percent.
 
-    The baseline is the run that the user has tagged "baseline". Return None if there is none. Also
-    return None if its rate scale differs, because queueing delays then differ too.
+    The baseline is the run of the same scenario that the user has tagged "baseline". Return None if
+    there is no such run. Also return None if the two runs have different rate scales, because
+    queueing delays then differ too.
     """
     base = next((each for each in others if BASELINE in each["tags"]), None)
     if base is None or doc["rate_scale"] != base["rate_scale"]:
@@ -210,9 +211,10 @@ def _who(users: Mapping[str, float], total: float, result: Mapping[str, Any]) ->
 
 
 def _transfers(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
-    """Return a sentence about completed transfers.
+    """Return a sentence about the completed transfer that ended last.
 
-    If the transfers of all users are complete, the sentence has the mean rate until then.
+    If the transfers of all users are complete, the sentence also has the mean rate until this
+    transfer ended.
     """
     users, last = result.get("users") or {}, done[-1]
     which = "The" if len(users) == 1 else "The last"

@@ -52,11 +52,11 @@ def rows(folder: Path) -> list[Row]:
 
 
 def check(folder: Path, engine: str, target: str, value: Any) -> Any:
-    """Check a new value for `target`, the name of a value of a run in progress. Return the value to
-    send.
+    """Check a change of a run in progress, and return the value to send.
 
-    Raise `RequestError` if the run would refuse the value, or if `engine` does not have the
-    congestion control. Raise `LookupError` if the scenario of the run cannot be read yet.
+    `target` names what is changed, and `value` is the new value. Raise `RequestError` if the run
+    would refuse the value, or if `engine` does not have the congestion control. Raise `LookupError`
+    if the scenario of the run cannot be read yet.
     """
     scenario, _ = present(folder)
     checked = targets.check_flip(scenario, target, value)

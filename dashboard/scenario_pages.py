@@ -73,8 +73,9 @@ def choices(name: str) -> Row:
     """Return the strategies, engines and congestion controls that can be chosen for a run of this
     scenario.
 
-    `unfit` of a strategy says why the strategy could never act in this network; it is empty if it
-    could. `traffic` has the transfers of the scenario, so that a form can add one for a new user.
+    For each strategy, `unfit` says why the strategy could never act in this network. It is empty if
+    the strategy could act. `traffic` has the transfers of the scenario, so that a form can add one
+    for a new user.
     """
     scenario = loading.load(name)
     unfit = schema.why_unfit(scenario.network)

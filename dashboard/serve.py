@@ -66,10 +66,12 @@ def listen(port: int | None) -> socket.socket:
 
 
 def key(path: Path) -> str:
-    """Return the secret key in the file `path`. If there is none, write a new key into the file.
+    """Return the secret key in the file `path`. If the file does not exist, write it with a new
+    key.
 
     Programs need the key to read and change runs. The key stays the same when the dashboard
-    restarts. A file that is not private to this user, or has other content, is replaced.
+    restarts. The file is replaced if it belongs to somebody else, if others may open it, or if it
+    does not contain a key.
     """
     try:
         kept = plain_file.read(path, most_bytes=1000).decode(errors="replace").strip()
@@ -150,7 +152,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _demo(launcher: Launcher) -> str:
-    """Start the demo run. Return the path of its page in the URL.
+    """Start the demo run. Return the URL path of the page of the run.
 
     If the run cannot start, print the reason and return "/".
     """

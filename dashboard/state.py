@@ -96,8 +96,8 @@ def verdict(
 ) -> Verdict:
     """Return whether the connections of a run use Multipath TCP.
 
-    A `result` decides this. If it is None, the number of subflows of each connection in the latest
-    sample, `frame`, is used.
+    If the run has a `result`, the answer is in it. Otherwise the answer follows from the number of
+    subflows of each connection in the latest sample, `frame`.
     """
     if not multipath_users:
         text = "This scenario has no multipath user: all connections are plain TCP."

@@ -106,8 +106,9 @@ def with_rates(doc: Doc) -> Doc:
 def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
     """Return in words which strategies and congestion controls a run has had, and from when on.
 
-    `strategies` and `ccs` list them with a line of help. `ccs` also has the congestion controls of
-    single users. Those that are unknown here are left out of the lists.
+    The lists `strategies` and `ccs` have a line of help for each of them. `ccs` also has the
+    congestion controls of single users. A strategy or congestion control that this lab does not
+    have is left out of the lists.
     """
     used = over_time(scenario.strategy.name, "strategy", happened)
     ccs = over_time(scenario.multipath.cc, "cc", happened)

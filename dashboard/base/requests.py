@@ -50,7 +50,7 @@ def body(model: type[Model]) -> Model:
 def position() -> int:
     """Return the position in a run from which the browser wants to receive data; 0 is the start.
 
-    It is in the header Last-Event-ID or in the query parameter `since`.
+    The browser sends the position in the header Last-Event-ID or in the query parameter `since`.
     """
     text = request.headers.get("Last-Event-ID") or request.args.get("since", "0")
     found = whole_number(text)

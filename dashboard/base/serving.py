@@ -54,7 +54,7 @@ def ports(wanted: int | None) -> Sequence[int]:
 
 
 def listen_on(family: int, address: Any) -> socket.socket:
-    """Return a socket that listens on `address`, in the format of the address family.
+    """Return a socket that listens on `address`, which must have the form that `family` requires.
 
     Raise `OSError` if the address is not available.
     """
@@ -72,15 +72,18 @@ def listen_on(family: int, address: Any) -> socket.socket:
 
 @dataclass(frozen=True)
 class Limits:
-    """The most connections of a server, in total and from one address."""
+    """The largest numbers of connections that a server accepts: in total, and from one address."""
 
     total: int
     per_address: int
 
 
 def limits() -> Limits:
-    """Let this process open the files that so many connections need, as far as the system permits,
-    and return the limits that follow."""
+    """Return how many connections this process can accept.
+
+    Each connection needs open files. So first raise the limit of open files of this process to what
+    `MOST_CONNECTIONS` connections need, or as far as the system permits.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = MOST_CONNECTIONS * FILES_PER_CONNECTION + OTHER_FILES
     if hard != resource.RLIM_INFINITY:
@@ -100,8 +103,8 @@ def server(
 ) -> Any:
     """Return a Waitress server for the app on the socket `sock`.
 
-    `scheme` is that of the URLs that browsers use. The number of connections from one address is
-    limited, unless all come from a proxy, which limits them itself.
+    `scheme` is "http" or "https", as in the URLs that browsers use. The number of connections from
+    one address is limited. With `behind_proxy`, the proxy limits this number instead.
     """
     from waitress.parser import HTTPRequestParser
     from waitress.server import create_server
@@ -127,7 +130,8 @@ def server(
 
 
 def _limit_addresses(waitress: Any, most: int) -> None:
-    """Let a Waitress server close new connections from an address that has `most` already."""
+    """Let a Waitress server close new connections from an address that has `most` connections
+    already."""
     accept = waitress.accept
 
     def accept_one() -> Any:

@@ -35,8 +35,9 @@ KILLED_AFTER_S = 10.0  # after SIGINT, for a run that does not end
 class Running:
     """A run in progress.
 
-    `child` is None if an earlier server started the run. `ends_at` is a time of the monotonic
-    clock. If the run still goes on then, it gets SIGINT, and `asked` becomes True.
+    `child` is None if an earlier server started the run. `ends_at` is the latest time at which the
+    run should end, on the monotonic clock. A child that still runs then gets SIGINT, and `asked`
+    becomes True.
     """
 
     run: ClassRun

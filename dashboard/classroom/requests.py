@@ -63,8 +63,8 @@ class FreezeBody(Body):
 
 
 class ExtendBody(Body):
-    """More time for a worksheet; less if `minutes` is negative. If `seat` is None, it is for all
-    students."""
+    """A request to give more time for a worksheet, or less if `minutes` is negative. If `seat` is
+    None, it applies to all students."""
 
     worksheet: str
     minutes: float = Field(ge=-240, le=240)

@@ -115,7 +115,7 @@ def own_address() -> str | None:
 
 
 def opened(options: Options, classes: Path = CLASSES) -> ClassFolder:
-    """Return the class with the name in `options`. If there is none, make it.
+    """Return the class with the name in `options`. Make the class if it does not exist.
 
     Raise `RequestError` if the class exists and `options` also gives worksheets or a list of
     students.
@@ -233,7 +233,7 @@ def _end() -> None:
 def main(argv: Sequence[str]) -> None:
     """Serve a class. The command `lab class` starts this program with its options as `argv`.
 
-    Exit with the code of a `LabError` if that fails.
+    If a `LabError` is raised, exit with the exit code of the error.
     """
     parser = argparse.ArgumentParser(prog="class", epilog="See ./run_lab.sh class --help.")
     parser.add_argument("--name", required=True)
@@ -284,8 +284,9 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
 class TlsProxy(threading.Thread):
     """Accepts TLS connections on `sock`, and passes their bytes on to `port` on 127.0.0.1.
 
-    The number of connections from one address is limited, and one that sends nothing for
-    `SILENT_S` after its handshake is closed. Later silence is the business of the server behind.
+    The number of connections from one address is limited. If a browser sends nothing for `SILENT_S`
+    after the TLS handshake, its connection is closed. Once it has sent something, only the server
+    at `port` closes silent connections.
     """
 
     def __init__(self, sock: socket.socket, settings: ssl.SSLContext, port: int) -> None:

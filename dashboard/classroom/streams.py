@@ -32,7 +32,8 @@ Doc = dict[str, Any]
 
 
 class Slots:
-    """Limits open streams, so that students leave some to the others and to the instructor.
+    """Limits how many streams are open for one seat or role, for one address, and for all students.
+    So some are left for others and for the instructor.
 
     `on_change` is called whenever a stream was opened or closed.
     """
@@ -44,15 +45,15 @@ class Slots:
         self._mutex = threading.Lock()
 
     def open(self) -> frozenset[str]:
-        """Return the keys that have an open stream."""
+        """Return the seats and roles that have an open stream."""
         with self._mutex:
             return frozenset(self._open)
 
     def hold(self, owner: str, address: str | None, stream: Iterator[bytes]) -> Iterator[bytes]:
         """Return the stream, which takes a slot until it ends or is closed.
 
-        `owner` is a seat or a role, and `address` is that of a student, None for staff. Raise
-        `TooMuch` at once if no slot is free.
+        `owner` is a seat or a role. `address` is the network address of a student's browser; it is
+        None for the instructor and the projector. Raise `TooMuch` at once if no slot is free.
         """
         held = self._held(owner, address, stream)
         next(held)  # begins the iterator, because only then `finally` is sure to run
@@ -100,8 +101,8 @@ class Source:
     """The content of a stream of server-sent events.
 
     `kind` is the name of its events. `owner` is the id of a student's seat, or the role that
-    watches. `make` returns the JSON object to send. `plain` removes the parts that change by time
-    alone; they cause no event. There is at most one event in `every_s` seconds.
+    watches. `make` returns the JSON object to send. `plain` removes the fields that change by time
+    alone, because such changes cause no event. There is at most one event in `every_s` seconds.
     """
 
     kind: str

@@ -46,12 +46,13 @@ class Spot:
 
 @dataclass(frozen=True)
 class Line:
-    """A drawn link between the nodes `a` and `b`. Its rate is in the units of the scenario.
+    """A drawn link between the nodes `a` and `b`.
 
-    `air` is True for a radio link between an access point and a user. `rate_mbps` is None if the
-    scenario sets no rate. `loss` is the loss of the worse direction, as a fraction. `shift` moves
-    the line sideways, in pixels, if several links join the same nodes. `colour` is a palette index,
-    or -1. If `named`, the name of the link is written beside it.
+    `air` is True for a radio link between an access point and a user. `rate_mbps` is the rate in
+    the scenario, not multiplied by the rate scale of a run. It is None if the scenario sets no
+    rate. `loss` is the loss of the worse direction, as a fraction. `shift` moves the line sideways,
+    in pixels, if several links join the same nodes. `colour` is a palette index, or -1. If `named`,
+    the name of the link is written beside it.
     """
 
     id: str
@@ -111,8 +112,8 @@ class Activity:
 def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -> Drawing:
     """Return the drawing of a network, `width` pixels wide.
 
-    `topology` has the rates of its scenario multiplied by `rate_scale`. The drawing shows the rates
-    of the scenario. Raise a `Problem` with status 422 if there are too many nodes.
+    The rates in `topology` are those of the scenario multiplied by `rate_scale`. The drawing shows
+    the rates of the scenario. Raise a `Problem` with status 422 if there are too many nodes.
     """
     if len(topology.nodes) > MOST_NODES:
         text = f"draw the network: it has {len(topology.nodes)} nodes, and {MOST_NODES} can be read"

@@ -177,8 +177,8 @@ def load(line: Line, now: Activity | None) -> float:
 def link_text(line: Line, sample: Mapping[str, float | None]) -> str:
     """Return rate and loss of a link as text, such as "4.7 of 5 Mb/s, 1 % lost".
 
-    `sample` has the measured values of the link. If it has no rate, the text has the configured
-    rate and loss.
+    `sample` has the measured values of the link. If `sample` has no rate, the text has the
+    configured rate and loss.
     """
     mbps, loss = sample.get("mbps"), sample.get("loss")
     if mbps is None:

@@ -40,10 +40,11 @@ class Newcomer:
 
 
 class Door:
-    """Decides who may join a class or come back. `address` is the network address of a browser.
+    """Decides who may join a class or return to it.
 
-    A right code or PIN is accepted however many wrong ones came before: students may share an
-    address with somebody who tries to lock them out. `sleep` is replaced in tests.
+    In all methods, `address` is the network address of a browser. A right code or PIN is accepted
+    even after many wrong ones, because students may share an address with somebody who tries to
+    lock them out. Tests replace `sleep`.
     """
 
     def __init__(self, lesson: Lesson, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -57,8 +58,8 @@ class Door:
         """Check the one or two people who want to join. Return them with hashes of their PINs.
 
         Raise `Forbidden` for a wrong code or PIN, `RequestError` for a name that cannot be used,
-        `NotNow` for one that is taken, and `TooMuch` after too many joins or wrong tries from this
-        address.
+        `NotNow` for a name that is taken, and `TooMuch` after too many joins or wrong tries from
+        this address.
         """
         self._check_code(address, code)
         self._joined.check(address)
@@ -73,14 +74,15 @@ class Door:
         return people
 
     def forget_joins(self) -> None:
-        """Let all addresses join again: their seats were freed."""
+        """Forget how often people joined from each address, so that all addresses may join
+        again."""
         self._joined = Attempts(JOINS_PER_ADDRESS, JOINS_WITHIN_S)
 
     def joined(self, people: tuple[Person, ...], cookie: str) -> Joined:
         """Return the event that adds these people to the class. Nothing is recorded yet.
 
         `cookie` is the new secret of their browser. Raise `NotNow` if one of the names is taken
-        already, and `TooMuch` if the class has `MOST_SEATS` members or pairs.
+        already, and `TooMuch` if all `MOST_SEATS` seats of the class are taken.
         """
         state = self._lesson.state
         self._check_free([each.name for each in people])
@@ -140,9 +142,11 @@ class Door:
             raise Forbidden("join: the code is wrong. It is on the instructor's screen")
 
     def _check_pin(self, address: str, newcomer: Newcomer, stored: str | None) -> None:
-        """Raise `Forbidden` for a wrong PIN, `TooMuch` after too many.
+        """Raise `Forbidden` if the PIN is wrong or the person has none, `TooMuch` after too many
+        tries.
 
-        Then each try takes `SLOW_S`, also a right one.
+        `stored` is the hash of the right PIN. After too many wrong PINs, each further try takes
+        `SLOW_S` seconds, even with the right PIN.
         """
         tries = (roster.folded(newcomer.name), address)
         wrong = Forbidden(
@@ -213,7 +217,8 @@ class Attempts:
 
 
 class Lines:
-    """Lets the tries for one name from one address in one after another, in order of arrival."""
+    """Lets tries of a PIN wait for each other, if they are for the same name and from the same
+    address. They are evaluated in order of arrival."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, str], deque[object]] = {}
@@ -222,9 +227,11 @@ class Lines:
 
     @contextmanager
     def turn(self, name: str, address: str, is_slow: Callable[[], bool]) -> Iterator[bool]:
-        """Wait for the turn of a try, and yield whether it is to be slow.
+        """Wait until the earlier tries for this name from this address are over. Then yield whether
+        this try must be slow.
 
-        Raise `TooMuch` at once if too many wait. `is_slow` is also called when the turn has come.
+        The result of `is_slow()` at that time is yielded. Raise `TooMuch` at once if too many tries
+        are waiting.
         """
         me, key = object(), (name, address)
         with self._moved:

@@ -29,9 +29,10 @@ READ_RUNS = 64  # runs whose files are kept in memory
 class StepGrade:
     """The answer of a student to one step of a worksheet, and the points for it.
 
-    `points` were given, out of `of`. `runs` maps each step in which the student made a run to the
-    id of the run that was used for marking. `by_hand` are points that a person gave, or None.
-    `checker` is the version of the lab that marked the answer.
+    `points` is the number of points given, and `of` the largest number possible. `runs` maps each
+    step in which the student made a run to the id of the run that was used for marking. `by_hand`
+    are points that a person gave, or None. `checker` is the version of the lab that marked the
+    answer.
     """
 
     step: str
@@ -98,8 +99,9 @@ def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
 def mark_again(folder: ClassFolder, handed_in: Submission) -> Iterator[Difference]:
     """Mark a submission again from the saved answers and run files, and yield each difference.
 
-    A run is also reported if its files are missing or do not match the digest in the event log. Its
-    files are then used for marking if they can be read. Points given by a person are not verified.
+    A run whose files are missing or do not match the digest in the event log is reported as a
+    difference, too. Files that do not match are still used for marking if they can be read. Points
+    given by a person are not verified.
     """
     for run, digest in handed_in.digests.items():
         if problem := _changed(folder.runs / run, digest):
@@ -165,7 +167,8 @@ def _read(folder: Path) -> RunFiles:
 
 
 def _changed(folder: Path, digest: str) -> str:
-    """Return the problem with the files of a run. The text is empty if the files match `digest`."""
+    """Return what is wrong with the files of a run. The text is empty if the files match
+    `digest`."""
     if not folder.is_dir():
         return "its folder is missing"
     try:
@@ -239,8 +242,8 @@ def _about(known: Mapping[str, Sequence[str]], name: str, roster: Roster | None)
     """Return the cells that identify a student in the table of grades, one for each column in
     `known`.
 
-    They come from the list of students. If that list gives neither of the first two columns, the
-    first cell is `name`.
+    The cells are taken from `roster`, the list of students. If the first two cells would both be
+    empty, the first one is `name`.
     """
     found = {folded(key): value for key, value in _columns(name, roster).items()}
     cells = [

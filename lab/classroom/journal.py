@@ -66,8 +66,8 @@ class Returned(Event):
 
 
 class PinSet(Event):
-    """The event that a student got a new PIN. `pin` is its hash. In a pair, it is the first
-    person's."""
+    """The event that a student got a new PIN. `pin` is the hash of the PIN. In a pair, only the
+    first person gets the new PIN."""
 
     kind: Literal["pin"] = "pin"
     seat: str
@@ -75,7 +75,8 @@ class PinSet(Event):
 
 
 class Freed(Event):
-    """A seat was freed: its cookies are void, and its names can join again."""
+    """The event that the instructor freed a seat. Its cookies are void, and its people can join
+    again."""
 
     kind: Literal["free"] = "free"
     seat: str
@@ -93,9 +94,9 @@ class Opened(Event):
 class Answered(Event):
     """The event that a student answered a question or made a prediction.
 
-    `passed` is None for a text, because a person grades it. It is True for every prediction. `runs`
-    maps the ids of the steps whose measurements give the right answer to the ids of the student's
-    runs. `checker` is the version of the lab that marked the answer.
+    `passed` is None for a text, because a person grades it. It is True for every prediction. If the
+    right answer was calculated from runs, `runs` maps the id of each step in which such a run was
+    made to the id of the run. `checker` is the version of the lab that marked the answer.
     """
 
     kind: Literal["answer"] = "answer"
@@ -255,7 +256,7 @@ def read(path: Path) -> tuple[AnyEvent, ...]:
 
 
 def _whole(content: bytes) -> int:
-    """Return the length in bytes of all complete lines."""
+    """Return how many bytes of `content` belong to complete lines."""
     return content.rfind(b"\n") + 1
 
 

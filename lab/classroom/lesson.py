@@ -120,7 +120,7 @@ class Lesson:
     def sealed(self, at: Place) -> bool:
         """Return whether a prediction can no longer be changed.
 
-        This is so once a run that comes after the prediction in the worksheet was requested.
+        This is so once a run has been requested in a later step of the worksheet.
         """
         if self.step(at).answer is None:
             return False
@@ -142,7 +142,8 @@ class Lesson:
     def wait_s(self, at: Place, now: float) -> float:
         """Return the seconds until the student may try this step again; 0 if a try is allowed now.
 
-        The third wrong try starts a wait of 15 s. Each further wrong try doubles it, up to 960 s.
+        The third wrong try starts a wait of 15 s. Each further wrong try doubles the wait, up to
+        960 s.
         """
         step = self.step(at)
         if step.wrong < WAIT_AFTER or step.passed or self.hidden(at.worksheet, now):
@@ -166,10 +167,10 @@ class Lesson:
         return self.state.runs_of(None if by == "instructor" else at.seat, at.worksheet, at.step)
 
     def evidence(self, at: Place) -> dict[str, str]:
-        """Return the runs whose results decide the mark of a step.
+        """Return the runs whose results decide the mark of the step `at`.
 
-        The result maps the id of each step in which such a run is made to the id of its latest
-        complete run. Steps without a complete run are left out.
+        These runs are made in other steps. The result maps the id of each of these other steps to
+        the id of its latest complete run. Steps without a complete run are left out.
         """
         found = {}
         for name in sorted(runs_looked_at(self.task(at.worksheet, at.step))):

@@ -103,8 +103,8 @@ class Queue:
     def order(self) -> list[Entry]:
         """Return the waiting runs in the order in which they will start.
 
-        In each round, every student has one turn. Within a round, the student whose last run
-        started longest ago comes first. A run in progress counts as its student's turn in the first
+        In each round, one run of every student starts. Within a round, the student whose last run
+        started longest ago comes first. A student with a run in progress has to wait for the second
         round.
         """
         rounds: dict[str | None, int] = {}
@@ -165,8 +165,8 @@ class LoadMeter:
         self.last = Load(0.0, os.cpu_count() or 1, self._free_bytes())  # what `read` returned last
 
     def read(self) -> Load:
-        """Return the load. The processors are measured anew only if `SHORTEST_S` seconds have
-        passed."""
+        """Return the load. The load of the processors is measured anew only if the previous
+        measurement is at least `SHORTEST_S` seconds old."""
         if time.monotonic() - self._at >= SHORTEST_S:
             now = self._ticks()
             busy, all_ticks = (new - old for new, old in zip(now, self._last, strict=True))
@@ -179,8 +179,8 @@ class LoadMeter:
     def _ticks(self) -> tuple[int, int]:
         """Return the busy ticks and all ticks of all processors since the machine booted.
 
-        If there is no /proc, both are computed from the load average. Only their growth is then
-        meaningful.
+        If there is no /proc, the two numbers are estimated from the load average. Then only their
+        increase between two calls has a meaning.
         """
         try:
             first = (self._proc / "stat").read_text(encoding="ascii").splitlines()[0]

@@ -252,11 +252,11 @@ class Room:
         return self.folder.runs / run
 
     def _queued(self, decide: Callable[[], journal.Requested], check: CheckRun) -> ClassRun:
-        """Put the run that `decide` returns into the queue. Errors of `decide` or `check` prevent
-        it.
+        """Put the run that `decide` returns into the queue, unless `decide` or `check` raises an
+        error.
 
-        `check` may take long, so `mutex` is not held during it. Therefore `decide` is called once
-        more afterwards, because the state may have changed.
+        `check` may take long, so it is called without `mutex`. The state may change meanwhile.
+        Therefore `decide` is called both before and after `check`.
         """
         with self.mutex:
             event = decide()
@@ -285,7 +285,8 @@ class Room:
         return RunFiles.read(self.run_folder(run))
 
     def _read_evidence(self, at: Place) -> None:
-        """Read the files of the runs that decide the mark of a step into the cache.
+        """Read the files of some runs into the cache: the runs that decide the mark of the step
+        `at`.
 
         Reading takes time, so it is done without `mutex`.
         """

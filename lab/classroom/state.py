@@ -23,8 +23,8 @@ class StepWork:
 
     `tries` counts all tries and `wrong` the wrong ones; `wrong_at` is the time of the last wrong
     one. `passed` is None until something was marked. `runs` maps the steps in which runs are made
-    to the runs that were used for the last marking. `graded` and `comment` come from a person who
-    graded the answer. `checker` is the version of the lab that marked it.
+    to the runs that were used for the last marking. `checker` is the version of the lab that marked
+    the answer. If a person graded the answer, `graded` has the points and `comment` a text.
     """
 
     answer: Answer | None = None
@@ -82,10 +82,10 @@ class ClassRun:
 
 @dataclass
 class Work:
-    """What a seat has done in a worksheet.
+    """The work of one student or pair on a worksheet.
 
-    `opened_at` is when it was opened, `done_at` the time of the last progress. `runs` counts the
-    runs that were requested.
+    `opened_at` is the time when the worksheet was opened, and `done_at` the time of the last
+    progress. `runs` counts the runs that were requested.
     """
 
     opened_at: float
@@ -100,8 +100,11 @@ class Work:
 
 @dataclass
 class SeatState:
-    """A seat. `work` has the names of worksheets as keys. `left` says that the instructor has freed
-    the seat."""
+    """The place of one student or pair in the class.
+
+    The keys of `work` are the names of worksheets. `left` is True if the instructor has freed the
+    seat.
+    """
 
     id: str
     people: tuple[Person, ...]
@@ -110,7 +113,8 @@ class SeatState:
 
     @property
     def has_work(self) -> bool:
-        """Whether a step was answered or checked, or a run requested: opening is no work."""
+        """Whether a step was answered or checked, or a run was requested. Opening a worksheet does
+        not count as work."""
         return any(each.steps or each.runs for each in self.work.values())
 
     @property
@@ -121,7 +125,8 @@ class SeatState:
 class ClassState:
     """The state of a class after the events in `happened`.
 
-    Only `apply` changes it. The one exception is the status of a run, which the queue sets too.
+    Only `apply` changes the state, with one exception: `Room` sets the status of a run to "waiting"
+    or "running".
     """
 
     def __init__(self, happened: Iterable[Event] = ()) -> None:
@@ -146,7 +151,8 @@ class ClassState:
         return [each for each in list(self.seats.values()) if not each.left]
 
     def listed(self) -> list[SeatState]:
-        """The seats in the grid and the grades: freed ones only if there is work."""
+        """The seats to show in the instructor's table and in the grades. A freed seat is shown only
+        if work was done at it."""
         return [each for each in list(self.seats.values()) if not each.left or each.has_work]
 
     def seat_of_person(self, name: str) -> SeatState | None:

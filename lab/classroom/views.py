@@ -95,7 +95,8 @@ def is_done(lesson: Lesson, at: Place) -> bool:
 
 
 def run(queue: Queue, of: ClassRun) -> Doc:
-    """Return a run as lists show it. `place` is its position in the queue; 1 starts next."""
+    """Return a run as a row for lists. `place` is the position of the run in the queue: 1 starts
+    next. It is None if the run is not waiting."""
     return {
         "id": of.id,
         "step": of.step,
@@ -252,7 +253,7 @@ def _figures(work: StepWork, numbers: Mapping[str, int]) -> list[Doc]:
 def _problem(work: StepWork, asked: Check, of: Worksheet) -> str:
     """Return why a check could not be evaluated. The text is empty if it could.
 
-    A missing run is called by the number of its step in the worksheet.
+    If a run is missing, the text has the number of the step in which that run is made.
     """
     missing = [run for run in of.runs if run in runs_looked_at(asked) - set(work.runs)]
     if not (work.problem and missing):
@@ -346,8 +347,9 @@ def texts(lesson: Lesson) -> list[Doc]:
 def cell(lesson: Lesson, at: Place) -> str:
     """Return the state of one cell of the instructor's table: a step of a worksheet of one student.
 
-    The words are those of `state`. A step with a run is "passed" once a run is complete. Before
-    that, the cell has the status of the latest run if that run waits or runs, else "open".
+    For a question, check or prediction, the words are those of `state`. For a step with a run, the
+    state is "passed" once a run is complete. Until then, it is the status of the latest run if that
+    run waits or runs, else "open".
     """
     if not isinstance(lesson.task(at.worksheet, at.step), Run):
         return state(lesson, at, hidden=False)

@@ -31,9 +31,10 @@ from lab.scenario.engine_table import STACKS
 
 
 class Beside(click.Command):
-    """A command of a package that uses the lab and lies beside it.
+    """A command whose code is in a package beside `lab`, such as `bench`.
 
-    The package is imported when the command is typed. `help` is its line in the list of commands.
+    The package is imported only when the command is used. `help` describes the command in the list
+    of commands.
     """
 
     def __init__(self, name: str, module: str, help: str) -> None:

@@ -60,8 +60,8 @@ class Output:
 def run(request: Request, output: Output) -> int:
     """Make the requested runs and print the results. Return the exit code.
 
-    It is that of the first run that failed. If none failed but some runs were not made, it is that
-    of an interruption.
+    The exit code is that of the first run that failed. If no run failed but some were not made, it
+    is the exit code of an interruption.
     """
     requested = checked(request)
     single = len(requested) == 1

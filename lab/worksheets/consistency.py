@@ -115,7 +115,11 @@ def _check_result(path: str, scenario: Scenario) -> None:
 
 
 def results() -> dict[str, list[Metric]]:
-    """The metrics with a number in result.json, by the first key of its path there."""
+    """Return the metrics that have a number in result.json.
+
+    The keys are the first parts of the paths of these numbers, such as "users" for
+    `users.ue1.throughput_mbps`.
+    """
     found: dict[str, list[Metric]] = {}
     for of in metrics.SECTIONS:
         for each in metrics.numbers(of):
@@ -199,8 +203,8 @@ def _check_drawn(run: str, path: str, runs: Runs) -> None:
 
 
 def _check_looks(task: Task, runs: Runs) -> None:
-    """Verify that a question or a check refers only to runs of earlier steps and to results that
-    they have."""
+    """Verify that a question or a check refers only to runs of earlier steps, and only to results
+    that these runs have."""
     tree, own = looked_at(task)
     for leaf in () if tree is None else language.parts(tree):
         run = getattr(leaf, "run", None)

@@ -69,7 +69,7 @@ def evaluate(check: Condition, runs: Mapping[str, RunFiles]) -> Verdict:
     """Evaluate a check on the files of a student's runs.
 
     The keys of `runs` are the ids of the worksheet's steps in which the runs were made. The key ""
-    stands for the run that the check names. If a run or a value is missing, the check is not
+    stands for the default run of the check. If a run or a value is missing, the check is not
     passed, and `problem` of the result says why. Nothing is raised.
     """
     checker = _Checker(runs)

@@ -62,10 +62,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """The events of a run of one `kind`, such as `event(handover, user=ue1)`.
+    """All events of one `kind` in a run, such as `event(handover, user=ue1)`.
 
-    `where` has pairs of a field and its required value, as text. As a condition, it is true if the
-    run has such an event. A refused change does not count as an event.
+    `where` has pairs of a field and its required value, as text. Used as a condition, the
+    expression is true if the run has at least one such event. A refused change does not count as an
+    event.
     """
 
     kind: str
@@ -75,14 +76,14 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Time:
-    """The time in s of the first event that matches."""
+    """The time in s of the first of the events that `event` describes."""
 
     event: Occurrence
 
 
 @dataclass(frozen=True)
 class Count:
-    """The number of events that match."""
+    """The number of the events that `event` describes."""
 
     event: Occurrence
 
@@ -91,7 +92,7 @@ class Count:
 class Multipath:
     """True if the connections of a run really used Multipath TCP.
 
-    They need additional subflows, and no connection may have fallen back to TCP.
+    This requires that they opened additional subflows and that none fell back to TCP.
     """
 
     run: str

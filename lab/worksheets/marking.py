@@ -55,11 +55,10 @@ def mark_task(task: Task, answer: Answer | None, runs: Mapping[str, RunFiles]) -
 
 
 def looked_at(task: Task) -> tuple[Expression | None, str | None]:
-    """Return the expression on the results of runs that decides the mark of a step, and the id of
-    its default run.
+    """Return the expression that decides the mark of a step, and the id of its default run.
 
-    The default run is the one for functions without `of RUN`. Both values are None if runs do not
-    decide the mark.
+    The expression uses results of runs. Functions in it without `of RUN` refer to the default run.
+    Both values are None if the mark does not depend on runs.
     """
     if isinstance(task, Check):
         return task.condition, task.run

@@ -24,11 +24,10 @@ SEEDS = 100_000  # seeds are from 1 to this number
 
 @dataclass(frozen=True)
 class Seat:
-    """The source of the random seed and of the varied values of one student or pair, for one
-    worksheet.
+    """Gives one student or pair a random seed and varied values for one worksheet.
 
-    They depend only on `secret` (a key of the class), `name` (the student's seat) and `worksheet`,
-    so they can be computed again at any time.
+    The seed and the values depend only on `secret` (a key of the class), `name` (the student's
+    seat) and `worksheet`, so they can be computed again at any time.
     """
 
     secret: bytes
@@ -58,8 +57,8 @@ class Seat:
     def pick(self, key: str, variants: Sequence[Any]) -> Any:
         """Return this student's value out of `variants`.
 
-        The choice depends on `key` but not on the run, so all runs of the worksheet have the same
-        value.
+        The choice depends on `key` but not on the run. So all runs of the worksheet get the same
+        value for the same key.
         """
         return variants[self.number(f"variant {key}") % len(variants)]
 

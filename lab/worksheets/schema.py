@@ -78,7 +78,7 @@ class NumberRange(Part):
 
 
 class Curve(Part):
-    """A prediction that is a curve over time, from 0 to `maximum`.
+    """A prediction that is a curve over time. Its values are from 0 to `maximum`.
 
     The student draws the expected course of the quantity `path` in the samples of the run in step
     `run`.
@@ -275,8 +275,11 @@ class Flip(Part):
 
 
 class Attempt(Part):
-    """Everything that a student enters: answers by step id, and chosen settings and changes by run
-    id."""
+    """Everything that a student enters in a worksheet.
+
+    `answers` has the answers by the id of the step. `choices` has the chosen settings, and `flips`
+    the changes during the run, both by the id of the step with the run.
+    """
 
     answers: dict[str, Answer] = {}
     choices: dict[str, dict[str, Any]] = {}
@@ -284,8 +287,8 @@ class Attempt(Part):
 
 
 class NamedAttempt(Attempt):
-    """The work of an imagined student, to test the worksheet. What it does not give is taken from
-    the solution."""
+    """The work of an imagined student, to test the worksheet. Answers, settings and changes that
+    are missing are taken from the solution."""
 
     name: Text
 

@@ -113,8 +113,8 @@ def _marked(
 def _answers(
     worksheet: Worksheet, attempt: Attempt, runs: Mapping[str, RunFiles]
 ) -> dict[str, Answer]:
-    """Return the answers of an example attempt. Expressions are replaced by their values in its
-    runs.
+    """Return the answers of an example attempt. An answer that is an expression is replaced by its
+    value in the runs of this attempt.
 
     A value that was not measured becomes NaN, which is never right.
     """
