@@ -65,8 +65,8 @@ ANSWER = """(text) => new Promise((done, failed) => {
 class Student:
     """A student with a real browser.
 
-    `beside` is an HTTP client of the same student. It reads the samples of the same run, so that
-    the start of the run is known. `lost` counts failed requests.
+    `beside` is an HTTP client that has joined as the same student. It reads the samples of the
+    student's run, which tell when the run started. `lost` counts failed requests.
     """
 
     page: Page
@@ -165,9 +165,9 @@ def _student(browser: Browser, port: int, n: int) -> Student:
 
 
 def _all_answer(pid: int, clients: list[Seat], students: list[Student]) -> Answered:
-    """Let all students answer, each about once in `EACH_ANSWERS_S`, for `MEASURED_S`.
+    """Let all students answer for `MEASURED_S`, each about once in `EACH_ANSWERS_S`.
 
-    The HTTP clients answer in a separate thread.
+    The HTTP clients answer in a separate thread. Only their answers are in the result.
     """
     found: list[Answered] = []
     pause_s = EACH_ANSWERS_S / CLIENTS
@@ -268,9 +268,9 @@ class Seat:
         self.follow(f"runs/{self.run}/stream")
 
     def start(self) -> float:
-        """Return the time of `time.perf_counter` when the run began.
+        """Return when the run began, as a time of `time.perf_counter` [s].
 
-        It is computed from the sample that arrived with the smallest delay.
+        This time is computed from the sample that arrived with the smallest delay.
         """
         return min(at - t for t, at in list(self.arrived))
 

@@ -78,7 +78,7 @@ def mn_up_s(link: str = "tc") -> tuple[float]:
     """Return how long `mn` takes to build the network of the scenario `fat_tree` [s].
 
     `link` is the value of `mn --link`: "tc" for links with rates and delays, "default" for links
-    without.
+    without rates and delays.
     """
     scenario = _load(TREE)
     wiring = wire(scenario.network)
@@ -142,8 +142,8 @@ SITTINGS = ROOT / "docs" / "notebook" / "vm_boots.jsonl"  # mean_s is null if no
 def boots_without_panic() -> tuple[float, float]:
     """Boot the VM ten times (no snapshot), and append the result to the file `SITTINGS`.
 
-    Returns two numbers of boots, summed over all lines of the file: without and with a kernel
-    panic.
+    Returns how many boots had no kernel panic, and how many had one. Both numbers are summed over
+    all lines of the file.
     """
     RUNS.mkdir(parents=True, exist_ok=True)
     panics: list[str] = []

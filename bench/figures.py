@@ -84,11 +84,12 @@ class Measure:
 
 
 def measure(name: str | None = None, emulation: bool = False) -> Iterator[tuple[str, float]]:
-    """Measure all figures, or only those with the given name. Yield name and median of each.
+    """Measure all figures, or only those with the given name. Yield name and median of each figure.
 
-    `name` is a figure, or the first words of several figures, such as class_30. If it is None, two
-    groups are left out: figures that are measured only on request, and figures of the emulation
-    unless `emulation` is True. Raises `RequestError` if no figure has this name.
+    `name` is the name of one figure, or the first words of the names of several figures, such as
+    class_30. If it is None, all figures are measured but two groups: figures that are measured only
+    on request, and, unless `emulation` is True, figures of the emulation. Raises `RequestError` if
+    no figure has this name.
     """
     known = [each for each in MEASURES if any(_is_meant(own, name) for own in each.names)]
     if not known:

@@ -210,10 +210,10 @@ def _processor_s(page: Page) -> float:
 def hour(
     minutes: int = ENDS_MIN, settled_min: int = SETTLED_MIN, speed: int = 1
 ) -> tuple[float, float, float]:
-    """Keep the page of a running run open for an hour, and return by how much it has grown.
+    """Keep the page of a running run open for `minutes`, and return by how much it has grown.
 
-    The three numbers are the growth of the JavaScript heap, the DOM nodes and the event listeners,
-    from minute `settled_min` to the last minute. 0.1 is 10 %.
+    The three numbers are the growth of the JavaScript heap, of the DOM nodes and of the event
+    listeners, from minute `settled_min` to the last minute. A growth of 0.1 means 10 %.
     """
     with _live(LIVE_HOUR, REGULATES, speed) as page:
         session = page.context.new_cdp_session(page)

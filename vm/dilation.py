@@ -43,10 +43,10 @@ def factor() -> float:
 
 
 def prefix(*, kvm: bool) -> list[str]:
-    """Return the words to put before QEMU's command line, so that its clock runs slower.
+    """Return the words to put before QEMU's command line, so that QEMU's clock runs slower.
 
-    The list is empty for a factor of 1. Raises `RequestError` if the VM uses KVM, and
-    `MachineLacks` if libfaketime is missing.
+    The list is empty for a factor of 1. For any other factor, `RequestError` is raised if the VM
+    uses KVM, and `MachineLacks` if libfaketime is missing.
     """
     slower = factor()
     if slower == 1:

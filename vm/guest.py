@@ -60,9 +60,9 @@ STATISTICS_INTERVAL_MS = "3600000"  # nothing reads the port counters in Open vS
 def prepare(argv: list[str], shared: Path, files: Iterable[tuple[Path, Path]] = ()) -> Path:
     """Make the folder `shared`/vm with the files that the guest starts from; return its path.
 
-    `argv` is the command that the guest will run. Each of `files` is the path of a file in the
-    guest, and the path of the file on this machine whose content it gets. A folder of an earlier VM
-    is removed first.
+    `argv` is the command that the guest will run. `files` lists pairs of paths: a file to make in
+    the guest, and the file on this machine that has its content. A folder of an earlier VM is
+    removed first.
     """
     folder = shared.absolute() / "vm"
     shutil.rmtree(folder, ignore_errors=True)
@@ -135,7 +135,8 @@ def _copy(file: Path, to: Path) -> None:
 def write_switch_database(path: Path) -> None:
     """Make a database for Open vSwitch in the guest, with the one row that Open vSwitch requires.
 
-    The two commands run on this machine, because each takes 0.5 s in the guest.
+    `ovsdb-tool` is run on this machine, because in the guest it would take 0.5 s for each of its
+    two calls.
     """
     row = {
         "external_ids": ["map", [["system-id", str(uuid.uuid4())]]],
@@ -150,8 +151,8 @@ def write_switch_database(path: Path) -> None:
 def boot_argv(image: Path, shared: Path) -> list[str]:
     """Return the command line that boots a VM with the kernel `image` and the folder `shared`.
 
-    It does the same as `vng -v -r IMAGE --user root ... -- 'bash start.sh'`. The first call on a
-    machine tests KVM, which can take some seconds.
+    It boots the same VM as `vng -v -r IMAGE --user root ... -- 'bash start.sh'`. The first call of
+    this function on a machine tests KVM, which can take some seconds.
     """
     own, visible = str(shared.absolute()), hidden_folders()
     script = shlex.join(["bash", f"{_alias(len(visible), own)}/vm/start.sh"])
@@ -179,8 +180,8 @@ def boot_argv(image: Path, shared: Path) -> list[str]:
 def _guest_tools() -> list[str]:
     """Return words to put before the boot command, which name the folder of virtme-ng's programs.
 
-    The list is empty unless the path of the installed programs contains a blank. The kernel's
-    command line cannot contain blanks. In this case, the programs are copied into the cache folder.
+    The kernel's command line cannot contain blanks. If the path of the installed programs contains
+    a blank, the programs are copied into the cache folder. Otherwise the list is empty.
     """
     found = importlib.util.find_spec("virtme")
     installed = Path(found.origin).parent / "guest" if found and found.origin else Path()

@@ -48,8 +48,9 @@ GRACE_S = 30  # from interrupting the command to switching the VM off
 def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
     """Start a VM, run the command in it, and return the exit status of the command.
 
-    If another run uses this machine, `wait` says to wait for its end. lab/engines/mininet/in_vm.py
-    lists the errors and the effect of an interrupt.
+    If `wait` is True, wait while another run uses this machine. If `wait` is False, raise
+    `MachineLacks` in this case. lab/engines/mininet/in_vm.py lists the other errors, and the effect
+    of an interrupt.
     """
     with lock.hold(f"{command.shared.name} in the VM", wait), _ledger() as ledger:
         return _run(ledger, command)
@@ -102,7 +103,7 @@ def make_snapshot() -> bool:
 
 @contextlib.contextmanager
 def _ledger() -> Iterator[Ledger]:
-    """Yield the list of what VMs of this user have made on this machine, so that it can be removed.
+    """Yield the ledger: a list of what VMs of this user have made on this machine.
 
     What is left of an earlier VM is removed before the `with` block. What this VM has made is
     removed after the block.

@@ -62,7 +62,10 @@ def ready(ledger: Ledger, kernel: Path) -> Files | None:
 
 
 def wanted() -> bool:
-    """Return False if VMs have to be booted, not restored: MULTIPATH_LAB_VM_START is `boot`."""
+    """Return True if VMs may be restored from a snapshot, False if they have to be booted.
+
+    It is False if the environment variable MULTIPATH_LAB_VM_START is `boot`.
+    """
     return os.environ.get(START) != BOOT
 
 
@@ -232,9 +235,9 @@ def _files(kernel: Path) -> Files:
 
 
 def _name(kernel: Path, kvm: bool) -> str:
-    """Return the name of the snapshot.
+    """Return the name of the snapshot: a digest.
 
-    The docstring of the module says what it is computed from.
+    The docstring of the module lists what is digested.
     """
     files, shared = Files(Path("snapshot")), Path("shared")
     command = qemu.argv(kernel, files, shared, (0, 1), kvm=kvm, restore=False)
@@ -264,8 +267,9 @@ def _stamp(path: Path) -> list[int]:
 def _counts(path: Path) -> bool:
     """Return True if a change of this file makes the snapshot outdated.
 
-    Bytecode does not, because Python compares it with the source. Files of this project do not: a
-    restored VM imports changed Python files again, and the name of the snapshot covers the scripts.
+    A change of bytecode does not, because Python compares bytecode with its source. Nor does a
+    change of a file of this project: a restored VM imports changed Python files again, and if one
+    of the scripts changes, the snapshot has another name.
     """
     own = [guest.PROJECT / part for part in ("lab", "controller", "vm")]
     return path.suffix != ".pyc" and not any(map(path.is_relative_to, own))

@@ -72,7 +72,7 @@ EMPTY_FOLDERS = ("proc", "sys", "dev", "run", "tmp", "root", "image", "mnt", "va
 
 
 class Image:
-    """A folder with copies of files. It becomes the root file system."""
+    """A folder with copies of files, from which `build` makes the root file system of a VM."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

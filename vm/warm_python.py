@@ -245,7 +245,7 @@ def _show(argv: list[str]) -> None:
 def run(request: Request) -> None:
     """Run a request as Python would: a module (-m), a program text (-c) or a script.
 
-    Options before these are ignored.
+    Other options of Python that come before these are ignored.
     """
     words = request.argv[1:]
     while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):

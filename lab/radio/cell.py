@@ -60,8 +60,7 @@ class Station:
     - `user`: ID of the user or of the relay
     - `rate_bps`: rate when no other station sends
     - `weight`: LTE resource weight (MP-SDN, eq (3))
-    - `overhead`: part of a full frame's airtime that does not depend on the length of the frame, as
-      a fraction
+    - `overhead`: the fraction of a full frame's airtime that does not depend on the frame's length
     - `delay_ns`: one way; only for LTE
     """
 

@@ -55,5 +55,9 @@ def abandoned(contenders: float) -> float:
 
 
 def loss(contenders: float, other_loss_ppm: int) -> float:
-    """Return the fraction of frames that are lost, by collisions or by an independent cause."""
+    """Return the fraction of frames that are lost, by collisions or by other causes.
+
+    `contenders` is the mean number of nodes that have a frame to send. `other_loss_ppm` is the loss
+    by other causes alone, in millionths.
+    """
     return 1 - (1 - other_loss_ppm / 1e6) * (1 - abandoned(contenders))

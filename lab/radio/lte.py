@@ -78,10 +78,11 @@ def on_air_bps(alone_bps: int) -> int:
 
 @dataclass(frozen=True)
 class Bearer:
-    """A user of an LTE cell, as the computation of shares needs it.
+    """A user of an LTE cell, as `shares_bps` needs it.
 
     `rate_bps` is the user's rate when it is alone in the cell. `used_bps` is the rate that the user
-    had since the last computation. `backlogged` is the result of `is_backlogged` for this time.
+    had since the last call of `shares_bps`. `backlogged` is the result of `is_backlogged` for the
+    same period.
     """
 
     rate_bps: float

@@ -29,12 +29,16 @@ FRAME_BYTES = 1514
 class Params(BaseModel):
     """The parameters of a topology with `kind: rat_setup`.
 
-    `setup` is the number of the setup in the RAT study. `wifi` is the standard of all WiFi cells.
-    Each receiver has two interfaces. `interfaces` says whether a receiver uses both, only the first
-    (`wifi`), or only the second (`lte`, which is a WiFi interface too in Setups II and III).
-    `pairs` is the number of senders, and also the number of receivers. If `lte_rtt_ms` is None, the
-    value of the setup is used. `wifi_loss` is the fraction of frames that a WiFi cell loses
-    although it retransmits. If it is None, the value of the standard is used.
+    Each receiver has two interfaces.
+
+    - `setup`: number of the setup in the RAT study
+    - `wifi`: standard of all WiFi cells
+    - `interfaces`: the interfaces that a receiver uses: both, only the first ("wifi"), or only the
+      second ("lte", which is a WiFi interface too in Setups II and III)
+    - `pairs`: number of senders, and also of receivers
+    - `lte_rtt_ms`: None means the value of the setup
+    - `wifi_loss`: fraction of frames that a WiFi cell loses although it retransmits; None means the
+      value of the standard
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -95,9 +99,10 @@ def _sender(n: int) -> list[Link]:
 def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cell]:
     """Return all cells of the setup. `ends` names the cells that the receivers use.
 
-    `WIFI_MBPS` and `LTE_MBPS` are the rates of one node while five nodes share a cell. A node that
-    is alone in an LTE cell gets five times this rate. For WiFi, the result is also multiplied by
-    the mean number of transmissions that a frame needs because of collisions.
+    `WIFI_MBPS` and `LTE_MBPS` are the rates of one node while five nodes share a cell. The cells
+    need the rate of a node that is alone. In an LTE cell, this is five times `LTE_MBPS`. In a WiFi
+    cell, it is five times `WIFI_MBPS`, multiplied by the mean number of transmissions of a frame,
+    because five nodes have collisions.
     """
     receivers, senders = (
         [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")

@@ -191,7 +191,10 @@ class Wiring:
         return tuple(each for each in self.interfaces if each.node == node)
 
     def addresses(self, node: str) -> int:
-        """Return how many addresses a host has. Its connections should have as many subflows."""
+        """Return how many addresses a host has.
+
+        A connection of a multipath user should have one subflow per address.
+        """
         return sum(1 + len(each.further) for each in self.of(node))
 
     def at(self, node: str, link: str) -> Interface:
@@ -551,7 +554,7 @@ def _used(topology: Topology, wiring: Wiring, user: str) -> tuple[Interface, ...
 def _may_attach_to(topology: Topology, interface: Interface) -> list[str]:
     """Return the switches or access points to which an interface can be connected during a run.
 
-    A WiFi interface in a cell with a radio model can move to any other such cell by a handover. Any
+    By a handover, a WiFi interface can move between all WiFi cells that have a radio model. Any
     other interface stays where it is.
     """
     cells = {cell.ap: cell for cell in topology.cells}

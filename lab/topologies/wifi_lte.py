@@ -18,10 +18,10 @@ Delay = Annotated[float, Field(ge=0, le=5_000)]
 
 
 class User(BaseModel):
-    """A user, the access point that the user is near, and the rate that the user gets on each cell
-    when no other user is there.
+    """A user, the access point that the user is near, and the user's rates on WiFi and LTE.
 
-    `near` is "wifi" or "lte". `lte_weight` is the user's LTE resource weight (MP-SDN, eq (3)).
+    `near` is "wifi" or "lte". `wifi_mbps` and `lte_mbps` are the rates of a user that is alone in
+    the cell. `lte_weight` is the user's LTE resource weight (MP-SDN, eq (3)).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

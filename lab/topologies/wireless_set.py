@@ -37,8 +37,8 @@ class Params(BaseModel):
     """The parameters of a topology with `kind: wireless_set`. Delays are one way.
 
     `wifi` is the standard of all WiFi cells. A user nearer than `wifi_near_m` to a WiFi access
-    point opens connections there, any other user over LTE. `lte_mhz` is the bandwidth of the LTE
-    cell.
+    point opens connections over WiFi, any other user over LTE. `lte_mhz` is the bandwidth of the
+    LTE cell.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,9 +74,9 @@ class User:
 def build(params: Params, rate_scale: float = 1.0, seed: int = 1) -> Topology:
     """Return a network with users at random places, on WiFi (~) or LTE (|).
 
-    A user nearer than `wifi_near_m` to a WiFi access point opens connections there, any other user
-    at lte1. A multipath user, here ue3, is on LTE and on the nearest WiFi access point, at any
-    distance. WiFi cells are on different channels. Users are called ue1, ue2, and so on.
+    A user nearer than `wifi_near_m` to a WiFi access point opens connections over WiFi, any other
+    user over LTE. A multipath user, here ue3, is on LTE and on the nearest WiFi access point, at
+    any distance. WiFi cells are on different channels. Users are called ue1, ue2, and so on.
 
      ue1    ue2  ue3   ue4   ue5
       ~       ~  ~ |    |     ~

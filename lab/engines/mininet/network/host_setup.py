@@ -95,10 +95,7 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
 
 
 def radio_mac(interface: Interface) -> Iterator[str]:
-    """Yield `ip -batch` lines that change the MAC address of a radio.
-
-    The radio is down afterwards.
-    """
+    """Yield `ip -batch` lines that take a radio down and change its MAC address."""
     yield f"link set dev {interface.name} down"
     yield f"link set dev {interface.name} address {interface.mac}"
 
@@ -152,8 +149,9 @@ def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
     """Configure the kernel's MPTCP path manager in the network namespace of the calling thread.
 
     Each address of `interfaces` becomes an MPTCP endpoint: every connection opens a subflow from
-    it. A server opens none, so its `interfaces` are empty. A connection may have `MAX_SUBFLOWS`
-    subflows in addition to its first. `enter` only serves to record the equivalent shell commands.
+    this address. A server opens no subflows, so its `interfaces` are empty. A connection may have
+    `MAX_SUBFLOWS` subflows in addition to its first. `enter` only serves to record the equivalent
+    shell commands.
     """
     manager = PathManager()
     try:
@@ -235,7 +233,10 @@ class KeptNamespaces:
             ledger.record("namespace", path=str(file))
 
     def mount(self, pids: Mapping[str, int]) -> None:
-        """`pids` maps each station to a process in its namespace."""
+        """Mount the network namespace of each station.
+
+        `pids` maps each station to a process in its namespace.
+        """
         for station, file in self._files.items():
             keep_namespace(pids[station], file)
 

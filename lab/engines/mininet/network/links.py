@@ -94,11 +94,11 @@ class Links:
             self._shape([self._from_host(own)], f"change {link_id}", own.node)
 
     def _take(self, link_id: str, trunk: Trunk | None, state: str) -> None:
-        """Set a link up or down, as `state` says, by setting the interface at one of its ends.
+        """Set a link "up" or "down", as `state` says, by setting the interface at one of its ends.
 
-        `trunk` is the link if it connects two switches, or None if it leads to a host. A relay is a
-        switch with a radio. Its radio link is set at the relay; after "up", the relay associates
-        with its access point again.
+        `trunk` is the link if it connects two switches, or None if the link leads to a host. The
+        radio link of a relay (a switch with a radio) is set at the relay. After such a link has
+        come up, the relay associates with its access point again.
         """
         radio = next(
             (
@@ -135,9 +135,10 @@ class Links:
     def shape(self, link_id: str) -> dict[str, Any]:
         """Return what the POX controller learns about a link: rate_mbps, delay_ms, loss, loss_back.
 
-        On a link to a host, `loss` is for packets from the switch to the host. On a link between
-        two switches, `loss` is for packets from its switch `a`. `loss_back` is for the opposite
-        direction. Both are fractions. A value that does not apply to the link is left out.
+        `loss` and `loss_back` are fractions, for the two directions of the link. On a link to a
+        host, `loss` is for packets from the switch to the host. On a link between two switches,
+        `loss` is for packets from end `a` to end `b`. A value that does not apply to the link is
+        left out.
         """
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         near = (
@@ -170,10 +171,11 @@ class Links:
         self.cells[ap].remove_station(address)
 
     def first_packet_s(self, ap: str, address: str) -> float | None:
-        """Return the time of the first packet to or from a station in the WiFi cell of `ap`.
+        """Return the time of a station's first packet in the WiFi cell of the access point `ap`.
 
-        `address` is the IPv4 address of the station. The time is in seconds of the monotonic clock.
-        It is None if the station has joined the cell and no packet has crossed the cell since then.
+        The packet can be to or from the station. `address` is the IPv4 address of the station. The
+        time is in seconds of the monotonic clock. It is None if there was no packet since the
+        station joined the cell.
         """
         found_ns = self.cells[ap].first_packet_ns(address)
         return None if found_ns is None else found_ns / 1e9
@@ -181,10 +183,13 @@ class Links:
     def lag_ms(self, queues: Mapping[tuple[int, int], Queue], radios: Mapping[str, int]) -> float:
         """Return how far WiFi cells are behind their virtual clocks [ms]: the largest lag of all.
 
-        A cell's virtual clock is the time at which its channel becomes free. The lag is the airtime
-        of all packets in the access point's queue minus the time that remains until then; it is at
-        least 0. A large lag means that the machine is too slow. `queues` has the counters of
-        qdiscs. `radios` has the interface number of each access point's radio.
+        A cell's virtual clock is the time at which its channel becomes free. The packets in the
+        access point's queue should be sent by then. The lag is the airtime of these packets minus
+        the time until the channel becomes free, or 0 if this is negative. A large lag means that
+        the machine is too slow.
+
+        `queues` has the counters of qdiscs. `radios` has the interface number of each access
+        point's radio.
         """
         worst = 0.0
         for ap, air in self.cells.items():

@@ -31,10 +31,10 @@ def cell_program() -> Path:
 
 
 def mount_pins(ledger: Ledger) -> None:
-    """Mount a bpf file system at `PINS`, unless there is one, and record it for the clean-up.
+    """Mount a bpf file system at `PINS`, and record it for the clean-up.
 
-    Programs and maps of WiFi cells are pinned in this file system, so that commands inside the
-    hosts can use them.
+    Do nothing if one is mounted already. Programs and maps of WiFi cells are pinned in this file
+    system, so that commands inside the hosts can use them.
     """
     if not PINS.is_mount():
         ledger.record("folder", path=str(PINS))
@@ -101,9 +101,11 @@ def port_program() -> Path:
 def replace_packets(ports: Iterable[str], ledger: Ledger) -> None:
     """Load host_port.bpf.c, and attach it to switch ports: arriving packets lose their socket.
 
-    Then a host's TCP no longer takes a segment that waits in the network for one that waits in the
-    host. Each port in `ports` is one end of a veth pair, with a host at the other end. `ledger`
-    records the pinned program for the clean-up. A bpf file system must be mounted at `PINS`.
+    All nodes share one kernel. A segment that still had its socket in a queue of the network would
+    seem to wait in the sending host, and TCP would not retransmit it.
+
+    Each port in `ports` is one end of a veth pair, with a host at the other end. `ledger` records
+    the pinned program for the clean-up. A bpf file system must be mounted at `PINS`.
     """
     ledger.record("pin", path=str(PORT_PIN))
     argv = ["bpftool", "prog", "load", str(port_program()), str(PORT_PIN), "type", "classifier"]

@@ -123,7 +123,7 @@ def _rename(old: str, new: str) -> None:
 
 
 def _record_address(interface: str) -> None:
-    """Record in commands.sh a command that sets the MAC address which the interface has now.
+    """Record in commands.sh a command that sets the present MAC address of an interface.
 
     Stations connect to the MAC address of their access point. The kernel derives this address from
     the number of the radio. Without the command, the address would differ when someone runs
@@ -182,8 +182,8 @@ def associate(stations: Iterable[Interface], target: Callable[[str], Target], ru
     doing)` runs a command inside a host; `doing` says in error messages for what purpose.
 
     A station is associated when hostapd lists it. Until then, `iw connect` is repeated every
-    `RETRY_S` seconds. Raises `LabError` if no station was added to the list for `TIMEOUT_S`
-    seconds, after at least `TRIES` tries.
+    `RETRY_S` seconds. Raises `LabError` if some stations are still missing after `TRIES` tries, and
+    hostapd has listed no further station for `TIMEOUT_S` seconds.
     """
     waiting = {each.mac: each for each in stations}
     deadline, retry, tries = time.monotonic() + TIMEOUT_S, 0.0, 0
@@ -275,7 +275,7 @@ class StationRadio:
         ]
 
     def answer(self) -> bool | None:
-        """Return True if the station is now associated, False if this failed, None before that.
+        """Return True if `associate` has succeeded, False if it has failed, None if it goes on.
 
         Each result is returned only once.
         """

@@ -77,11 +77,11 @@ class AccessPoint:
 def apply_change(aps: Mapping[str, AccessPoint], line: str | bytes) -> str:
     """Change a station in `aps`, which maps names to access points.
 
-    Return where it has moved, or "".
+    Return the access point to which the station has moved, or "" if it has not moved.
 
     `line` is a JSON object with the keys `ap` and `user`, and new values of fields of `Station`. If
-    the object also has the key `from`, the station moves from that access point to `ap`; then the
-    new values are in the key `station`.
+    the object also has the key `from`, the station moves from the access point `from` to the access
+    point `ap`. The new values are then in the key `station`.
     """
     change = json.loads(line)
     ap, user = change["ap"], change["user"]
@@ -234,8 +234,8 @@ class Cell(Protocol):
 class Collisions:
     """Count the contenders in a WiFi cell, and set how much collisions slow the cell down.
 
-    A contender is an access point or a station with a frame to send. From the smoothed number of
-    contenders follow the number of transmissions per frame and the fraction of lost frames.
+    A contender is an access point or a station with a frame to send. The smoothed number of
+    contenders determines the number of transmissions per frame and the fraction of lost frames.
     """
 
     def __init__(self, members: CellMembers, loss_ppm: int) -> None:
@@ -244,9 +244,10 @@ class Collisions:
         self._set = (1.0, 0.0)
 
     def update(self, downlinks: int) -> None:
-        """Count the contenders now. Write the effect of collisions to the cell if it has changed.
+        """Count the contenders now, and compute the transmissions per frame and the lost frames.
 
-        `downlinks` is the number of access points on this channel that have packets in their queue.
+        If these values have changed, they are set in the cell. `downlinks` is the number of access
+        points on this channel that have packets in their queue.
         """
         now_ns = time.monotonic_ns()
         stations = self._members.activity().values()
@@ -278,7 +279,7 @@ class WifiCell:
         self.queues = [self._handle, *((scheduler.index(each), FQ) for each in ap.sharing)]
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
-        """Return a report about the access point, and update the effect of collisions.
+        """Return a report about the access point, and update the collisions in the cell.
 
         The reported backlog is the larger of two numbers: packets that wait at the access point,
         and upload frames that wait at the stations. `elapsed_s` is not used.

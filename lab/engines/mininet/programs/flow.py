@@ -43,7 +43,7 @@ class Application:
     def __init__(self, now_s: float, turn_s: float = WRITING_TURN_S) -> None:
         """`now_s` is the time of the first turn, and `turn_s` the time between two turns.
 
-        In the first turn, the data of one whole turn is due.
+        In the first turn, as much data is due as the application produces in `turn_s`.
         """
         self._period_s, self._due_s = turn_s, now_s
         self._last_s, self._fraction = now_s - turn_s, 0.0
@@ -51,8 +51,8 @@ class Application:
     def due_bytes(self, rate_bps: int, now_s: float) -> int:
         """Return how many bytes are due in the turn at `now_s`. Call this once per turn.
 
-        These are the bytes that `rate_bps` gives for the time since the last turn, but for at most
-        `CATCH_UP_S` seconds.
+        These are the bytes that the application produces at `rate_bps` since the last turn. If that
+        was more than `CATCH_UP_S` seconds ago, only the bytes of `CATCH_UP_S` seconds are due.
         """
         elapsed_s, self._last_s = min(CATCH_UP_S, now_s - self._last_s), now_s
         exact = self._fraction + rate_bps * elapsed_s / 8
@@ -64,20 +64,21 @@ class Application:
         self._last_s = now_s
 
     def wait_s(self, now_s: float) -> float:
-        """Go on to the next turn, and return the time from `now_s` until it, or 0 if it is late.
+        """Choose the time of the next turn, and return how long to wait until this time [s].
 
-        Call this once per turn.
+        The result is 0 if the next turn is late. `now_s` is the current time. Call this once per
+        turn.
         """
         self._due_s = max(self._due_s + self._period_s, now_s)
         return self._due_s - now_s
 
 
 def writable_bytes(due: int, unsent: int) -> int:
-    """Return how many bytes an application writes in this turn. It never writes the rest.
+    """Return how many of the `due` bytes an application writes in this turn. The rest is dropped.
 
-    `due` is the data due in this turn. `unsent` is the data that the application has written before
-    and that TCP has not sent yet. After the turn, the unsent data is at most `UNSENT_BYTES` (16
-    segments), or `due` if that is more.
+    `unsent` is the number of bytes that the application has written before and that TCP has not
+    sent yet. After the turn, at most `UNSENT_BYTES` (16 segments) are unsent, or `due` bytes if
+    that is more.
     """
     return max(0, min(due, max(UNSENT_BYTES, due) - unsent))
 
@@ -116,10 +117,10 @@ MAX_ATTEMPTS = 10  # to read all counters while no data arrives
 
 
 class ReceiveBuffer:
-    """Measure how much received data waits in the kernel because data before it is missing.
+    """Measure how many bytes have arrived but wait in the kernel for earlier bytes.
 
-    The kernel has no such counter, so the amount is known only afterwards, when the data is
-    delivered. `most_bytes` is the largest amount so far; None before the first `poll`.
+    The kernel has no such counter, so the number is known only afterwards, when the bytes are
+    delivered. `most_bytes` is the largest number so far; None before the first `poll`.
     """
 
     def __init__(self, connection: socket.socket, is_mptcp: bool) -> None:
@@ -160,9 +161,10 @@ class ReceiveBuffer:
         self._recent_bytes = max(self._recent_bytes, self._recent_peak - difference)
 
     def take_recent_bytes(self) -> int | None:
-        """Return the most data that waited for missing data, and was delivered since the last call.
+        """Return the most bytes that have waited for earlier bytes.
 
-        In bytes; None before the first `poll`.
+        Only bytes that were delivered since the last call count. The result is None before the
+        first `poll`.
         """
         if self.most_bytes is None:
             return None
@@ -187,7 +189,7 @@ class ReceiveBuffer:
         return [info], info.bytes_received
 
     def _multipath(self) -> tuple[list[TcpInfo], int]:
-        """Return the counters of all subflows, and the number of bytes delivered at the same time.
+        """Return the counters of all subflows, and the number of bytes delivered at that moment.
 
         If data is delivered during the reading, everything is read again, at most `MAX_ATTEMPTS`
         times in all. If no attempt succeeds, the result is ([], 0).
@@ -427,9 +429,9 @@ class Flow:
           flow
         - `error`: the error that ended the flow, or None
         - `mptcp`: True if the connection is MPTCP now
-        - `receive_buffer_max_bytes`: the most received data that waited for missing data; None at a
-          sender
-        - `held_back_bytes`: the same, but only since the last call
+        - `receive_buffer_max_bytes`: the most bytes that have arrived but waited for earlier bytes;
+          None at a sender
+        - `held_back_bytes`: like `receive_buffer_max_bytes`, but only since the last call
         """
         return {
             "bytes": self._bytes_now(),

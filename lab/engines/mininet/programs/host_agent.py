@@ -55,12 +55,12 @@ class HostSettings:
 
     - `pid`: a process in the namespaces of the host
     - `endpoints`: True for a multipath user; the agent may change the backup flags of its addresses
-    - `loss`: for each address of a user, the interfaces that send data on the path to this address;
-      the agent reports their configured random loss
+    - `loss`: maps each address of a user to the interfaces that send data on the path to this
+      address; the agent reports the random loss that is configured at these interfaces
     - `paced`: `tc` lines that prepare the interfaces of the host for pacing; empty if subflows are
       limited by the window
     - `opens`: addresses from which a path manager in user space opens subflows; None if the kernel
-      opens them
+      opens the subflows
     """
 
     pid: int
@@ -314,7 +314,7 @@ class HostAgent:
         return command
 
     def obey(self, command: HostCommand) -> None:
-        """Carry out a command. From now on, check the subflows at the period of the settings.
+        """Carry out a command. From now on, check the subflows every `Settings.period_s`.
 
         Raises the errors of `ControlledHost.obey`.
         """

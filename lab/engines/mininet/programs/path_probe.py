@@ -94,9 +94,9 @@ def measure_up(server: str, bind: str, burst: Burst) -> float | None:
     This sends the frames of `burst`, then asks at which rate they arrived. Returns None if too few
     frames arrived.
 
-    Before the burst, the server has to send one small frame. The reason is a WiFi cell: each uplink
-    frame there also waits for the airtime of the latest downlink frame. After a large downlink
-    frame, the result would be too small.
+    Before the burst, the server has to send one small frame. The reason is that an uplink frame in
+    a WiFi cell also waits for the airtime of the latest downlink frame. If this were a large frame,
+    the result would be too small.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((bind, 0))

@@ -19,7 +19,10 @@ SETTING = {"net.mptcp.pm_type": "1"}
 
 
 def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
-    """Return users with more than `MAX_SUBFLOWS` addresses beyond the first, and their servers."""
+    """Return the hosts that need a path manager in user space.
+
+    These are the users with more than `MAX_SUBFLOWS` addresses beyond the first, and their servers.
+    """
     users = [
         user for user in topology.multipath if len(further_addresses(wiring, user)) > MAX_SUBFLOWS
     ]

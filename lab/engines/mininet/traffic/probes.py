@@ -34,9 +34,12 @@ RTT_FLOOR_MS = 2.0  # that the machine itself may add to a round trip
 class PathFigures:
     """The rates and the round-trip time of a path, either expected or measured.
 
-    `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. An expected rate of
-    None means unlimited; an expected `up_mbps` of None can also mean that it is not to be measured.
-    A measured value of None means that no answer came.
+    `rate_mbps` is the rate towards the user, `up_mbps` the rate from the user. None has these
+    meanings:
+
+    - an expected rate: unlimited
+    - an expected `up_mbps`: unlimited or not to be measured
+    - a measured value: no answer came
     """
 
     rate_mbps: float | None
@@ -87,8 +90,8 @@ def expected_figures(
 ) -> PathFigures:
     """Return the expected rates and round-trip time of a path without other traffic.
 
-    The path leads from the server of a user to an `interface` of the user. Rates in `topology` are
-    wire rates, but the result is in the units of the scenario. All rates are the same in both
+    The path leads from the server of a user to an `interface` of the user. The expected rate is the
+    lowest rate on the path in `topology`, divided by `rate_scale`. It is the same in both
     directions. `up_mbps` is None unless `up` is True.
 
     The round-trip time includes the time in wmediumd, if wmediumd models a cell on the path. It
@@ -118,7 +121,10 @@ def expected_figures(
 
 
 def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
-    """Return the links of a shortest path from a server to an interface, its own link included."""
+    """Return the links of a shortest path from a server to an interface.
+
+    The link of the interface itself is included.
+    """
     links = {frozenset((link.a, link.b)): link for link in topology.links}
     neighbours: dict[str, set[str]] = {node.id: set() for node in topology.nodes}
     for link in topology.links:
@@ -157,8 +163,8 @@ def compare(
 ) -> Comparison:
     """Compare expected values (`wanted`) with measured rates and a measured round-trip time.
 
-    `rate_bps` is the rate towards the user, `up_bps` the rate from the user, both on the wire. They
-    are divided by `rate_scale` to get the units of the scenario.
+    `rate_bps` is the rate towards the user, `up_bps` the rate from the user, both measured on the
+    wire. Both are divided by `rate_scale` for the comparison.
     """
     rate_mbps, up_mbps = (
         units.scenario_mbps(each, rate_scale) if each else None for each in (rate_bps, up_bps)
@@ -170,11 +176,11 @@ def compare(
 def best_attempts(
     names: Iterable[str], measure: Callable[[Collection[str]], Mapping[str, Comparison]]
 ) -> dict[str, tuple[Comparison, list[str]]]:
-    """Measure paths by their names, and measure again the paths that had complaints.
+    """Measure paths by their names. Measure those with complaints once more.
 
-    `measure` does the measurement. Returns the better comparison of each path, with its complaints
-    (`Comparison.complaints`). The second attempt tells two causes apart: a busy machine delays only
-    some packets, but a wrongly configured link delays all.
+    `measure` measures the paths with the given names. For each path, return the comparison with
+    fewer complaints, and these complaints (`Comparison.complaints`). The second attempt tells two
+    causes apart: a busy machine delays only some packets, but a wrongly configured link delays all.
     """
     best: dict[str, tuple[Comparison, list[str]]] = {}
     left = list(names)
@@ -190,8 +196,9 @@ def best_attempts(
 def burst(expected: PathFigures, rate_scale: float) -> dict[str, int]:
     """Return the parameters of the packet burst that measures a path: `packets` and `send_bps`.
 
-    The burst has at least `LEAST_PACKETS`. If it has more, it takes at most `BURST_S` at the
-    expected rate. If no rate is expected, the packets are sent without pauses, and `send_bps` is 0.
+    The burst has as many packets as the expected rate carries in `BURST_S`, but at least
+    `LEAST_PACKETS` and at most `PACKETS`. If the expected rate is None (unlimited), `packets` is
+    `PACKETS`, and `send_bps` is 0, which means no pauses.
     """
     if expected.rate_mbps is None:
         return {"packets": PACKETS, "send_bps": 0}

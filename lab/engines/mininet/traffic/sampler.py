@@ -64,9 +64,9 @@ class Connection:
 class HostSamples:
     """Samples of all users, by name, and of all subflows, by ID such as `ue2-1/1`.
 
-    `tier_mbps[link][tier]` is the throughput [Mb/s] at an access point or on a link: of the primary
-    subflows (tier 1) and of the secondary subflows (tier 2). If a subflow passes a relay (a switch
-    with a radio), it counts at every access point on its path.
+    `tier_mbps[link][tier]` is the throughput [Mb/s] of one tier on a link or at an access point.
+    Tier 1 are the primary subflows, tier 2 the secondary subflows. If a subflow passes a relay (a
+    switch with a radio), it counts at every access point on its path.
     """
 
     tier_mbps: Mapping[str, Mapping[int, float]]
@@ -106,7 +106,7 @@ class Sampler:
         self._routed[endpoint] = (number, path)
 
     def handed_over(self, interface: Interface) -> None:
-        """Count the subflows of a user that has moved at its new access point.
+        """After a user has moved to a new access point, count the user's subflows at the new one.
 
         `interface` is the user's interface with its new access point.
         """
@@ -188,9 +188,9 @@ class Sampler:
         return HostSamples(tier_mbps, users, subflows)
 
     def newly_complete(self) -> dict[str, float]:
-        """Return the flows that have been completely received since the last call.
+        """Return the flows that were completed since the last call, with their durations [s].
 
-        The values are the durations of their transfers [s].
+        A flow is complete when its receiver has all of its data.
         """
         complete = {
             name: each.completion_s
@@ -244,8 +244,8 @@ class Sampler:
 def _added(user: UserSample | None, mbps: float, held_bytes: int | None) -> UserSample:
     """Add one connection to the sample of a user. `user` is None for the first connection.
 
-    `mbps` and `held_bytes` are the throughput of the connection and its data that waited for
-    missing data.
+    `mbps` is the throughput of the connection. `held_bytes` is the number of bytes that have
+    arrived on it but waited for earlier bytes.
     """
     held_kb = user.held_back_kb if user else None
     if held_bytes is not None:
@@ -275,7 +275,11 @@ class Subflow:
 
 
 def fraction(late: int, subflows: Iterable[Subflow]) -> float:
-    """Return `late` divided by the number of data segments received on `subflows`, or 0."""
+    """Return `late` as a fraction of the data segments received on `subflows`.
+
+    `late` is the number of segments that arrived out of order. The result is 0 if no segment was
+    received.
+    """
     segments = sum(subflow.segments for subflow in subflows)
     return round(late / segments, 5) if segments else 0.0
 

@@ -47,9 +47,9 @@ class Workload:
     def prepare(self) -> list[str]:
         """Connect the flows that start at t = 0, with all subflows, so that all start together.
 
-        If a subflow is missing, the connection is closed and opened again, at most `MAX_ATTEMPTS`
-        times in all. Returns the flow IDs of these connections, once for each time that they were
-        opened again.
+        If a connection lacks a subflow, it is closed and opened again. Each connection is opened at
+        most `MAX_ATTEMPTS` times. The result has the ID of a flow once for each time that its
+        connection was closed for this reason.
         """
         reopened: list[str] = []
         connecting = [act.flow for act in self._acts if act.verb == "start" and act.at_s == 0]
@@ -182,9 +182,10 @@ class Workload:
                     self.programs.send(server, do="go", id=flow.id, at_s=start_s)
 
     def _commanded(self, flow: Flow) -> list[str]:
-        """Return the hosts that need the commands of a flow: the user, and for UDP also the server.
+        """Return the hosts to which the commands for a flow are sent.
 
-        For TCP, the user's end passes commands on to the server's end.
+        These are the user, and for UDP also the server. For TCP, the user's end passes commands on
+        to the server's end.
         """
         server = self.topology.server_of(flow.user)
         return [flow.user, server] if flow.protocol == "udp" else [flow.user]
@@ -195,7 +196,8 @@ class Workload:
     def _incomplete_flows(self) -> list[Flow]:
         """Wait for the subflows to join, and return the flows that still lack a subflow afterwards.
 
-        The wait ends if no further subflow has joined for `SUBFLOWS_WITHIN_S`.
+        The wait ends when all subflows have joined, or when none has joined for
+        `SUBFLOWS_WITHIN_S`.
         """
         missing, deadline = self._missing(), time.monotonic() + SUBFLOWS_WITHIN_S
         while missing and time.monotonic() < deadline:
@@ -206,7 +208,7 @@ class Workload:
         return [self._opened[name] for name in missing]
 
     def _missing(self) -> dict[str, int]:
-        """Return how many subflows each connection lacks, without the complete connections.
+        """Return how many subflows each incomplete connection lacks, by flow ID.
 
         The servers count the subflows, because a user's kernel counts a subflow before it has
         joined. A connection that has fallen back to plain TCP lacks nothing.
@@ -292,7 +294,9 @@ def starting_flows(acts: Iterable[Act]) -> list[Flow]:
 def lead_s(starting: list[Flow]) -> float:
     """Return how long before the common start of flows the commands have to be sent [s].
 
-    One command goes to all users at the same time. For each UDP flow, one more goes to its server.
+    A user gets one command for each of its flows. The commands for the first flow of every user are
+    sent together, then those for the second flow, and so on. Each UDP flow needs one more command,
+    to its server.
     """
     to_servers = sum(flow.protocol == "udp" for flow in starting)
     return COMMAND_S * (len(one_each(starting)) + to_servers)
