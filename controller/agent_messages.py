@@ -59,9 +59,9 @@ class ApReport(_Message):
     def occupancy(self, tiers: Mapping[str, int]) -> float | None:
         """Return how full the MAC buffer is, from 0 to 1; None if nothing measures it.
 
-        For LTE this is the mean over the queues of those users for whom this is the primary access
-        point (Tier 1). `tiers` maps users to their tier here, 1 or 2. A user that is missing there
-        counts as Tier 1.
+        For LTE this is the mean over the queues of those users whose primary access point sent this
+        report. `tiers` maps each user to 1 if this access point is the user's primary one, else to
+        2. A user that is missing in `tiers` counts as 1.
         """
         bearers = {
             user: station.mac_occupancy
@@ -131,10 +131,10 @@ class LinkFlip(_Message):
 
 
 class Tier1Limit(_Message):
-    """A rate limit for all Tier 1 traffic of an access point together.
+    """A rate limit for all primary traffic (Tier 1) of an access point together.
 
-    Tier 1 is the traffic of single-path users, and of multipath users whose primary access point
-    this is. `mbps` is a rate on the wire. None removes the limit.
+    Primary traffic is that of single-path users, and that of multipath users for whom `ap` is the
+    primary access point. `mbps` is a rate on the wire. If it is None, the limit is removed.
     """
 
     ap: str
@@ -143,8 +143,8 @@ class Tier1Limit(_Message):
     def limit(self, network: Topology, apply: Callable[[str, int | None], None]) -> dict[str, Any]:
         """Call `apply(ap, limit)` with the limit in bit/s on the wire, or None for no limit.
 
-        Return the limit in the units of the scenario file, for the log. Raise `MessageRefused` if
-        `network` has no such access point.
+        Return the access point and the limit for the log; this limit is in Mb/s as in the scenario
+        file. Raise `MessageRefused` if `network` has no such access point.
         """
         if self.ap not in network.aps:
             known = ", ".join(network.aps) or "none"
@@ -171,9 +171,9 @@ class StepsState(_Message):
 class StepsFlip(_Message):
     """A request to pause the periodic decisions of the strategy, or to continue them.
 
-    The runner pauses them while the first connections open. Otherwise the strategy would decide on
-    some connections before it knows the others, and the result would depend on which ones open
-    first.
+    The runner (the process that runs a scenario) pauses the decisions while the first connections
+    open. Otherwise the strategy would decide on some connections before it knows the others. The
+    result would then depend on the order in which the connections open.
     """
 
     kind: Literal["steps"]

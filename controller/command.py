@@ -49,8 +49,8 @@ class Route:
 class Expect:
     """A command to set the pacing rate of a subflow at its sender.
 
-    S-MPTCP calls this rate the expected throughput (section V). It counts Ethernet frames on the
-    wire. None removes the pacing.
+    S-MPTCP calls this rate the expected throughput (section V). `rate_bps` counts Ethernet frames
+    on the wire. If it is None, the pacing is removed.
     """
 
     subflow: SubflowKey
@@ -138,8 +138,9 @@ def effective_floor_bps(min_rate_bps: int = 0) -> int:
 def raised_to_floor(decision: Decision, rate_scale: float) -> Decision:
     """Return the decision with its meter or pacing rate raised to at least `LOWEST_LIMIT_BPS`.
 
-    If the rate is raised, the reason says so, with the new rate in the units of the scenario file
-    (the rate on the wire divided by `rate_scale`). Any other decision is returned unchanged.
+    If the rate is raised, the new rate is added to the reason, in Mb/s as in the scenario file
+    (rate on the wire / `rate_scale`). If nothing must be raised, the decision is returned
+    unchanged.
     """
     command = decision.command
     if not isinstance(command, Throttle | Expect) or command.rate_bps is None:

@@ -142,9 +142,9 @@ class Control:
 def _handed_over(tiers: Tiers, present: set[tuple[str, str]]) -> Tiers:
     """Return the tiers after handovers: a user keeps its tier at its new access point.
 
-    `tiers` maps (user, access point) to the tier before the handovers, 1 (primary) or 2
-    (secondary). `present` has the (user, access point) of each present association. Source: MP-SDN,
-    section V-A4.
+    `tiers` maps (user, access point) to the tier before the handovers: 1 (primary) or 2
+    (secondary). `present` has the (user, access point) pairs of the associations after the
+    handovers. Source: MP-SDN, section V-A4.
     """
     gone = dict(sorted(set(tiers) - present))
     come = dict(sorted(present - set(tiers)))

@@ -39,8 +39,8 @@ def content(datagram: bytes, key: str, doing: str) -> bytes:
 def unseal(datagram: bytes, key: str, doing: str) -> dict[str, Any]:
     """Return the JSON object in a datagram that begins with the secret `key` of the run.
 
-    Raise `MessageRefused` if the key is not there, or if the rest is no JSON object within the
-    limits of `controller.bounded_json`. The error message begins with `doing`.
+    Raise `MessageRefused` as `content` does. Also raise it if the text after the key is no JSON
+    object within the limits of `controller.bounded_json`. The error message begins with `doing`.
     """
     try:
         return bounded_json.parse_object(content(datagram, key, doing))

@@ -59,8 +59,8 @@ def _command_fields(command: Command | None, rate_scale: float) -> dict[str, Any
 def observation_line(step: Step) -> dict[str, Any]:
     """Return the log line of what the strategy observed, before its decisions took effect.
 
-    The line has the state of each access point, and the tier of each user there: 1 if it is the
-    user's primary access point, else 2.
+    The line has the state of each access point. It also has the tier of each user at each access
+    point: 1 if this is the user's primary access point, else 2.
     """
     aps = {
         ap.id: {
@@ -89,9 +89,10 @@ def failure_line(strategy: str, failure: StrategyFailed) -> dict[str, Any]:
 def applied_line(seq: int, what: str, effect: dict[str, Any]) -> dict[str, Any]:
     """Return the log line that tells the runner that its request number `seq` was carried out.
 
-    The runner is the process that runs a scenario. `what` is the kind of request. `effect` has the
-    key `value`, with rates in the units of the scenario file. For a link it also has `flows_moved`.
-    A new strategy takes over at the next control step.
+    The runner is the process that runs a scenario. `what` is the kind of request. `effect` has
+    further fields of the line: `value` is the new setting, with rates as in the scenario file.
+    After the change of a link, `flows_moved` is the number of moved flows. A new strategy decides
+    for the first time in the next control step.
     """
     return {"kind": "flip", "seq": seq, "what": what, "state": "applied", "ok": True, **effect}
 

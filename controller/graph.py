@@ -139,8 +139,8 @@ def _built(arcs: Sequence[End]) -> Graph:
 def _first_addresses(arcs: Sequence[End]) -> dict[str, str]:
     """Map every further address of a host interface to the first address of that interface.
 
-    Arcs of one link that leave the same switch lead to the addresses of one interface, in order. An
-    address that also has another link is left out.
+    If several arcs of one link leave the same node, they lead to the addresses of one interface.
+    The first of these arcs leads to the first address. An address with a second link is left out.
     """
     degree = Counter(tail for _, tail, _, _ in arcs)
     first: dict[tuple[str, str], str] = {}

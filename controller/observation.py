@@ -20,10 +20,12 @@ class AccessPoint:
 
     `capacity_bps` is the largest rate that a station can get if no other station sends.
     `mac_occupancy` is the mean of min(1, backlog / capacity of the MAC buffer) since the last
-    control step; it is None without a report. `tier2_bps` is the rate of secondary traffic (Tier
-    2): that of multipath users with another primary access point. It is None if it was not
-    measured. `meter_bps` is the limit that an OpenFlow meter sets for this traffic, None without a
-    meter. With a meter, `tier2_bps` counts only what passes the meter.
+    control step; it is None without a report.
+
+    `tier2_bps` is the rate of secondary traffic (Tier 2): the traffic of multipath users with
+    another primary access point. It is None if it was not measured. `meter_bps` is the limit that
+    an OpenFlow meter sets for secondary traffic, or None without a meter. With a meter, `tier2_bps`
+    counts only the traffic that passes the meter.
     """
 
     id: str
@@ -84,10 +86,10 @@ class Subflow:
     `tier` is 1 if this is the user's primary access point, else 2.
 
     Packet counters are totals in the direction that carries the data: to the user for a download,
-    from the user for an upload. None means not measured. `sent_packets` counts the packets that
-    reached the first switch; packets that were dropped on the sender's own link are missing.
-    `lost_packets` counts those of them that did not reach the receiver. `retransmitted_packets`
-    counts TCP's retransmits.
+    from the user for an upload. A counter is None if it was not measured. `sent_packets` counts the
+    packets that reached the first switch; packets that the sender's own link dropped are not
+    counted. `lost_packets` counts the packets that reached the first switch but not the receiver.
+    `retransmitted_packets` counts TCP's retransmits.
 
     `rate_bps` is the rate of `sent_packets` since the last control step, in Ethernet frames.
     `device_loss` is the loss that the user's interface reports, as a fraction. `expected_bps` is

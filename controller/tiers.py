@@ -36,10 +36,11 @@ CW_MIN, BACKOFF_STAGES = 16, 6
 class Settings:
     """How to choose the primary access point of each multipath user (MP-SDN, section IV).
 
-    `selection` is the method (see the module's docstring). With `preseed`, priority-based selection
-    counts the single-path users at each access point from the start, not only when their turn
-    comes. `contention` "bianchi" takes the mean number of transmissions of a WiFi packet from
-    Bianchi's collision model; "none" assumes one.
+    `selection` is the method (see the module's docstring). Priority-based selection treats the
+    associations in order, the fastest first. With `preseed`, it counts all single-path users at
+    their access points from the start; otherwise it adds them in this order too. `contention`
+    "bianchi" takes the mean number of transmissions of a WiFi packet from Bianchi's collision
+    model; "none" assumes one.
     """
 
     selection: Selection = "priority"
@@ -109,9 +110,10 @@ def by_priority(
 ) -> dict[str, str]:
     """Map each user in `multipath` to its primary access point by priority-based selection.
 
-    Associations have their turn in the order of their rates, the fastest first (MP-SDN, Algorithm
-    1). At the first turn of a user, its primary access point is chosen. It is the one where the
-    user's rate would be largest if all primaries chosen so far share the access points.
+    Associations are treated in the order of their rates, the fastest first (MP-SDN, Algorithm 1).
+    At the first association of a user, the user's primary access point is chosen. It is the one at
+    which the user's rate would be largest if it is shared only by the primary associations chosen
+    so far.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     order = sorted(
@@ -268,9 +270,9 @@ def _signal(association: Association) -> tuple[float, str, str]:
 def cut_off(observation: Observation) -> frozenset[tuple[str, str]]:
     """Return (user, access point) of all associations that the user's server cannot reach.
 
-    Only multipath users count. The server reaches an access point if links that are up lead there
-    from the source of one of the user's subflows. If a user has no subflows, all its access points
-    count as reachable.
+    Only multipath users count. The server reaches an access point if links that are up lead to the
+    access point from the source of one of the user's subflows. If a user has no subflows, all its
+    access points count as reachable.
     """
     users = observation.multipath & {each.user for each in observation.associations}
     sources: dict[str, set[str]] = {}

@@ -212,7 +212,7 @@ class Topology(_Part):
         """Return the access point that `user` has left, if `ap` reports the user as a new station.
 
         It is the access point of the same kind (WiFi or LTE) that has this user as a station.
-        Return None if there is none, or if `ap` itself has this user already.
+        Return None if there is no such access point, or if the user already is a station of `ap`.
         """
         if user in self.aps[ap].stations:
             return None

@@ -65,8 +65,9 @@ class PathDelay:
 class PathCount:
     """The packet counts of one flow.
 
-    `sent` counts the packets that entered the first switch of the path, and `lost` those that the
-    path then lost. `rate_bps` and `bytes` are measured at the first switch too.
+    `sent` counts the packets that entered the first switch of the path. `lost` counts the packets
+    that entered the first switch and did not reach the last one. `rate_bps` and `bytes` are
+    measured at the first switch.
     """
 
     rate_bps: int | None = None
@@ -98,8 +99,7 @@ class Counters:
     def __init__(self, ports: Callable[[str], dict[str, int]], rate_scale: float = 1.0) -> None:
         """`ports(switch)` maps the port names of a switch to port numbers.
 
-        The statistics file has rates in the units of the scenario file: the rates on the wire
-        divided by `rate_scale`.
+        In the statistics file, rates are as in the scenario file: rate on the wire / `rate_scale`.
         """
         self._port_numbers, self._rate_scale = ports, rate_scale
         self._ports: dict[tuple[str, str], Document] = {}

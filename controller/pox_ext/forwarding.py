@@ -130,10 +130,10 @@ class Forwarding:
             self._on_idle(event.ofp.cookie)
 
     def _fixed_entries(self, switch: str) -> Iterator[bytes]:
-        """Yield messages that write the flow entries of table 1 that do not depend on flows.
+        """Yield messages that write those flow entries of table 1 that are the same for all flows.
 
         These entries send ARP packets, SYN packets from hosts, and IP packets of unknown flows to
-        the controller. They drop multicast packets and all others.
+        the controller. They drop multicast packets, and all packets that are neither ARP nor IP.
         """
         controller = [nicira.output(nicira.PORT_CONTROLLER)]
         ip = nicira.eth_type(nicira.ETH_IP)
@@ -212,9 +212,9 @@ class Forwarding:
     def _no_route(self, switch: str, flow: Flow) -> None:
         """Handle a packet of a flow for which the router found no route.
 
-        If it is unknown where the destination is, send an ARP request for its address. If it is
-        known, no path leads there: `switch` then drops the flow for `NO_ROUTE_S`, so that the
-        controller does not get every packet.
+        If the location of the destination is unknown, send an ARP request for its address.
+        Otherwise no path leads to the destination. In this case `switch` drops the packets of the
+        flow for `NO_ROUTE_S` seconds, so that the controller does not get every one of them.
         """
         if self._hosts.place(flow.destination) is None:
             self._arp.resolve(flow.destination, flow.source)
@@ -262,7 +262,7 @@ class Forwarding:
         return len(moved)
 
     def tick(self) -> None:
-        """Delete old flow entries that are due; stop waiting for switches that do not reply."""
+        """Delete stale flow entries, and give up on switches that have not replied in time."""
         self.switches.expire(time.monotonic())
         self._entries.delete_stale(time.monotonic(), self._router.switches)
 
@@ -281,9 +281,10 @@ class Forwarding:
     def _clear(self, ends: list[tuple[str, str]]) -> None:
         """Delete all flow entries that send packets out of the ports in `ends`.
 
-        Each element of `ends` is a (switch, port) pair, one end of a link that is down. Entries
-        that are left there were written by an earlier controller process. The next packets of their
-        flows come to this controller.
+        Each element of `ends` is a (switch, port) pair, one end of a link that is down. Flows that
+        have another path were moved before. The deleted entries are those of flows without another
+        path, and those that an earlier controller process wrote. The next packets of these flows
+        come to this controller.
         """
         for switch, name in ends:
             number = self.switches.port(switch, name)
@@ -304,11 +305,11 @@ Move = tuple[Flow, Route, Route]  # flow, old route, new route
 class PathEntries:
     """Writes and deletes the flow entries that forward flows (in table 1 of the switches).
 
-    A flow moves to another path hop by hop, from the last switch of the path to the first. Each hop
-    waits until the switches have confirmed the hop before. A packet therefore always finds a
-    complete path, old or new, and none is lost. Entries at switches that only the old path passes
-    are deleted `LINGER_S` later, when no packet is in flight there. Existing entries are modified,
-    so that their counters continue.
+    A flow moves to another path switch by switch, from the last switch of the path to the first. An
+    entry is written only when the switches have confirmed the previous entry. A packet therefore
+    always finds a complete path, old or new, and none is lost. Entries at switches that only the
+    old path passes are deleted `LINGER_S` later, when no packet is left on the old path. Existing
+    entries are modified, so that their counters continue.
     """
 
     def __init__(self, switches: Switches, hosts: Hosts) -> None:
@@ -339,10 +340,10 @@ class PathEntries:
         self._step(moving, 1, done)
 
     def delete_stale(self, now_s: float, switches_of: Callable[[Flow], Container[str]]) -> None:
-        """Delete the flow entries of old routes that are due at `now_s`.
+        """Delete those flow entries of old routes that were to be kept until `now_s` or earlier.
 
-        `switches_of(flow)` returns the switches of the flow's present route. Entries there are
-        kept.
+        `switches_of(flow)` returns the switches of the flow's present route. The entries at these
+        switches are not deleted.
         """
         due = [each for each in self._stale if each[0] <= now_s]
         self._stale = [each for each in self._stale if each[0] > now_s]
@@ -491,7 +492,7 @@ class ArpResponder:
             self._switches.send(switch, out, "send an ARP reply")
 
     def _send_requests(self, packet: Arp, but: tuple[str, str] = ("", "")) -> None:
-        """Send the ARP request `packet` out of the port behind which its target is known to be.
+        """Send the ARP request `packet` out of the port that leads to the requested address.
 
         If this port is unknown, send the request out of every port that leads to a host, except the
         (switch, port) pair `but`.

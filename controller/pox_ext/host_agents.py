@@ -139,11 +139,13 @@ class HostReports:
         return any(host in self._latest for host in hosts)
 
     def is_over(self, to_user: Flow, hosts: Iterable[str | None], now_s: float) -> bool:
-        """Return whether a subflow has ended, because the reports of its hosts no longer list it.
+        """Return whether a subflow has ended: its hosts send reports, but these do not list it.
 
         `to_user` is the 5-tuple of the subflow in the direction to the user. `hosts` are the two
-        hosts at its ends; if neither sends reports, the result is False. A subflow that was never
-        listed counts as ended only after `MISSING_AFTER_S` and `MISSING_AFTER_REPORTS` reports.
+        hosts at its ends. If neither of them sends reports, the result is False.
+
+        A subflow that no report has listed yet may be a new one. It counts as ended only after
+        `MISSING_AFTER_S` seconds in which at least `MISSING_AFTER_REPORTS` reports have come.
         """
         ends_of = set(hosts)
         if not self.reports_any(ends_of):
@@ -235,8 +237,8 @@ class HostCommands:
         """`send(host, datagram)` must return False if the host cannot be reached.
 
         `host_of(address)` returns the name of the host with this address. `now_ms()` returns the
-        time of day in ms. Commands are numbered from this time on, so that a restarted controller
-        uses larger numbers than before.
+        time of day in ms. The number of each command is at least this time, so that a restarted
+        controller uses larger numbers than before.
         """
         self._key, self._send, self._host_of, self._now_ms = key, send, host_of, now_ms
         self._desired: dict[SubflowKey, Desired] = {}
@@ -298,9 +300,9 @@ class HostCommands:
         return changes
 
     def _command(self, changes: dict[Subflow, Desired]) -> list[str]:
-        """Send these changes of one connection to its hosts; return the unreachable hosts.
+        """Send `changes` to the two hosts of their connection; return the hosts not reached.
 
-        For a connection without MPTCP, one reachable host is enough; then the result is empty.
+        For a connection without MPTCP, one reached host is enough: the result is then empty.
         """
         owners = {self._host_of(address) for each in changes for address in each.ends}
         hosts = sorted(host for host in owners if host)

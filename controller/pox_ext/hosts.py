@@ -105,10 +105,10 @@ class Hosts:
         }
 
     def _own(self, address: str, switch: str, port: str) -> None:
-        """Store to which host a learned address belongs, if this is certain.
+        """Store which host has the learned address, if the topology file allows only one host.
 
-        It is certain if the topology file has exactly one interface at this port and gives it no
-        address.
+        This is so if exactly one interface of the file is at this port, and this interface has no
+        address in the file.
         """
         here = [
             (host, each)

@@ -128,9 +128,10 @@ class Meters:
         self.refresh(switch, self._tiers)
 
     def _limited(self, switch: str) -> Iterator[Data]:
-        """Yield the primary data (Tier 1) of an access point if its rate is limited, else nothing.
+        """Yield address and direction of the primary data (Tier 1) at an access point.
 
-        A user without a known tier counts as Tier 1.
+        Yield nothing if the rate of this data is not limited. A user without a known tier counts as
+        Tier 1.
         """
         if self._tier1_bps.get(switch) is None:
             return
@@ -342,8 +343,9 @@ def table0_of(flows: list[FlowEntry], rate_bps: int | None, tier1_bps: int | Non
 def handed_over(old: Table0, new: Table0, addresses: Container[str]) -> tuple[Table0, Table0]:
     """Return table 0 of both access points after a station has moved from `old` to `new`.
 
-    `addresses` are those of the station. If some of its data passed the meter for secondary traffic
-    at `old`, this data passes the same kind of meter at `new`, if there is one.
+    `addresses` are those of the station. Its data that passed the meter for secondary traffic (Tier
+    2) at `old` now passes the Tier 2 meter of `new`. If `new` has no such meter, the data passes
+    none.
     """
     moved = frozenset(data for data in old.metered if data.address in addresses)
     come = moved if new.rate_bps is not None else frozenset()
@@ -383,10 +385,10 @@ def _meter(meter: int, installed_bps: int | None, desired_bps: int) -> list[byte
 
 
 def resets_counters(installed: Table0, desired: Table0) -> bool:
-    """Return whether `changes(installed, desired)` sets the counters of a meter to 0.
+    """Return whether `changes(installed, desired)` sets the counters of the Tier 2 meter to 0.
 
-    This is the meter for secondary traffic (Tier 2). Its counters become 0 if the messages add,
-    modify or delete it.
+    This is the meter for secondary traffic. Adding, modifying or deleting it sets its counters to
+    0.
     """
     rates = [
         None if table.rate_bps is None else kbps(table.rate_bps) for table in (installed, desired)

@@ -70,10 +70,11 @@ def match_flow(flow: Flow) -> bytes:
 
 
 def output(port: int, ingress_port: int | None = None) -> bytes:
-    """Return an action that sends a packet out of `port`. The controller gets whole packets.
+    """Return an action that sends a packet out of `port`.
 
-    `ingress_port` is the port by which the packet entered. If it equals `port`, the action names
-    the reserved port PORT_IN instead: OpenFlow sends a packet back only in this way.
+    If `port` is that of the controller, the controller gets the whole packet. `ingress_port` is the
+    port by which the packet entered. If it equals `port`, the action names the reserved port
+    PORT_IN instead: OpenFlow sends a packet back only in this way.
     """
     return struct.pack("!HHHH", 0, 8, PORT_IN if port == ingress_port else port, 0xFFFF)
 

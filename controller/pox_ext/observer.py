@@ -49,7 +49,7 @@ class Observer:
         self._first_observed: dict[str, int] = {}  # connection: number of its first observation
 
     def add_report(self, report: ApReport) -> list[tuple[str, str]]:
-        """Store the report of an access point; return the users that have moved there.
+        """Store an access point's report; return the users that have moved to this access point.
 
         Each element is a pair: the user, and the access point that the user has left. Rate, signal
         strength and association of a station are those of the latest report. The MAC occupancy is
@@ -178,10 +178,10 @@ class Observer:
         )
 
     def knows_tier(self, subflow: Subflow) -> bool:
-        """Return False if the tier of a subflow at an access point is not known yet.
+        """Return whether the tier of a subflow is known, or the subflow is at no access point.
 
-        The tier, 1 for primary and 2 for secondary subflows, is first determined in the first
-        control step. For a subflow at no access point the result is True.
+        The tier is 1 for primary and 2 for secondary subflows. The tier of a new user is not known
+        before the next control step. A subflow that is at no access point needs no tier.
         """
         return subflow.ap not in self.network.aps or (subflow.user, subflow.ap) in self.tiers
 
@@ -197,8 +197,8 @@ class Observer:
     def _is_user(self, address: str) -> bool:
         """Return whether `address`, one end of a subflow, is the user's end and not the server's.
 
-        It is the user's end in three cases: its switch is unknown, its switch is an access point,
-        or its host uses MPTCP.
+        The result is True in three cases: it is not known to which switch the address is connected,
+        this switch is an access point, or the host with this address uses MPTCP.
         """
         place = self.hosts.place(address)
         return (

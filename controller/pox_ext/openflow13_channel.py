@@ -48,8 +48,8 @@ class Channel:
     def command(self, message: bytes, described: Callable[[bytes], str]) -> None:
         """Send a message that changes the state of the switch.
 
-        If the switch refuses the message, `described(message)` is called. It returns what the
-        message does, such as "delete its meter 1", for a warning.
+        If the switch refuses the message, a warning shows the text `described(message)`. It says
+        what the message does, such as "delete its meter 1".
         """
         self.send(self._sent.numbered(message, lambda: described(message)))
 
@@ -78,8 +78,7 @@ class Channel:
     def barrier(self, done: Callback) -> None:
         """Call `done` when the switch has carried out all earlier messages.
 
-        The argument of `done` is empty bytes. It is None if the switch refuses or the connection
-        closes.
+        `done` gets empty bytes, or None if the switch refuses the request or the connection closes.
         """
         self._send_request(messages.BARRIER_REQUEST, b"", done)
 

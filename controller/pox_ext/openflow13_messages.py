@@ -167,7 +167,8 @@ class FlowCount(NamedTuple):
 class MeterCount:
     """The counters of a meter (a rate limit), and the time since it was added.
 
-    `offered_bytes` have reached the meter. It has dropped `dropped_bytes` of them.
+    `offered_bytes` counts the bytes that have reached the meter. `dropped_bytes` counts those of
+    them that the meter has dropped.
     """
 
     offered_bytes: int
@@ -259,7 +260,10 @@ def meter_count(body: bytes, wanted: int = TIER_2_METER) -> MeterCount | None:
 
 
 def meter_rate_bps(body: bytes, wanted: int = TIER_2_METER) -> int | None:
-    """Find the rate of the meter `wanted` in a meter configuration reply; None if not there."""
+    """Return the rate of the meter `wanted` in a meter configuration reply.
+
+    Return None if the reply does not have this meter.
+    """
     for entry in _entries(body, least=16):
         _, _, meter = struct.unpack_from("!HHL", entry)
         if meter == wanted:

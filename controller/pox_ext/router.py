@@ -51,7 +51,8 @@ class Router:
     def route(self, flow: Flow) -> Route | None:
         """Choose and store the route of a flow.
 
-        Return None if it is unknown where an address is, or if no path leads to the destination.
+        Return None if the switch of one of its two addresses is unknown, or if no path leads to the
+        destination.
         """
         source, destination = (
             self._hosts.place(flow.source),

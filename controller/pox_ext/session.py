@@ -390,7 +390,10 @@ class CounterPoll:
         return self._started_s is not None
 
     def is_over(self, now_s: float) -> bool:
-        """Return whether a poll runs, and has all replies or has lasted `REPLY_TIMEOUT_S`."""
+        """Return whether the present poll can end; False if no poll runs.
+
+        A poll can end when all replies have come, or after `REPLY_TIMEOUT_S`.
+        """
         if self._started_s is None:
             return False
         return self._outstanding == 0 or now_s - self._started_s > REPLY_TIMEOUT_S

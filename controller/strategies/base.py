@@ -89,7 +89,7 @@ class Strategy(ABC):
         """
 
     def wake_at_ns(self) -> int | None:
-        """Return the time in ns of the next decision if it must come before the interval ends.
+        """Return the time in ns of the next decision if `interval_s` would be too long to wait.
 
         Otherwise return None. The controller calls this after each decision.
         """

@@ -20,9 +20,9 @@ from controller.strategy_names import IMPROVED, SEPARATOR
 def named_forms(strategy: type[Strategy]) -> dict[str, type[Strategy]]:
     """Map `NAME` to the strategy, and `NAME/improved` to its improved form if it has one.
 
-    A strategy has an improved form if its class has the attribute `improved`: other defaults of
-    some parameters. A base class does not count. Raise `ParamsRefused` if `improved` has an unknown
-    parameter or a wrong value.
+    An improved form is the same strategy with other defaults of some parameters. The class
+    attribute `improved` has these defaults. If only a base class has this attribute, there is no
+    improved form. Raise `ParamsRefused` if `improved` has an unknown parameter or a wrong value.
     """
     forms = {strategy.name: strategy}
     if vars(strategy).get("improved"):
@@ -32,7 +32,7 @@ def named_forms(strategy: type[Strategy]) -> dict[str, type[Strategy]]:
 
 
 def explain_unknown(name: str, known: Iterable[str]) -> str:
-    """Return the error message for the name of an unknown form, such as "NAME/FORM".
+    """Return the error message for a name "NAME/FORM" if the strategy NAME has no such form.
 
     Return "" if the name has no slash, or if the strategy NAME itself is not in `known`.
     """
@@ -48,7 +48,7 @@ def explain_unknown(name: str, known: Iterable[str]) -> str:
 
 
 def preset_text(strategy: type[Strategy]) -> str:
-    """Return the changed defaults of an improved form, such as "at_floor: backup".
+    """Return the defaults that an improved form of a strategy changes, such as "at_floor: backup".
 
     Return "" if `strategy` is not an improved form.
     """

@@ -21,9 +21,10 @@ from controller.user_file import import_file, stem
 def register(path: str, source: bytes | None = None) -> str:
     """Load the strategy in a Python file, add it to `STRATEGIES`, and return its name.
 
-    Its improved form is added too, if it has one. A file that is registered again is loaded again.
-    Raise `UserFileRefused` as `load` does, and if another file with this name is already
-    registered.
+    If the strategy has an improved form (other defaults of some parameters), this form is added
+    too. A file that is registered again is loaded again. Raise `UserFileRefused` as `load` does.
+    Also raise it if another file with this name is already registered, or if the improved form is
+    not valid.
     """
     before = STRATEGIES.get(stem(path))
     if before is not None and stem(path) not in BUILT_IN and source_file(before) != path:

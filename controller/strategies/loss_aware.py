@@ -260,11 +260,11 @@ class LossAware(Strategy):
         window.lost += newly_sent * (subflow.device_loss or 0.0) if device else lost - before[1]
 
     def _leaving(self, verdicts: list[Verdict], normal: int, now_ns: int) -> list[Decision]:
-        """Make the subflow with the largest loss backup.
+        """Return a command that makes the subflow with the largest loss backup.
 
-        `verdicts` has the subflows whose loss has reached the threshold. The log says why the
-        others of them stay in use. `normal` is the number of the connection's subflows that are in
-        use. The last of these never becomes backup.
+        `verdicts` has the subflows whose loss has reached the threshold. Each of them gets a
+        decision, also if it stays in use; the reason then says why. `normal` is the number of the
+        connection's subflows that are in use. The last subflow in use never becomes backup.
         """
         ranked = sorted(verdicts, key=lambda each: (-each.loss, each.subflow.number))  # 3
         if not ranked:
@@ -287,10 +287,10 @@ class LossAware(Strategy):
         return [_set_backup(worst.subflow, True, worst.text()), *kept]
 
     def _returning(self, backups: Iterable[Subflow], observation: Observation) -> list[Decision]:
-        """Return a command for each subflow in `backups` that is no longer to be backup.
+        """Return a command for each subflow in `backups` that is to be used once more.
 
-        Its interface must report a loss below the threshold, and it must have been backup for at
-        least `stay_s`.
+        The subflow must have been backup for at least `stay_s`, and its interface must report a
+        loss below the threshold.
         """
         decisions = []
         for each in backups:

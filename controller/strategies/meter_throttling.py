@@ -176,7 +176,7 @@ class MeterThrottling(Strategy):
     def next_limit(self, ap: AccessPoint, rate_scale: float = 1.0) -> tuple[int, str]:
         """Return the next limit for secondary traffic (Tier 2) at `ap`, and the reason as text.
 
-        The limit is in bit/s on the wire. The text shows rates in the units of the scenario file
+        The limit is in bit/s on the wire. The text shows rates in Mb/s as in the scenario file
         (rate on the wire / `rate_scale`).
         """
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))

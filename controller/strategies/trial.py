@@ -130,9 +130,9 @@ class Outcome:
 def is_alone(subflows: Sequence[Subflow], observation: Observation) -> bool:
     """Return whether the user of these subflows has no other connection.
 
-    `subflows` are all from one connection. Sets of subflows may be tried only if the user has no
-    other: the kernel sets backup flags per address, so a trial would change the other connections
-    too.
+    `subflows` are all from one connection. Sets of subflows may be tried only if this is the user's
+    only connection: the kernel sets backup flags per address, so a trial would also change other
+    connections of the user.
     """
     first = subflows[0]
     return all(
@@ -153,10 +153,11 @@ class Trials:
     def __init__(
         self, params: TrialParams, head_start_s: float = 0.0, start_s: float = START_S
     ) -> None:
-        """The trials of a connection may cost a part of what the connection has carried.
+        """Prepare the trials of one connection.
 
-        For this budget, the connection counts as `head_start_s` older than it is. New subflows are
-        measured only after `start_s`, when their windows have grown.
+        The trials may cost a part of what the connection has carried. For this budget, the
+        connection counts as `head_start_s` older than it is. New subflows are measured only after
+        `start_s`, when their windows have grown.
         """
         self.params, self._head_start_s, self._start_s = params, head_start_s, start_s
         self.base: Numbers = frozenset()
@@ -195,8 +196,8 @@ class Trials:
 
         `subflows` has all subflows of the connection. If `conditions` differs from the previous
         step, all measurements start anew. `candidates` has sets of subflow numbers that may carry
-        more, the best first. `opening()` returns the set with which the connection begins. If it is
-        empty, the connection begins with all subflows.
+        more, the best first. `opening()` returns the set with which the connection begins, or an
+        empty set to begin with all subflows.
         """
         base = frozenset(each.number for each in subflows)
         if base != self.base or conditions != self._conditions:
@@ -312,7 +313,11 @@ class Trials:
         return Outcome(self.challenger)
 
     def _judge_base(self, now_ns: int, base: Goodput, incumbent: Goodput, over: bool) -> Outcome:
-        """End a trial of all subflows. The smaller set wins only if it is clearly better."""  # 5
+        """End a trial of all subflows once it is decided.
+
+        The set that was in use before the trial wins only if it is clearly better than all
+        subflows.
+        """  # 5
         worse = incumbent.mean > base.mean * (1 + self.params.trial_gain)
         if base and worse and (over or standard_errors(incumbent, base) >= DEVIATIONS):
             self._wait(self.base, now_ns)

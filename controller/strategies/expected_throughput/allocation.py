@@ -56,9 +56,10 @@ class Sharing:
         return self._near[name]
 
     def together(self, start: Iterable[str]) -> set[str]:
-        """Return `start` and all connections that share arcs with it, directly or through others.
+        """Return the connections in `start` and all that share arcs with them.
 
-        S-MPTCP calls the result "Set". An arc is one direction of a link.
+        Connections that share arcs with them only through others are included too. S-MPTCP calls
+        the result "Set". An arc is one direction of a link.
         """
         found = set(start)
         waiting = deque(found)
@@ -219,9 +220,10 @@ class _WaterFilling:
     def _filled(self, name: str, alone: Rates, mean: float) -> Rates:
         """Return the rates of the connection `name`, which may take capacity from others.
 
-        `alone` has its rates if it takes nothing, and `mean` is the mean rate in bit/s. If its
-        paths can carry the mean, and are used by connections above the mean, its total rate rises
-        towards the mean. Otherwise it shares its narrowest arcs equally (`_levelled`).
+        `alone` has the rates that the connection gets without taking capacity. `mean` is the mean
+        rate in bit/s. The total rate rises towards the mean if the connection's paths can carry
+        more than the mean and connections above the mean use these paths. Otherwise the connection
+        shares its narrowest arcs equally (`_levelled`).
         """
         own = self.paths[name]
         free = self._free_capacity(self.final_load, own)
@@ -233,10 +235,11 @@ class _WaterFilling:
         return self._levelled(name, alone, free)  # 4
 
     def _excess_on_paths(self, name: str, alone: Rates, mean: float) -> list[float]:
-        """Return, for each path of `name`, by how many bit/s other connections exceed the mean.
+        """Return for each path of `name` by how many bit/s other connections exceed the mean.
 
-        Only full arcs of the path count: those without free capacity if `name` has the rates
-        `alone`. The result is the smallest value of `_excess` among them, or 0 if no arc is full.
+        For each path this is the smallest value of `_excess` over the full arcs of the path. It is
+        0 if no arc is full. An arc is full if it has no free capacity when `name` has the rates
+        `alone`.
         """
         own = self.paths[name]
         left = remaining_capacity(self._free_capacity(self.load, own), own, alone)
@@ -275,9 +278,9 @@ class _WaterFilling:
     def _level(self, name: str, arc: int, elsewhere: float) -> float:
         """Return the total rate in bit/s that connections get if they share an arc equally.
 
-        Equal are the total rates of the connections, not their rates on this arc. A connection that
-        already has more on other paths gets nothing here. The connection `name` has `elsewhere`
-        bit/s on its other paths.
+        The total rates of the connections become equal, not their rates on this arc. A connection
+        whose rate on other paths is already larger gets nothing on this arc. The connection `name`
+        has `elsewhere` bit/s on its other paths.
         """
         beside = [(elsewhere, self._part(name, arc))]
         for each in self.users[arc] - {name}:

@@ -183,9 +183,10 @@ class Assignment:
     def with_poor_raised(self) -> Assignment:
         """Return an assignment with new rates for connections with a rate far below the mean.
 
-        Such connections exist because an allocation of rates ends as soon as a new connection has
-        enough: an earlier one that gave up capacity may keep a low rate. If the new rates are not
-        clearly better (`better_of`), return this assignment unchanged.
+        Such connections exist for this reason: when a new connection takes capacity from earlier
+        ones, the computation of rates ends as soon as the new connection has enough. An earlier
+        connection may then keep a low rate. If the new rates are not clearly better (`better_of`),
+        return this assignment unchanged.
         """
         draft = self
         for name in self.poor():
@@ -314,9 +315,8 @@ def observed(
     """Return the present paths and rates, as the observation shows them.
 
     A backup subflow has the rate 0. Only the first `most_subflows` subflows of a connection can
-    have a path. A connection is unassigned if one of these has lost its path, or has no rate
-    although it is not backup. In `Connection.pairs`, a subflow has None if one of its ends is not
-    in the graph.
+    have a path. If one of these needs a new path or a first rate (`_is_undecided`), the connection
+    is unassigned. In `Connection.pairs`, a subflow has None if one of its ends is not in the graph.
     """
     found: dict[str, Connection] = {}
     unassigned = []
@@ -341,8 +341,8 @@ def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
 def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
     """Return whether a subflow needs a new path or a first rate.
 
-    A subflow that is not backup needs both. A backup subflow needs no rate, and a path only if one
-    to its destination exists.
+    A subflow that is not backup needs a path and a rate. A backup subflow needs no rate. It needs a
+    path only if the graph has one between its two ends.
     """
     if path is None:
         return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))

@@ -84,8 +84,8 @@ def _over_free_capacity(
     """Return paths through the capacity that other connections leave free.
 
     `wanted` maps each pair of source and destination to its largest number of paths. The other
-    connections have the paths `others` and the rates `shares`. The paths carry the largest flow, or
-    are the widest paths if these carry more.
+    connections have the paths `others` and the rates `shares`. The paths from each source are those
+    that `_widest` returns.
     """
     free = list(graph.capacity_bps)
     for name, own in others.items():
@@ -150,8 +150,8 @@ class _Competition:
     def excess(self, path: ArcPath) -> int:
         """Return the sum of (rate - mean rate) over the connections on a path (S-MPTCP, eq (3)).
 
-        It is an integer in units of `SAME` times the total rate. Paths with nearly the same sum
-        therefore compare as equal.
+        The sum is divided by `SAME` times the total rate of all competing connections, and rounded.
+        Paths with nearly the same sum therefore compare as equal.
         """
         met = self._on(path)
         above = fsum(self._rates[name] for name in met) - len(met) * self.mean
@@ -168,10 +168,10 @@ def _add_for_fairness(
     chosen: Chosen,
     competition: _Competition,
 ) -> None:
-    """Add candidate paths to `chosen` until the chosen paths can carry the mean rate.
+    """Add candidates to `chosen` until the chosen paths can carry `competition.mean`.
 
-    This is the mean rate of the competing connections. The paths must be able to carry it if no
-    other connection uses them. Stop earlier if no candidate is left.
+    This is the mean rate of the competing connections. What the chosen paths can carry is computed
+    without any other load on them. Stop earlier if no candidate is left.
     """
     while _alone_bps(graph, chosen) < competition.mean:
         used = _times_used(chosen)

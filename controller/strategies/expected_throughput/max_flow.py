@@ -138,8 +138,8 @@ def split(
 ) -> list[tuple[ArcPath, float]]:
     """Split a flow into paths; return each path with its rate in bit/s, the widest first.
 
-    `wanted` maps each destination to the largest number of paths that may lead to it. If less than
-    1 % of the flow is left, this rest gets no path.
+    `wanted` maps each destination to the largest number of paths that may lead to it. Paths are
+    added until all these numbers are reached, or until less than 1 % of the flow has no path.
     """
     on_arc, left = dict(flow.on_arc), flow.rate_bps
     open_ends = Counter(wanted)

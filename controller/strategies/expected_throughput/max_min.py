@@ -41,12 +41,12 @@ Columns = tuple[tuple[tuple[int, float], ...], ...]  # for each path: (row of an
 
 @dataclass(frozen=True)
 class _Group:
-    """Connections that compete for arcs; a hashable key for the cache of `levels`.
+    """Connections that compete for scarce arcs; a hashable key for the cache of `levels`.
 
-    Scarce arcs are those that cannot carry all their paths at full rate. `owner` has for each path
-    the number of its connection within the group, from 0. `most` has the largest rate of each path
-    in bit/s, and `columns` the scarce arcs that the path crosses. `capacity_bps` has the capacities
-    of the scarce arcs.
+    An arc is scarce if it cannot carry all paths that cross it at their largest rates. Entry n of
+    `owner`, `most` and `columns` belongs to path n. `owner` has the number of the path's connection
+    within the group, from 0. `most` has the largest rate of the path in bit/s, and `columns` the
+    scarce arcs that the path crosses. `capacity_bps` has the capacities of the scarce arcs.
     """
 
     owner: tuple[int, ...]
@@ -88,7 +88,7 @@ def max_min_rates(capacity_bps: Sequence[float], paths: Paths, present: Shares) 
 
 
 def _groups(capacity_bps: Sequence[float], paths: Paths) -> Iterator[tuple[list[str], _Group]]:
-    """Yield each group of competing connections, after the names of its connections."""  # 1
+    """Yield a pair for each group of competing connections: their names, and the group."""  # 1
     most = {
         name: [min(capacity_bps[arc] / part for arc, part in path.items()) for path in own]
         for name, own in paths.items()

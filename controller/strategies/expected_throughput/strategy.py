@@ -78,8 +78,8 @@ def decisions(
     """Return the commands that change paths and rates from `before` to `after`, in a safe order.
 
     In this order no link is overloaded between two commands. Connections that did not change get no
-    command. A rate stays if it would rise by less than the fraction `smallest_raise`. Reasons show
-    rates in the units of the scenario file (rate on the wire / `rate_scale`).
+    command. A rate stays if it would rise by less than the fraction `smallest_raise`. The reasons
+    show rates in Mb/s as in the scenario file (rate on the wire / `rate_scale`).
     """
     return _Comparison(before, after, rate_scale, smallest_raise).decisions()
 
@@ -310,7 +310,8 @@ class Load:
 class Change:
     """The load of one subflow before and after the commands of a control step.
 
-    `alone` is True if no subflow of the connection is in use (not backup) both before and after.
+    `alone` is True if no subflow of the connection stays in use: each one is backup before the
+    commands, after them, or both.
     """
 
     before: Load
@@ -333,12 +334,12 @@ class Change:
 
     @property
     def leaving_bps(self) -> float:
-        """The rate in bit/s on the old path while paths change, without any halving."""
+        """The rate in bit/s on the old path while paths change, if it is not halved (`crowded`)."""
         return self.before.rate_bps if self.leaves_late else self.staying_bps
 
     @property
     def coming_bps(self) -> float:
-        """The rate in bit/s on the new path while paths change, without any halving."""
+        """The rate in bit/s on the new path while paths change, if it is not halved (`crowded`)."""
         return self.after.rate_bps if self.before.backup else self.staying_bps
 
     @property
@@ -349,8 +350,9 @@ class Change:
 def crowded(capacity_bps: Sequence[float], changes: Iterable[Change]) -> list[bool]:
     """Return for each subflow whether it must halve its rate while paths change.
 
-    It must if a link would otherwise be overloaded while some subflows have left it and others have
-    not. `changes` has one entry for every subflow of the network, also for unchanged ones.
+    Subflows can come to a link before others have left it. If this would overload the link, all
+    subflows that come to it or leave it must halve their rates. `changes` has one entry for every
+    subflow of the network, also for unchanged ones.
     """
     changes = list(changes)
     most: dict[int, float] = {}

@@ -170,8 +170,8 @@ def growth_probability(window: int, chain: SubflowChain, others: OtherRates) -> 
 def windows_after_loss(window: int, chain: SubflowChain, others: OtherRates) -> dict[int, float]:
     """Map each congestion window that can follow the loss of a segment to its probability.
 
-    `window` is the window before the loss. The probability that the segment is lost at all is
-    included, so the values add up to it.
+    `window` is the window before the loss. Each value is the probability that the segment is lost
+    and this window follows. The values therefore add up to the probability of a loss, not to 1.
     """
     probabilities: dict[int, float] = {}
     for r, p in chain.rtts_s:
@@ -334,7 +334,8 @@ def estimate_today(paths: tuple[PathQuality, ...], buffer_bytes: int, coupled: b
 def is_coupled(paths: tuple[PathQuality, ...], buffer_bytes: int, measured_bps: float) -> bool:
     """Guess from the measured goodput whether the windows of the subflows are coupled.
 
-    Return True if the forecast with coupled windows is closer to the goodput than the other one.
+    Make one forecast with coupled and one with uncoupled windows. Return True if the first is
+    closer to the goodput.
     """
     coupled, alone = (
         abs(estimate_today(paths, buffer_bytes, each).throughput_bps - measured_bps)
@@ -348,9 +349,9 @@ def searched(
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Return (forecast in bit/s, indices of paths) for many sets of paths, the best set first.
 
-    Of sets with equal forecasts, the larger one comes first. Up to `MOST_PATHS` paths, all sets are
-    compared. With more, paths are left out one by one, each time the path that costs the least
-    throughput.
+    Of sets with equal forecasts, the larger one comes first. With at most `MOST_PATHS` paths, all
+    sets are compared. With more, the search begins with all paths and leaves out one after another:
+    always the path without which the forecast is largest.
     """
 
     def forecast(numbers: tuple[int, ...]) -> float:

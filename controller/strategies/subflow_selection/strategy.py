@@ -136,8 +136,8 @@ class SubflowSelection(Selecting):
     def _opening(self, situation: Situation) -> Numbers:
         """Return the set of subflows with which a new connection begins.
 
-        It is empty if no set promises much more throughput than all subflows (`OPENING_GAIN`
-        times).
+        The set is empty unless it promises at least `OPENING_GAIN` times the throughput of all
+        subflows together. With an empty set, the connection begins with all subflows.
         """
         if self.params.forecast == "paper" or not situation.alone:
             return frozenset()
@@ -154,9 +154,9 @@ class SubflowSelection(Selecting):
     ) -> list[tuple[int, ...]]:
         """Return sets of paths that may carry more than `measured_bps`, the best first.
 
-        The paper's forecast is mostly too low. With it, the set with the best forecast is returned
-        in any case. With the forecast for present-day TCP, sets with nearly equal forecasts count
-        as equal, and smaller sets come first.
+        The paper's forecast is mostly too low. With this forecast, the best set is therefore
+        returned even if it promises less than `measured_bps`. With the forecast for present-day
+        TCP, sets with nearly equal forecasts count as equal, and smaller sets come first.
         """
         if self.params.forecast == "paper":
             return [super().choose(situation)[0].chosen]
