@@ -114,8 +114,10 @@ def restore(files: Iterable[Extension]) -> None:
 
 
 def digests(files: Iterable[Extension]) -> dict[str, str]:
-    """Return the SHA-256 digests of these files, and of the files that they read when they were
-    registered, by path."""
+    """Return the SHA-256 digests of users' files, by path.
+
+    The files that their code read when it was registered are included.
+    """
     found: dict[str, str] = {}
     for each in files:
         found |= {str(each.path): each.sha256, **_read.get((each.name, each.path.suffix), {})}
@@ -221,7 +223,8 @@ def is_path(text: str) -> bool:
 def strategy_name(text: str) -> str:
     """Return the name of the strategy in `text`, the value of the option `--strategy`.
 
-    `text` is a name or the path of a file; `/improved` may follow either. A file is registered.
+    `text` is a name or the path of a file; `/improved` may follow either. If it is a path, the file
+    is registered.
     """
     path, slash, form = text.rpartition(SEPARATOR)
     if path.endswith(PYTHON):
@@ -233,8 +236,8 @@ def strategy_name(text: str) -> str:
 def cc_name(text: str) -> str:
     """Return the name of the congestion control in `text`, the value of the option `--cc`.
 
-    `text` is a name or the path of a file. A file is registered, together with the file of the same
-    congestion control for the other engine (.py or .c), if that exists.
+    `text` is a name or the path of a file. If it is a path, the file is registered, together with
+    the file of the same congestion control for the other engine (.py or .c), if that exists.
     """
     return _register("cc", Path(text)) if is_path(text) else text
 
@@ -243,7 +246,8 @@ def add_topology(path: Path, refused: str = "") -> str:
     """Register the file of a topology. Return the name of the topology: the file name without
     `.py`.
 
-    If `refused` says why the file must not run, it runs only if the user trusts its digest.
+    `refused` is a reason why the file must not run, or "". With a reason, `RequestError` is raised
+    unless the user trusts the file by its digest.
     """
     return _register("topology", path, refused)
 

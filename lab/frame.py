@@ -24,10 +24,10 @@ Computed = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by kind of owner, it
 class ApSample:
     """One access point.
 
-    `tier1_mbps` and `tier2_mbps` are the received payload of primary subflows (Tier 1) and of
-    secondary subflows (Tier 2). `mac_occupancy` is from 0 to 1. `meter_mbps` is the limit that an
-    OpenFlow meter sets on Tier 2; None means no limit. `stations` is the number of associated
-    users.
+    `tier1_mbps` and `tier2_mbps` are the rates of received payload on primary subflows (Tier 1) and
+    on secondary subflows (Tier 2). `mac_occupancy` says how busy the access point is, from 0 to 1
+    (full). `meter_mbps` is the limit that an OpenFlow meter sets on Tier 2; None means no limit.
+    `stations` is the number of users at the access point.
     """
 
     tier1_mbps: float | None = 0.0
@@ -89,9 +89,9 @@ class LinkSample:
 class UserSample:
     """The rate at which a user's applications receive data, and the user's position in m.
 
-    The position is None if the topology gives users no positions. `held_back_kb` is data that has
-    arrived but cannot be read yet because earlier data is missing. It is the maximum in the
-    interval, summed over the user's connections.
+    The position is None if the topology gives users no positions. `held_back_kb` is out-of-order
+    data: it has arrived but cannot be read yet, because earlier data is missing. The number is the
+    largest in the interval, summed over the user's connections.
     """
 
     mbps: float = 0.0
@@ -129,8 +129,8 @@ class Frame:
     Four mappings from IDs to samples hold the access points (`ap`), links (`link`), users (`user`)
     and subflows (`sf`). Rates are means over the interval since the previous frame. `interval_s` is
     the length of this interval as an emulation measured it; it is None in a simulation, whose
-    samples are never late. `computed` has the numbers that `lab.metrics` computes from the others,
-    those of users' metrics too.
+    samples are never late. `computed` has the numbers that metrics, users' own included, compute
+    from the other fields (`lab.metrics`).
     """
 
     t: float

@@ -34,7 +34,10 @@ _busy = threading.local()
 
 
 def watch(*files: str) -> None:
-    """From now on, note what the code in these files reads. A hook of Python cannot be removed."""
+    """Begin to note what the code in these files reads.
+
+    This cannot be ended, because Python cannot remove an audit hook.
+    """
     global _hooked
     _watched.update(files)
     if not _hooked:
@@ -55,8 +58,11 @@ def collected() -> Iterator[dict[str, str]]:
 
 
 def by_name(found: Digests) -> dict[str, str]:
-    """Return the digests by file name instead of path, so that a run has the same ones on every
-    machine. Where several files have one name, the names of their folders are added."""
+    """Return the digests by file name instead of path.
+
+    Unlike paths, the names are the same on every machine. If several files have the same name, the
+    names of their folders are added.
+    """
     names = _short_names(list(found))
     return {names[path]: found[path] for path in sorted(found, key=names.__getitem__)}
 

@@ -135,8 +135,8 @@ class Samples:
     """The data from which the numbers of result.json are computed.
 
     `weights` are the lengths in s of the frames' intervals. `aps` and `users` map the ID of each
-    access point or user to its numbers in result.json. They are empty until these numbers are
-    known; only the numbers of the whole run need them.
+    access point or user to its numbers in result.json. Both mappings are empty until these numbers
+    are computed. Only the numbers of the whole run, which are computed last, use them.
     """
 
     frames: Sequence[Frame]
@@ -291,7 +291,10 @@ def _over_subflows(tier: int, frame: Frame) -> float:
 
 
 def _out_of_order(result: Mapping[str, Any]) -> float | None:
-    """Return the mean over all connections; None if it was measured for none."""
+    """Return the mean out-of-order fraction of all connections in a result.json.
+
+    Connections without a measurement are left out. Return None if none has one.
+    """
     found = [each["out_of_order_fraction"] for each in result["connections"]]
     known = [each for each in found if each is not None]
     return sum(known) / len(known) if known else None
@@ -601,9 +604,10 @@ def _complete(metric: Metric, name: str) -> Metric:
 
 
 def with_computed(frame: Frame) -> Frame:
-    """Return a frame with the numbers added that metrics compute from it, the lab's and users'.
+    """Return a copy of a frame with the numbers that metrics compute from the frame.
 
-    Raise `LabError` if a value is neither a finite number nor None.
+    The metrics are those of the lab and those in users' files. Raise `LabError` if a value is
+    neither a finite number nor None.
     """
     computed = [each for each in (*BUILT_IN, *own()) if each.value]
     if not computed:

@@ -142,8 +142,8 @@ def _span(times: Sequence[float], rates: Sequence[float]) -> tuple[float, float]
 def _mean(times: Sequence[float], sums: Sequence[float], after_s: float, until_s: float) -> float:
     """Return the mean of the samples that end after `after_s` and not after `until_s`.
 
-    `sums[n]` is the sum of the first n samples. If no sample ends there, the result is the last
-    sample before.
+    `sums[n]` is the sum of the first n samples. If no sample ends in this interval, the result is
+    the last sample before it.
     """
     last = bisect_right(times, until_s + ROUNDING_S)
     first = min(bisect_right(times, after_s + ROUNDING_S), last - 1)

@@ -66,8 +66,8 @@ def checked(request: Request) -> list[Job]:
 def placed(request: Request) -> list[Job]:
     """Return one job for each run of a request, each with a folder inside `request.out`.
 
-    Unlike `checked`, this is done even for a single job. Raise `LabError` if the engine cannot run
-    one of the jobs.
+    Even a single job gets such a folder, whereas `checked` would place its run in `request.out`
+    itself. Raise `LabError` if the engine cannot run one of the jobs.
     """
     return [_in_own_folder(job, request.out) for job in _admitted(request)]
 

@@ -124,10 +124,10 @@ class Edited(RequestError):
 def grouped(folders: Sequence[Path]) -> list[Group]:
     """Read the runs in these folders and return them in groups.
 
-    Edited runs are left out. Groups with the strategy `none` come first, those without flips before
-    the others, because the first group is the one that others are compared with. Raise
-    `RequestError` if a folder has no result, if all runs are edited, or if some runs have schema 1
-    and others schema 2.
+    Edited runs are left out. Groups with the strategy `none` come first, because the first group is
+    the one that all others are compared with. Of several such groups, those without changes during
+    the run (flips) come first. Raise `RequestError` if a folder has no result, if all runs are
+    edited, or if some runs have schema 1 and others schema 2.
     """
     return _groups(_unedited(folders)[0])
 
@@ -420,7 +420,10 @@ def warnings(groups: Sequence[Group]) -> Iterator[str]:
 
 
 def _only_some_use(key: str, groups: Sequence[Group]) -> bool:
-    """Return whether the groups that use a user's file all used the same content of it."""
+    """Return whether all groups that use a user's file used the same content of the file.
+
+    `key` is the setting that has the file's digest.
+    """
     found = {group.settings.get(key) for group in groups}
     return len(found - {None}) == 1
 
@@ -467,9 +470,9 @@ def _document(found: Comparison) -> dict[str, Any]:
 
 
 def _explained(groups: Sequence[Group]) -> Iterator[str]:
-    """Yield a text for each group whose first run was changed while it went on.
+    """Yield a text about the first run of each group: what each change during the run did, and why.
 
-    The text says what each change did, and why.
+    Groups whose first run has no changes are skipped.
     """
     from lab.results.explain.stretches import told  # imported here, because it loads networkx
 

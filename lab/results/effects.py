@@ -86,10 +86,11 @@ def effect(
 def usual(
     frames: Sequence[Frame], at_s: float, others_s: Sequence[float], found: Effect
 ) -> tuple[Span, float, float] | None:
-    """Return how much the watched number varied before the change at `at_s`, as `variation` does.
+    """Return the range in which the watched number varied before the change at `at_s`.
 
-    The time since the previous change is used, at most `USUAL_S`. The sliding window is as long as
-    the measurement after the change (`found.seconds`), or half of that time if this is shorter.
+    The result is that of `variation` for an interval that ends at `at_s`. The interval begins at
+    the previous change, but at most `USUAL_S` earlier. The sliding window is as long as the
+    measurement after the change (`found.seconds`), but at most half of the interval.
     """
     start = max([0.0, at_s - USUAL_S, *(t for t in others_s if t < at_s - EPSILON_S)])
 
@@ -126,10 +127,11 @@ def variation(
 
 
 def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bool:
-    """Return whether a change had a clear effect: the mean after it lies outside the range of means
-    before it.
+    """Return whether a change had a clear effect.
 
-    `usual_means` is this range, as `usual` returns it. If it is None, the effect counts as clear.
+    The effect is clear if the mean after the change lies outside `usual_means`, the range of means
+    before the change that `usual` returns. It also counts as clear if the range or the mean is
+    None.
     """
     if usual_means is None or found.after is None:
         return True

@@ -25,8 +25,7 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 class Package:
     """A package in a lock file.
 
-    `marker` is an environment marker that says for which platforms the package is; "" means for
-    all.
+    `marker` is an environment marker that names the platforms that need the package; "" means all.
     """
 
     name: str

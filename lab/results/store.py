@@ -405,8 +405,8 @@ class Store:
     def annotate(self, run_id: str, tags: list[str] | None = None, note: str | None = None) -> Doc:
         """Set the tags and the note of a run, and return the new index document of the run.
 
-        They are kept in the file note.json of the run folder. None leaves the present value
-        unchanged.
+        Tags and note are kept in the file note.json of the run folder. An argument that is None
+        leaves the present tags or note as they are.
         """
         folder = self.folder(run_id)
         noted = tolerant_document(folder / NOTE) or {}

@@ -51,10 +51,11 @@ class Stretch:
 
 
 def stretches(times: Sequence[float], end_s: float) -> list[Stretch]:
-    """Return the intervals between the changes of a run, which ended, or is now, at `end_s`.
+    """Return the intervals of a run between its changes.
 
-    `times` are the times of the changes in ascending order. A change at the start of the run begins
-    the first interval. Changes at `end_s` or later begin none.
+    `end_s` is the end of the run, or the present time while the run goes on. `times` are the times
+    of the changes in ascending order. A change at the start of the run begins the first interval.
+    Changes at `end_s` or later begin none.
     """
     starts: list[list[float]] = [[0.0]]
     begun: list[list[int]] = [[]]

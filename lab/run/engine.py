@@ -55,7 +55,8 @@ class Answer:
 class Reported:
     """An event that a program of the engine reports, such as the controller POX.
 
-    `at` is in s since 1970. Rates in `fields` are in the units of the scenario file.
+    `at` is in s since 1970. Rates in `fields` are those of the scenario file, not those on the
+    wire.
     """
 
     at: float
@@ -77,8 +78,8 @@ class Engine(ABC):
     def check(cls, scenario: Scenario) -> None:
         """Raise an error if this engine cannot run the scenario.
 
-        It is `RequestError` if no machine could, and `MachineLacks` if this machine lacks
-        something. `lab.scenario.engine_table` has been checked before.
+        The error is `RequestError` if no machine could run it, and `MachineLacks` if this machine
+        lacks something. `lab.scenario.engine_table` checks the settings of Multipath TCP.
         """
 
     @classmethod  # noqa: B027 - an engine may know no laws

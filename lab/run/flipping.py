@@ -23,8 +23,11 @@ CC_NOTE = "open connections use it too, from their present windows on; UDP has n
 
 @dataclass(eq=False)
 class _Flip:
-    """A change while the run goes on. `row` is its entry in result.json, and `about` has the fields
-    that its two events share."""
+    """A change while the run goes on.
+
+    `row` is the change's entry in result.json. `about` has the fields that both events of the
+    change have: the event that it was sent, and the event with the outcome.
+    """
 
     target: str
     value: Any
@@ -37,8 +40,8 @@ class Flipping:
     """Checks changes while the run goes on (flips), sends them to the engine, and records the
     outcomes.
 
-    `scenario` includes all changes so far, also those that wait for their answer, but not those
-    that were refused. The next change is checked against it.
+    `scenario` includes all changes so far, except those that were refused. Changes that the engine
+    has not answered yet are included. The next change is checked against `scenario`.
     """
 
     def __init__(self, scenario: Scenario, engine: Engine, recorder: Recorder) -> None:
@@ -50,9 +53,9 @@ class Flipping:
         self._by_scenario = 0
 
     def from_scenario(self, t: float, target: str, value: Any) -> None:
-        """Make a change that is an event of the scenario file.
+        """Make a change that the scenario file lists under `events`.
 
-        The field `seq` of its events is `scenario-1`, `scenario-2` and so on.
+        In events.jsonl, these changes have the `seq` `scenario-1`, `scenario-2` and so on.
         """
         self._by_scenario += 1
         self._make(t, target, value, source="scenario", seq=f"scenario-{self._by_scenario}")

@@ -88,10 +88,11 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
 
 
 def _links(scenario: Scenario) -> dict[str, Any]:
-    """Return the configured properties of links and of users' radio rates, in scenario units.
+    """Return the configured properties of links, and the radio rates of users.
 
     Each link with a configured rate has an entry under its ID. Each access point has an entry that
-    maps its users to their radio rates.
+    maps its users to their radio rates. Rates are those of the scenario file, not those on the
+    wire.
     """
     network, scale = scenario.network, scenario.rate_scale
     return {

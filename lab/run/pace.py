@@ -17,7 +17,7 @@ CONTROLS = ("pause", "resume", "speed")
 def checked_speed(value: Any) -> float:
     """Return a speed as a multiple of real time; "max" (as fast as possible) becomes 0.
 
-    Raise `RequestError` for any other value that is not a number above 0 and up to `MAX_SPEED`.
+    Raise `RequestError` unless `value` is "max" or a number above 0 and up to `MAX_SPEED`.
     """
     try:
         speed = 0.0 if value == "max" else float(value)

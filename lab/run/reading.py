@@ -217,10 +217,11 @@ def sealed(result: Table, folder: Path) -> Table:
 
 
 def changed(folder: Path, result: Table) -> tuple[str, ...]:
-    """Return the names of the files that are not as the run has left them: its result, samples or
-    events. A run of an earlier version of the lab has no digests, and the answer is empty.
+    """Return the names of the files of a run that were edited after its end.
 
-    Raise `LabError` if a file cannot be read.
+    Only result.json, samples.jsonl and events.jsonl are checked. `result` is the content of
+    result.json. The answer is empty for a run of an earlier version of the lab, because such a run
+    has no digests. Raise `LabError` if a file cannot be read.
     """
     names = [
         name

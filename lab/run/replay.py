@@ -24,8 +24,11 @@ class Replay:
     """
 
     def __init__(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Find the messages in `events`. The first event of each message has its content, and the
-        time at which the run took it."""
+        """Find the messages in `events`.
+
+        A message can have several events. Its content, and the time at which the run took it, are
+        those of the first one.
+        """
         first: dict[str, Mapping[str, Any]] = {}
         for each in events:
             if "seq" in each and each.get("source") != "scenario":
@@ -45,7 +48,7 @@ class Replay:
 
 
 class WithoutWaiting(Pace):
-    """Makes a run go as fast as possible, even while a repeated message pauses it."""
+    """Makes a run go as fast as possible. A repeated message "pause" does not stop it."""
 
     def wait_s(self, now_s: float) -> float:
         return 0.0

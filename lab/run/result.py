@@ -99,8 +99,10 @@ def _numbers(samples: Samples, of: Owner, owners: Iterable[str]) -> dict[str, Nu
 
 
 def _further_sections(samples: Samples, run: Numbers) -> dict[str, Any]:
-    """Return the sections of links, of subflows and of the whole run. A section exists if a metric
-    has a number in it."""
+    """Return the sections of result.json about links, subflows and the whole run.
+
+    A section is left out if no metric has a number in it.
+    """
     found: dict[str, Any] = {}
     of_links: tuple[Owner, ...] = ("link", "sf")
     for of in of_links:
@@ -129,8 +131,8 @@ def _user(
 def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict[str, float | None]:
     """Return a user's mean rate in Mb/s over each access point, from the subflows in the samples.
 
-    The result is empty if no subflow has both this user and an access point. A subflow that is
-    missing from a sample counts as 0 there.
+    The result is empty if no subflow has both this user and an access point. In a sample without a
+    subflow, the rate of this subflow counts as 0.
     """
     shares: dict[str, list[float]] = {}
     for n, frame in enumerate(frames):

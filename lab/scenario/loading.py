@@ -105,8 +105,11 @@ def load_recorded(folder: Path, doing: str) -> Scenario:
 
 @dataclass(frozen=True)
 class Code:
-    """The Python files that a scenario file may name: those in `inside`, if it is not None, and
-    those that the user trusts by their digest. Paths are relative to `folder`."""
+    """The Python files that a scenario file may name.
+
+    These are the files in the folder `inside` or below (none if `inside` is None), and the files
+    that the user trusts by their digest. Paths are relative to `folder`.
+    """
 
     folder: Path
     inside: Path | None = None
@@ -122,10 +125,11 @@ class Code:
 
 
 def _code(wanted: str, path: Path, overrides: Overrides, may_run_code: bool) -> Code:
-    """Return what the scenario file `path` may name.
+    """Return which Python files the scenario file `path` may name.
 
-    A file of a run folder may come from somebody else, even if it is named on the command line.
-    With `--set topology.file=PATH`, the user names the Python file itself.
+    The scenario file of a run may come from somebody else. It may name only files that the user
+    trusts, even if the user names the run on the command line. With `--set topology.file=PATH` on
+    the command line, any file may be named, because the user names it directly.
     """
     folder = path.parent
     is_run = path.name == "scenario.yaml" and (
@@ -138,10 +142,10 @@ def _code(wanted: str, path: Path, overrides: Overrides, may_run_code: bool) -> 
 
 
 def _files_of_a_run(folder: Path) -> str:
-    """Return a hint for the end of an error message, or "" if there is nothing to say.
+    """Return a hint for the end of an error message: which options `--with` are missing.
 
-    If `folder` is a run folder, the hint names the users' files that the run used and that are not
-    registered now, as `--with` options.
+    The hint names the users' files that the run in `folder` used and that are not registered now.
+    It is "" if there are none, or if `folder` is no run folder.
     """
     try:
         manifest = parse_object(plain_file.read(folder / "manifest.json"))
@@ -244,10 +248,10 @@ def _with_overrides(raw: dict[str, Any], overrides: Overrides) -> dict[str, Any]
 
 
 def _chosen_strategy(present: Any, name: str) -> Mapping[str, Any]:
-    """Return the new value of the key `strategy` in a scenario file, for the strategy `name`.
+    """Return the value of the key `strategy` in a scenario file that chooses the strategy `name`.
 
-    `present` is the old value. Its parameters are kept if it is the same strategy, perhaps in the
-    other form (`NAME` or `NAME/improved`).
+    `present` is the old value. Its parameters are kept if it chooses the same strategy. `NAME` and
+    `NAME/improved` count as the same.
     """
     if isinstance(present, dict) and base_name(str(present.get("name"))) == base_name(name):
         return present | {"name": name}
@@ -335,9 +339,10 @@ def _topology(raw: Any, source: str, code: Code | None) -> TopologyChoice:
 
 
 def _topology_in_file(file: Any, kind: Any, source: str, code: Code | None) -> str:
-    """Register the user's Python file that defines a topology, and return its kind.
+    """Register the user's Python file that defines a topology, and return the topology's name.
 
-    `kind` is the name in the scenario file, or None. Raise `RequestError` if the two names differ.
+    `kind` is the value of `topology.kind` in the scenario file, or None. Raise `RequestError` if
+    `kind` is another name, or if the file cannot be used.
     """
     place = f"{source}: topology.file"
     if code is None:
@@ -393,7 +398,7 @@ def _check_against_network(scenario: Scenario, source: str) -> None:
     """Raise `RequestError` if the scenario does not fit its network.
 
     This is so if a user in `traffic` does not exist, if users move in a topology without positions,
-    or if the strategy can never act there.
+    or if the strategy can never act in this network.
     """
     topology = scenario.network
     check_strategy_fits(scenario.strategy.name, topology, source)
@@ -504,7 +509,8 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 def experiment(scenario: Scenario, engine: str) -> str:
     """Return a SHA-256 digest of the engine and of all settings that affect measured values.
 
-    It includes the seed, users' files and what these read, but no titles or other texts for people.
+    The digest covers the seed, the users' files, and the files that their code reads. It does not
+    cover titles and other texts for people.
     """
     left_out = (*PROSE, RESOLVED)
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
@@ -532,10 +538,11 @@ def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
 
 
 def files_named(names: Container[str], engine: str) -> tuple[Extension, ...]:
-    """Return the users' registered files that define one of `names`, and all metrics, sorted by
-    name.
+    """Return the users' registered files that define one of `names`, and those that define a
+    metric.
 
-    A congestion control can have one file per engine; only the file for `engine` is returned.
+    The files are sorted by name. A congestion control can have one file per engine; only the file
+    for `engine` is returned.
     """
     suffix = ENGINES[engine].law_suffix if engine in ENGINES else user_file.PYTHON
     found = (
@@ -611,8 +618,8 @@ def code_paths_in(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
 def is_code_path(text: str) -> bool:
     """Return whether a text looks like the path of a code file.
 
-    It does if it contains a slash or ends in .py or .c. A known strategy with a form, such as
-    `loss_aware/improved`, is no path, even if the strategy does not have this form.
+    It does if it contains a slash or ends in .py or .c. A known strategy with an ending such as
+    `/improved` is no path, even if this strategy has no such variant.
     """
     name, _, form = text.partition(SEPARATOR)
     if name in schema.strategies() and not is_code_path(form):

@@ -57,7 +57,7 @@ class Movement:
         cells: Stations,
         on_handover: HandoverListener,
     ) -> None:
-        """All users walk if `mobility` is given.
+        """Place all users. If `mobility` is given, `step` moves them.
 
         After each handover, `on_handover` is called with the user, the old and the new access
         point, and the signal strength in dBm.

@@ -97,14 +97,14 @@ class Multipath(Part):
     """The settings of Multipath TCP.
 
     - `server_enabled`: if false, the server refuses Multipath TCP
-    - `balia_decrease`, `olia_metric`: the variant of BALIA and of OLIA: that of the Internet-Draft
-      ("draft") or that of the multipath-tcp.org kernel ("kernel")
-    - `expected_by`: what limits a subflow to the throughput that the SDN controller expects of it:
-      its pacing rate, or its congestion window as in Algorithm 5 of S-MPTCP
+    - `balia_decrease`, `olia_metric`: the variants of BALIA and of OLIA: "draft" follows the
+      Internet-Draft, "kernel" the multipath-tcp.org kernel
+    - `expected_by`: how a subflow is limited to the throughput that the SDN controller expects:
+      "pacing" limits its pacing rate, "window" its congestion window (Algorithm 5 of S-MPTCP)
     - `stack`: the implementation that the simulator models (`engine_table.STACKS`). It sets
       `scheduler` and `penalisation`. Without it, these two can be chosen freely
-    - `penalisation`: while the receive window is full, reinject the data that the receiver waits
-      for, and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the
+    - `penalisation`: while the receive window is full, resend the missing data on another subflow,
+      and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the
       multipath-tcp.org kernel). It is off by default, because upstream Linux does not do this
     """
 
@@ -178,11 +178,11 @@ class Event(Part):
 class Suggestion(Part):
     """A change of the running network that the dashboard suggests to the user.
 
-    A click sets the parameter `target` to `value`. `watch` names the number of a sample that shows
-    the effect, such as `user.ue1.mbps`. The text `before` is shown before the change. The text
-    `after` is shown 10 s after it; {before} and {after} in it are replaced by measured means, and
-    {seconds} by the measured time. `target` cannot be a parameter of a strategy, because an earlier
-    change of the strategy could remove this parameter.
+    A click sets the parameter `target` to `value`. `watch` names a number in the samples that shows
+    the effect, such as `user.ue1.mbps`. The text `before` is shown before the click, and the text
+    `after` 10 s after the change. In `after`, {before} and {after} are replaced by the means before
+    and after the change, and {seconds} by the measured time. `target` cannot be a parameter of a
+    strategy, because an earlier change of the strategy could remove this parameter.
     """
 
     target: str
@@ -520,9 +520,10 @@ def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterato
 
 
 def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a field, with its `$ref` replaced by the definition in `named`.
+    """Return the JSON schema of a field without references.
 
-    The schema of an optional field is that of its type without null.
+    A `$ref` is replaced by the definition in `named`. For an optional field, the schema is that of
+    the type without null.
     """
     kinds = [each for each in field.get("anyOf", []) if each.get("type") != "null"]
     field = field | (kinds[0] if len(kinds) == 1 else {})
@@ -612,8 +613,8 @@ def _for_controller(topology: Topology) -> Any:
 def strategy_help(name: str) -> str:
     """Return the help text of a strategy.
 
-    It is the first line of the docstring of the strategy's module. If the strategy has an improved
-    form, the parameters that differ there are added.
+    It is the first line of the docstring of the strategy's module. For an improved form
+    (`NAME/improved`), the defaults that differ from those of `NAME` are added.
     """
     from controller.strategies.forms import preset_text
 

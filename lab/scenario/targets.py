@@ -40,7 +40,7 @@ from lab.scenario.schema import Scenario, StrategyChoice
 
 @dataclass(frozen=True)
 class SetLinkRate:
-    """The rate of a link, in both directions."""
+    """Set the rate of a link in both directions."""
 
     link: str
     rate_bps: int
@@ -48,7 +48,7 @@ class SetLinkRate:
 
 @dataclass(frozen=True)
 class SetLinkDelay:
-    """The one-way delay of a link, in both directions."""
+    """Set the one-way delay of a link in both directions."""
 
     link: str
     delay_ns: int
@@ -56,10 +56,10 @@ class SetLinkDelay:
 
 @dataclass(frozen=True)
 class SetLinkLoss:
-    """Lost packets per million.
+    """Set the loss of a link, in lost packets per million.
 
-    The loss acts in each direction that carries data, not in one that carries only
-    acknowledgements.
+    The loss acts in each direction that carries data. A direction that carries only
+    acknowledgements stays as it is.
     """
 
     link: str
@@ -149,8 +149,8 @@ MAX_DELAY_MS = 5_000
 class Target:
     """A parameter that can be changed while a run goes on.
 
-    `value` is its value at the start of the run, in the units of the scenario file. If `nullable`
-    is True, the value can also be None.
+    `value` is the parameter's value at the start of the run. A rate is that of the scenario file,
+    not the one on the wire. If `nullable` is True, the value can also be None.
     """
 
     name: str

@@ -79,10 +79,10 @@ def _given(scene: Scene, cell: Cell, change: Mapping[str, float], spans: tuple[S
     """Return a sentence about the user whose change of airtime best explains the total rate at an
     access point.
 
-    This is a user who gave airtime to users with higher radio rates while the total rate rose, or
-    took airtime from them while it fell. Without such a user, the sentence is about the one whose
-    airtime changed most. `change` maps each user to the change of the user's fraction of the
-    airtime, and `spans` are the intervals before and after.
+    If the total rate rose, this is a user who gave airtime to users with higher radio rates. If the
+    total rate fell, this is a user who took airtime from such users. If there is no such user, the
+    sentence is about the one whose airtime changed most. `change` maps each user to the change of
+    the user's fraction of the airtime, and `spans` are the intervals before and after.
     """
     rates = _rates(scene, cell, spans[1].end_s)
     old, new = (_total(scene, cell, span) for span in spans)
@@ -135,8 +135,10 @@ def _cells(scene: Scene) -> list[Cell]:
 
 
 def _rates(scene: Scene, cell: Cell, t: float) -> Mapping[str, float]:
-    """Map each user of a cell to the rate in Mb/s that the user would get alone there, just before
-    `t`."""
+    """Map each user of a cell to the user's radio rate in Mb/s just before `t`.
+
+    This is the rate that the user would get if nobody else used the access point.
+    """
     scale = scene.scenario.rate_scale
     return {
         each.user: float(

@@ -154,9 +154,10 @@ class Measured:
         """Return the time at which traffic that `subject` measures ends; later samples are not
         used.
 
-        If `subject` is a number of one user, it is the end of this user's transfers. Otherwise it
-        is the end of the transfers of the first user who finishes after `at_s`; it is `at_s` if all
-        transfers had ended before. It is infinity if no transfers end.
+        For a number of one user, this is the end of the user's file transfers. For any other
+        number, it is the end of the transfers of the first user who finishes after `at_s`. If
+        `is_all` is True and all transfers had ended before, the result is `at_s`. If no transfers
+        end, the result is infinity.
         """
         if subject.kind == "user" and subject.id != SUM:
             return self.ends.get(subject.id, math.inf)
@@ -309,9 +310,9 @@ def _most_changed(
 ) -> Effect | None:
     """Return the effect of a change on the user whose rate changed most.
 
-    `times` are the time of the change, and the time at which it begins to act, if that is later.
-    Return None if nothing was measured, if the effect is not clear, or if it is the effect on
-    `shown`, which the row shows already.
+    `times` has the time of the change, and the time at which the change begins to act, or None if
+    it acts at once. `shown` is the number that the row shows already. Return None if this user's
+    rate is that number, if the effect is not clear, or if nothing was measured.
     """
     at_s, acts_s = times
     found = [run.effect(at_s, Watched("user", user, "mbps"), acts_s=acts_s) for user in users]
@@ -349,11 +350,11 @@ Part = dict[str, Any]  # a row of `lab.results.explain.stretches`
 
 
 def headline(parts: Sequence[Part], changes: Sequence[Row]) -> str:
-    """Return one line for each interval of the run that a change began: what changed, and why.
+    """Return lines that say what changed at the start of each interval of a run, and why.
 
-    `parts` are the rows that `lab.results.explain.stretches.rows` returns, and `changes` those of
-    the function `changes`. The lines are joined by newlines. The result is empty for a run without
-    changes.
+    Only the `NAMED` largest differences between successive intervals have a line; a last line
+    counts the others. `parts` are the rows that `lab.results.explain.stretches.rows` returns, and
+    `changes` those of the function `changes`. The result is empty for a run without changes.
     """
     by_number = {each["n"]: each for each in changes}
     found = [

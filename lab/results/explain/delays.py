@@ -24,12 +24,11 @@ MOVES = ("link.", ".up")
 
 
 def first_order_s(events: Sequence[Event], target: str, at_s: float) -> float | None:
-    """Return the time in s at which a new or changed strategy of the controller gave its first
-    order.
+    """Return the time in s of the controller's first order after a change of its strategy.
 
     An order is, for example, a new path or a rate limit. `target` names the parameter that was
-    changed at `at_s`. Return None if it does not belong to the strategy. Also return None if no
-    order came within `WINDOW_S` and before the next change.
+    changed at `at_s`. Return None if this is neither the strategy nor one of its parameters. Also
+    return None if the first order came at once, later than `WINDOW_S`, or after the next change.
     """
     if target.partition(".")[0] != "strategy":
         return None
@@ -70,11 +69,12 @@ def waits(
 
 
 def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> float | None:
-    """Return the time in s from a change until half of its effect on `subject` was there, or None.
+    """Return the time in s from a change until `subject` had made half of its move, or None.
 
-    It is the time of the first sample that lies beyond the middle between the means before and
-    after. Return None if the effect is small, or if the number falls back within the next second.
-    Also return None if the number was beyond the middle for a second before the change.
+    This is the time of the first sample beyond the middle between the mean before the change and
+    the mean after it. Return None if the effect is small, or if the number falls back within the
+    next second. Also return None if the number was beyond the middle for a second before the
+    change.
     """
 
     def number(frame: Frame) -> float | None:
@@ -102,7 +102,7 @@ def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> floa
 def _decision(scene: Scene, target: str, after: Span) -> list[str]:
     """Return sentences about the controller's first order after a change, and how often it decides.
 
-    Return [] unless the change is one of the strategy, or a link was cut or repaired.
+    Return [] unless the strategy was changed, or a link was cut or repaired.
     """
     moves_link = target.startswith(MOVES[0]) and target.endswith(MOVES[1])
     if target.partition(".")[0] != "strategy" and not moves_link:
@@ -191,7 +191,7 @@ def _limits(scene: Scene, before: Span, after: Span) -> list[str]:
 def _last_reason(scene: Scene, after: Span) -> list[str]:
     """Return a sentence with the controller's reason for the last limit that it set in an interval.
 
-    Return [] if that was also its first limit, or came less than `SHORT_S` later.
+    Return [] if it set only one limit, or if the last one came less than `SHORT_S` after the first.
     """
     limits = [
         each for each in scene.events if _is_action(each, after) and each.get("action") == "meter"
@@ -207,9 +207,9 @@ def _windows(
 ) -> list[str]:
     """Return a sentence about the subflow whose congestion window needed most time to grow.
 
-    `half_s` is the time until half of the effect was there. Growth counts from the controller's
-    first order after the change on, if there is one. Return [] if the growth took much less or much
-    more time than `half_s`.
+    `half_s` is the time in s from the change until half of its effect was measured. Growth is
+    counted from the controller's first order after the change, or from the change if there was no
+    order. Return [] if the growth takes almost no time, or much more than `half_s`.
     """
     orders = [each["t"] for each in scene.events if _is_action(each, after)]
     start_s = min([*orders, after.start_s + half_s]) if orders else after.start_s

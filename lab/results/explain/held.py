@@ -16,13 +16,13 @@ GREATER = 1.3  # a user reads waiting data if it reads this many times what its 
 
 
 def held_back(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
-    """Return a sentence about the user whose waiting data a change affected most.
+    """Return a sentence about the user whose out-of-order data a change affected most.
 
-    Waiting data has arrived and cannot be read, because earlier data is missing. `target` names the
-    changed parameter; `before` and `after` are the intervals of the run before and after the
-    change. Only multipath users that the change concerns count, and only if their waiting data
-    varied less before it. A second sentence names the slow subflow that causes the waiting, if
-    there is one.
+    Out-of-order data has arrived but cannot be read yet, because earlier data is missing. `target`
+    names the changed parameter; `before` and `after` are the intervals of the run before and after
+    the change. Only multipath users that the change concerns are considered, and only if their
+    out-of-order data varied less before the change. If this data grew, and one of the user's
+    subflows is much slower than another, a second sentence names the slow subflow.
     """
     found = []
     for user in sorted(concerned_users(scene, target, after.end_s) & {*scene.network.multipath}):
@@ -54,9 +54,10 @@ def _is_usual(
 def concerned_users(scene: Scene, target: str, t: float) -> set[str]:
     """Return the users that a change of `target` concerns directly.
 
-    If `target` names a user, it is this user. If it names a link, it is the users with a subflow
-    over the link at time `t`. If it names an access point, it is the users there. Otherwise it is
-    all users.
+    - If `target` names a user: this user
+    - If `target` names a link: the users with a subflow over this link at time `t`
+    - If `target` names an access point: the users of this access point
+    - Otherwise: all users
     """
     network, (kind, *names) = scene.network, target.split(".")
     if named := {*names} & {*network.users}:
@@ -75,7 +76,8 @@ def concerned_users(scene: Scene, target: str, t: float) -> set[str]:
 def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
     """Return a sentence if one subflow of a user is much slower than the user's fastest one.
 
-    Later data that came over the fast subflow has to wait for data on the slow one.
+    The sentence says why data from the fast subflow cannot be read at once: earlier data, sent on
+    the slow subflow, is still missing.
     """
     rates = {
         name: scene.subflow_mbps(name, span)
@@ -95,10 +97,10 @@ def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
 
 
 def released(scene: Scene, target: str, after: Span) -> list[str]:
-    """Return a sentence about data that had waited and became readable soon after a change.
+    """Return a sentence about out-of-order data that became readable soon after a change.
 
-    It names the user who, for a short time, read most beyond what the user's subflows carried.
-    Return [] if no user read much more than that.
+    Such data is seen where a user reads faster than the user's subflows deliver. The sentence names
+    the user with the largest difference in one sample. Return [] if no user read much faster.
     """
     found, users = [], concerned_users(scene, target, after.end_s)
     for frame in inside(scene, Span(after.start_s, min(after.end_s, after.start_s + SOON_S))):

@@ -64,7 +64,8 @@ def shared(scene: Scene, span: Span, least: float = FULL) -> list[Shared]:
 def sharing(scene: Scene, span: Span) -> list[str]:
     """Return a sentence for each group of full links that connections share.
 
-    It also names links that are idle at that time and lie on another path of the same length.
+    If one of the sharing subflows could take another path of the same length that is idle, the
+    sentence also names the links of that path.
     """
     found = shared(scene, span)
     texts = []
@@ -87,8 +88,8 @@ def sharing(scene: Scene, span: Span) -> list[str]:
 def moved(scene: Scene, before: Span, after: Span, first: Collection[str] = ()) -> list[str]:
     """Return sentences about subflows that used other links in `after` than in `before`.
 
-    The subflows in `first` come first. If `first` is given, the other subflows are only listed at
-    the end, except those whose old link is down.
+    The subflows in `first` come first. If `first` is given, all other subflows that moved share one
+    last sentence, except those whose old link is down.
     """
     old, new = scene.routes(before.end_s), scene.routes(after.end_s)
     texts, others = [], []

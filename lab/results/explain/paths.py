@@ -22,7 +22,8 @@ DOWN = ("link.", ".up")  # begin and end of the parameter `link.ID.up`, which cu
 def graph_of(topology: Topology) -> nx.Graph:
     """Return the graph of a network.
 
-    Its edges are the links, and one edge from each access point to each user there.
+    The edges of the graph are the links of the network, and the connections between each access
+    point and its users.
     """
     graph = nx.Graph()
     graph.add_nodes_from(node.id for node in topology.nodes)

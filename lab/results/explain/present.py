@@ -90,9 +90,9 @@ def present_value(target: Target, values: dict[str, Any]) -> Any:
 def _flipped(folder: Path) -> list[tuple[str, Any]]:
     """Return the changes of a run as pairs (name of a parameter, new value).
 
-    First come those that were applied or that wait for an answer, then those in the inbox. The
-    inbox is read before the event log. If the run takes a change between the two reads, both have
-    it, but it is returned once.
+    First come the changes in the event log that were applied or wait for an answer, then those in
+    the inbox. The inbox is read before the event log. A change that the run takes between the two
+    reads is found in both, but returned only once.
     """
     waiting = {
         number: (str(message["target"]), message.get("value"))

@@ -122,8 +122,10 @@ class Scene:
         return first
 
     def rate_mbps(self, link: Link, t: float) -> float:
-        """Return the configured rate of a link just before time `t`, in the units of the scenario
-        file."""
+        """Return the configured rate of a link in Mb/s just before time `t`.
+
+        It is the rate of the scenario file, not the rate on the wire.
+        """
         first = scenario_mbps(link.rate_bps or 0, self.scenario.rate_scale)
         return float(self.value(f"link.{link.id}.rate_mbps", first, t))
 

@@ -27,9 +27,10 @@ START_S = 0.0
 def rows(folder: Path) -> list[Row]:
     """Return one row for each interval of a run between its changes.
 
-    - `from`, `to`: its times in s; `name` and `n`: the changes with which it began
-    - `order`: the time of the strategy's first order, if a change of the strategy began the
-      interval, else None; the means start at this time
+    - `from`, `to`: the times in s at which the interval begins and ends
+    - `name`, `n`: the interval in words, and the numbers of the changes that began it
+    - `order`: the time in s of the controller's first order, if a change of the strategy began the
+      interval, else None. The means begin at this time, or at `from` if it is None
     - `means`: (label, unit, number) for each number, in the same order in all rows
     - `limits`: sentences about full links and airtime that users share
     - `cause`: a sentence that explains most of the difference from the previous interval
@@ -80,10 +81,11 @@ def told(folder: Path) -> str:
 
 
 def _order(events: Sequence[Any], begun: Sequence[Change], span: Span) -> float | None:
-    """Return the time in s at which a strategy first acted in an interval that began with its
-    change.
+    """Return the time in s of the controller's first order in an interval, or None.
 
-    Return None if it did not act, or only shortly before the end of the interval.
+    Only an interval that began with a change of the strategy has such a time. `begun` are the
+    changes that began the interval. Return None if no order came, or only shortly before the end of
+    the interval.
     """
     times = [first_order_s(events, each.target, each.t) for each in begun]
     known = [t for t in times if t is not None and span.end_s - t >= effects.SHORTEST_S]
