@@ -41,7 +41,8 @@ class Varied(Body):
 class BatchRequest(Body):
     """The body of POST /api/batches.
 
-    `start` is the request for one run of the batch. Its `params` apply only to its own strategy.
+    `start` is the request from which the runs of the batch are made. Its `params` apply only to
+    the runs with the strategy of `start`.
     """
 
     start: StartRequest

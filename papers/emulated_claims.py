@@ -114,7 +114,7 @@ def reason_against(paper: str, claim: Claim) -> str:
 def restricted(
     paper: str, claim: Claim, refusals: Mapping[str, str], scales: Mapping[str, float]
 ) -> Restricted:
-    """Return a claim together with a part that has only the relations that the emulation can check.
+    """Return a claim, and a copy of it with only the relations that the emulation can check.
 
     A relation is left out if one of its cases (experiments) does not fit into the emulation or is
     refused. `refusals` maps each refused case to the reason. `scales` maps each other case to its

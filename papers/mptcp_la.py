@@ -271,8 +271,8 @@ CLAIMS = claims()
 
 
 def tables(found: Found) -> str:
-    """Return two Markdown tables: the benefit by loss, and the rates in the runs in which the loss
-    changes."""
+    """Return two Markdown tables: the benefit of the strategy for each loss probability, and the
+    rates in the runs whose loss changes during the run."""
     return joined(
         "## Benefit of the second path (Figure 3) and of leaving it (Figure 4)",
         f"Median, and in brackets first and third quartile, of {len(pairs_of(found))} pairs of "

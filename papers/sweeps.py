@@ -42,7 +42,8 @@ class Point:
 
     @property
     def title(self) -> str:
-        """The label. It is marked if this is the value on the paper's main page."""
+        """The label of this value of the setting, with a mark if the paper's page of results uses
+        this value."""
         return f"{self.label} (page)" if self.is_page else self.label
 
     @property

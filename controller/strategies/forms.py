@@ -48,7 +48,8 @@ def explain_unknown(name: str, known: Iterable[str]) -> str:
 
 
 def preset_text(strategy: type[Strategy]) -> str:
-    """Return the defaults that an improved form of a strategy changes, such as "at_floor: backup".
+    """Return the parameters whose defaults an improved form of a strategy changes, with their new
+    defaults, such as "at_floor: backup".
 
     Return "" if `strategy` is not an improved form.
     """

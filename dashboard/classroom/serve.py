@@ -93,10 +93,9 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def own_address_hint() -> str:
-    """Return a text for error messages such as ", such as --host 192.168.1.5", with an address of
-    this machine.
+    """Return an example of `--host` with an address of this machine: the end of an error message.
 
-    Return "" if this machine has no network address.
+    The text begins with a comma. Return "" if this machine has no network address.
     """
     found = own_address()
     return f", such as --host {found}" if found else ""

@@ -173,8 +173,8 @@ def levels(group: _Group) -> tuple[float, ...]:
 def _divided(group: _Group, level: Array, present: Array) -> Array:
     """Return the rate in bit/s of each path of a group.
 
-    The total rates of the connections become those in `level`. The rates of the paths differ as
-    little as possible from those in `present`.
+    The rates of a connection's paths add up to its rate in `level`. They differ as little as
+    possible from the rates of the paths in `present`.
     """  # 5, 6
     if not group.capacity_bps:
         most = np.array(group.most)

@@ -325,7 +325,8 @@ class Change:
 
     @property
     def moves(self) -> bool:
-        """Whether the subflow's load on any arc changes while paths and backup flags are set."""
+        """Whether this change of path and backup flag changes the load of the subflow on any
+        arc."""
         return (
             self.leaves_late
             or self.before.use != self.after.use

@@ -50,11 +50,12 @@ def require(
 ) -> dict[str, Path]:
     """Compile the congestion controls in `wanted`; return the paths of the eBPF programs, by name.
 
-    Congestion controls of the kernel itself, such as cubic, are left out. `types` is the file with
-    the C types (BTF) of the kernel that will run the programs. With `by_window`, the programs limit
-    congestion windows to the rates set by the controller (expected.h), and reno and cubic are
-    compiled if they are in `wanted`. Raises `MachineLacks` if the kernel cannot run the programs or
-    the compiler is missing, and `RequestError` if a user's C file does not compile.
+    Congestion controls that the kernel has itself, such as cubic, are not compiled. `types` is the
+    file with the C types (BTF) of the kernel that will run the programs. With `by_window`, each
+    program limits the congestion window so that a subflow does not exceed the rate set by the
+    controller (expected.h); then reno and cubic are compiled, too. Raises `MachineLacks` if the
+    kernel cannot run the programs or the compiler is missing, and `RequestError` if a user's C file
+    does not compile.
     """
     named = set(wanted)
     laws = [law for law in law_sources(by_window) if law in named]

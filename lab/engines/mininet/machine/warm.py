@@ -74,9 +74,10 @@ def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) 
 
 
 class _Fork:
-    """A program that runs as a fork of the warm Python, a process that has imported POX.
+    """A program that runs as a fork of the warm Python, a process that has imported POX. So the
+    program is a child of the warm Python.
 
-    The program is not a child of this process. `request` is the path of its request file. Raises
+    `request` is the path of its request file. Raises
     `LabError` if the fork does not start within `FORK_TIMEOUT_S` seconds.
     """
 

@@ -208,9 +208,9 @@ def becomes_stale(row: Ints, c: int, f: int) -> bool:
     """Return True if subflow `f` becomes stale now. Call this for a subflow with unacknowledged
     data when the reinjection timer of connection `c` expires.
 
-    STALE_COUNT of a subflow is how often the timer has expired in a row without an acknowledgement
-    on the subflow. At each call the count rises by 1. If an acknowledgement has arrived since the
-    count became 1, the count is set to 0 instead. `f` becomes stale when its count is 5 or more and
+    First the field STALE_COUNT of `f` is updated: how often the timer has expired in a row without
+    an acknowledgement on `f`. From 0 it becomes 1. Later it rises by 1, or returns to 0 if an
+    acknowledgement has arrived since it became 1. Then `f` is stale if its count is at least 5 and
     another active subflow has a count below 3 (mptcp_pm_subflow_chk_stale).
     """
     if row[f + at.STALE_COUNT] == 0:
