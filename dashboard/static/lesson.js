@@ -4,7 +4,7 @@ import { $, api, element, number } from "./app.js";
 
 const WINDOW_S = 10; // of a measurement after a change
 const AGAIN_MS = 1500; // between two requests while a measurement goes on
-const LETTERS = "ABC";
+const letter = (index) => String.fromCharCode(65 + index);
 
 export class Lesson {
   constructor(path, run, transfers) {
@@ -91,14 +91,14 @@ export class Lesson {
   stateOf(index) {
     const pending = this.tried.get(index);
     if (pending?.refused) return { kind: "refused", badge: "!", text: pending.refused };
-    if (pending) return { kind: "sent", badge: LETTERS[index], text: "Sent to the run …" };
+    if (pending) return { kind: "sent", badge: letter(index), text: "Sent to the run …" };
     const { already, name } = this.run.to_try[index];
     const done = this.changes.findLast((each) => each.suggestion === index);
     if (!done && this.transfers.doneAt(null) !== null)
-      return { kind: "already", badge: LETTERS[index], text: "All transfers have finished: a change has no effect now." };
+      return { kind: "already", badge: letter(index), text: "All transfers have finished: a change has no effect now." };
     if (!done && already)
-      return { kind: "already", badge: LETTERS[index], text: `Already so: ${name}. It would change nothing.` };
-    if (!done) return { kind: "idle", badge: LETTERS[index], text: "" };
+      return { kind: "already", badge: letter(index), text: `Already so: ${name}. It would change nothing.` };
+    if (!done) return { kind: "idle", badge: letter(index), text: "" };
     const badge = String(this.marks.get(done.n) ?? "");
     const at = `Changed at ${number(done.t, 1)} s.`;
     return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done, this.run.state.over)}`, why: shownReasons(done, this.run.state.over) };
