@@ -81,7 +81,7 @@ def last_line(log: Path) -> str:
 class ApAgentProcess:
     """The process of the AP agent, which measures the queues of all access points.
 
-    The agent sends its reports to POX and to this process.
+    The agent sends its reports to POX and to the main process of the run.
     """
 
     def __init__(

@@ -115,7 +115,7 @@ class SubflowSeen(Line):
 
 
 class Answered(Line):
-    """Reports that POX has carried out a message to it, or has refused the message."""
+    """Reports that POX has carried out or refused a message from the engine."""
 
     @property
     def seq(self) -> int:

@@ -73,8 +73,9 @@ class Request:
 class Answer:
     """The answer of the program in the folder `vm`.
 
-    `status` is the exit status of a command; `text` says what another task has done. If the task
-    failed, `error` is the message of a `LabError`, and `status` is the exit code of this error.
+    If the task was to run a command, `status` is the exit status of the command. For a task of the
+    set-up, `text` says what was done. If the task failed, `error` is the message of a `LabError`,
+    and `status` is the exit code of this error.
     """
 
     status: int = 0
@@ -88,9 +89,9 @@ def require(congestion_controls: Iterable[str] = (), by_window: bool = False) ->
     The VM cannot write into the cache folder, so this function compiles on the host. It compiles
     `congestion_controls`, and also every congestion control that the user has written, because a
     change during the run may select one. `by_window` is True if subflows are limited by their
-    congestion windows instead of pacing rates. Then all congestion controls are compiled, reno and
-    cubic included. Raises `MachineLacks` if the kernel of the VM or the compiler is missing, and
-    `RequestError` if a user's C file does not compile.
+    congestion windows instead of pacing rates. In this case, the built-in congestion controls are
+    compiled too, even reno and cubic. Raises `MachineLacks` if the kernel of the VM or the compiler
+    is missing, and `RequestError` if a user's C file does not compile.
     """
     image = vm_kernel.require()
     selectable = (*ebpf.LAWS, *ebpf.IN_KERNEL) if by_window else ()
@@ -121,7 +122,10 @@ def run_in_vm(
 
 
 def main(cmd: list[str]) -> int:
-    """Run `cmd` in a VM, print its output, and return its exit status: `./run_lab.sh vm -- CMD`."""
+    """Run the command `cmd` in a VM, print its output, and return its exit status.
+
+    This is what `./run_lab.sh vm -- CMD` does.
+    """
     if not cmd:
         raise RequestError("vm: no command given. Try: ./run_lab.sh vm -- uname -r")
     require()
@@ -177,9 +181,10 @@ def _start(connection: socket.socket) -> Popen[Any]:
 def _receive(
     connection: socket.socket, process: Popen[Any], received: list[int], on_poll: Callable[[], None]
 ) -> bytes:
-    """Return what the program writes, up to a newline; b"" if the program ends before the newline.
+    """Return what the program in `process` writes, up to a newline.
 
-    Meanwhile, the signals in `received` are sent to the program, and `on_poll` is called.
+    The result is b"" if the program ends before the newline. Meanwhile, the signals in `received`
+    are sent to the program, and `on_poll` is called.
     """
     text, passed = b"", 0
     while not text.endswith(b"\n"):

@@ -245,9 +245,9 @@ class Mobility:
             self._thread.start()
 
     def take(self) -> tuple[list[Interface], list[Outcome]]:
-        """Return the interfaces that are at a new access point, and the handovers that have ended.
+        """Return what has happened since the last call: changed interfaces and finished handovers.
 
-        Only those since the last call are returned. Raises the error that has ended the thread, if
+        A changed interface is at a new access point. Raises the error that has ended the thread, if
         the thread has failed.
         """
         moved: list[Interface] = []

@@ -134,7 +134,11 @@ class _Output:
                 time.sleep(poll_s)
 
     def _run_is_alive(self) -> bool:
-        """Return whether the process of the run is running. Checks it every `ALIVE_S` seconds."""
+        """Return whether the process of the run is alive.
+
+        If it was alive at a check, the next check comes `ALIVE_S` seconds later. Until then, the
+        result is True.
+        """
         now_s = time.monotonic()
         if now_s >= self._alive_until_s:
             manifest = json.loads((self._folder / "manifest.json").read_text())

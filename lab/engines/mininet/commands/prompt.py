@@ -70,7 +70,7 @@ class Prompt(CLI):  # type: ignore[misc]
         return super().default(line)
 
     def do_link(self, line: str) -> None:
-        """Set the link between two nodes up or down: link s1 wifi1 down."""
+        """Set the link between two nodes up or down. Example: link s1 wifi1 down."""
         near, far, state = (*line.split(), "", "", "")[:3]
         links = self.flips.links(near, far) if state in ("up", "down") else []
         for link in links:
@@ -79,17 +79,23 @@ class Prompt(CLI):  # type: ignore[misc]
             super().do_link(line)
 
     def do_switch(self, line: str) -> None:
-        """Refuse to stop a switch; its links can be set down: link s1 wifi1 down."""
+        """Print that a switch cannot be stopped during a run.
+
+        Set the links of the switch down instead. Example: link s1 wifi1 down.
+        """
         print("a switch cannot be stopped during a run. Set its links down: link s1 wifi1 down")
 
     def do_distance(self, line: str) -> None:
-        """Print the distance between two nodes: distance ue1 wifi1."""
+        """Print the distance between two nodes. Example: distance ue1 wifi1."""
         setLogLevel("info")
         super().do_distance(line)
         setLogLevel("output")
 
     def do_xterm(self, line: str, term: str = "xterm") -> None:
-        """Open a terminal window for each node, where the prompt was started: xterm ue1 srv1."""
+        """Open a terminal window for each of the named nodes. Example: xterm ue1 srv1.
+
+        The windows open on the machine where the user has started the prompt.
+        """
         for name in line.split():
             if name not in self.mn:
                 print(f"node '{name}' not in network")

@@ -50,12 +50,13 @@ def require(
 ) -> dict[str, Path]:
     """Compile the congestion controls in `wanted`; return the paths of the eBPF programs, by name.
 
-    Congestion controls that the kernel has itself, such as cubic, are not compiled. `types` is the
-    file with the C types (BTF) of the kernel that will run the programs. With `by_window`, each
-    program limits the congestion window so that a subflow does not exceed the rate set by the
-    controller (expected.h); then reno and cubic are compiled, too. Raises `MachineLacks` if the
-    kernel cannot run the programs or the compiler is missing, and `RequestError` if a user's C file
-    does not compile.
+    `types` is the file with the C types (BTF) of the kernel that will run the programs. With
+    `by_window`, each program limits the congestion window so that a subflow does not exceed the
+    rate set by the controller (expected.h). Names that are not in `law_sources(by_window)` are left
+    out: the kernel has these congestion controls itself.
+
+    Raises `MachineLacks` if the kernel cannot run the programs or the compiler is missing, and
+    `RequestError` if a user's C file does not compile.
     """
     named = set(wanted)
     laws = [law for law in law_sources(by_window) if law in named]

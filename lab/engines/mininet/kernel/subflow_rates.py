@@ -140,16 +140,19 @@ class ExpectedRates:
     """
 
     def __init__(self, pin: Path) -> None:
-        """`pin` is the path of the map. While this path does not exist, no subflow has a rate."""
+        """`pin` is the path of the map.
+
+        As long as this path does not exist, no subflow has an expected rate.
+        """
         self._pin = pin
         self._map: bpf.Map | None = None
 
     def set_rate(self, pid: int, local: Endpoint, remote: Endpoint, rate_bps: int | None) -> None:
         """Set the expected rate of the TCP socket with these two endpoints; None removes the rate.
 
-        `rate_bps` counts Ethernet frames. `pid` is not used; `Pacing.set_rate` needs it. Raises
-        `LabError` if the map is not pinned. Also raises it if `rate_bps` is None but the socket has
-        no expected rate.
+        `rate_bps` counts Ethernet frames. `pid` is not used; it is a parameter because
+        `Pacing.set_rate` has it. Raises `LabError` if the map is not pinned, or if there is no
+        expected rate to remove.
         """
         rates = self._opened()
         key = socket_key(local, remote)

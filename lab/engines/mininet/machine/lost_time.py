@@ -42,9 +42,10 @@ class Reporter:
         self._at = 0.0
 
     def poll(self, now: float) -> None:
-        """Write the share of the time since the last write, at most once in `PERIOD_S` seconds.
+        """Write the share of processor time that the VM has lost since the last write.
 
-        `now` is in s, from any clock.
+        Do nothing if the last write was less than `PERIOD_S` seconds ago. `now` is the current time
+        [s] of any clock.
         """
         if now - self._at < PERIOD_S:
             return

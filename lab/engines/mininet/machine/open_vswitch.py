@@ -40,7 +40,8 @@ def daemon_runs() -> bool:
 def daemon_ended() -> bool:
     """Return whether ovs-vswitchd has died: its PID file exists, but its process does not.
 
-    Without a PID file the result is False: the daemon has not started yet, as while a VM boots.
+    Without a PID file the result is False: the daemon has not started yet. This can happen while a
+    VM boots.
     """
     return PID_FILE.exists() and not daemon_runs()
 

@@ -72,7 +72,7 @@ def cache() -> Path:
 def folder(name: str = "") -> Path:
     """Return the folder with the sources of the upstream project `name`.
 
-    Without a name, return the folder that contains all of them.
+    Without a name, return the folder that contains all upstream projects.
     """
     return cache() / "upstreams" / name
 
@@ -162,7 +162,7 @@ def fetch(upstream: Upstream) -> str:
 def require() -> Path:
     """Return the folder of all upstream projects.
 
-    Raises `MachineLacks` if projects are missing that are not optional. The message names them.
+    Raises `MachineLacks` if a required project is missing. The message names the missing ones.
     """
     missing = [each.name for each in UPSTREAMS if not each.optional and not present(each)]
     if missing:

@@ -74,11 +74,11 @@ def _request(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) 
 
 
 class _Fork:
-    """A program that runs as a fork of the warm Python, a process that has imported POX. So the
-    program is a child of the warm Python.
+    """A program that runs as a fork of the warm Python, a process that has imported POX.
 
-    `request` is the path of its request file. Raises
-    `LabError` if the fork does not start within `FORK_TIMEOUT_S` seconds.
+    The program is a child of the warm Python, not of the process that creates this object.
+    `request` is the path of the program's request file. Raises `LabError` if the fork does not
+    start within `FORK_TIMEOUT_S` seconds.
     """
 
     def __init__(self, request: Path, doing: str) -> None:

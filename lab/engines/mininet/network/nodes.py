@@ -255,10 +255,10 @@ def empty(scratch: Path) -> Any:
 
 
 def _start_hostapd(folder: Path, text: str, radio: Any) -> None:
-    """Start hostapd with the configuration in `text`, and write its files into `folder`.
+    """Start hostapd with the configuration in `text`, and write hostapd's files into `folder`.
 
-    `text` comes from Mininet-WiFi. It is a shell command that would write a file, so it begins with
-    `echo`.
+    `text` is a shell command of Mininet-WiFi: `echo '` and then the configuration. The command is
+    not executed.
     """
     wifi.start_hostapd(folder, radio.name, text.removeprefix("echo '"))
 

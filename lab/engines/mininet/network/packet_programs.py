@@ -99,10 +99,11 @@ def port_program() -> Path:
 
 
 def replace_packets(ports: Iterable[str], ledger: Ledger) -> None:
-    """Load host_port.bpf.c, and attach it to switch ports: arriving packets lose their socket.
+    """Load the program host_port.bpf.c, and attach it to switch ports.
 
-    All nodes share one kernel. A segment that still had its socket in a queue of the network would
-    seem to wait in the sending host, and TCP would not retransmit it.
+    The program replaces each arriving packet by a copy that belongs to no socket. All nodes share
+    one kernel. Without the program, a segment in a queue of the network would still belong to the
+    sender's socket. TCP would treat it as not yet sent by the host, and would not retransmit it.
 
     Each port in `ports` is one end of a veth pair, with a host at the other end. `ledger` records
     the pinned program for the clean-up. A bpf file system must be mounted at `PINS`.

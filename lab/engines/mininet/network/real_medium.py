@@ -40,8 +40,9 @@ def is_used(cells: Iterable[Cell]) -> bool:
 
 
 def check(receive_buffer_kb: int) -> None:
-    """Raise `RequestError` if the receive buffer is too large for wmediumd's unlimited queue.
+    """Raise `RequestError` if the receive buffer is larger than `MAX_RECEIVE_BUFFER_KB`.
 
+    wmediumd's queue has no limit, so only the receive buffers limit how much data waits in it.
     Raises `MachineLacks` if wmediumd is not built.
     """
     if receive_buffer_kb > MAX_RECEIVE_BUFFER_KB:
@@ -96,7 +97,7 @@ class RealMedium:
     def start(self, scratch: Path) -> None:
         """Write wmediumd's configuration into the folder `scratch`, and start wmediumd.
 
-        All radios must exist before. Raises `LabError` if wmediumd ends at once.
+        All radios must already exist. Raises `LabError` if wmediumd ends at once.
         """
         file = scratch / f"mn{os.getpid()}_wmediumd.cfg"
         file.write_text(self._configuration())

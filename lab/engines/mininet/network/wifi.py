@@ -182,7 +182,7 @@ def associate(stations: Iterable[Interface], target: Callable[[str], Target], ru
     doing)` runs a command inside a host; `doing` says in error messages for what purpose.
 
     A station is associated when hostapd lists it. Until then, `iw connect` is repeated every
-    `RETRY_S` seconds. Raises `LabError` if some stations are still missing after `TRIES` tries, and
+    `RETRY_S` seconds. At least `TRIES` tries are made. After these, `LabError` is raised as soon as
     hostapd has listed no further station for `TIMEOUT_S` seconds.
     """
     waiting = {each.mac: each for each in stations}
@@ -275,9 +275,9 @@ class StationRadio:
         ]
 
     def answer(self) -> bool | None:
-        """Return True if `associate` has succeeded, False if it has failed, None if it goes on.
+        """Return True if `associate` has succeeded, and False if it has failed.
 
-        Each result is returned only once.
+        Each of these results is returned only once. Without a new result, return None.
         """
         found = None
         for command, fields in self._events.messages():

@@ -77,8 +77,8 @@ def writable_bytes(due: int, unsent: int) -> int:
     """Return how many of the `due` bytes an application writes in this turn. The rest is dropped.
 
     `unsent` is the number of bytes that the application has written before and that TCP has not
-    sent yet. After the turn, at most `UNSENT_BYTES` (16 segments) are unsent, or `due` bytes if
-    that is more.
+    sent yet. After the turn, at most `UNSENT_BYTES` (16 segments) are unsent. If `due` is
+    larger, at most `due` bytes are unsent.
     """
     return max(0, min(due, max(UNSENT_BYTES, due) - unsent))
 
@@ -161,10 +161,10 @@ class ReceiveBuffer:
         self._recent_bytes = max(self._recent_bytes, self._recent_peak - difference)
 
     def take_recent_bytes(self) -> int | None:
-        """Return the most bytes that have waited for earlier bytes.
+        """Return the largest number of bytes that have waited for earlier bytes at the same time.
 
-        Only bytes that were delivered since the last call count. The result is None before the
-        first `poll`.
+        Only bytes that were delivered since the last call of this method count. The result is None
+        before the first `poll`.
         """
         if self.most_bytes is None:
             return None
@@ -411,8 +411,8 @@ class Flow:
     def _bytes_now(self) -> int:
         """Return the bytes sent or received up to now.
 
-        A receiver's `bytes` can be old. So the bytes that have arrived in order since then are
-        added.
+        A receiver updates `bytes` only now and then. So this method adds the bytes that have
+        arrived in order since the last update.
         """
         if self._counted is None or self._buffer is None or self._is_over:
             return self.bytes
@@ -568,8 +568,8 @@ class DatagramFlow:
         """Return the counters of this end, with the keys of `Flow.status` and three others.
 
         - `datagrams`: number of datagrams that this end has sent or received
-        - `out_of_order`: number of datagrams that arrived after one with a larger number
-        - `next`: the largest number that has arrived, plus 1
+        - `out_of_order`: number of datagrams that arrived after one with a larger sequence number
+        - `next`: the largest sequence number that has arrived, plus 1
         """
         return {
             "bytes": self.bytes,

@@ -167,9 +167,10 @@ class ControlledHost:
         self._backup[address] = backup
 
     def _set_subflow_backup(self, manager: PathManager, subflow: TcpSocket, backup: bool) -> None:
-        """Set or clear the backup flag of one subflow, if a path manager runs in user space.
+        """Set or clear the backup flag of one subflow.
 
-        The kernel notifies the other end at every call.
+        This is for hosts whose path manager runs in user space. The kernel notifies the other end
+        at every call.
         """
         assert subflow.token is not None
         (address, _), (remote, port) = subflow.source, subflow.destination
@@ -322,10 +323,10 @@ class HostAgent:
         self._hosts[command.host].obey(command)
 
     def obey_waiting(self) -> None:
-        """Carry out all received commands, but only the latest of each connection.
+        """Read all received commands, and carry out the latest command for each MPTCP connection.
 
-        The latest command has everything that is still to be done on its connection. Refused
-        commands are logged.
+        The latest command has everything that is still to be done on its connection, so the older
+        commands are dropped. Refused commands are logged.
         """
         commands: dict[tuple[str, str], HostCommand] = {}
         while select.select([self.socket], [], [], 0)[0]:

@@ -167,7 +167,10 @@ class TrafficProgram:
         return {}
 
     def subflows(self) -> Answer:
-        """Answer with the number of subflows of each flow beyond the first; None for plain TCP."""
+        """Answer, for each flow, how many subflows it has in addition to its first.
+
+        The number is None for a flow that is not MPTCP.
+        """
         found = list(self.flows.items())
         return {"subflows": {name: flow.further_subflows() for name, flow in found}}
 

@@ -30,9 +30,9 @@ def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
 
 
 def further_addresses(wiring: Wiring, user: str) -> list[str]:
-    """Return all addresses of a user but the first.
+    """Return all addresses of a user except the first address.
 
-    The user opens its connections from the first.
+    The user opens its connections from the first address.
     """
     return [address for each in wiring.of(user) for address in (each.address, *each.further)][1:]
 

@@ -94,10 +94,10 @@ def expected_figures(
     lowest rate on the path in `topology`, divided by `rate_scale`. It is the same in both
     directions. `up_mbps` is None unless `up` is True.
 
-    The round-trip time includes the time in wmediumd, if wmediumd models a cell on the path. It
-    also includes the transmission of a ping in both directions: either in all WiFi cells, or on the
-    slowest wired link, whichever takes longer. An LTE bearer adds nothing, because it is a token
-    bucket, and a single ping passes it at once.
+    If wmediumd models a cell on the path, the round-trip time includes the time in wmediumd. The
+    round-trip time also includes the time to transmit a ping there and back. Of two times, only the
+    longer one counts: the time in all WiFi cells together, or the time on the slowest wired link.
+    An LTE bearer adds nothing, because it is a token bucket, and a single ping passes it at once.
     """
     links = _links_to(topology, topology.server_of(interface.node), interface)
     hops = _radio_hops(topology, interface, links)
@@ -176,10 +176,11 @@ def compare(
 def best_attempts(
     names: Iterable[str], measure: Callable[[Collection[str]], Mapping[str, Comparison]]
 ) -> dict[str, tuple[Comparison, list[str]]]:
-    """Measure paths by their names. Measure those with complaints once more.
+    """Measure the paths in `names`. Measure paths with complaints once more.
 
-    `measure` measures the paths with the given names. For each path, return the comparison with
-    fewer complaints, and these complaints (`Comparison.complaints`). The second attempt tells two
+    For each path, return the comparison with fewer complaints, and these complaints
+    (`Comparison.complaints`). `measure` is called with the names of the paths to measure; it
+    returns their comparisons of expected and measured values. The second attempt tells two
     causes apart: a busy machine delays only some packets, but a wrongly configured link delays all.
     """
     best: dict[str, tuple[Comparison, list[str]]] = {}
@@ -212,8 +213,8 @@ def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Int
 
     Paths in one list must not disturb each other. So they lead to different users and use different
     WiFi channels. The rates of their LTE bearers add up to at most `BEARERS_BPS`, which a slow
-    machine can carry. A path is alone in its list if it has no radio, or a wired link with a
-    limited rate, which other paths may use too.
+    machine can carry. A path without a radio is alone in its list. So is a path on which a wired
+    link has a limited rate, because other paths may use this link too.
     """
     waiting, found = list(interfaces), list[list[Interface]]()
     hops = {each.name: _only_radio_hops(topology, each) for each in interfaces}

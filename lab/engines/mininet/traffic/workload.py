@@ -48,8 +48,8 @@ class Workload:
         """Connect the flows that start at t = 0, with all subflows, so that all start together.
 
         If a connection lacks a subflow, it is closed and opened again. Each connection is opened at
-        most `MAX_ATTEMPTS` times. The result has the ID of a flow once for each time that its
-        connection was closed for this reason.
+        most `MAX_ATTEMPTS` times. Returns the IDs of the flows that were opened again. A flow that
+        was opened again twice is listed twice.
         """
         reopened: list[str] = []
         connecting = [act.flow for act in self._acts if act.verb == "start" and act.at_s == 0]
@@ -73,9 +73,10 @@ class Workload:
         return time.monotonic() - self.zero_s
 
     def until(self, t: float) -> None:
-        """Sleep until time `t` of the run [s]. Start, stop and limit flows that are due meanwhile.
+        """Sleep until time `t` of the run [s].
 
-        Flows with equal start times start together.
+        Meanwhile, start flows, stop flows and change their rates when this is due. Flows with
+        equal start times start together.
         """
         while self._acts and self._acts[0].at_s <= t:
             at_s = self._acts[0].at_s
