@@ -177,10 +177,10 @@ def _live(scenario: str, strategy: str, speed: int = 1) -> Iterator[Page]:
 
 
 def many_lines() -> tuple[float, float]:
-    """Return the CPU share of the browser, and how often it paints more than 60 lines [1/s].
+    """Return the CPU share of the browser, and how often it redraws the charts of a run [1/s].
 
-    The page shows a running run. The CPU share is a fraction of one processor, for all processes of
-    the browser together.
+    The run goes on meanwhile, and the charts have at least 60 lines. The CPU share is a fraction of
+    one processor, for all processes of the browser together.
     """
     with _live(MANY_LINES, "none") as page:
         lines = page.evaluate(LINES)

@@ -133,7 +133,7 @@ def crosscheck(
     A STUDY runs one scenario in both engines, in several cases (settings and strategies), and
     writes crosscheck.md into docs/notebook. `all` runs every scenario with the strategy `none` and
     with the scenario's own strategy, and writes crosscheck_all.md into the same folder. If
-    scenarios are named after `all`, only these are run.
+    names of scenarios follow `all`, only these scenarios are run.
 
     Runs that exist already are kept: an interrupted command continues.
     """

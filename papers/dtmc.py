@@ -50,9 +50,9 @@ def _path(mbps: float, delay_ms: float, loss: float, queue: int) -> str:
 
 def _uneven(n: int) -> str:
     """Return path `n` as a YAML entry of `topology.paths`. The path has a rate of n Mb/s, a one-way
-    delay of 10 n ms, and a loss of n - 1 %.
+    delay of 10 n ms, and a loss of (n - 1) %.
 
-    Its queue is one bandwidth-delay product, but at least 10 packets.
+    The queue of the path is one bandwidth-delay product, but at least 10 packets.
     """
     return _path(n, 10 * n, (n - 1) / 100, max(10, round(n * 20_000 * n / FRAME_BITS)))
 

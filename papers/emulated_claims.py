@@ -129,8 +129,9 @@ def restricted(
 
 
 def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judged:
-    """Return a relation with MP-SDN's minimum rate for secondary (Tier 2) subflows, but raise this
-    rate if the emulation cannot enforce it. Return any other relation unchanged.
+    """Return the relation in a version that the emulation can check. If the right side is MP-SDN's
+    minimum rate for secondary (Tier 2) subflows, this rate is replaced by the lowest rate that
+    the emulation can enforce, if that is higher. Any other relation is returned unchanged.
 
     The lowest rate that a meter can enforce is fixed in the running network. In the rates of the
     scenario, it is this fixed rate divided by the rate scale.

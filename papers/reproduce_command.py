@@ -54,7 +54,7 @@ def main(
 def sensitivity(
     name: str, repeat: int | None = None, folders: Folders = FOLDERS, stack: str | None = None
 ) -> int:
-    """Vary settings that the paper `name` does not state, in the simulator, and write the results
+    """In the simulator, vary settings that the paper `name` does not state, and write the results
     to a Markdown page. Return the exit code.
 
     By default, each experiment is run 5 times, with the Multipath TCP of the papers' kernel

@@ -48,8 +48,9 @@ def _shared_buffer(case: Case) -> tuple[str, ...]:
 
 
 def _three_times_the_rates(case: Case) -> tuple[str, ...]:
-    """Return settings for three times the rates and the same volume. The volume is set to a third,
-    because the rate scale also multiplies it. Results are divided by the rate scale."""
+    """Return settings for three times the rates and the same volume. They are a rate scale of 3
+    and a third of the volume, because the rate scale also multiplies the volume. Results are
+    divided by the rate scale."""
     return ("rate_scale=3", f"traffic_volume_mb={cell(case.name).volume_mb / 3:g}")
 
 

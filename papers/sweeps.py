@@ -24,8 +24,9 @@ class Point:
     """One value of the setting that a sweep varies.
 
     `label` shows the value in tables. `settings` returns the settings of a case (an experiment) for
-    this value, each written as `key.path=value`. If it is None, nothing is changed: the value is
-    the one on the paper's main page. `measure` replaces the paper's own function if it is not None.
+    this value, each written as `key.path=value`. If `settings` is None, nothing is changed: the
+    value is the one on the paper's main page. If `measure` is not None, it replaces the function
+    with which the paper's runs are measured.
     `runs` names the folder of the runs (default: the label), so that points with the same settings
     can share runs.
     """

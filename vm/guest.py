@@ -97,7 +97,7 @@ def _start_script(argv: list[str], folder: Path) -> str:
 
 
 def _bound(shared: Path) -> Iterator[str]:
-    """Yield shell lines that make each folder with an alias (`_alias`) visible at its own path."""
+    """Yield shell lines that mount each folder with an alias (`_alias`) also at its own path."""
     for number, folder in enumerate([*hidden_folders(), str(shared)]):
         if (alias := _alias(number, folder)) != folder:
             path = shlex.quote(folder)

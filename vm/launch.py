@@ -48,9 +48,8 @@ GRACE_S = 30  # from interrupting the command to switching the VM off
 def run_in_vm(command: GuestCommand, *, wait: bool = False) -> int:
     """Start a VM, run the command in it, and return the exit status of the command.
 
-    If `wait` is True, wait while another run uses this machine. If `wait` is False, raise
-    `MachineLacks` in this case. lab/engines/mininet/in_vm.py lists the other errors, and the effect
-    of an interrupt.
+    If another run uses this machine, wait for its end if `wait` is True, else raise `MachineLacks`.
+    lab/engines/mininet/in_vm.py lists the other errors, and the effect of an interrupt.
     """
     with lock.hold(f"{command.shared.name} in the VM", wait), _ledger() as ledger:
         return _run(ledger, command)
@@ -105,8 +104,8 @@ def make_snapshot() -> bool:
 def _ledger() -> Iterator[Ledger]:
     """Yield the ledger: a list of what VMs of this user have made on this machine.
 
-    What is left of an earlier VM is removed before the `with` block. What this VM has made is
-    removed after the block.
+    Before the `with` block, remove what an earlier VM has left. After the block, remove what the VM
+    of the block has made.
     """
     ledger = Ledger(user_ledger())
     ledger.undo_all()

@@ -27,8 +27,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Orders:
     """The settings that the host sends to a restored VM (`_orders` in snapshot.py).
 
-    - `visible`: folders of the host that the VM needs, although they are inside folders such as
-      /tmp that the VM replaces by its own
+    - `visible`: folders of the host that the VM needs. They are inside folders such as /tmp, of
+      which the VM has its own, so they must be made visible.
     - `time`: in s since 1970
     - `entropy`: random seed, in hexadecimal
     - `system_id`: identifier of Open vSwitch

@@ -267,9 +267,9 @@ def _stamp(path: Path) -> list[int]:
 def _counts(path: Path) -> bool:
     """Return True if a change of this file makes the snapshot outdated.
 
-    A change of bytecode does not, because Python compares bytecode with its source. Nor does a
-    change of a file of this project: a restored VM imports changed Python files again, and if one
-    of the scripts changes, the snapshot has another name.
+    Bytecode files do not count, because Python compares bytecode with its source. The files of this
+    project do not count either: a restored VM imports changed Python files again, and if one of the
+    scripts changes, the snapshot has another name.
     """
     own = [guest.PROJECT / part for part in ("lab", "controller", "vm")]
     return path.suffix != ".pyc" and not any(map(path.is_relative_to, own))

@@ -91,8 +91,8 @@ class Cells:
     # --- LTE
 
     def _lte(self, cell: Cell, tiers: Mapping[tuple[str, str], int]) -> float:
-        """Return the MAC occupancy of an LTE base station (0 to 1): the mean over the users for
-        whom it is the primary access point (Tier 1, see `controller.tiers`)."""
+        """Return the MAC occupancy of an LTE base station (0 to 1). It is the mean over the
+        users whose primary access point is this one (Tier 1, see `controller.tiers`)."""
         bearers = {
             each.user: bearer_occupancy(self._queued(cell.ap, each.user)) for each in cell.stations
         }

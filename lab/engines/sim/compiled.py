@@ -124,8 +124,8 @@ def _modules() -> Iterator[ModuleType]:
 
 
 def _replace(new: dict[Callable[..., Any], Callable[..., Any]], kind: type) -> None:
-    """Replace each function that is a key of `new` by its value, in all modules of the core.
-    Objects of other types than `kind` are left alone."""
+    """Replace functions in all modules of the core. `new` maps each old function to the new one.
+    Old functions that are not of type `kind` are left alone."""
     for module in _modules():
         for name, value in list(vars(module).items()):
             if isinstance(value, kind) and callable(value) and value in new:

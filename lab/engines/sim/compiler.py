@@ -43,8 +43,8 @@ def is_to_come() -> bool:
 
 
 def wait(cache: Path | None = None) -> None:
-    """Compile the core in another process, and wait for its end. Do nothing if numba is missing or
-    switched off. Existing compiled code is not compiled again.
+    """Compile the core in another process, and wait until this process ends. Do nothing if numba is
+    missing or switched off. Existing compiled code is not compiled again.
 
     `cache` is the cache folder; None means the user's own. Raise `subprocess.CalledProcessError` if
     the compilation fails.

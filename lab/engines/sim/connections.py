@@ -17,9 +17,10 @@ class SubflowCounters:
     """A subflow, and its counters at the time of the last sample.
 
     `received_bytes` counts payload that arrived in order. `segments` counts all segments that
-    arrived, `out_of_order` only those that arrived out of order. `rtt_sum_ms` is the sum of the
-    RTTs of all samples, and `samples` is the number of samples. `backup_ns` is the time for which
-    the subflow was a backup. `tier` is 1 at the user's primary access point, and 2 at another one.
+    arrived, `out_of_order` only those that arrived out of order. `samples` is the number of samples
+    so far, and `rtt_sum_ms` is the sum of the RTTs in these samples. `backup_ns` is the time for
+    which the subflow was a backup. `tier` is 1 at the user's primary access point, and 2 at another
+    one.
     """
 
     subflow: Subflow

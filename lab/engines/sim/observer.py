@@ -37,8 +37,8 @@ class CountedArc:
     """An arc (one direction of a link or radio channel), and the places where its traffic is
     counted.
 
-    `hops` are indices into the integer table (`core.layout`). `stations` names the users whose
-    radio channels these hops are; it is empty for a wired link.
+    `hops` are indices into the integer table (`core.layout`). For radio channels, `stations` has
+    the users of these channels. For a wired link, `stations` is empty.
     """
 
     arc: Arc
@@ -166,8 +166,8 @@ class Observer:
                 )
 
     def _growth(self, counter: Hashable, count: int) -> int:
-        """Return how much a counter has grown since the last call with the same `counter`, which is
-        any unique key. `count` is the present value of the counter."""
+        """Return how much a counter has grown since the last call for this counter. `counter` is
+        any key that identifies the counter, and `count` is the present value."""
         before, self._counted[counter] = self._counted.get(counter, 0), count
         return count - before
 

@@ -86,8 +86,8 @@ class Tables:
 
     def _add(self, fields: int, row: Row, ring: int = 0) -> int:
         """Append a row to the table, and return its index. The row has `fields` numbers. `row` maps
-        a field's number to its value; all other fields are 0. `ring` zeros for a ring buffer follow
-        the row."""
+        a field's number to its value; all other fields are 0. `ring` is the number
+        of zeros to append after the row, as space for a ring buffer."""
         begins = len(self.values)
         self.values += [row.get(field, 0) for field in range(fields)] + [0] * ring
         return begins

@@ -59,12 +59,12 @@ def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, i
     arrived (RFC 8985). Return how many segments are lost, and how many others are found to have
     arrived.
 
-    A segment in flight is lost if its last transmission is at least 3 transmissions before
-    `number`. The threshold is below 3 if few segments are in flight. It is 1 during loss recovery
-    or after a timeout.
+    The threshold is 1 during loss recovery and after a timeout. Otherwise it is 3, or less if few
+    segments are in flight. A segment in flight is lost if the number of its last transmission is
+    smaller than `number` by at least the threshold.
 
-    The receiver has got `arrivals` segments so far. A segment that is one of these is not lost:
-    only its acknowledgement was lost.
+    A segment that has reached the receiver does not count as lost if only its acknowledgement was.
+    `arrivals` is how many segments the receiver had got when it sent the present acknowledgement.
     """
     threshold = 1
     if row[f + at.MODE] == at.OPEN:
@@ -93,8 +93,8 @@ def detect_losses(row: Ints, f: int, number: int, arrivals: int) -> tuple[int, i
 @jit
 def end_round(w: at.World, f: int, limited: bool, now_ns: int) -> None:
     """End a round trip of subflow `f` and begin the next one. Give the mean RTT of the round trip
-    to the congestion control, unless the window was not fully used (`limited` is False) or loss
-    recovery is running."""
+    to the congestion control only if the window was fully used (`limited` is True), and `f`
+    recovers neither from a loss nor from a timeout."""
     row, samples = w.row, w.row[f + at.ROUND_SAMPLES]
     if limited and row[f + at.MODE] == at.OPEN and samples > 0:
         congestion.on_round(w, f, row[f + at.ROUND_RTT_SUM_NS] // samples, samples)

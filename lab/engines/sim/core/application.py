@@ -15,8 +15,8 @@ def on_application(row: Ints, c: int, now_ns: int) -> bool:
     """Write the next 20 ms of data for connection `c`, whose application has a limited rate.
     Schedule the next write. Return True if TCP data may be sent now.
 
-    The application skips data that TCP cannot send soon, so that unsent data does not pile up. A
-    UDP application sends one datagram instead, and the result is False.
+    The application skips data that TCP cannot send soon, so that unsent data does not pile up. For
+    UDP, send one datagram instead, and return False.
     """
     if row[c + at.APP_EVENT_NS] != now_ns:
         return False  # the demand has changed since

@@ -197,9 +197,9 @@ def airtime_ns(row: Ints, h: int, p: int) -> int:
 def send_down(row: Ints, h: int, p: int, now_ns: int) -> None:
     """Send packet `p` from a WiFi access point to a station over hop `h`, and schedule its arrival.
 
-    The transmission starts at start = max(now, DOWNLINK_BUSY_UNTIL_NS). Then DOWNLINK_BUSY_UNTIL_NS
-    becomes start + airtime. The packet is dropped if the meter refuses it. It is also dropped if
-    start - now exceeds the access point's buffer, MAX_WAIT_NS.
+    The transmission can start at start = max(now, DOWNLINK_BUSY_UNTIL_NS). The packet is dropped if
+    the meter refuses it, or if start - now exceeds the access point's buffer, MAX_WAIT_NS.
+    Otherwise DOWNLINK_BUSY_UNTIL_NS becomes start + airtime.
     """
     c = row[h + at.MEDIUM]
     start_ns = max(now_ns, row[c + at.DOWNLINK_BUSY_UNTIL_NS])
@@ -219,10 +219,10 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
     """Send packet `p` from a station to its WiFi access point over hop `h`. Return `p` if it
     continues now. Return NOTHING (-1) if its arrival is scheduled for later, or if it was dropped.
 
-    The transmission starts at start = max(now, UPLINK_BUSY_UNTIL_NS). The packet is dropped if
+    The transmission can start at start = max(now, UPLINK_BUSY_UNTIL_NS). The packet is dropped if
     start - now exceeds MAX_WAIT_NS. Otherwise the uplink is busy until start + airtime. If the
-    downlink is busy too, the uplink stays busy for the airtime of one more frame, the last one of
-    the downlink. The downlink is busy longer by the airtime of `p`.
+    downlink is busy now, the airtime of its last frame is added to this time. In both cases, the
+    downlink is busy longer by the airtime of `p`.
 
     The meter is behind the access point: a packet that the meter drops has already used the
     channel.

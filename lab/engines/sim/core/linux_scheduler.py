@@ -236,7 +236,7 @@ def idle_subflow(row: Ints, c: int) -> int:
 
     Subflows are checked in the order in which they were opened. If one becomes stale
     (`becomes_stale`), all unacknowledged data of the connection is queued for reinjection. Linux
-    sends that data immediately, so later subflows no longer count as idle, except backups.
+    sends this data immediately, so of the subflows opened later, only backups can still be idle.
     """
     idle, backup, least, is_queued = at.NOTHING, at.NOTHING, at.FOREVER, False
     for f in at.subflows(row, c):

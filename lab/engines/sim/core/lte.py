@@ -59,8 +59,8 @@ def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
 
 @jit
 def on_tti(row: Ints, e: int, now_ns: int) -> None:
-    """Divide one TTI among the bearers of one direction of an LTE cell, `e` (steps 1 to 3 of the
-    module docstring). If packets are left, schedule the next TTI."""
+    """Divide one TTI among the bearers of scheduler `e`, which serves one direction of an LTE cell
+    (steps 1 to 3 of the module docstring). If packets are left, schedule the next TTI."""
     left_ns = TTI_NS - _retransmissions_ns(row, e, now_ns // TTI_NS)  # 1
     while left_ns > 0:
         h = _next_bearer(row, row[e + at.FIRST_BEARER])  # 2

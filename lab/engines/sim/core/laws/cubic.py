@@ -54,8 +54,9 @@ def in_slow_start(w: at.World, f: int, now_ns: int) -> None:
 
 @jit
 def begin_epoch(w: at.World, f: int, now_ns: int) -> None:
-    """Begin congestion avoidance of subflow `f` (RFC 9438, section 4.2). Raise W_max to the present
-    window if it is smaller. Compute K, the time in s until the window reaches W_max."""
+    """Begin congestion avoidance of subflow `f` (RFC 9438, section 4.2). If W_max is below the
+    present window, raise W_max to the window. Compute K, the time in s until the window reaches
+    W_max."""
     window = w.window
     w.row[f + at.EPOCH_NS] = now_ns
     window[f + W_EST] = window[f + at.CWND]
