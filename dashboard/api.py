@@ -54,7 +54,10 @@ class Annotation(Body):
 
 
 class RepeatRequest(Body):
-    """The body of a request to make a run once more with the same seed."""
+    """The body of a request to make a run once more with the same seed.
+
+    If `with_flips`, changes that were made while the run went on are made again at the same times.
+    """
 
     with_flips: bool = Field(False, description="make the changes by hand at the same times")
 

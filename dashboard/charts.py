@@ -39,10 +39,10 @@ Figure = dict[str, Any]  # Plotly's JSON
 class About:
     """Facts about a run that its charts need in addition to its samples.
 
-    `multipath` are the users with several paths. `ends` maps each link to its two end nodes.
-    `threshold` has pairs (t, occupancy): from time t in s until the next pair, an access point
-    counts as congested if its MAC occupancy is at least this value. None stands for no threshold.
-    `own` are the metrics that the user has added.
+    `multipath` are the users with several paths. `ends` maps each link to its two end nodes. `own`
+    are the metrics that the user has added. `threshold` is the MAC occupancy from which an access
+    point counts as congested, as pairs (t in s, value). Each value holds until the time of the next
+    pair. The value None means that there is no threshold.
     """
 
     duration_s: float = 60.0
@@ -304,8 +304,8 @@ def overlay(
 def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float | None]]:
     """Return the times in s and the values of one quantity. A value that was not measured is None.
 
-    `key` has the nested keys of the value in a sample. If its second part is "*", the values of all
-    users, access points or links are added.
+    `key` has the nested keys of the value in a sample. If the second key is "*", each value is the
+    sum over all users, access points or links.
     """
     return [frame["t"] for frame in frames], [_number_at(frame, key) for frame in frames]
 

@@ -78,8 +78,9 @@ def refuse_mixed_scales(docs: Sequence[Doc], anyway: bool) -> None:
 def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
     """Return charts that compare runs. A line has at most `points` points.
 
-    Each run has a line, except if some runs differ only in the seed. Then each group of such runs
-    has a line. If the runs have different rate scales, the title of the time axis says so.
+    If some runs differ only in the seed, there is one line for each group of such runs. Otherwise
+    there is one line for each run. If the runs have different rate scales, the title of the time
+    axis says so.
     """
     own = [each for doc in docs for each in declared_metrics(store.folder(doc["id"]))]
     own = list({(each.of, each.name): each for each in own}.values())

@@ -48,8 +48,8 @@ def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: boo
 
 
 def with_events(raw: dict[str, Any], flips: list[dict[str, Any]]) -> str:
-    """Return a setting `events=...` with the events of a scenario, followed by the changes made
-    during its run."""
+    """Return a setting `events=...`: the events of the scenario `raw`, followed by those changes in
+    `flips` that took effect during a run."""
     added = [
         {"at_s": each["t"], "target": each["target"], "value": each.get("value")}
         for each in flips

@@ -55,8 +55,8 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
     """Check a change of a run in progress, and return the value to send.
 
     `target` names what is changed, and `value` is the new value. Raise `RequestError` if the run
-    would refuse the value, or if `engine` does not have the congestion control. Raise `LookupError`
-    if the scenario of the run cannot be read yet.
+    would refuse the value, or if the value is a congestion control that `engine` does not have.
+    Raise `LookupError` if the scenario of the run cannot be read yet.
     """
     scenario, _ = present(folder)
     checked = targets.check_flip(scenario, target, value)

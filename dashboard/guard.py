@@ -30,8 +30,8 @@ def protect(app: Flask) -> None:
 def _exchange(token: str) -> AnyResponse:
     """Redirect the browser to the same page without the token in its URL.
 
-    The current ticket is the secret in the link that was printed last; it works once. If `token` is
-    this ticket, also give the browser the key as a cookie, and make a new ticket.
+    If `token` is the current ticket, also give the browser the key as a cookie, and make a new
+    ticket. The ticket is the secret in the link that was printed last. It works once.
     """
     ticket = current_app.config["TICKET"]
     response = redirect(request.path if PAGE.fullmatch(request.path) else "/")

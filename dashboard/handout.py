@@ -108,8 +108,8 @@ def _word(value: Any) -> str:
 
 
 def allowed(bounds: Choosing) -> str:
-    """Return the values that a student may choose as text, such as "none or loss_aware" or "1 to
-    20"."""
+    """Return a text that names the values that a student may choose, such as "none or loss_aware"
+    or "1 to 20"."""
     if bounds.choices is not None:
         *most, last = (_word(each) for each in bounds.choices)
         return f"{', '.join(most)} or {last}" if most else last

@@ -106,9 +106,9 @@ def with_rates(doc: Doc) -> Doc:
 def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
     """Return in words which strategies and congestion controls a run has had, and from when on.
 
-    The lists `strategies` and `ccs` have a line of help for each of them. `ccs` also has the
-    congestion controls of single users. A strategy or congestion control that this lab does not
-    have is left out of the lists.
+    The lists `strategies` and `ccs` have the name and a line of help for each strategy and each
+    congestion control. `ccs` also has the congestion controls of single users. A strategy or
+    congestion control that this lab does not have is left out of the lists.
     """
     used = over_time(scenario.strategy.name, "strategy", happened)
     ccs = over_time(scenario.multipath.cc, "cc", happened)
@@ -267,7 +267,8 @@ def _thresholds(first: float | None, happened: list[Doc]) -> tuple[tuple[float, 
 
 
 def _cth(strategy: Any) -> Any:
-    """Return the congestion threshold (`cth`) in the new value of a change of the strategy.
+    """Return the congestion threshold (`cth`) of `strategy`, the new value after a change of
+    strategy.
 
     Return None if the new strategy has no such parameter.
     """

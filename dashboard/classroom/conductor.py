@@ -36,8 +36,8 @@ class Running:
     """A run in progress.
 
     `child` is None if an earlier server started the run. `ends_at` is the latest time at which the
-    run should end, on the monotonic clock. A child that still runs then gets SIGINT, and `asked`
-    becomes True.
+    run should end, on the monotonic clock. If the child still runs at that time, it gets SIGINT,
+    and `asked` becomes True.
     """
 
     run: ClassRun

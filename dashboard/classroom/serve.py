@@ -93,9 +93,10 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def own_address_hint() -> str:
-    """Return an example of `--host` with an address of this machine: the end of an error message.
+    """Return the end of an error message or hint: a comma, and an example of `--host` with an
+    address of this machine.
 
-    The text begins with a comma. Return "" if this machine has no network address.
+    Return "" if this machine has no network address.
     """
     found = own_address()
     return f", such as --host {found}" if found else ""

@@ -33,7 +33,7 @@ Doc = dict[str, Any]
 
 class Slots:
     """Limits how many streams are open for one seat or role, for one address, and for all students.
-    So some are left for others and for the instructor.
+    So nobody can take all streams, and some are always left for the instructor.
 
     `on_change` is called whenever a stream was opened or closed.
     """
@@ -113,7 +113,7 @@ class Source:
 
 
 def stream(source: Source) -> Response:
-    """Return a response that sends a document at first, after each change, and at least every
+    """Return a response that sends a document at the start, after each change, and at least every
     `HEARTBEAT_S` seconds."""
     return event_stream(hold(source.owner, _messages(room(), source, has_disconnected())))
 

@@ -190,9 +190,10 @@ def _moved(layout: Layout, frame: Frame) -> dict[str, Place]:
 
 
 def is_crowded(layout: Layout, users: Sequence[str]) -> bool:
-    """Return whether numbers must replace the names of the users on a map.
+    """Return whether a map shows the number in each user's id instead of the user's name.
 
-    This is so if the names need too much space, and if the users' ids end in different numbers.
+    This is so if there is too little space for the names. The numbers at the end of the ids must
+    also differ; otherwise the names stay.
     """
     if layout.area is None or len(users) * LABEL_PX <= MOST_LABELLED * layout.area[2] ** 2:
         return False

@@ -66,9 +66,9 @@ class Layout:
 def arrange(topology: Topology, width: float = WIDTH) -> Layout:
     """Return the positions for a drawing that is `width` pixels wide.
 
-    In a narrow drawing, the servers are at the top, otherwise at the left. If the scenario gives
-    positions of nodes, the drawing is a map. A map is at most `MAP_HEIGHT` high, so it may be
-    narrower than `width`.
+    If the scenario gives positions of nodes, the drawing is a map. A map is at most `MAP_HEIGHT`
+    high, so it may be narrower than `width`. In other drawings, the servers are at the left, or at
+    the top if the drawing is narrow.
     """
     width = min(WIDTHS[1], max(WIDTHS[0], width))
     if topology.area_m and any(node.place_m for node in topology.nodes):

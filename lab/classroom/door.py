@@ -189,7 +189,10 @@ class Attempts:
         self._mutex = threading.Lock()
 
     def check(self, key: Hashable) -> None:
-        """Raise `TooMuch` if the key may make no attempt now. `count` records an attempt."""
+        """Raise `TooMuch` if the key may make no attempt now.
+
+        The attempt itself is recorded by `count`, not by this method.
+        """
         if wait_s := self.wait_s(key):
             raise TooMuch(f"too many tries: try again in {wait_s:.0f} s", max(1.0, wait_s))
 
@@ -217,8 +220,8 @@ class Attempts:
 
 
 class Lines:
-    """Lets tries of a PIN wait for each other, if they are for the same name and from the same
-    address. They are evaluated in order of arrival."""
+    """Lets tries of a PIN for the same name and from the same address go on one at a time, in order
+    of arrival."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, str], deque[object]] = {}
@@ -227,11 +230,10 @@ class Lines:
 
     @contextmanager
     def turn(self, name: str, address: str, is_slow: Callable[[], bool]) -> Iterator[bool]:
-        """Wait until the earlier tries for this name from this address are over. Then yield whether
-        this try must be slow.
+        """Wait until the earlier tries for this name from this address are over. Then yield
+        `is_slow()`: whether this try must be slow.
 
-        The result of `is_slow()` at that time is yielded. Raise `TooMuch` at once if too many tries
-        are waiting.
+        Raise `TooMuch` at once if too many tries are waiting.
         """
         me, key = object(), (name, address)
         with self._moved:

@@ -162,16 +162,15 @@ def wipe(name: str, classes: Path = CLASSES) -> None:
 
 
 def no_such_class(name: str, classes: Path) -> RequestError:
-    """Return an error that says that the class does not exist. The text lists the classes that
-    do."""
+    """Return an error that says that the class `name` does not exist, and which classes exist."""
     known = names(classes)
     choice = unknown(name, known) if known else f"{show(name)} is unknown: there is no class yet"
     return RequestError(f"class {choice}")
 
 
 def checked(name: str) -> str:
-    """Return `name` unchanged. Raise `RequestError` if it cannot be the name of a class and of its
-    folder."""
+    """Return `name` unchanged. Raise `RequestError` if a class cannot have this name, which is also
+    the name of its folder."""
     if not NAME.fullmatch(name):
         raise RequestError(
             f"class {show(name)}: write at most 40 small letters, digits, '-' and '_'"

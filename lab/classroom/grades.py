@@ -239,11 +239,10 @@ def to_csv(
 
 
 def _about(known: Mapping[str, Sequence[str]], name: str, roster: Roster | None) -> list[str]:
-    """Return the cells that identify a student in the table of grades, one for each column in
-    `known`.
+    """Return the cells that identify a student in the table of grades, one for each key of `known`.
 
-    The cells are taken from `roster`, the list of students. If the first two cells would both be
-    empty, the first one is `name`.
+    `known` maps each column of the table to the names that this column may have in `roster`, the
+    list of students. If the first two cells would both be empty, the first one is `name`.
     """
     found = {folded(key): value for key, value in _columns(name, roster).items()}
     cells = [

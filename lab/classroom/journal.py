@@ -111,7 +111,10 @@ class Answered(Event):
 
 
 class Figure(Part):
-    """A measured number that decided a check: `text` is its expression in the worksheet."""
+    """A measured number that decided a check.
+
+    `text` is the expression for the number in the worksheet.
+    """
 
     text: str
     value: float

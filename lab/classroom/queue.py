@@ -227,9 +227,10 @@ def run_request(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Reques
 
 
 def check_can_run(request: Request) -> None:
-    """Raise `LabError` if the run cannot be made.
+    """Raise `LabError` if the requested run cannot be made.
 
-    Either the scenario is not valid with these values, or the engine or this machine cannot run it.
+    The scenario may be invalid with the settings in `request`, or the engine or this machine cannot
+    run it.
     """
     batch.checked(request)
 

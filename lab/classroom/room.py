@@ -179,8 +179,8 @@ class Room:
     def free(self, seat: str) -> None:
         """Free a seat: nobody can use it any more, and its people can join again.
 
-        Its runs that wait are taken out of the queue. Raise `Unknown` if there is no such seat,
-        `NotNow` if it was freed already.
+        Waiting runs of the seat are taken out of the queue. Raise `Unknown` if there is no such
+        seat, `NotNow` if it was freed already.
         """
         with self.mutex:
             self.lesson.check_taken(seat)
@@ -277,8 +277,8 @@ class Room:
         return seat
 
     def _queue_moved(self, run: ClassRun) -> None:
-        """Wake the threads that show this run or any waiting run. Positions in the queue may have
-        changed."""
+        """Wake the threads that show this run or any waiting run, because positions in the queue
+        may have changed."""
         self.news.report([run.seat, *self.queue.seats()])
 
     def _read_run(self, run: str) -> RunFiles:

@@ -84,8 +84,9 @@ class ClassRun:
 class Work:
     """The work of one student or pair on a worksheet.
 
-    `opened_at` is the time when the worksheet was opened, and `done_at` the time of the last
-    progress. `runs` counts the runs that were requested.
+    `opened_at` is the time when the worksheet was opened. `done_at` is the time of the last answer
+    that was not wrong, or of the last event of a run if that is later. `runs` counts the runs that
+    were requested.
     """
 
     opened_at: float

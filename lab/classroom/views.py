@@ -95,8 +95,11 @@ def is_done(lesson: Lesson, at: Place) -> bool:
 
 
 def run(queue: Queue, of: ClassRun) -> Doc:
-    """Return a run as a row for lists. `place` is the position of the run in the queue: 1 starts
-    next. It is None if the run is not waiting."""
+    """Return a run as a row for lists.
+
+    `place` in the row is the position of the run in the queue: 1 starts next. It is None if the run
+    is not waiting.
+    """
     return {
         "id": of.id,
         "step": of.step,
@@ -289,7 +292,8 @@ def state(lesson: Lesson, at: Place, hidden: bool) -> str:
 def shown_worksheet(of: Worksheet) -> Doc:
     """Return the title and the steps of a worksheet for the instructor's page.
 
-    `shared` has the ids of the steps whose run the instructor makes for all students.
+    In the result, `shared` has the ids of the steps whose run the instructor makes for all
+    students.
     """
     kinds = [(each.id, type(each).__name__.lower()) for each in of.tasks]
     by_instructor = [each.id for each in of.runs.values() if each.by == "instructor"]
@@ -347,9 +351,9 @@ def texts(lesson: Lesson) -> list[Doc]:
 def cell(lesson: Lesson, at: Place) -> str:
     """Return the state of one cell of the instructor's table: a step of a worksheet of one student.
 
-    For a question, check or prediction, the words are those of `state`. For a step with a run, the
-    state is "passed" once a run is complete. Until then, it is the status of the latest run if that
-    run waits or runs, else "open".
+    For a question, check or prediction, the words are those of `state`. A step with a run is
+    "passed" once a run is complete. Before that, it is "waiting" or "running" if the latest run is.
+    Otherwise it is "open".
     """
     if not isinstance(lesson.task(at.worksheet, at.step), Run):
         return state(lesson, at, hidden=False)

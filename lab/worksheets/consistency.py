@@ -115,10 +115,10 @@ def _check_result(path: str, scenario: Scenario) -> None:
 
 
 def results() -> dict[str, list[Metric]]:
-    """Return the metrics that have a number in result.json.
+    """Return the metrics that have a number in result.json, grouped by the first part of the
+    number's path.
 
-    The keys are the first parts of the paths of these numbers, such as "users" for
-    `users.ue1.throughput_mbps`.
+    This part is "users" for `users.ue1.throughput_mbps`, for example.
     """
     found: dict[str, list[Metric]] = {}
     for of in metrics.SECTIONS:

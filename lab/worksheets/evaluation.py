@@ -80,7 +80,8 @@ def evaluate(check: Condition, runs: Mapping[str, RunFiles]) -> Verdict:
 
 
 def evaluate_number(tree: Numeric, runs: Mapping[str, RunFiles]) -> tuple[float | None, Verdict]:
-    """Return the value of an expression, and a verdict with the measured numbers in it.
+    """Return the value of an expression, and a verdict that lists the measured numbers in the
+    expression.
 
     If a run or a number is missing, the value is None and the verdict says why. Nothing is raised.
     """

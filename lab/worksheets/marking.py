@@ -104,7 +104,7 @@ def _number_verdict(
 
 
 def _with_own(runs: Mapping[str, RunFiles], own: str | None) -> dict[str, RunFiles]:
-    """Return `runs` with the run of the step `own` also under the key "".
+    """Return `runs`, to which the run of the step `own` is added once more under the key "".
 
     Functions without `of RUN` refer to the key "".
     """

@@ -73,7 +73,7 @@ def request(
     flips: Sequence[Flip] = (),
     out: Path | None = None,
 ) -> Request:
-    """Return the request for the run that the student at `seat` makes in this step.
+    """Return the request for the run that the student at `seat` makes in the step `run`.
 
     `chosen` maps keys of the scenario to the student's values. Other keys keep the value in the
     worksheet. `flips` are changes during the run; they become events of the scenario. Raise

@@ -212,8 +212,9 @@ class Question(Part):
 class Check(Part):
     """A step that is passed if the results of the student's runs fulfil the condition `that`.
 
-    `run` is the default for functions in the condition without `of RUN`. The student sees `ask`
-    from the beginning, `hint` after the second wrong try, and `why` when the check is passed.
+    Functions in the condition that have no `of RUN` refer to the run of the step `run`. The student
+    sees `ask` from the beginning, `hint` after the second wrong try, and `why` when the check is
+    passed.
     """
 
     id: Id
@@ -296,7 +297,7 @@ class NamedAttempt(Attempt):
 class WrongAttempt(NamedAttempt):
     """The work of an imagined student who makes a typical mistake.
 
-    It must fail the questions and checks in `fails`, and pass all others.
+    This work must fail the questions and checks in `fails`, and pass all others.
     """
 
     fails: Annotated[tuple[Id, ...], Field(min_length=1)]
