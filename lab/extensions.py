@@ -60,7 +60,7 @@ class Extension:
 
     @property
     def places(self) -> tuple[str, str]:
-        """The paths by which tracebacks name the file: its own, and that of a copy (`copy_of`)."""
+        """The paths by which tracebacks name the file: `path`, and the path of its `copy_of`."""
         return str(self.path), str(copy_of(self.path, self.source))
 
     def row(self) -> dict[str, str]:
@@ -88,7 +88,7 @@ _trusted: set[str] = set()  # SHA-256 of files that the user trusts, wherever th
 def trust(digests: Iterable[str]) -> None:
     """Allow files with these SHA-256 digests to run, wherever they come from.
 
-    Raise `RequestError` if one is no digest.
+    Raise `RequestError` if one of `digests` is no SHA-256 digest.
     """
     for each in digests:
         if not re.fullmatch(r"[0-9a-f]{64}", each):
@@ -326,7 +326,7 @@ def _check_name(kind: Kind, path: Path) -> None:
 
 
 def _copy_of_a_run(path: Path) -> str:
-    """Return why the file must not run if it is the copy in a run folder, else ""."""
+    """Return why a file must not run if it is a copy that a run has recorded, else ""."""
     is_copy = path.parent.name == COPIES and (path.parents[1] / "manifest.json").exists()
     return "it is the copy in a run folder, and nothing is loaded from there" if is_copy else ""
 

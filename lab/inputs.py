@@ -47,8 +47,11 @@ def watch(*files: str) -> None:
 
 @contextmanager
 def collected() -> Iterator[dict[str, str]]:
-    """Yield a dictionary that gets the digest of each file which watched code opens for reading
-    inside the `with` block."""
+    """Collect the digests of the files that watched code reads inside the `with` block.
+
+    The yielded dictionary maps the path of each file to its digest. An entry is added when the code
+    opens a file for reading.
+    """
     found: dict[str, str] = {}
     _collectors.append(found)
     try:

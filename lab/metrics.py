@@ -163,7 +163,7 @@ class Metric:
     - `label`, `meaning`: its name in words, and a sentence that defines it
     - `value`: computes the quantity from a frame and the owner's ID ("" for the whole run);
       without it, the engines measure the quantity
-    - `number`: the key in result.json; "" if the quantity is not there
+    - `number`: the key in result.json; "" if result.json does not have the quantity
     - `summary`: computes the number in result.json; without it, the number is the mean over time
     - `read`: takes the number from other parts of result.json instead
     - `better`: 1 if more is better, -1 if less is better, 0 if neither is

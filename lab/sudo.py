@@ -53,8 +53,8 @@ def give_away(folder: Path) -> None:
 def give_cache_away() -> None:
     """Give the files that root has written into the cache folder to the user who called sudo.
 
-    Do nothing without sudo, or if the cache folder is outside the user's home: a folder that
-    several users share belongs to root.
+    Do nothing without sudo. Also do nothing if the cache folder is outside the user's home, because
+    several users may share such a folder.
     """
     owner, top, home = caller(), user_cache(), _home()
     if owner is None or not top.is_dir() or home not in top.parents:

@@ -81,12 +81,11 @@ def sd(rates: Sequence[float]) -> float | None:
 
 
 def convergence_s(frames: Sequence[Frame]) -> float | None:
-    """Return the time in s from the start of the last user's traffic until all users' rates have
-    settled.
+    """Return the time in s until the rates of all users have settled.
 
-    Samples after the first user's traffic has ended do not count. A user without any traffic is
-    ignored. Return None if all users have traffic together for less than `LEAST_S`, or if the rates
-    never settle.
+    The time is counted from the start of the traffic that starts last. Samples after the end of the
+    traffic that ends first do not count. A user without any traffic is ignored. Return None if all
+    users have traffic together for less than `LEAST_S`, or if the rates never settle.
     """
     times = [frame.t for frame in frames]
     names = {user for frame in frames for user in frame.user}
@@ -143,7 +142,7 @@ def _mean(times: Sequence[float], sums: Sequence[float], after_s: float, until_s
     """Return the mean of the samples that end after `after_s` and not after `until_s`.
 
     `sums[n]` is the sum of the first n samples. If no sample ends in this interval, the result is
-    the last sample before it.
+    the last sample that ends before it.
     """
     last = bisect_right(times, until_s + ROUNDING_S)
     first = min(bisect_right(times, after_s + ROUNDING_S), last - 1)

@@ -73,10 +73,10 @@ class Display(Protocol):
 
 
 def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
-    """Run all jobs that have no valid run yet. Return the outcomes, in the order of the jobs.
+    """Run all jobs that have no valid run yet. Return the outcomes of all jobs, in their order.
 
-    The outcomes of existing runs that are kept are included. After an interruption, jobs that were
-    not run are left out.
+    If a job has a valid run already, its outcome is that of the existing run. After an
+    interruption, jobs that were not run are left out.
     """
     found = {n: outcome for n, job in enumerate(jobs) if (outcome := kept(job))}
     if found:
@@ -137,7 +137,7 @@ def kept(job: Job) -> Outcome | None:
 
 
 def _remove_unusable(job: Job) -> None:
-    """Remove the job's run folder if it has a run with the same settings that `kept` refused.
+    """Remove the job's run folder if it has a run that `kept` refused, with the job's settings.
 
     Such a run may be unfinished, overloaded or changed by hand. A folder with any other content
     stays as it is; the job then fails, because a run overwrites no files.
@@ -193,8 +193,10 @@ def _side_by_side(
 
 
 def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
-    """Start no more jobs, and send SIGTERM to the worker processes until all running jobs have
-    ended."""
+    """Start no more jobs, and wait until all running jobs have ended.
+
+    Meanwhile, SIGTERM is sent to the worker processes every `SIGNAL_EVERY_S` seconds.
+    """
     stopped.set()
     while wait(waiting, timeout=0).not_done:
         for child in multiprocessing.active_children():

@@ -24,12 +24,12 @@ from lab.scenario.schema import Scenario
 
 
 def repeat(folder: Path) -> tuple[str, ...]:
-    """Repeat the simulated run in `folder`. Return the names of the files that differ afterwards.
+    """Repeat a simulated run. Return the names of the files that differ between both runs.
 
-    The files in `lab.run.reading.MEASURED` are compared. The repeated run is made in a temporary
-    folder, which is removed. Raise `RequestError` if the run cannot be repeated. This is so if the
-    run is no simulation, if another version made it, if a signal ended it, or if a user's file that
-    it used is missing or was changed.
+    The files in `lab.run.reading.MEASURED` are compared. The old run is in `folder`. The new run is
+    made in a temporary folder, which is removed. Raise `RequestError` if the old run is no
+    simulation, if it failed or a signal ended it, or if another version of the lab made it. Also
+    raise `RequestError` if a file of the user that the run used is missing or was changed.
     """
     manifest, result = read_document(folder, "manifest.json"), read_document(folder, "result.json")
     events = read_events(folder)

@@ -26,7 +26,7 @@ class Request:
     """A request for runs of one scenario: `repeat` runs of each strategy, with consecutive seeds.
 
     If a field is None or an empty tuple, the value in the scenario file is used.
-    `may_run_code` is that of `lab.scenario.loading.load`.
+    `may_run_code` is passed on to `lab.scenario.loading.load`.
     """
 
     scenario: str

@@ -86,9 +86,11 @@ def own_code() -> tuple[Extension, ...]:
 
 @contextmanager
 def files_inside() -> Iterator[tuple[tuple[Path, Path], ...]]:
-    """Yield pairs for `GuestCommand.files`: the user's files, with the content that was registered.
+    """Copy the user's registered files, and yield the pairs for `GuestCommand.files`.
 
-    The copies on this machine are removed at the end of the `with` block.
+    A pair is the path of a file inside the virtual machine, and the path of the copy on this
+    machine. The copies have the content that was registered. They are removed at the end of the
+    `with` block.
     """
     with tempfile.TemporaryDirectory(prefix="lab-own-") as folder:
         copies = []

@@ -420,9 +420,9 @@ def warnings(groups: Sequence[Group]) -> Iterator[str]:
 
 
 def _only_some_use(key: str, groups: Sequence[Group]) -> bool:
-    """Return whether all groups that use a user's file used the same content of the file.
+    """Return whether a user's file had the same content in all groups that used the file.
 
-    `key` is the setting that has the file's digest.
+    `key` is the setting that has the file's digest. Groups without the file do not count.
     """
     found = {group.settings.get(key) for group in groups}
     return len(found - {None}) == 1

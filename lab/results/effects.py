@@ -108,7 +108,7 @@ def variation(
     seconds: float,
     mean_of: Callable[[Sequence[Frame], Span], float | None],
 ) -> tuple[Span, float, float] | None:
-    """Return how the mean over a sliding window varied within an interval of the run, `time`.
+    """Return how the mean over a sliding window varied within the interval `time` of the run.
 
     The result is (last window, lowest mean, highest mean), or None if the interval is too short.
     `mean_of` returns the mean of the frames in a window. The window is `seconds` long, or half of
@@ -130,8 +130,8 @@ def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bo
     """Return whether a change had a clear effect.
 
     The effect is clear if the mean after the change lies outside `usual_means`, the range of means
-    before the change that `usual` returns. It also counts as clear if the range or the mean is
-    None.
+    before the change that `usual` returns. If there is no such range, or if nothing was measured
+    after the change, the effect counts as clear.
     """
     if usual_means is None or found.after is None:
         return True
@@ -166,8 +166,8 @@ def sentence(
 
     `template` is the text `after` of a change that the scenario suggests. Without it, a plain
     sentence is made. `usual_means` is the range of means before the change, as `usual` returns it.
-    If the effect is not clear, the result is the first sentence of the template and this range,
-    because the change may not be the cause.
+    If the effect is not clear, the change may not be its cause. Then the result is only the first
+    sentence of the text, followed by this range.
     """
     if not found.is_measured:
         short = min(found.seconds_before, found.seconds) < SHORTEST_S

@@ -20,8 +20,8 @@ NAMED = 3  # changes in a label; it counts the others
 def is_accepted(event: Mapping[str, Any]) -> bool:
     """Return whether an event says that a change during the run has taken effect.
 
-    Each change that took effect has one such event. In runs of older versions, events have no field
-    `state`, and there is no event that says that a change was sent.
+    Each change that took effect has one such event. Older versions of the lab wrote no field
+    `state`, and no event when a change was sent.
     """
     return bool(event.get("kind") == "flip" and event.get("ok"))
 
@@ -153,7 +153,7 @@ def made_by_hand(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def has_effect(flip: Mapping[str, Any]) -> bool:
     """Return whether a change in `flips` of result.json took effect.
 
-    In runs of older versions all changes did, and the field `ok` is missing.
+    A change without the field `ok` is from an older version of the lab, and took effect.
     """
     return bool(flip.get("ok", True))
 

@@ -97,7 +97,7 @@ def note(scale: float | None, wire_rates: bool = False) -> str:
 def scale_label(scale: float | None, wire_rates: bool = False) -> str:
     """Return a label such as `rate scale 0.25`, or "" if `scale` is 1 or None.
 
-    It is `wire rates` if `wire_rates` is True, that is, if the result has schema 1.
+    If `wire_rates` is True, the result has schema 1, and the label is always `wire rates`.
     """
     if wire_rates:
         return WIRE_LABEL

@@ -206,8 +206,8 @@ Doc = dict[str, Any]
 def is_sound(doc: Any) -> bool:
     """Return whether a document of the index file has the form that lists of runs need.
 
-    A document of another version of the index needs only an id, because it is replaced before it is
-    used.
+    Documents that another version of the lab wrote are replaced before lists use them. They need
+    only an id.
     """
     if not isinstance(doc, dict) or not isinstance(doc.get("id"), str):
         return False

@@ -25,8 +25,8 @@ CC_NOTE = "open connections use it too, from their present windows on; UDP has n
 class _Flip:
     """A change while the run goes on.
 
-    `row` is the change's entry in result.json. `about` has the fields that both events of the
-    change have: the event that it was sent, and the event with the outcome.
+    `row` is the change's entry in result.json. A change has two events: one says that it was sent,
+    the other has the outcome. `about` has the fields that both events share.
     """
 
     target: str

@@ -31,9 +31,10 @@ def present() -> str:
 
 
 def made_by(versions: Mapping[str, str | None]) -> str:
-    """Return the version of the lab that made a run, in the form of `present`.
+    """Return the version of the lab that made a run, such as `0.2.0 (f8f4b3f0aa11)`.
 
-    `versions` is the field `versions` of the run's manifest.
+    `versions` is the field `versions` of the run's manifest. The git commit is left out if the
+    manifest does not have it.
     """
     return _text(versions.get("lab"), versions.get("commit"))
 

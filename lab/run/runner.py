@@ -46,9 +46,8 @@ class Interrupted(BaseException):
 def stop_on_signals(stop: Callable[[], None]) -> Iterator[threading.Event]:
     """Call `stop` on every SIGINT and SIGTERM inside the `with` block.
 
-    The first signal also raises `Interrupted` in the main thread. The caller prevents this by
-    setting the yielded event. In any other thread than the main thread, signals are not handled at
-    all.
+    The first signal also raises `Interrupted` in the main thread, unless the caller has set the
+    yielded event. If the `with` block runs in another thread, signals are not handled at all.
     """
     quiet = threading.Event()
 
@@ -176,9 +175,10 @@ class _Run:
             self._progress("running", frames[-1] if frames else None, left)
 
     def _steps_gone(self, elapsed_s: float) -> int:
-        """Return how many sample intervals an engine in real time has missed because it is late.
+        """Return the number of sample intervals that are over after `elapsed_s`, minus one.
 
-        Their samples are skipped, so that later samples have the right time `t`.
+        An emulation that is late skips to the next interval, so that later samples have the right
+        time `t`. A simulation skips none: the result is 0.
         """
         return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
 

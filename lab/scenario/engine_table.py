@@ -149,9 +149,9 @@ def congestion_controls(name: str) -> tuple[str, ...]:
 def refuse(name: str, setting: str, value: Any) -> None:
     """Raise an error if the engine `name` cannot run a scenario with this value of a setting.
 
-    `setting` is a key of `multipath` in the scenario file. The error is usually `MachineLacks`. It
-    is `RequestError` for the key `stack`, and for a user's congestion control without a file for
-    this engine.
+    `setting` is a key of `multipath` in the scenario file. Raise `RequestError` for the key
+    `stack`, and for a user's congestion control without a file for this engine. Raise
+    `MachineLacks` in all other cases.
     """
     engine = entry(name)
     if setting == "cc" and (missing := extensions.missing_half(value, engine.law_suffix)):

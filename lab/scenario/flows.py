@@ -52,7 +52,7 @@ def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
     """Return the entries of `traffic` with rates and volumes multiplied by `rate_scale`.
 
     Volumes are scaled so that completion times do not depend on `rate_scale`. Entries without a
-    congestion control get the scenario's.
+    congestion control get the congestion control of the scenario.
     """
     return tuple(
         flow.model_copy(

@@ -80,9 +80,9 @@ def load(
     """Load the scenario `wanted`, apply `overrides`, and check the result. `wanted` is a name, a
     path or a run folder (see `find`).
 
-    With `may_run_code`, the file may name a Python file in its own folder or below, which is
-    imported. This is for scenarios that the user names on the command line, and not for those
-    named in worksheets, over HTTP or in run folders.
+    With `may_run_code`, the scenario file may name a Python file in its own folder or below, and
+    this Python file is imported. Set `may_run_code` only for scenarios that the user names on the
+    command line, not for those named in worksheets, over HTTP or in run folders.
     """
     path = find(wanted)
     code = _code(wanted, path, overrides, may_run_code)
@@ -618,8 +618,8 @@ def code_paths_in(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
 def is_code_path(text: str) -> bool:
     """Return whether a text looks like the path of a code file.
 
-    It does if it contains a slash or ends in .py or .c. A known strategy with an ending such as
-    `/improved` is no path, even if this strategy has no such variant.
+    It does if it contains a slash or ends in .py or .c. A text such as `NAME/improved` is no path
+    if `NAME` is a strategy, even if this strategy has no variant `improved`.
     """
     name, _, form = text.partition(SEPARATOR)
     if name in schema.strategies() and not is_code_path(form):

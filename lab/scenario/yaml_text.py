@@ -45,8 +45,8 @@ YAML_CURES = (  # part of the parser's message, and the correction; the first ma
 class _Loader(yaml.SafeLoader):
     """A YAML loader for plain data within the limits of this module.
 
-    It refuses a mapping that has the same key twice, a key that is a list or a mapping, an alias
-    inside the value to which the alias refers, a number with too many digits, and text that is not
+    It refuses a mapping that has the same key twice, a key that is a list or a mapping, a value
+    that contains itself through an alias, a number with too many digits, and text that is not
     UTF-8.
     """
 

@@ -168,7 +168,7 @@ class Measured:
 def suggestions(folder: Path) -> list[Row]:
     """Return the changes that the scenario of a run suggests to the user, as rows for the browser.
 
-    `already` is True if the change would leave the run as it is now. The result is empty if the
+    The field `already` is True if the change would leave the run as it is now. Return [] if the
     scenario cannot be read yet.
     """
     try:
@@ -311,8 +311,9 @@ def _most_changed(
     """Return the effect of a change on the user whose rate changed most.
 
     `times` has the time of the change, and the time at which the change begins to act, or None if
-    it acts at once. `shown` is the number that the row shows already. Return None if this user's
-    rate is that number, if the effect is not clear, or if nothing was measured.
+    it acts at once. `shown` is the number that the row shows already. Return None if the rate of
+    this user is `shown`, if there is only one user, if the effect is not clear, or if nothing was
+    measured.
     """
     at_s, acts_s = times
     found = [run.effect(at_s, Watched("user", user, "mbps"), acts_s=acts_s) for user in users]

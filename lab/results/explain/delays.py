@@ -69,12 +69,12 @@ def waits(
 
 
 def half_time(scene: Scene, subject: Watched, before: Span, after: Span) -> float | None:
-    """Return the time in s from a change until `subject` had made half of its move, or None.
+    """Return the time in s from a change until half of its effect on `subject` was reached.
 
-    This is the time of the first sample beyond the middle between the mean before the change and
-    the mean after it. Return None if the effect is small, or if the number falls back within the
-    next second. Also return None if the number was beyond the middle for a second before the
-    change.
+    Half of the effect is reached at the first sample beyond the middle between the mean before the
+    change and the mean after it. Return None if the effect is small, or if the number falls back
+    within the next second. Also return None if the number was beyond the middle for a second before
+    the change.
     """
 
     def number(frame: Frame) -> float | None:

@@ -20,9 +20,9 @@ def held_back(scene: Scene, target: str, before: Span, after: Span) -> list[str]
 
     Out-of-order data has arrived but cannot be read yet, because earlier data is missing. `target`
     names the changed parameter; `before` and `after` are the intervals of the run before and after
-    the change. Only multipath users that the change concerns are considered, and only if their
-    out-of-order data varied less before the change. If this data grew, and one of the user's
-    subflows is much slower than another, a second sentence names the slow subflow.
+    the change. Only multipath users that the change concerns are considered. Users whose
+    out-of-order data varied as much before the change are left out. If this data grew, and one of
+    the user's subflows is much slower than another, a second sentence names the slow subflow.
     """
     found = []
     for user in sorted(concerned_users(scene, target, after.end_s) & {*scene.network.multipath}):

@@ -88,8 +88,8 @@ def sharing(scene: Scene, span: Span) -> list[str]:
 def moved(scene: Scene, before: Span, after: Span, first: Collection[str] = ()) -> list[str]:
     """Return sentences about subflows that used other links in `after` than in `before`.
 
-    The subflows in `first` come first. If `first` is given, all other subflows that moved share one
-    last sentence, except those whose old link is down.
+    The sentences about subflows in `first` come first. If `first` is given, one last sentence names
+    all other subflows that moved; only those whose old link is down have their own sentences.
     """
     old, new = scene.routes(before.end_s), scene.routes(after.end_s)
     texts, others = [], []

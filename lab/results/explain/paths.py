@@ -123,10 +123,8 @@ def shortest_paths(topology: Topology) -> dict[str, dict[str, NodePath]]:
 
 
 def attached_switches(topology: Topology) -> dict[str, str]:
-    """Map each place where a user is attached to a switch.
-
-    The key is the ID of a user's link, and the value the switch at its other end; an access point
-    is mapped to itself.
+    """Map the ID of each user's link to the switch at the other end, and each access point to
+    itself.
     """
     users = set(topology.users)
     found = {cell.ap: cell.ap for cell in topology.cells}

@@ -18,10 +18,10 @@ def reasons(scene: Scene, before: Span, after: Span, shares_changed: bool = Fals
     """Return a sentence for each shared link that is full both before and after a change.
 
     If the rate of the link is unchanged, the sentence says that one user's gain is another user's
-    loss. Otherwise the sentence has the users' shares before and after. If the shares moved, the
-    sentence adds how much they varied before the change, because a new rate of the link alone does
-    not move them. With `shares_changed`, which means that the change itself concerns the shares,
-    this addition is left out.
+    loss. Otherwise the sentence has the users' shares before and after. A new rate of the link
+    alone does not move the shares. If they moved, the sentence adds how much they had varied before
+    the change. `shares_changed` means that the change itself concerns the shares; nothing is added
+    then.
     """
     was, texts = shared(scene, before), []
     for each in shared(scene, after):
@@ -52,8 +52,8 @@ def _moved(
 ) -> str:
     """Return text about each user's share before and after a change.
 
-    If the shares moved, the text adds whether they had varied as much before the change. With
-    `shares_changed`, this addition is left out.
+    If the shares moved, the text adds whether they had varied as much before the change. Nothing is
+    added if `shares_changed` is True.
     """
     old, new = (parts(scene, users, each.subflows, span) for span in spans)
     text = f" Of its payload, {in_words(old)} before, and {in_words(new)} after."
