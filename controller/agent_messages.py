@@ -59,9 +59,9 @@ class ApReport(_Message):
     def occupancy(self, tiers: Mapping[str, int]) -> float | None:
         """Return how full the MAC buffer is, from 0 to 1; None if nothing measures it.
 
-        For LTE this is the mean over the queues of those users whose primary access point sent this
-        report. `tiers` maps each user to 1 if this access point is the user's primary one, else to
-        2. A user that is missing in `tiers` counts as 1.
+        For LTE this is the mean over the queues of the users in Tier 1. `tiers` maps each user to 1
+        if this access point is the user's primary one, else to 2. A user that is missing in `tiers`
+        counts as 1.
         """
         bearers = {
             user: station.mac_occupancy
@@ -83,7 +83,7 @@ class StrategyChoice(_Message):
     """A strategy and its parameters.
 
     `file` is the Python file that defines the strategy. It is None for a built-in strategy. If
-    `source` is given, it is the path of a copy, which runs instead.
+    `source` is given, it is the path of a copy of `file`, and the copy runs instead of `file`.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Tier1Limit(_Message):
     def limit(self, network: Topology, apply: Callable[[str, int | None], None]) -> dict[str, Any]:
         """Call `apply(ap, limit)` with the limit in bit/s on the wire, or None for no limit.
 
-        Return the access point and the limit for the log; this limit is in Mb/s as in the scenario
+        Return two fields for the log: the access point, and the limit in Mb/s as in the scenario
         file. Raise `MessageRefused` if `network` has no such access point.
         """
         if self.ap not in network.aps:
@@ -163,7 +163,7 @@ class Tier1Flip(_Message):
 
 
 class StepsState(_Message):
-    """While `held` is True, the strategy makes no decisions."""
+    """Whether the strategy must pause: if `held` is True, it makes no decisions."""
 
     held: bool
 

@@ -17,9 +17,9 @@ LOWEST_LIMIT_BPS = 50_000  # four full packets a second
 
 @dataclass(frozen=True)
 class Throttle:
-    """A command to limit the total TCP rate of the user `addresses` at an access point.
+    """A command to limit the TCP rate of some users at an access point, all together.
 
-    An OpenFlow meter enforces the limit.
+    `addresses` are those of the users. An OpenFlow meter enforces the limit.
     """
 
     ap: str
@@ -49,8 +49,8 @@ class Route:
 class Expect:
     """A command to set the pacing rate of a subflow at its sender.
 
-    S-MPTCP calls this rate the expected throughput (section V). `rate_bps` counts Ethernet frames
-    on the wire. If it is None, the pacing is removed.
+    S-MPTCP calls this rate the expected throughput (section V). `rate_bps` is the rate on the wire,
+    counting whole Ethernet frames. If it is None, the pacing is removed.
     """
 
     subflow: SubflowKey

@@ -90,9 +90,9 @@ def applied_line(seq: int, what: str, effect: dict[str, Any]) -> dict[str, Any]:
     """Return the log line that tells the runner that its request number `seq` was carried out.
 
     The runner is the process that runs a scenario. `what` is the kind of request. `effect` has
-    further fields of the line: `value` is the new setting, with rates as in the scenario file.
-    After the change of a link, `flows_moved` is the number of moved flows. A new strategy decides
-    for the first time in the next control step.
+    further fields of the line: `value` is the new setting, with rates as in the scenario file. For
+    a link, `flows_moved` is the number of flows that moved to another path. The line for a new
+    strategy is written before that strategy's first decision.
     """
     return {"kind": "flip", "seq": seq, "what": what, "state": "applied", "ok": True, **effect}
 

@@ -54,7 +54,8 @@ class Graph:
     def residual_ends(self) -> list[int]:
         """The vertex to which each edge of the residual graph leads.
 
-        Edge 2n has the direction of arc n, and edge 2n + 1 the opposite direction.
+        The residual graph is that of max-flow algorithms. For each arc n it has two edges: edge 2n
+        in the direction of the arc, and edge 2n + 1 in the opposite direction.
         """
         return [end for ends in zip(self.head, self.tail, strict=True) for end in ends]
 
@@ -66,7 +67,7 @@ class Graph:
         ]
 
     def capacities(self) -> dict[tuple[str, str], float]:
-        """Map the names of (tail, head) of each arc to its capacity in bit/s."""
+        """Map each arc, as a pair of names (tail, head), to its capacity in bit/s."""
         name = self.names
         return {
             (name[tail], name[head]): capacity

@@ -25,7 +25,7 @@ class SubflowChange:
     """New settings for a subflow. A setting that is None stays as it is.
 
     `source` and `destination` are `address:port`; the user is at `destination`. `expected_mbps` is
-    the pacing rate, counted in Ethernet frames on the wire; 0 removes the pacing.
+    the pacing rate on the wire, counting whole Ethernet frames; 0 removes the pacing.
     """
 
     source: str

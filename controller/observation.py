@@ -91,9 +91,9 @@ class Subflow:
     counted. `lost_packets` counts the packets that reached the first switch but not the receiver.
     `retransmitted_packets` counts TCP's retransmits.
 
-    `rate_bps` is the rate of `sent_packets` since the last control step, in Ethernet frames.
-    `device_loss` is the loss that the user's interface reports, as a fraction. `expected_bps` is
-    the pacing rate that the hosts have confirmed.
+    `rate_bps` is the mean rate of the sent packets since the last control step, counting whole
+    Ethernet frames. `device_loss` is the loss that the user's interface reports, as a fraction.
+    `expected_bps` is the pacing rate that the hosts have confirmed.
     """
 
     connection: str

@@ -87,8 +87,8 @@ def hops_to(neighbours: Neighbours, destination: str) -> dict[str, int]:
 def choose(candidates: list[Path], flow: Flow) -> Path:
     """Choose one of the candidate paths by a hash of the flow.
 
-    The hash is the same for both directions of a connection. If their candidates are the same
-    paths, reversed but in the same order, both directions get the same path.
+    The hash is the same for both directions of a connection. If `candidates` comes from `between`,
+    both directions therefore get the same path.
     """
     return candidates[digest(min(flow, flow.back())) % len(candidates)]
 

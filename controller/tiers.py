@@ -111,9 +111,10 @@ def by_priority(
     """Map each user in `multipath` to its primary access point by priority-based selection.
 
     Associations are treated in the order of their rates, the fastest first (MP-SDN, Algorithm 1).
-    At the first association of a user, the user's primary access point is chosen. It is the one at
-    which the user's rate would be largest if it is shared only by the primary associations chosen
-    so far.
+    At the first association of a user, the user's primary access point is chosen: the one that
+    would give the user the largest rate. Only users that were treated earlier share the access
+    points in this comparison. With `settings.preseed`, all single-path users count as treated
+    earlier.
     """
     kinds = {ap.id: ap.kind for ap in observation.access_points}
     order = sorted(
@@ -167,8 +168,9 @@ def filter_fraction(users: int, associations: int) -> float:
 def filtered(associations: Iterable[Association], aps: Iterable[str]) -> list[Association]:
     """Return the associations that connection filtering keeps.
 
-    Access points are treated in the order of their names. At each, the associations with the
-    weakest signals are dropped first, but never the last association of a user.
+    Access points are treated in the order of their names. At each, the fraction `filter_fraction`
+    of the associations is dropped, those with the weakest signals first. The last association of a
+    user is never dropped.
     """
     left = list(associations)
     fraction = filter_fraction(len({each.user for each in left}), len(left))

@@ -37,7 +37,7 @@ def scenario_mbps(rate_bps: float, rate_scale: float) -> float:
 def rate_text(rate_bps: float, rate_scale: float) -> str:
     """Format a rate on the wire as the rate in the scenario file, such as "2.25 Mb/s".
 
-    It is divided by `rate_scale`, and has three significant digits.
+    The number is `rate_bps` / `rate_scale` in Mb/s, with three significant digits.
     """
     return f"{scenario_mbps(rate_bps, rate_scale):.3g} Mb/s"
 

@@ -37,8 +37,8 @@ def launch(
     `topology` is the path of the topology file. `params` is a JSON object with parameters of the
     strategy. `run` is the run folder, by default the folder of the topology file. `strategy_file`
     is a Python file that defines the strategy. If `strategy_source` is given, it is the path of a
-    copy, which runs instead. Switches connect with OpenFlow 1.3 to port `of13_port` of
-    `of13_address`.
+    copy of this file, and the copy runs instead. Switches connect with OpenFlow 1.3 to port
+    `of13_port` of `of13_address`.
 
     AP agents are programs that report the state of access points, and host agents are programs on
     the hosts. Their UDP reports arrive at `agents_port` and at `hosts_port`. These ports are opened

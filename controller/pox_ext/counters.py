@@ -122,7 +122,7 @@ class Counters:
     def take_flows(self, switch: str, entries: Iterable[FlowCount]) -> None:
         """Store the counters of a switch's flow entries, and compute the rate of each entry.
 
-        Each entry forwards one flow.
+        `entries` must be entries that forward one flow each.
         """
         now_ns = time.monotonic_ns()
         flows = self._flows[switch]
@@ -250,9 +250,9 @@ class CounterRates:
     ) -> int | None:
         """Store a reading of the counter `name`; return the rate in bit/s since the last reading.
 
-        Return None at the first reading. If the value is smaller than the last one, the counter was
-        reset to 0 in between. A reading less than `least_ns` after the last one is ignored, and the
-        result is None.
+        Return None at the first reading. If `total_bytes` is smaller than in the last reading, the
+        counter is taken to have been reset to 0 right after that reading. A reading less than
+        `least_ns` after the last one is ignored, and the result is None.
         """
         before = self._last.get(name)
         if before is not None and 0 <= now_ns - before[0] < least_ns:

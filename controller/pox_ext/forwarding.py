@@ -427,7 +427,7 @@ class PathEntries:
 def priority(flow: Flow) -> int:
     """Return the OpenFlow priority of the entry for a flow.
 
-    An entry for a TCP flow goes before an entry that matches only two addresses.
+    The entry for a TCP flow has a higher priority than an entry that matches only two addresses.
     """
     return TCP_PRIORITY if flow.protocol == frames.TCP else PAIR_PRIORITY
 

@@ -284,9 +284,10 @@ class HostCommands:
         self._due_s.pop(key[0], None)  # 1
 
     def _due(self, subflows: list[Subflow], now_s: float) -> dict[Subflow, Desired]:
-        """Return the unconfirmed settings of one connection.
+        """Return the settings that must be sent now, for the subflows of one connection.
 
-        Return nothing if they were sent less than `REPEAT_AFTER_S` ago.
+        These are the settings that the hosts have not confirmed. The result is empty if settings of
+        the connection were sent less than `REPEAT_AFTER_S` ago.
         """
         connection = subflows[0].connection
         changes = {
@@ -319,7 +320,10 @@ class HostCommands:
 
 
 def _rises(subflow: Subflow, desired: Desired) -> bool:
-    """Return whether the pacing rate must rise. A subflow without pacing counts as 0."""
+    """Return whether `desired` has a larger pacing rate than the subflow has now.
+
+    Without pacing, the present rate counts as 0.
+    """
     return desired.rate_bps is not None and desired.rate_bps > (subflow.expected_bps or 0)
 
 

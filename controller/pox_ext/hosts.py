@@ -107,8 +107,8 @@ class Hosts:
     def _own(self, address: str, switch: str, port: str) -> None:
         """Store which host has the learned address, if the topology file allows only one host.
 
-        This is so if exactly one interface of the file is at this port, and this interface has no
-        address in the file.
+        The file allows only one host if it has exactly one interface at this port, and if it gives
+        no address for this interface.
         """
         here = [
             (host, each)

@@ -175,7 +175,7 @@ class Meters:
     def read(self, switch: str, done: Callable[[], None]) -> None:
         """Request the counters of the meters and of table 0, and write missing entries again.
 
-        `done()` is called after the last reply, or after its request has failed.
+        `done()` is called when the last request is answered or has failed.
         """  # 3, 4
         channel, before = self.channels[switch], self._installed.get(switch)
 

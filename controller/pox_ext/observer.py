@@ -323,7 +323,7 @@ class Arcs:
     def documents(self) -> list[dict[str, Any]]:
         """Return the changed link settings as rows of the table `links` of the statistics file.
 
-        A restarted controller restores the settings from these rows. Rates are in the units of the
+        A restarted controller restores the settings from these rows. Rates are in Mb/s as in the
         scenario file.
         """
         return [

@@ -272,7 +272,7 @@ def meter_rate_bps(body: bytes, wanted: int = TIER_2_METER) -> int | None:
 
 
 def ports(body: bytes) -> list[PortCount]:
-    """Return the counters of all ports but reserved ones such as LOCAL."""
+    """Return the counters of all ports, except reserved ports such as LOCAL."""
     found = []
     for at in range(0, len(body) - 111, 112):
         port, rx_packets, tx_packets, rx, tx, rx_dropped, tx_dropped = struct.unpack_from(

@@ -51,7 +51,7 @@ MOST_WARNINGS = 500
 
 
 def register_copy(path: str, copy: str | None) -> None:
-    """Register the strategy in the file `path`; what runs is the content of the file `copy`.
+    """Register the strategy of the file `path`, but run the content of the file `copy`.
 
     If `copy` is None, the file `path` itself runs. Raise `UserFileRefused` as `from_file.register`
     does, or if the copy cannot be read.

@@ -112,9 +112,9 @@ class Strategy(ABC):
 
 
 def without_subflows(network: Topology) -> str | None:
-    """Return a reason not to use a strategy that chooses among subflows, or None.
+    """Return why a strategy that chooses among subflows is useless in `network`, or None.
 
-    There is a reason if no user has several subflows.
+    It is useless if no user has several subflows.
     """
     return (
         None

@@ -48,10 +48,10 @@ def explain_unknown(name: str, known: Iterable[str]) -> str:
 
 
 def preset_text(strategy: type[Strategy]) -> str:
-    """Return the parameters whose defaults an improved form of a strategy changes, with their new
-    defaults, such as "at_floor: backup".
+    """Return the defaults that an improved form sets, such as "at_floor: backup".
 
-    Return "" if `strategy` is not an improved form.
+    An improved form is a strategy with other defaults of some parameters. Return "" if `strategy`
+    is not an improved form.
     """
     if SEPARATOR not in strategy.name:
         return ""

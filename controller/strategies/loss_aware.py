@@ -121,7 +121,7 @@ class LossAwareParams(TrialParams):
 
 
 class LossAware(Strategy):
-    """Makes subflows with a large loss backup (MPTCP-LA).
+    """Turns subflows with a large loss into backup subflows (MPTCP-LA).
 
     When the controller restarts or a parameter changes, the packet counts of the present
     measurement and the latest commands are lost.
@@ -260,11 +260,11 @@ class LossAware(Strategy):
         window.lost += newly_sent * (subflow.device_loss or 0.0) if device else lost - before[1]
 
     def _leaving(self, verdicts: list[Verdict], normal: int, now_ns: int) -> list[Decision]:
-        """Return a command that makes the subflow with the largest loss backup.
+        """Return decisions about the subflows in `verdicts`, whose loss has reached the threshold.
 
-        `verdicts` has the subflows whose loss has reached the threshold. Each of them gets a
-        decision, also if it stays in use; the reason then says why. `normal` is the number of the
-        connection's subflows that are in use. The last subflow in use never becomes backup.
+        The subflow with the largest loss becomes backup, unless it is the last one in use, or came
+        into use less than `stay_s` ago. A decision about a subflow that stays in use only says why.
+        `normal` is the number of the connection's subflows that are in use.
         """
         ranked = sorted(verdicts, key=lambda each: (-each.loss, each.subflow.number))  # 3
         if not ranked:
@@ -287,7 +287,7 @@ class LossAware(Strategy):
         return [_set_backup(worst.subflow, True, worst.text()), *kept]
 
     def _returning(self, backups: Iterable[Subflow], observation: Observation) -> list[Decision]:
-        """Return a command for each subflow in `backups` that is to be used once more.
+        """Return a command for each subflow in `backups` that shall be in use again.
 
         The subflow must have been backup for at least `stay_s`, and its interface must report a
         loss below the threshold.

@@ -26,9 +26,9 @@ class OptimumParams(SelectingParams):
 
 
 class Optimum(Selecting):
-    """Searches all sets of subflows for the one with the largest forecast throughput.
+    """Finds, among all sets of subflows, the one with the largest forecast throughput.
 
-    The forecast of a set is left out if an upper bound shows that another set is better.
+    To save time, a set gets no forecast if an upper bound shows that another set is better.
     """
 
     name = "optimum"

@@ -294,7 +294,10 @@ class Trials:
         return Outcome(numbers, f"trial of {_text(numbers)}: {why}")
 
     def _judge(self, now_ns: int) -> Outcome:
-        """End the trial if the set on trial is clearly better or worse, or costly."""  # 3, 4
+        """End the trial if the set on trial is clearly better or worse.
+
+        Also end it if its time is over or if it costs too much.
+        """  # 3, 4
         assert self.challenger is not None
         challenger = self._goodput.get(self.challenger, Goodput()).latest()
         incumbent = self._goodput[self.incumbent]
@@ -313,10 +316,10 @@ class Trials:
         return Outcome(self.challenger)
 
     def _judge_base(self, now_ns: int, base: Goodput, incumbent: Goodput, over: bool) -> Outcome:
-        """End a trial of all subflows once it is decided.
+        """End a trial in which all subflows are in use, if its result is clear or its time is over.
 
-        The set that was in use before the trial wins only if it is clearly better than all
-        subflows.
+        `over` is True if the time is over. `base` has the goodput of all subflows, and `incumbent`
+        that of the set in use before the trial. This set wins only if it is clearly better.
         """  # 5
         worse = incumbent.mean > base.mean * (1 + self.params.trial_gain)
         if base and worse and (over or standard_errors(incumbent, base) >= DEVIATIONS):

@@ -113,11 +113,13 @@ def is_backlogged(
 def shares_bps(bearers: Mapping[str, Bearer]) -> dict[str, float]:
     """Return the rate at which each user may send until the next computation [bit/s].
 
-    1) A user without backlog keeps the resources that it used.
+    1) For a user without backlog, the resources that it used are set aside, up to its share by
+    weight among all users.
 
     2) The users with backlog share the rest in proportion to their weights.
 
-    3) A user without backlog may grow, up to the share that it would have with a backlog.
+    3) A user without backlog may use more than is set aside, so that it can grow. The limit is the
+    share that it would have with a backlog.
     """
     used = {
         user: min(1.0, each.used_bps / each.rate_bps)

@@ -52,12 +52,12 @@ class Node:
 class Link:
     """A wired link, which carries packets in both directions at once.
 
-    `delay_ns` is the one-way delay. `loss_ppm` is the loss from `a` to `b` in millionths, and
-    `loss_back_ppm` is the loss from `b` to `a`.
+    `delay_ns` is the one-way delay. The losses are in millionths. After `with_loss_on_data` was
+    called, `loss_ppm` is the loss from `a` to `b`, and `loss_back_ppm` the loss from `b` to `a`.
 
-    The function that builds a topology does not know in which direction data will travel. It sets
-    `loss_ppm` to the loss of data, and `loss_back_ppm` to the loss in the opposite direction.
-    `with_loss_on_data` then assigns the two values to the right directions.
+    Before that, `loss_ppm` is the loss of data, and `loss_back_ppm` the loss in the opposite
+    direction: the function that builds a topology does not know yet in which direction data will
+    travel.
     """
 
     id: str
@@ -111,10 +111,10 @@ class Topology:
 
     @property
     def sampled_links(self) -> tuple[Link, ...]:
-        """The links that have figures in samples, in both engines: those between two switches.
+        """The links that are measured in the samples of both engines: those between two switches.
 
-        A link of a host is left out: it never has a queue (`kernel/shaping.py`). So is a link of a
-        relay: it is the radio channel of a cell.
+        The links of hosts are left out, because they never have a queue (`kernel/shaping.py`). The
+        links of relays are left out, because they stand for radio channels.
         """
         ends = {*self.ids("user", "server"), *self.relays}
         return tuple(link for link in self.links if not {link.a, link.b} & ends)
@@ -198,8 +198,10 @@ class Wiring:
         return sum(1 + len(each.further) for each in self.of(node))
 
     def at(self, node: str, link: str) -> Interface:
-        """Return the interface of a host on this link, or the entry of a relay for this cell. In
-        the case of a radio or a relay, `link` is the access point's id."""
+        """Return the interface of the host `node`, or the entry of the relay `node` in `relays`.
+
+        `link` is the id of the wired link. For a radio or a relay it is the id of the access point.
+        """
         own = (*self.of(node), *(each for each in self.relays if each.node == node))
         return next(each for each in own if each.link == link)
 
@@ -290,8 +292,10 @@ def _stations(topology: Topology) -> set[tuple[str, str]]:
 
 
 class _Names:
-    """Assigns names, addresses and ports. They are counted separately for each node, in the order
-    of links and cells."""
+    """Assigns names, addresses and ports.
+
+    Interfaces and ports are numbered separately at each node, in the order of links and cells.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self.interfaces: list[Interface] = []
@@ -339,8 +343,11 @@ class _Names:
         return f"{node}-eth{next(self.next_port[node])}"
 
     def _radio(self, node: str) -> str:
-        """Return the name of an access point's only radio, or the name of the next radio of another
-        switch."""
+        """Return a name for a radio of `node`.
+
+        An access point has only one radio, so its name is always the same. Any other node gets the
+        name of its next radio.
+        """
         return radio_port(node) if node in self.aps else f"{node}-wlan{next(self.next_radio[node])}"
 
     def _attach(
@@ -569,8 +576,10 @@ def _hands_over(cell: Cell) -> bool:
 
 
 def _between(neighbours: Mapping[str, set[str]], source: str, destination: str) -> Iterator[Step]:
-    """Yield each hop (a pair of neighbouring switches) of the shortest paths between two switches,
-    once."""
+    """Yield the hops (pairs of neighbouring switches) of all shortest paths between two switches.
+
+    A hop that is part of several paths is yielded once.
+    """
     hops = hops_to(neighbours, destination)
     here = {source} if source in hops else set()
     while here:

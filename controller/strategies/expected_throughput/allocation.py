@@ -184,7 +184,8 @@ class _WaterFilling:
     def run(self, first: str) -> dict[str, Rates]:
         """Give connections new rates one after the other, and return the rates of all connections.
 
-        The first is `first`. Connections that share arcs with it come next, then their neighbours.
+        The connection `first` is the first one. Whenever a connection cannot get enough without
+        taking capacity, the connections that share arcs with it get new rates after it.
         """
         order = {name: n for n, name in enumerate(self.paths)}
         together = self.sharing.together([first])
@@ -221,9 +222,9 @@ class _WaterFilling:
         """Return the rates of the connection `name`, which may take capacity from others.
 
         `alone` has the rates that the connection gets without taking capacity. `mean` is the mean
-        rate in bit/s. The total rate rises towards the mean if the connection's paths can carry
-        more than the mean and connections above the mean use these paths. Otherwise the connection
-        shares its narrowest arcs equally (`_levelled`).
+        rate in bit/s. The total rate rises towards the mean under two conditions: the connection's
+        paths can carry more than the mean, and other connections on these paths have more than the
+        mean. Otherwise the connection shares its narrowest arcs equally (`_levelled`).
         """
         own = self.paths[name]
         free = self._free_capacity(self.final_load, own)

@@ -83,9 +83,9 @@ def _over_free_capacity(
 ) -> Chosen:
     """Return paths through the capacity that other connections leave free.
 
-    `wanted` maps each pair of source and destination to its largest number of paths. The other
-    connections have the paths `others` and the rates `shares`. The paths from each source are those
-    that `_widest` returns.
+    `wanted` maps each pair of source and destination to the largest number of paths for the pair.
+    The other connections have the paths `others` and the rates `shares`. The paths from each source
+    are those that `_widest` returns.
     """
     free = list(graph.capacity_bps)
     for name, own in others.items():
@@ -105,8 +105,8 @@ def _widest(
     """Return paths from `source` through the capacity `free_bps`, with their rates in bit/s.
 
     `ends` maps each destination to the wanted number of paths. The largest flow is split into at
-    most this many paths. If they cannot carry the whole flow, the widest paths are taken one after
-    another instead, provided that they carry more.
+    most this many paths. If these paths cannot carry the whole flow, the widest paths are also
+    taken one after another. Of the two results, the one that carries more is returned.
     """
     flow = max_flow(graph, free_bps, source, ends)
     found = split(graph, flow, source, ends)

@@ -35,7 +35,7 @@ LEFT_OVER = 0.01  # of the flow; a smaller rest gets no path
 class Flow:
     """A flow through the graph, in the sense of the max-flow problem.
 
-    `rate_bps` is its total rate. `on_arc` maps each used arc to the rate there in bit/s.
+    `rate_bps` is its total rate. `on_arc` maps each used arc to the rate on this arc in bit/s.
     """
 
     rate_bps: float

@@ -79,8 +79,8 @@ class SubflowSelectionParams(SelectingParams, TrialParams):
 class SubflowSelection(Selecting):
     """Selects subflows by the greedy search (DTMC selection, Algorithm 1), or by trials.
 
-    With `loop: closed` the strategy stores the measurements of each connection. After a restart of
-    the controller, or a change of parameters, all subflows are used and measured anew.
+    With trials (`loop: closed`), the strategy stores the measurements of each connection. After a
+    restart of the controller, or a change of parameters, all subflows are used and measured anew.
     """
 
     name = "subflow_selection"
@@ -136,8 +136,8 @@ class SubflowSelection(Selecting):
     def _opening(self, situation: Situation) -> Numbers:
         """Return the set of subflows with which a new connection begins.
 
-        The set is empty unless it promises at least `OPENING_GAIN` times the throughput of all
-        subflows together. With an empty set, the connection begins with all subflows.
+        This is the set with the largest forecast, if this forecast is at least `OPENING_GAIN` times
+        that for all subflows together. Otherwise the result is empty, which means all subflows.
         """
         if self.params.forecast == "paper" or not situation.alone:
             return frozenset()
