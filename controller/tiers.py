@@ -204,9 +204,10 @@ def share_bps(
 def wifi_share_bps(rates_bps: list[int], contention: str = "none") -> float:
     """Return the rate in bit/s that each station of a WiFi access point gets.
 
-    All get the same rate, 1 / (k sum(1/r)) (MP-SDN, eq (2)). `rates_bps` has the rate r of each
-    station if no other station sends. k is the mean number of transmissions of a packet. It is 1,
-    or with `contention` "bianchi" the number from Bianchi's collision model.
+    `rates_bps` lists for each station the rate r that it would have if it alone were sending. All
+    get the same rate, 1 / (k sum(1/r)) (MP-SDN, eq (2)), where k is the mean number of
+    transmissions of a packet: 1 with `contention` "none", the number from Bianchi's collision model
+    with "bianchi".
     """
     k = transmissions(len(rates_bps)) if contention == "bianchi" else 1.0
     return 1 / (k * sum(1 / rate for rate in rates_bps))

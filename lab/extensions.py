@@ -60,7 +60,8 @@ class Extension:
 
     @property
     def places(self) -> tuple[str, str]:
-        """The paths by which tracebacks name the file: `path`, and the path of its `copy_of`."""
+        """The two paths by which tracebacks can name the file: its own, and that of the copy that the
+        simulator's compiler reads."""
         return str(self.path), str(copy_of(self.path, self.source))
 
     def row(self) -> dict[str, str]:

@@ -32,21 +32,24 @@ def test_means_weigh_frames_by_their_interval(load_testbed):
     frames = [frame(1, (4, 1), 0.5, ue1=4, ue2=0), frame(4, (8, 1), 0.9, ue1=8, ue2=4)]
     got = result_json.document(HEADER, load_testbed().network, frames, None)
     assert got["duration_s"] == 4
-    assert got["users"]["ue1"] == {"kind": "single_path", "throughput_mbps": 7.0, "by_ap": {}}
+    expected = {"kind": "single_path", "throughput_mbps": 7.0, "by_ap": {}}
+    assert got["users"]["ue1"].items() >= expected.items()
     assert got["users"]["ue2"]["throughput_mbps"] == 3.0
     assert got["users"]["ue2"]["kind"] == "multipath"
     assert got["users"]["ue4"]["throughput_mbps"] is None
     assert got["throughput_mbps"] == 10.0
-    assert got["aps"]["wifi1"] == {
+    expected = {
         "kind": "wifi",
         "throughput_mbps": 8.0,
         "tier1_mbps": 7.0,
         "tier2_mbps": 1.0,
         "mac_occupancy_mean": 0.8,
     }
+    assert got["aps"]["wifi1"].items() >= expected.items()
     assert got["aps"]["lte1"]["throughput_mbps"] is None
     assert got["tiers"] == {"1": 7.0, "2": 1.0}
-    assert got["fairness"] == {"jain": pytest.approx(100 / (2 * 58), abs=1e-6), "sd_mbps": 2.0}
+    assert got["fairness"]["jain"] == pytest.approx(100 / (2 * 58), abs=1e-6)
+    assert got["fairness"]["sd_mbps"] == 2.0
 
 
 def test_measured_intervals_count_instead_of_planned_ones(load_testbed):

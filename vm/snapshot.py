@@ -88,8 +88,8 @@ def is_valid(files: Files) -> bool:
 def make(ledger: Ledger, kernel: Path) -> Files:
     """Make the snapshot and return its files. If another process is making it, wait for its end.
 
-    Progress is printed. On failure, `LabError` is raised, and the reason is stored, so that VMs are
-    booted without another attempt for some time.
+    Progress is printed. On failure, `LabError` is raised, and the reason is stored. For some time
+    after that, VMs boot without a snapshot, and nobody tries to make one again.
     """
     kvm, files = accelerator.kvm_works(kernel), _files(kernel)
     home().mkdir(parents=True, exist_ok=True)

@@ -197,8 +197,8 @@ class Observer:
     def _is_user(self, address: str) -> bool:
         """Return whether `address`, one end of a subflow, is the user's end and not the server's.
 
-        The result is True in three cases: it is not known to which switch the address is connected,
-        this switch is an access point, or the host with this address uses MPTCP.
+        The result is True if the switch of the address is unknown, if that switch is an access
+        point, or if the host with this address uses MPTCP.
         """
         place = self.hosts.place(address)
         return (

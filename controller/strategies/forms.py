@@ -32,9 +32,10 @@ def named_forms(strategy: type[Strategy]) -> dict[str, type[Strategy]]:
 
 
 def explain_unknown(name: str, known: Iterable[str]) -> str:
-    """Return the error message for a name "NAME/FORM" if the strategy NAME has no such form.
+    """Return the error message for `name`, which was not found among the strategies `known`.
 
-    Return "" if the name has no slash, or if the strategy NAME itself is not in `known`.
+    If `name` is "NAME/FORM" and NAME is in `known`, the message says that NAME has no such form.
+    Otherwise the result is "".
     """
     base, slash, _ = name.partition(SEPARATOR)
     known = list(known)

@@ -263,6 +263,7 @@ def main(argv: Sequence[str]) -> None:
 PIECE = 1 << 16  # bytes
 HANDSHAKE_S = 10.0
 CLOSE_S = 3.0  # for the browser's part of the end of TLS
+END_S = 2.0  # for the end of all connections
 LAST_ROUNDS = 20  # of the event loop; fewer than five are needed to pass on waiting bytes
 
 
@@ -310,7 +311,9 @@ class TlsProxy(threading.Thread):
         self._sock.setblocking(False)
         self._start(self._accept())
         self._loop.run_forever()
+        self._end_tasks()
         self._sock.close()
+        self._loop.close()
 
     def close(self) -> None:
         """Pass on what the server has sent already, then end all connections and the thread."""
@@ -318,9 +321,16 @@ class TlsProxy(threading.Thread):
         self.join()
 
     async def _finish(self) -> None:
-        for _ in range(LAST_ROUNDS):
-            await asyncio.sleep(0)
+        await _rounds()
         self._loop.stop()
+
+    def _end_tasks(self) -> None:
+        tasks = asyncio.all_tasks(self._loop)
+        for each in tasks:
+            each.cancel()
+        if tasks:
+            self._loop.run_until_complete(asyncio.wait(tasks, timeout=END_S))
+            self._loop.run_until_complete(_rounds())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -366,16 +376,21 @@ class TlsProxy(threading.Thread):
     async def _pass_on(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
     ) -> None:
-        port = 0
+        port, ends = 0, [writer]
         try:
             first = await asyncio.wait_for(reader.read(PIECE), SILENT_S)
             if not first:
                 return
             inner, outer = await asyncio.open_connection("127.0.0.1", self._port)
+            ends.append(outer)
             port = outer.get_extra_info("sockname")[1]
             self._behind[port] = address
             outer.write(first)
             await self._both(reader, outer, inner, writer)
+        except asyncio.CancelledError:  # the proxy ends
+            for each in ends:
+                each.transport.abort()
+            raise
         finally:
             self._behind.pop(port, None)
             writer.close()
@@ -397,6 +412,12 @@ class TlsProxy(threading.Thread):
         for each in left:
             each.cancel()
         to_server.close()
+
+
+async def _rounds() -> None:
+    """Let the event loop do what waits now, and what follows from it."""
+    for _ in range(LAST_ROUNDS):
+        await asyncio.sleep(0)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -155,7 +155,7 @@ def _step(lesson: Lesson, queue: Queue, seat_id: str, name: str, step: Step, now
 
 
 def task(lesson: Lesson, queue: Queue, at: Place, now: float) -> Doc:
-    """Return one step of a worksheet, other than a text, as a student sees it now."""
+    """Return one step of a worksheet as a student sees it now. It must not be a text step."""
     found = lesson.task(at.worksheet, at.step)
     match found:
         case Run():

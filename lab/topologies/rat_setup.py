@@ -99,10 +99,10 @@ def _sender(n: int) -> list[Link]:
 def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cell]:
     """Return all cells of the setup. `ends` names the cells that the receivers use.
 
-    `WIFI_MBPS` and `LTE_MBPS` are the rates of one node while five nodes share a cell. The cells
-    need the rate of a node that is alone. In an LTE cell, this is five times `LTE_MBPS`. In a WiFi
-    cell, it is five times `WIFI_MBPS`, multiplied by the mean number of transmissions of a frame,
-    because five nodes have collisions.
+    `WIFI_MBPS` and `LTE_MBPS` are the rates of one node while five nodes share a cell. A cell is
+    described by the rate of a node that is alone. In an LTE cell, this is five times `LTE_MBPS`. In
+    a WiFi cell, five nodes also lose airtime to collisions, and a lone node does not. So its rate is
+    five times `WIFI_MBPS`, times the mean number of transmissions of a frame among five nodes.
     """
     receivers, senders = (
         [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")

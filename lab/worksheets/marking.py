@@ -104,8 +104,8 @@ def _number_verdict(
 
 
 def _with_own(runs: Mapping[str, RunFiles], own: str | None) -> dict[str, RunFiles]:
-    """Return `runs`, to which the run of the step `own` is added once more under the key "".
+    """Return a copy of `runs` in which the run of the step `own` also has the key "", if there is one.
 
-    Functions without `of RUN` refer to the key "".
+    In a check, functions without `of RUN` use the run with the key "".
     """
     return {**runs, **({"": runs[own]} if own in runs and own else {})}

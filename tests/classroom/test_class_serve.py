@@ -134,9 +134,10 @@ def silent_connections(port):
             stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
             for _ in range(SILENT)
         ]
-        time.sleep(0.5)
         for each in made:
             each.setblocking(False)
+        until(lambda: sum(map(is_open, made)) <= 300)  # the others have been closed
+        time.sleep(0.2)
         yield [each for each in made if is_open(each)]
 
 

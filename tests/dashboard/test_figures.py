@@ -37,9 +37,9 @@ def named(found):
     return {each["name"]: each["figure"] for each in found}
 
 
-def test_a_run_has_its_four_charts():
+def test_a_run_has_its_charts():
     found = named(figures(FRAMES, About(60.0, ("wifi1",), ("ue1", "ue2"))))
-    assert list(found) == ["tiers", "congestion", "users", "subflows"]
+    assert set(found) >= {"tiers", "congestion", "users", "subflows"}
     tiers = found["tiers"]["data"]
     assert [trace["name"] for trace in tiers] == ["wifi1 Tier 1", "wifi1 Tier 2"]
     assert (tiers[0]["line"]["dash"], tiers[1]["line"]["dash"]) == ("solid", "dash")
