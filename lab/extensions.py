@@ -60,8 +60,8 @@ class Extension:
 
     @property
     def places(self) -> tuple[str, str]:
-        """The two paths by which tracebacks can name the file: its own, and that of the copy that the
-        simulator's compiler reads."""
+        """The two paths by which tracebacks can name the file: its own, and that of the copy that
+        the simulator's compiler reads."""
         return str(self.path), str(copy_of(self.path, self.source))
 
     def row(self) -> dict[str, str]:

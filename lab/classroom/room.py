@@ -177,7 +177,8 @@ class Room:
         return self.lesson.seat(seat).names[0], pin
 
     def free(self, seat: str) -> None:
-        """Give up a seat. It can no longer be used, and its students can join again with a new seat.
+        """Give up a seat. It can no longer be used, and its students can join again with a new
+        seat.
 
         Waiting runs of the seat are taken out of the queue. Raise `Unknown` if there is no such
         seat, `NotNow` if it was freed already.

@@ -156,9 +156,10 @@ def _bootstrap(
 ) -> tuple[float, float]:
     """Return the 95 % interval (low, high) of a statistic; the module docstring says how.
 
-    `statistic` is called with one array for each sample, and then the axis. With `paired`, all samples have
-    the same length, and their n-th values are resampled together. If no sample varies, both ends
-    are equal. The random seed is fixed, so the same samples always give the same interval.
+    `statistic` is called with one array for each sample, and then the axis. With `paired`, all
+    samples have the same length, and their n-th values are resampled together. If no sample varies,
+    both ends are equal. The random seed is fixed, so the same samples always give the same
+    interval.
     """
     try:
         import numpy

@@ -101,8 +101,8 @@ def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cel
 
     `WIFI_MBPS` and `LTE_MBPS` are the rates of one node while five nodes share a cell. A cell is
     described by the rate of a node that is alone. In an LTE cell, this is five times `LTE_MBPS`. In
-    a WiFi cell, five nodes also lose airtime to collisions, and a lone node does not. So its rate is
-    five times `WIFI_MBPS`, times the mean number of transmissions of a frame among five nodes.
+    a WiFi cell, five nodes also lose airtime to collisions, and a lone node does not. So its rate
+    is five times `WIFI_MBPS`, times the mean number of transmissions of a frame among five nodes.
     """
     receivers, senders = (
         [f"{kind}{n}" for n in range(1, params.pairs + 1)] for kind in ("ue", "n")

@@ -104,7 +104,8 @@ def _number_verdict(
 
 
 def _with_own(runs: Mapping[str, RunFiles], own: str | None) -> dict[str, RunFiles]:
-    """Return a copy of `runs` in which the run of the step `own` also has the key "", if there is one.
+    """Return a copy of `runs` in which the run of the step `own` also has the key "", if there is
+    one.
 
     In a check, functions without `of RUN` use the run with the key "".
     """
