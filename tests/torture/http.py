@@ -117,6 +117,9 @@ class Http(Campaign):
         return made
 
 
+OTHER = "127.0.0.2"  # an address that nobody uses to stop the server
+
+
 class Connections(Campaign):
     name = "connections"
     what = "slow readers, half-open connections and many starts at a real server"
@@ -136,7 +139,7 @@ class Connections(Campaign):
         kind = rng.choice((self.slow_readers, self.half_open, self.starts, self.raw_bytes))
         count = kind(rng)
         began = time.monotonic()
-        with self.connected() as sock:
+        with self.connected(OTHER) as sock:
             sock.sendall(b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
             answer = sock.recv(4096)
         judge(200, began, f"/healthz after {kind.__name__}")
@@ -144,8 +147,9 @@ class Connections(Campaign):
             raise Failed(f"/healthz after {kind.__name__}: {answer[:100]!r}")
         return Counts(count)
 
-    def connected(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=SLOW_S)
+    def connected(self, source: str = "127.0.0.1") -> socket.socket:
+        """Connect from an address of this machine; a server limits how many each may have."""
+        return socket.create_connection(("127.0.0.1", self.port), SLOW_S, (source, 0))
 
     def slow_readers(self, rng: random.Random) -> int:
         request = f"GET /api/runs/one/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n\r\n"
@@ -160,10 +164,11 @@ class Connections(Campaign):
 
     def half_open(self, rng: random.Random) -> int:
         begin = b"POST /api/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n{"
-        open_now = [self.connected() for _ in range(300)]
+        source = f"127.1.{rng.randrange(256)}.{rng.randrange(1, 255)}"
+        open_now = [self.connected(source) for _ in range(300)]
         for each in open_now:
             each.sendall(begin[: rng.randrange(1, len(begin))])
-        with self.connected() as sock:
+        with self.connected(OTHER) as sock:
             sock.sendall(b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
             if not sock.recv(100):
                 raise Failed("/healthz while 300 connections are half open: no answer")
