@@ -93,7 +93,9 @@ def test_a_command_in_the_vm(tmp_path, tmp_path_factory):
     assert (
         in_vm.run_in_vm(
             in_vm.GuestCommand(
-                ["bash", "-c", GUEST.format(shared=tmp_path, file=own)], tmp_path, files=(own,)
+                ["bash", "-c", GUEST.format(shared=tmp_path, file=own)],
+                tmp_path,
+                files=((own, own),),
             ),
             on_poll,
         )
