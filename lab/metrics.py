@@ -119,7 +119,7 @@ class Drawn:
 
     `row` is 1 for the upper and 2 for the lower part of the chart. `suffix` follows the owner's
     name in the legend. With `step`, the line changes in steps instead of slopes. With `table_only`,
-    there is no line, and the values are only in the chart's table.
+    there is no line, and the values are only in the chart's table. Lines of Tier 2 are `dashed`.
     """
 
     chart: Chart

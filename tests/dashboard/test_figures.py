@@ -102,9 +102,10 @@ def test_only_networks_without_access_points_show_their_links(monkeypatch):
         }
     ]
     wired = named(figures(frames, About(30.0, (), ("ue1",), (), ("path1",))))
-    assert set(wired) == {*of_links, "users"}
+    assert of_links <= set(wired)
     radio = named(figures(frames, About(30.0, ("wifi1",), ("ue1",), (), ("path1",))))
-    assert set(radio) == {"tiers", "congestion", "users"}
+    assert set(radio) >= {"tiers", "congestion", "users"}
+    assert not of_links & set(radio)
     own = About(30.0, ("wifi1",), ("ue1",), (), ("path1",), own=(delayed,))
     assert set(named(figures(frames, own))) == {*radio, "late"}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dashboard import charts, palette
+from lab.metrics import BUILT_IN
 from lab.scenario import loading
 
 CSS = Path(__file__).resolve().parents[2] / "dashboard" / "static" / "network.css"
@@ -60,7 +61,8 @@ def test_a_colour_is_one_thing_and_a_broken_line_an_additional_subflow(name):
             kind, what, field = line.key
             thing = what.partition("-")[0] if kind == "sf" else what
             assert means.setdefault(line.colour, thing) == thing
-            is_additional = field in ("tier2_mbps", "meter_mbps") or what.endswith("/2")
+            declared = next(m.drawn for m in BUILT_IN if (m.of, m.name) == (kind, field))
+            is_additional = declared.dashed or what.endswith("/2")
             assert (line.dash != "solid") == is_additional
 
 
