@@ -298,9 +298,8 @@ def compare_results() -> Any:
     docs = _compared()
     whole = [doc for doc in docs if group_charts.has_result(doc)]
     if len(whole) < 2:
-        unfinished = [doc["id"] for doc in docs if doc not in whole]
-        text = f"compare: run {', '.join(unfinished)} has no result yet. Wait for its end, or "
-        raise Problem(409, text + "leave it out")
+        left_out = group_charts.skipped(docs)
+        raise Problem(409, f"compare: {left_out} Two runs with results are needed")
     folders = [store().folder(doc["id"]) for doc in whole]
     return {"runs": docs, **json.loads(compare.report(folders, as_json=True))}
 

@@ -15,7 +15,7 @@ from dashboard.base.errors import Problem
 from dashboard.view import with_rates
 from lab.errors import RequestError
 from lab.results.labels import scale_label as scale_label
-from lab.results.store import Store
+from lab.results.store import CHANGED, Store
 from lab.run.reading import declared_metrics, readable_events, readable_samples
 
 MOST_COMPARED = 200
@@ -94,7 +94,7 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
             own,
         )
     else:
-        runs = [(doc["label"], readable_samples(store.folder(doc["id"]))) for doc in docs]
+        runs = [(doc["label"], _samples(store, doc)) for doc in docs]
         drawn = charts.overlay(runs, points, own)
     if scales := mixed_scales(docs):
         for each in drawn:
@@ -113,6 +113,8 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
     if group_charts.shown(store, docs):
         return found
     for place, doc in enumerate(docs):
+        if doc["status"] == CHANGED:
+            continue
         happened = readable_events(store.folder(doc["id"]))
         rows = [events.describe(event, n) for n, event in enumerate(happened, 1)]
         lines = [row for row in rows if row.mark == "line"]
@@ -120,6 +122,11 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
             asdict(row) | {"run": place, "number": number} for number, row in enumerate(lines, 1)
         ]
     return found
+
+
+def _samples(store: Store, doc: Doc) -> list[Doc]:
+    """Return the samples of a run; none if its files were edited after its end."""
+    return [] if doc["status"] == CHANGED else readable_samples(store.folder(doc["id"]))
 
 
 def _refuse_wire_rates(docs: list[Doc]) -> None:

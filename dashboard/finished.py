@@ -18,7 +18,8 @@ from lab.results.explain import changes, present, stretches
 from lab.results.explain.changes import headline
 from lab.results.flips import has_effect
 from lab.results.statistics import Estimate, estimate
-from lab.results.store import Store
+from lab.results.store import Store, changed
+from lab.run.reading import changed_text
 from lab.scenario import loading, yaml_text
 from lab.scenario.loading import Overrides
 
@@ -73,6 +74,8 @@ def summary(store: Store, folder: Path) -> Doc:
     other runs of the same scenario. `baseline` is the run that the user has chosen for comparison.
     """
     result = tolerant_document(folder / "result.json") or {}
+    if names := changed(folder, result):
+        result = {}
     done = finished(folder, result)
     doc = store.get(folder.name)
     others = [
@@ -81,8 +84,9 @@ def summary(store: Store, folder: Path) -> Doc:
         if each["scenario"] == doc["scenario"] and each["id"] != doc["id"]
     ]
     found: Doc = {
-        "verdict": headline(stretches.rows(folder), changes.changes(folder))
-        or verdict(result, done),
+        "verdict": f"{changed_text(names)}."
+        if names
+        else headline(stretches.rows(folder), changes.changes(folder)) or verdict(result, done),
         "means": {},
         "repeats": 1,
         "intervals": {},

@@ -21,7 +21,7 @@ from lab.errors import RequestError
 from lab.metrics import Metric
 from lab.results import compare
 from lab.results.labels import heading
-from lab.results.store import Store
+from lab.results.store import CHANGED, Store
 
 Doc = dict[str, Any]  # JSON: the description of a run in lists
 BAND_OPACITY = 0.2
@@ -69,12 +69,19 @@ def _label(group: compare.Group, mixed: bool) -> str:
 
 
 def skipped(docs: Sequence[Doc]) -> str:
-    """Return a sentence that names the runs without a result. Return "" if all have one."""
-    names = [f"{doc['id']} ({doc['status']})" for doc in docs if not has_result(doc)]
-    if not names:
-        return ""
-    left_out = "is left out: it has" if len(names) == 1 else "are left out: they have"
-    return f"{', '.join(names)} {left_out} no result."
+    """Return sentences that name the runs without a result, and those that were edited after
+    their end. Return "" if there are none."""
+    edited = [each for each in docs if each["status"] == CHANGED]
+    said = [f"{doc['id']} is left out: {doc['error']}." for doc in edited]
+    names = [
+        f"{doc['id']} ({doc['status']})"
+        for doc in docs
+        if not has_result(doc) and doc not in edited
+    ]
+    if names:
+        left_out = "is left out: it has" if len(names) == 1 else "are left out: they have"
+        said.append(f"{', '.join(names)} {left_out} no result.")
+    return " ".join(said)
 
 
 def drawn(

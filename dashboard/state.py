@@ -65,6 +65,9 @@ class _Flags:
     overloaded: list[str] = field(default_factory=list)
 
 
+UNVERIFIED = Verdict("no", "Multipath TCP not verified: the run was changed after its end.")
+
+
 def of(folder: Path) -> RunState:
     result, manifest = (
         tolerant_document(folder / "result.json"),
@@ -85,7 +88,7 @@ def of(folder: Path) -> RunState:
         t=done.get("duration_s") or (frame or {}).get("t", 0),
         paused=flags.paused and not over,
         speed=flags.speed if flags.speed is not None else _first_speed(manifest),
-        verdict=verdict(result, frame, _multipath_users(folder), over),
+        verdict=UNVERIFIED if names else verdict(result, frame, _multipath_users(folder), over),
         overloaded="; ".join(reasons) if done.get("overloaded") or reasons else "",
         error=reading.changed_text(names) if names else done.get("error") or "",
     )

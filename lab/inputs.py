@@ -28,9 +28,18 @@ PACKAGES = tuple(
     {f"{sysconfig.get_path(each)}{os.sep}" for each in ("stdlib", "platstdlib", "purelib")}
 )
 _watched: set[str] = set()  # paths of users' files, as tracebacks name them
-_collectors: list[dict[str, str]] = []
 _hooked = False
-_busy = threading.local()
+
+
+class _Thread(threading.local):
+    """What belongs to one thread: a server checks scenarios in several at once."""
+
+    def __init__(self) -> None:
+        self.collectors: list[dict[str, str]] = []
+        self.is_noting = False  # the file is opened once more to be read
+
+
+_thread = _Thread()
 
 
 def watch(*files: str) -> None:
@@ -47,17 +56,18 @@ def watch(*files: str) -> None:
 
 @contextmanager
 def collected() -> Iterator[dict[str, str]]:
-    """Collect the digests of the files that watched code reads inside the `with` block.
+    """Collect the digests of the files that watched code reads in this thread inside the `with`
+    block.
 
     The yielded dictionary maps the path of each file to its digest. An entry is added when the code
     opens a file for reading.
     """
     found: dict[str, str] = {}
-    _collectors.append(found)
+    _thread.collectors.append(found)
     try:
         yield found
     finally:
-        _collectors[:] = (each for each in _collectors if each is not found)
+        _thread.collectors = [each for each in _thread.collectors if each is not found]
 
 
 def by_name(found: Digests) -> dict[str, str]:
@@ -82,24 +92,24 @@ def _short_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _hear(event: str, details: tuple[Any, ...]) -> None:
-    if event != "open" or not _collectors or getattr(_busy, "now", False):
+    if event != "open" or not _thread.collectors or _thread.is_noting:
         return
     path, mode, flags = details
     if not isinstance(path, str | bytes | os.PathLike) or not _is_reading(mode, flags):
         return
     if not _is_called_by_watched(sys._getframe(1)):
         return
-    _busy.now = True  # the file is opened once more below
+    _thread.is_noting = True
     try:
         _note(os.path.abspath(os.fsdecode(path)))
     finally:
-        _busy.now = False
+        _thread.is_noting = False
 
 
 def _is_reading(mode: str | None, flags: int) -> bool:
     if mode is not None:
-        return "r" in mode and "+" not in mode
-    return flags & os.O_ACCMODE == os.O_RDONLY
+        return "r" in mode
+    return flags & os.O_ACCMODE != os.O_WRONLY
 
 
 def _is_called_by_watched(frame: FrameType | None) -> bool:
@@ -124,7 +134,7 @@ def _note(path: str) -> None:
         digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
         return
-    for each in _collectors:
+    for each in _thread.collectors:
         each[path] = digest
 
 

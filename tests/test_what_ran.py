@@ -6,11 +6,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 from users_files import LAW, STRATEGY, TOPOLOGY, _only_built_in, lab, my, refused
 
+from dashboard import finished, state
+from dashboard.app import create_app
 from lab import extensions, inputs
 from lab.batch import jobs
 from lab.batch.jobs import Job, run_all
@@ -296,3 +299,45 @@ def test_a_run_of_an_earlier_version_has_no_digests_and_is_believed(three_runs, 
         del result[key]
     (folder / "result.json").write_text(json.dumps(result | {"throughput_mbps": 1000.0}))
     assert compare.read_run(folder).metrics["throughput_mbps"] == 1000.0
+
+
+def test_the_page_of_an_edited_run_believes_no_number_of_it(edited):
+    runs, name = edited
+    store = Store(runs)
+    store.refresh()
+    found = finished.summary(store, runs / "run2")
+    assert found["verdict"].startswith(f"{name} changed after the run")
+    assert found["means"] == {}
+    now = state.of(runs / "run2")
+    assert (now.status, now.verdict.kind) == ("changed", "no")
+    assert finished.summary(store, runs / "run1")["means"]["throughput_mbps"] > 0
+
+
+def test_comparison_pages_draw_no_edited_run_and_say_why(edited):
+    runs, name = edited
+    client = create_app({"RUNS": runs, "TESTING": True}).test_client()
+    answer = client.get("/api/compare?runs=run1,run2")
+    assert answer.status_code == 409
+    assert f"run2 is left out: {name} changed after the run" in answer.json["error"]
+    figures = client.get("/api/compare/charts?runs=run1,run2").json["figures"]
+    lines = [line for each in figures for line in each["figure"]["data"]]
+    drawn = {line["name"].partition(",")[0] for line in lines if any(line["y"])}
+    assert len(drawn) == 1
+    assert "seed 1" in next(iter(drawn))
+
+
+def test_what_one_thread_reads_is_no_input_of_another(my, tmp_path):
+    (my / "doorway.py").write_text(BUILDING)
+    (my / "doorway.txt").write_text("4")
+    found = {}
+
+    def load():
+        scenario = loading.load(str(my / "doorway.yaml"), may_run_code=True)
+        found["there"] = set(map(Path, scenario.inputs))
+
+    with inputs.collected() as here:
+        thread = threading.Thread(target=load)
+        thread.start()
+        thread.join()
+    assert my / "doorway.txt" in found["there"]
+    assert here == {}

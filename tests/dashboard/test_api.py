@@ -11,6 +11,7 @@ import zipfile
 
 import pytest
 from conftest import until
+from run_edits import seal
 
 
 def test_scenarios_and_strategies_have_what_the_form_shows(client):
@@ -209,6 +210,7 @@ def test_a_comparison_shows_the_changes_made_in_each_run(client, runs):
     }
     with (runs / "metered" / "events.jsonl").open("a") as log:
         log.write(json.dumps(event) + "\n")
+    seal(runs / "metered")
     marks = client.get("/api/compare/charts?runs=plain,metered").json["marks"]
     assert [(each["run"], each["number"], each["t"], each["title"]) for each in marks] == [
         (1, 1, 5.0, "strategy.cth = 0.3")

@@ -7,7 +7,7 @@ import json
 import pytest
 import testbed
 from axe import serious_faults
-from run_edits import edit_run
+from run_edits import edit_run, seal
 from test_browser import LINES, page, until  # noqa: F401  # the fixture `page`
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
@@ -52,6 +52,7 @@ def test_finished_transfers_are_named_and_what_comes_after_them_is_shaded(page, 
     ]
     with (runs / "files" / "events.jsonl").open("a") as events:
         events.writelines(json.dumps(row) + "\n" for row in rows)
+    seal(runs / "files")
     page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/files")
     charts = page.locator("#charts .plot")

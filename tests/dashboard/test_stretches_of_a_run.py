@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from run_edits import seal
 
 from dashboard import view
 
@@ -19,6 +20,7 @@ FLIPS[0]["value"] = {"name": "meter_throttling", "params": {}}
 def changed(runs):
     lines = [json.dumps(each | {"kind": "flip", "ok": True}) + "\n" for each in FLIPS]
     (runs / "plain" / "events.jsonl").write_text("".join(lines))
+    seal(runs / "plain")
     return runs / "plain"
 
 
