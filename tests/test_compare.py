@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from run_edits import seal
 
 from lab.errors import RequestError
 from lab.results import compare, statistics
@@ -236,3 +237,108 @@ def test_every_column_says_its_rate_scale_and_scales_are_never_pooled(runs):
     assert "they differ in" not in said
     groups = json.loads(compare.report(folders, as_json=True))["groups"]
     assert [group["rate_scale"] for group in groups] == [1.0, 0.25]
+
+
+def with_fields(folders, name, **fields):
+    """Add fields to a JSON file of each run. A value may be a function of the run's number."""
+    for n, folder in enumerate(folders):
+        path = folder / name
+        document = json.loads(path.read_text()) if path.exists() else {}
+        document |= {key: each(n) if callable(each) else each for key, each in fields.items()}
+        path.write_text(json.dumps(document))
+    return folders
+
+
+@given(
+    common=st.lists(st.floats(5, 50), min_size=6, max_size=12),
+    gain=st.sampled_from([0.9, 0.97, 1.03, 1.1]),
+)
+@settings(max_examples=15, deadline=None)
+def test_a_gain_that_every_seed_shows_is_found_in_pairs_however_much_seeds_differ(common, gain):
+    others = [gain * each for each in common]
+    assert re.match("(better|worse) by", statistics.verdict(common, others, paired=True).text)
+
+
+def test_pairs_of_noise_are_rarely_called_a_difference():
+    rng, found = numpy.random.default_rng(11), 0
+    for _ in range(100):
+        network = rng.uniform(5, 50, 10)
+        base, other = ((network + rng.normal(0, 1, 10)).tolist() for _ in range(2))
+        found += "by" in statistics.verdict(base, other, paired=True).short
+    assert found <= 12
+
+
+def test_runs_are_paired_by_seed_in_any_order_and_only_in_the_same_network(runs):
+    totals = [10.0, 20.0, 35.0, 15.0, 40.0, 27.0]
+    none = with_fields(runs("none", totals), "manifest.json", topology_sha256=str)
+    better = with_fields(
+        runs("disjoint", [1.05 * each for each in totals]), "manifest.json", topology_sha256=str
+    )
+    said = compare.report([*none, *reversed(better)])
+    assert "throughput_mbps: better by 5 % [5, 5], n = 6" in said
+    assert "disjoint and none: compared in 6 pairs of the same seed and network" in said
+    with_fields(better, "manifest.json", topology_sha256=lambda n: f"other {n}")
+    said = compare.report([*none, *better])
+    assert "throughput_mbps: +5 % [" in said
+    assert "pairs" not in said
+
+
+def test_groups_that_share_few_seeds_are_not_paired(runs):
+    none, other = runs("none", [10.0, 20, 30, 40, 50, 60]), runs("disjoint", [11.0] * 12)[4:]
+    assert "pairs" not in compare.report([*none, *other])
+    assert "6 pairs" in compare.report([*none, *runs("disjoint", [11.0] * 12)])
+
+
+def test_identical_samples_are_named(runs):
+    totals = [10.0, 12, 11, 13, 12]
+    none, other = runs("none", totals), runs("disjoint", totals)
+    assert "identical" not in compare.report([*none, *other])
+    for folder, total in zip([*none, *other], totals * 2, strict=True):
+        sampled(folder, [total])
+        seal(folder)
+    names = "disjoint and none: the samples are identical, in 5 pairs of the same seed"
+    notes = json.loads(compare.report([*none, *other], as_json=True))["notes"]
+    assert notes == [names]
+    sampled(other[-1], [1.0])
+    seal(other[-1])
+    assert "identical" not in compare.report([*none, *other])
+
+
+def test_one_network_for_all_seeds_is_said(runs):
+    none = with_fields(runs("none", [10.0, 11.0]), "manifest.json", topology_sha256="a")
+    assert "not other networks" in compare.report(none)
+    assert "not other networks" not in compare.report(none[:1])
+    with_fields(none, "manifest.json", topology_sha256=str)
+    assert "not other networks" not in compare.report(none)
+
+
+def sampled(folder, rates):
+    """Write a sample of ue1's throughput for each second."""
+    lines = [
+        json.dumps({"t": float(t), "user": {"ue1": {"mbps": rate}}, "ap": {}, "sf": {}, "link": {}})
+        for t, rate in enumerate(rates, 1)
+    ]
+    (folder / "samples.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+def test_a_window_compares_only_its_samples(runs):
+    (folder,) = runs("none", [10.0])
+    sampled(folder, [1.0, 2.0, 6.0, 8.0])
+    (group,) = compare.compared([folder], compare.Window(2, 4)).groups
+    assert group.values("throughput_mbps") == [7.0]
+    assert group.values("users.ue1.throughput_mbps") == [7.0]
+    assert group.values("convergence_s") == []
+    assert "samples from 2 s to 4 s" in compare.report([folder], window=compare.Window(2, 4))
+    (group,) = compare.compared([folder], compare.Window(1)).groups
+    assert group.values("throughput_mbps") == [pytest.approx(16 / 3, abs=1e-6)]
+
+
+def test_a_window_without_samples_or_without_length_is_refused(runs):
+    (folder,) = runs("none", [10.0])
+    sampled(folder, [1.0, 2.0])
+    with pytest.raises(RequestError, match=r"no sample there, and its last one is at 2 s"):
+        compare.report([folder], window=compare.Window(5, 9))
+    for window in ((9, 5), (5, 5), (-1, 5)):
+        with pytest.raises(RequestError, match="the end must be after the start"):
+            compare.Window(*window)

@@ -69,9 +69,12 @@ function showMetrics(comparison) {
           "One run each: not enough runs to tell a difference from chance. Repeat each run at least five times, such as with --repeat 5.",
         ),
       ]
-    : words.map(([label, metric, text]) =>
-        element("li", {}, element("b", {}, `${headings.get(label)}, ${comparison.labels[metric]}: `), text),
-      );
+    : [
+        ...comparison.notes.map((text) => element("li", { class: "muted" }, text)),
+        ...words.map(([label, metric, text]) =>
+          element("li", {}, element("b", {}, `${headings.get(label)}, ${comparison.labels[metric]}: `), text),
+        ),
+      ];
   $("verdicts")
     .querySelector("ul")
     .replaceChildren(...rows);

@@ -7,6 +7,7 @@ interrupted.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import sys
 from pathlib import Path
@@ -198,14 +199,27 @@ def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: st
     is_flag=True,
     help="Print one table in Markdown, with the verdicts in its cells.",
 )
-def compare(folders: tuple[Path, ...], as_json: bool, as_markdown: bool) -> None:
+@click.option("--from", "from_s", type=float, metavar="S", help="Use the samples after S seconds.")
+@click.option("--to", "to_s", type=float, metavar="S", help="Use the samples up to S seconds.")
+def compare(
+    folders: tuple[Path, ...],
+    as_json: bool,
+    as_markdown: bool,
+    from_s: float | None,
+    to_s: float | None,
+) -> None:
     """Compare runs side by side.
 
-    Runs that differ only in the seed form one group, with a 95 % confidence interval.
+    Runs that differ only in the seed form one group, with a 95 % confidence interval. Groups that
+    have the same seeds are compared in pairs. With --from or --to, the numbers are those of a part
+    of each run.
     """
     from lab.results import compare as comparing
 
-    click.echo(comparing.report(folders, as_json, as_markdown))
+    window = None
+    if from_s is not None or to_s is not None:
+        window = comparing.Window(from_s or 0.0, math.inf if to_s is None else to_s)
+    click.echo(comparing.report(folders, as_json, as_markdown, window))
 
 
 @cli.command()

@@ -7,12 +7,17 @@ unlikely to be chance.
 3) compare each group with the first one: a metric differs if the 95 % interval of the relative
    change of its mean does not contain 0
 
+Runs with the same seed in the same network are compared in pairs. They have the same users, traffic
+and random numbers, so what they share cancels out ("common random numbers", A. M. Law, "Simulation
+Modeling and Analysis", section 11.2).
+
 A metric is a number of result.json, such as `users.ue1.throughput_mbps`.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -20,17 +25,25 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import RequestError
-from lab.metrics import BUILT_IN, SECTIONS, Metric, of_number
+from lab.metrics import BUILT_IN, SECTIONS, Metric, Samples, of_number
 from lab.results import flips
 from lab.results.documents import WIRE_RATES_SCHEMA, figure
 from lab.results.labels import WIRE_LABEL, heading
 from lab.results.labels import label as metric_label
-from lab.results.statistics import Estimate, Verdict, estimate, verdict
+from lab.results.statistics import MIN_RUNS, Estimate, Verdict, estimate, mean, verdict
 from lab.results.tables import markdown_table, text_table
 from lab.run.manifest import made_by
-from lab.run.reading import changed, changed_text, declared_metrics, read_document
+from lab.run.reading import (
+    changed,
+    changed_text,
+    declared_metrics,
+    read_document,
+    read_frames,
+)
+from lab.run.result import sections
 from lab.scenario import yaml_text
 from lab.scenario.loading import PROSE
+from lab.summaries import intervals_between
 
 # Groups of runs
 #
@@ -55,6 +68,7 @@ SCALE_KEY = "rate_scale"
 FLIPS_KEY = flips.FLIPS  # among the settings of a flipped run
 FILE_KEY = "file "  # begins the setting for a user's file, whose value is a digest
 DIGITS = 8  # of a digest that is shown
+TOTAL = "throughput_mbps"  # a metric that every run has
 Settings = Mapping[str, str]  # the keys of scenario.yaml by their path, with JSON values
 
 
@@ -79,6 +93,8 @@ class Run:
     folder: Path
     own: tuple[Metric, ...] = ()  # metrics of users' files, which its manifest declares
     made_by: str = ""  # the version of the lab
+    network: str = ""  # digest of its network; "" if the run does not say
+    samples: str = ""  # digest of samples.jsonl; "" if the run does not say
 
 
 @dataclass(frozen=True)
@@ -111,14 +127,79 @@ class Group:
         found = (run.metrics.get(metric) for run in self.runs)
         return [value for value in found if value is not None]
 
+    def by_pair(self, metric: str) -> dict[tuple[int, str], float]:
+        """Return the value of a metric by seed and network; the mean, if several runs have both."""
+        found: dict[tuple[int, str], list[float]] = {}
+        for run in self.runs:
+            if (value := run.metrics.get(metric)) is not None:
+                found.setdefault((run.seed, run.network), []).append(value)
+        return {key: mean(values) for key, values in found.items()}
+
 
 def scale_text(rate_scale: float | None) -> str:
     """Return `rate scale X`, or `wire rates` if `rate_scale` is None."""
     return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
 
 
+def pairs(base: Group, other: Group, metric: str) -> tuple[list[float], list[float]] | None:
+    """Return the values of a metric in both groups, one for each seed and network that both have.
+
+    Return None if they share too few: less than the smaller group has, and less than
+    `MIN_RUNS`.
+    """
+    first, second = base.by_pair(metric), other.by_pair(metric)
+    shared = sorted(first.keys() & second.keys())
+    if not shared or len(shared) < min(MIN_RUNS, len(first), len(second)):
+        return None
+    return [first[each] for each in shared], [second[each] for each in shared]
+
+
 class Edited(RequestError):
     """Raised for a run whose files were edited after its end."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of each run whose samples are compared: after `start_s`, and not after `end_s`."""
+
+    start_s: float = 0.0
+    end_s: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start_s < self.end_s:
+            raise RequestError(
+                f"compare from {self.start_s:g} s to {self.end_s:g} s: the end must be after the "
+                "start, such as --from 20 --to 60"
+            )
+
+    @property
+    def text(self) -> str:
+        """Such as `from 20 s to 60 s`."""
+        until = "the end" if self.end_s == math.inf else f"{self.end_s:g} s"
+        return f"from {self.start_s:g} s to {until}"
+
+    def numbers(self, folder: Path, own: Sequence[Metric]) -> dict[str, float | None]:
+        """Return the numbers of a run that follow from its samples in the window, by their paths.
+
+        Numbers about the whole run are left out, such as the time until the rates have settled.
+        Raise `RequestError` if the run has no sample in the window.
+        """
+        from lab.results.explain.present import network  # imported here: it loads networkx
+
+        frames = read_frames(folder)
+        inside = intervals_between([frame.t for frame in frames], self.start_s, self.end_s)
+        if not inside:
+            raise RequestError(
+                f"compare {folder.name} {self.text}: it has no sample there, and its last one is "
+                f"at {frames[-1].t if frames else 0:g} s. Choose an earlier --from"
+            )
+        samples = Samples(
+            [frames[index] for index, _ in inside],
+            [seconds for _, seconds in inside],
+            network(folder),
+        )
+        found = numbers({"connections": [], **sections(samples), "convergence_s": None}, own)
+        return {path: value for path, value in found.items() if value is not None}
 
 
 def grouped(folders: Sequence[Path]) -> list[Group]:
@@ -132,12 +213,12 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
     return _groups(_unedited(folders)[0])
 
 
-def _unedited(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
+def _unedited(folders: Sequence[Path], window: Window | None = None) -> tuple[list[Run], list[str]]:
     """Return the runs in these folders, and a sentence about each edited run, which is left out."""
     runs, left_out = [], []
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         try:
-            runs.append(read_run(folder))
+            runs.append(read_run(folder, window))
         except Edited as error:
             left_out.append(str(error))
     if left_out and not runs:
@@ -155,21 +236,22 @@ def _groups(runs: Sequence[Run]) -> list[Group]:
     return sorted(groups, key=_not_a_base)
 
 
-def read_run(folder: Path) -> Run:
-    """Read result.json, manifest.json and scenario.yaml of a run.
+def read_run(folder: Path, window: Window | None = None) -> Run:
+    """Read result.json, manifest.json and scenario.yaml of a run. With a `window`, compute the
+    metrics from the samples in it.
 
     Raise `RequestError` if the lab did not write them, or if a field is missing or wrong. Raise
     `Edited` if files were edited after the run.
     """
     try:
-        return _run(folder)
+        return _run(folder, window)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RequestError(
             f"compare {folder}: result.json lacks a field or holds a wrong one: {error}"
         ) from error
 
 
-def _run(folder: Path) -> Run:
+def _run(folder: Path, window: Window | None) -> Run:
     result = read_document(folder, "result.json")
     if names := changed(folder, result):
         raise Edited(f"run {folder.name} is left out: {changed_text(names)}")
@@ -183,7 +265,7 @@ def _run(folder: Path) -> Run:
     if made := result.get(flips.FLIPS):
         settings[FLIPS_KEY] = flips.setting(made)
     settings |= {f"{FILE_KEY}{name}": sha[:DIGITS] for name, sha in _files(result).items()}
-    own, versions = declared_metrics(folder), _versions(folder)
+    own, manifest = declared_metrics(folder), _manifest(folder)
     rate_scale = None
     if result.get("schema", WIRE_RATES_SCHEMA) > WIRE_RATES_SCHEMA:
         rate_scale = float(result["rate_scale"])
@@ -196,10 +278,12 @@ def _run(folder: Path) -> Run:
         result["overloaded"],
         rate_scale,
         settings,
-        numbers(result, own),
+        window.numbers(folder, own) if window else numbers(result, own),
         folder,
         own,
-        made_by(versions) if versions else "",
+        made_by(versions) if (versions := manifest.get("versions")) else "",
+        str(manifest.get("topology_sha256") or ""),
+        str(result.get("samples_sha256") or ""),
     )
 
 
@@ -209,9 +293,9 @@ def _files(result: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(digest) for name, digest in found.items()}
 
 
-def _versions(folder: Path) -> dict[str, Any]:
+def _manifest(folder: Path) -> dict[str, Any]:
     try:
-        return dict(read_document(folder, "manifest.json").get("versions", {}))
+        return read_document(folder, "manifest.json")
     except RequestError:
         return {}
 
@@ -328,13 +412,15 @@ def _flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
 class Comparison:
     """The estimates of all groups, and the comparisons with the first group.
 
-    `verdicts[label][metric]` compares the group `label` with the first group. `left_out` says which
-    runs are left out because they were edited.
+    `verdicts[label][metric]` compares the group `label` with the first group. `notes` say how runs
+    were paired and what the intervals describe. `left_out` says which runs are left out because
+    they were edited.
     """
 
     groups: Sequence[Group]
     estimates: dict[str, list[Estimate]]
     verdicts: dict[str, dict[str, Verdict]]
+    notes: Sequence[str] = ()
     left_out: Sequence[str] = ()
 
     @property
@@ -342,9 +428,9 @@ class Comparison:
         return [*(f"careful: {each}" for each in self.left_out), *warnings(self.groups)]
 
 
-def compared(folders: Sequence[Path]) -> Comparison:
+def compared(folders: Sequence[Path], window: Window | None = None) -> Comparison:
     """Compare the runs in these folders. Raise `RequestError` if they cannot be compared."""
-    found, left_out = _unedited(folders)
+    found, left_out = _unedited(folders, window)
     groups = _groups(found)
     runs = [run for group in groups for run in group.runs]
     metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
@@ -353,13 +439,66 @@ def compared(folders: Sequence[Path]) -> Comparison:
         groups,
         {metric: [estimate(group.values(metric)) for group in groups] for metric in metrics},
         {
-            group.label: {
-                metric: verdict(base.values(metric), group.values(metric), direction(metric, own))
-                for metric in metrics
-            }
+            group.label: {metric: _verdict(base, group, metric, own) for metric in metrics}
             for group in groups[1:]
         },
+        [*([f"samples {window.text}"] if window else []), *_notes(groups)],
         left_out,
+    )
+
+
+def _verdict(base: Group, other: Group, metric: str, own: Sequence[Metric]) -> Verdict:
+    paired = pairs(base, other, metric)
+    values = paired or (base.values(metric), other.values(metric))
+    return verdict(*values, direction(metric, own), paired=paired is not None)
+
+
+def _notes(groups: Sequence[Group]) -> Iterator[str]:
+    """Yield a sentence for each group that is compared in pairs with the first one, and one if the
+    seeds did not change the network."""
+    base = groups[0]
+    for group in groups[1:]:
+        if (n := _shared(base, group)) is None:
+            continue
+        names = f"{group.label} and {base.label}"
+        if _same_samples(base, group):
+            yield f"{names}: the samples are identical, in {_counted(n)} of the same seed"
+        else:
+            yield f"{names}: compared in {_counted(n)} of the same seed and network"
+    networks = {run.network for group in groups for run in group.runs}
+    seeds = {run.seed for group in groups for run in group.runs}
+    if len(networks) == 1 and networks != {""} and len(seeds) > 1:
+        yield (
+            "the network is the same for every seed: intervals describe how much timing matters in "
+            "this network, not other networks"
+        )
+
+
+def _counted(pairs: int) -> str:
+    return f"{pairs} {'pair' if pairs == 1 else 'pairs'}"
+
+
+def _shared(base: Group, other: Group) -> int | None:
+    """Return how many pairs of seed and network both groups have; None if they are not compared in
+    pairs."""
+    found = pairs(base, other, TOTAL)
+    return len(found[0]) if found else None
+
+
+def _same_samples(base: Group, other: Group) -> bool:
+    """Return whether the runs of both groups have the same samples for every seed that both have.
+
+    It is False if a run has no digest of its samples.
+    """
+    samples: list[dict[int, set[str]]] = []
+    for group in (base, other):
+        samples.append({})
+        for run in group.runs:
+            samples[-1].setdefault(run.seed, set()).add(run.samples)
+    first, second = samples
+    return all(
+        first[seed] == second[seed] and len(first[seed]) == 1 and first[seed] != {""}
+        for seed in first.keys() & second.keys()
     )
 
 
@@ -367,17 +506,22 @@ def _own(groups: Sequence[Group]) -> tuple[Metric, ...]:
     return tuple(each for group in groups for run in group.runs for each in run.own)
 
 
-def report(folders: Sequence[Path], as_json: bool = False, as_markdown: bool = False) -> str:
+def report(
+    folders: Sequence[Path],
+    as_json: bool = False,
+    as_markdown: bool = False,
+    window: Window | None = None,
+) -> str:
     """Return the comparison of the runs in these folders as text, Markdown or JSON.
 
     The JSON object has the keys `groups`, `metrics`, `labels` (names of the metrics for people),
-    `verdicts` and `warnings`.
+    `verdicts`, `notes` and `warnings`.
     """
-    found = compared(folders)
+    found = compared(folders, window)
     if as_json:
         return json.dumps(_document(found), indent=1)
     parts = [_markdown(found)] if as_markdown else _text(found)
-    return "\n\n".join([*parts, *_explained(found.groups), *found.warnings])
+    return "\n\n".join([*parts, *found.notes, *_explained(found.groups), *found.warnings])
 
 
 def direction(path: str, more: Sequence[Metric] = ()) -> int:
@@ -458,14 +602,15 @@ def _document(found: Comparison) -> dict[str, Any]:
         label: {metric: each.text for metric, each in row.items()}
         for label, row in found.verdicts.items()
     }
-    notes, own = found.warnings, _own(found.groups)
+    own = _own(found.groups)
     labels = {metric: str(metric_label(metric, own)) for metric in metrics}
     return {
         "groups": groups,
         "metrics": metrics,
         "labels": labels,
         "verdicts": verdicts,
-        "warnings": notes,
+        "notes": list(found.notes),
+        "warnings": found.warnings,
     }
 
 

@@ -94,11 +94,14 @@ def ratio_interval(
     return _bootstrap((base, other), _change_percent, paired)
 
 
-def verdict(base: Sequence[float], other: Sequence[float], direction: int = 1) -> Verdict:
+def verdict(
+    base: Sequence[float], other: Sequence[float], direction: int = 1, paired: bool = False
+) -> Verdict:
     """Compare the mean of `other` with the mean of `base`, and return the verdict in words.
 
     `direction` is 1 if a larger value of the metric is better, -1 if a smaller value is better, and
-    0 if neither is.
+    0 if neither is. With `paired`, the n-th values of both lists belong together (see
+    `ratio_interval`).
     """
     n = min(len(base), len(other))
     if not n:
@@ -108,10 +111,12 @@ def verdict(base: Sequence[float], other: Sequence[float], direction: int = 1) -
             return _same(n)
         text = f"{mean(other):.3g}, and 0 in every run that it is compared with"
         return Verdict(text, text)
+    if paired and list(base) == list(other):
+        return _same(n)
     change = 100 * (mean(other) / mean(base) - 1)
     if n < MIN_RUNS:
         return _open(f"{round(change):+d} %", n, MIN_RUNS - n)
-    low, high = ratio_interval(base, other)
+    low, high = ratio_interval(base, other, paired)
     if low == high == 0:
         return _same(n)
     if low > 0 or high < 0:

@@ -55,11 +55,7 @@ def document(
         planned_s if frame.interval_s is None else frame.interval_s
         for frame, planned_s in zip(frames, intervals([each.t for each in frames]), strict=True)
     ]
-    samples = Samples(frames, weights, topology)
-    aps = _numbers(samples, "ap", topology.ids("wifi", "lte"))
-    users = _numbers(samples, "user", topology.users)
-    samples = replace(samples, aps=aps, users=users)
-    run = _numbers(samples, "run", ("",))[""]
+    found = sections(Samples(frames, weights, topology), known.connections)
     return {
         "schema": SCHEMA,
         "run_id": header.run_id,
@@ -75,19 +71,36 @@ def document(
         "status": header.status,
         "overloaded": known.overload.overloaded,
         "overload": known.overload.to_json() if report else {},
+        **{key: found.pop(key) for key in ("throughput_mbps", "tiers", "aps", "users")},
+        "connections": known.connections_json(),
+        **{key: found.pop(key) for key in ("fairness", "convergence_s")},
+        "mptcp": asdict(known.mptcp),
+        **found,
+        "inputs": dict(header.inputs),
+    }
+
+
+def sections(samples: Samples, connections: Iterable[ConnectionReport] = ()) -> dict[str, Any]:
+    """Return the sections of result.json that are computed from samples.
+
+    `connections` are needed only for samples without subflows: a user's rate over each access point
+    is then that of the engine's report.
+    """
+    topology, connections = samples.topology, list(connections)
+    aps = _numbers(samples, "ap", topology.ids("wifi", "lte"))
+    users = _numbers(samples, "user", topology.users)
+    samples = replace(samples, aps=aps, users=users)
+    run = _numbers(samples, "run", ("",))[""]
+    return {
         "throughput_mbps": run["throughput_mbps"],
         "tiers": {n: run[f"tiers.{n}"] for n in ("1", "2")},
         "aps": {ap: {"kind": topology.cell(ap).kind, **each} for ap, each in aps.items()},
         "users": {
-            user: _user(samples, user, numbers, known.connections)
-            for user, numbers in users.items()
+            user: _user(samples, user, numbers, connections) for user, numbers in users.items()
         },
-        "connections": known.connections_json(),
         "fairness": {key: run[f"fairness.{key}"] for key in ("jain", "sd_mbps")},
         "convergence_s": run["convergence_s"],
-        "mptcp": asdict(known.mptcp),
         **_further_sections(samples, run),
-        "inputs": dict(header.inputs),
     }
 
 
