@@ -21,8 +21,7 @@ from lab.run.recorder import RUNS
 DEFAULTS = {
     "RUNS": RUNS,  # the folder that contains the run folders
     "KEY": "",  # needed to change anything; empty: everybody who reaches the server may
-    "TICKET": "",  # opens the first page once and is exchanged for the key
-    "NEXT_TICKET": str,  # returns the next ticket when one has been used
+    "LINK_SECRET": "",  # signs the tokens of links, which are exchanged for the key
     "STREAMS": 112,  # the most live streams at the same time
     "STARTED_AT_ONCE": 4,  # the most runs that the dashboard lets run together
     "MAX_CONTENT_LENGTH": 256 * 1024,

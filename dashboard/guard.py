@@ -2,8 +2,8 @@
 
 The key is a secret in the file data/dashboard.key, because other users of this machine can reach
 the server too. A program sends it as `Authorization: Bearer KEY`. A browser has it as a cookie. It
-gets the cookie from the link that the dashboard prints. The link contains a ticket, a random word
-that works once. The addresses in OPEN need no key, because they show nothing about runs.
+gets the cookie for a link of the dashboard, which works until the dashboard stops
+(`lab.dashboard_links`). The addresses in OPEN need no key, because they show nothing about runs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from dashboard.base import guarding
 from dashboard.base.guarding import SAFE, Access, cookie_name
+from lab import dashboard_links
 
 OPEN = ("/healthz", "/openapi.json", "/static/", "/plotly/")
 PAGE = re.compile(r"(/[\w.-]+)*/?", re.ASCII)  # the path of a page: never the name of a host
@@ -30,13 +31,10 @@ def protect(app: Flask) -> None:
 def _exchange(token: str) -> AnyResponse:
     """Redirect the browser to the same page without the token in its URL.
 
-    If `token` is the current ticket, also give the browser the key as a cookie, and make a new
-    ticket. The ticket is the secret in the link that was printed last. It works once.
+    If the token is of a link of this dashboard, also give the browser the key as a cookie.
     """
-    ticket = current_app.config["TICKET"]
     response = redirect(request.path if PAGE.fullmatch(request.path) else "/")
-    if ticket and secrets.compare_digest(token.encode(), ticket.encode()):
-        current_app.config["TICKET"] = current_app.config["NEXT_TICKET"]()
+    if dashboard_links.is_valid(token, current_app.config["LINK_SECRET"]):
         guarding.set_cookie(response, cookie_name(), current_app.config["KEY"], 90, "Strict")
     return response
 
@@ -52,7 +50,7 @@ def _admit() -> None:
     is_open = request.method in SAFE and request.path.startswith(OPEN)
     if not g.may_change and not is_open:
         guarding.refuse(
-            "this browser or program has no key. Open the link that ./run_lab.sh printed last "
-            "(each link works in one browser), or send 'Authorization: Bearer KEY' with the key in "
-            "data/dashboard.key"
+            "this browser or program has no key. Open the link that ./run_lab.sh printed (it works "
+            "until the dashboard stops), or a new one that ./run_lab.sh link prints. A program "
+            "sends 'Authorization: Bearer KEY' with the key in data/dashboard.key"
         )

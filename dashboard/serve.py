@@ -34,7 +34,7 @@ from dashboard.base.serving import (
     server,
 )
 from dashboard.runs import Launcher, StartRequest
-from lab import plain_file, sudo
+from lab import dashboard_links, plain_file, sudo
 from lab.errors import LabError, MachineLacks
 from lab.run.recorder import RUNS
 
@@ -98,40 +98,33 @@ def serve(
     add_extensions(extension_folders)
     sock = listen(port)
     address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
-    ticket = secrets.token_urlsafe(16)
-
-    def next_ticket() -> str:
-        made = secrets.token_urlsafe(16)
-        click.echo(
-            f"\nA browser has used this link. For another browser:\n\n  {address}/?token={made}\n"
+    with dashboard_links.opened(runs.parent, address) as secret:
+        app = create_app(
+            {
+                "RUNS": runs,
+                "KEY": key(runs.parent / "dashboard.key"),
+                "LINK_SECRET": secret,
+                "EXTENSION_FOLDERS": absolute(extension_folders),
+            }
         )
-        return made
-
-    app = create_app(
-        {
-            "RUNS": runs,
-            "KEY": key(runs.parent / "dashboard.key"),
-            "TICKET": ticket,
-            "NEXT_TICKET": next_ticket,
-            "EXTENSION_FOLDERS": absolute(extension_folders),
-        }
-    )
-    launcher: Launcher = app.extensions["launcher"]
-    waitress = server(app, sock)
-    run_until_signal(waitress)
-    try:
-        page = _demo(launcher) if demo else "/"
-        url = f"{address}{page}?token={ticket}"
-        click.echo(f"\n  {url}\n\nCtrl-C ends the dashboard and the runs it started.")
-        if browser and _has_display():
-            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-        signal.pause()
-    except KeyboardInterrupt:
-        click.echo("\nending ...", err=True)
-    finally:
-        app.extensions["batches"].stop_all()
-        launcher.stop_all()
-        waitress.close()
+        waitress = server(app, sock)
+        run_until_signal(waitress)
+        try:
+            page = _demo(app.extensions["launcher"]) if demo else "/"
+            url = dashboard_links.link(address, secret, page)
+            click.echo(
+                f"\n  {url}\n\nThe link works in every browser of this machine until the dashboard "
+                "stops.\nCtrl-C ends the dashboard and the runs it started."
+            )
+            if browser and _has_display():
+                threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+            signal.pause()
+        except KeyboardInterrupt:
+            click.echo("\nending ...", err=True)
+        finally:
+            app.extensions["batches"].stop_all()
+            app.extensions["launcher"].stop_all()
+            waitress.close()
 
 
 def main(argv: Sequence[str]) -> None:

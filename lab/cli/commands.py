@@ -264,6 +264,7 @@ for command in (
     lists.listing,
     machine.clean,
     machine.doctor,
+    machine.link,
     machine.setup_emulation,
     machine.vm,
     machine.execute,

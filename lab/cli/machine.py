@@ -1,5 +1,5 @@
-"""The commands about this machine: check, clean-up, installation, packages, virtual machine, and
-scripts for stock Mininet-WiFi."""
+"""The commands about this machine: check, clean-up, installation, packages, virtual machine, links
+to the dashboard, and scripts for stock Mininet-WiFi."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import ModuleType
 
 import click
 
-from lab import extensions
+from lab import dashboard_links, extensions
 from lab.batch import simulator_state
 from lab.cli.own_files import with_option
 from lab.errors import LabError, MachineLacks
@@ -113,6 +113,16 @@ def export_script(
 
 
 PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@click.command()
+def link() -> None:
+    """Print a new link to the running dashboard.
+
+    It works in every browser of this machine until the dashboard stops.
+    """
+    for each in dashboard_links.running(RUNS.parent):
+        click.echo(each)
 
 
 @click.command()

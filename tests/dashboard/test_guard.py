@@ -6,8 +6,10 @@ import pytest
 from flask import Flask
 
 from dashboard.app import create_app
+from lab import dashboard_links
 
 KEY = "the-key"
+SECRET = "of this start of the dashboard"
 START = {"scenario": "nope"}
 
 
@@ -17,8 +19,7 @@ def locked(runs) -> Flask:
         {
             "RUNS": runs,
             "KEY": KEY,
-            "TICKET": "ticket",
-            "NEXT_TICKET": lambda: "another",
+            "LINK_SECRET": SECRET,
             "TESTING": True,
         }
     )
@@ -39,7 +40,7 @@ def test_without_the_key_nothing_is_read_or_changed(locked):
         assert "data/dashboard.key" in answer.json["error"]
     page = client.get("/runs/plain")
     assert page.status_code == 403
-    assert "Open the link that ./run_lab.sh printed last" in page.text
+    assert "Open the link that ./run_lab.sh printed" in page.text
     assert client.get("/api/runs", headers=with_key).status_code == 200
     assert client.post("/api/runs", json=START, headers=with_key).status_code == 422
     for path in ("/healthz", "/openapi.json", "/static/icon.svg"):  # they show nothing of runs
@@ -47,20 +48,56 @@ def test_without_the_key_nothing_is_read_or_changed(locked):
             assert answer.status_code == 200
 
 
-def test_a_ticket_is_exchanged_for_the_key_once(locked):
-    client, second = locked.test_client(), locked.test_client()
-    answer = client.get("/runs?token=ticket")
-    assert (answer.status_code, answer.headers["Location"]) == (302, "/runs")
-    cookie = answer.headers["Set-Cookie"]
-    assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
-    assert client.post("/api/runs", json=START).status_code == 422
-    assert "Set-Cookie" not in second.get("/runs?token=ticket").headers
-    assert second.post("/api/runs", json=START).status_code == 403
-    assert (
-        "Set-Cookie" in second.get("/?token=another").headers
-    )  # the terminal has printed it meanwhile
-    assert second.post("/api/runs", json=START).status_code == 422
+def path_of(secret: str, page: str = "/") -> str:
+    return dashboard_links.link("", secret, page)
+
+
+def test_a_link_works_in_every_browser(locked):
+    first_link = path_of(SECRET, "/runs")
+    for client in (locked.test_client(), locked.test_client()):
+        answer = client.get(first_link)
+        assert (answer.status_code, answer.headers["Location"]) == (302, "/runs")
+        cookie = answer.headers["Set-Cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert client.post("/api/runs", json=START).status_code == 422
+    second_link = path_of(SECRET)
+    assert second_link.partition("token=")[2] != first_link.partition("token=")[2]
+    assert "Set-Cookie" in locked.test_client().get(second_link).headers
+
+
+def test_the_address_bar_does_not_keep_the_token(locked):
+    answer = locked.test_client().get(path_of(SECRET, "/runs/plain"))
+    assert answer.headers["Location"] == "/runs/plain"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path_of("of an earlier start of the dashboard"),
+        path_of(""),
+        path_of(SECRET)[:-1],
+        path_of(SECRET) + "0",
+        "/?token=",
+        "/?token=.",
+        "/?token=%ff%00.",
+        f"/?token={KEY}",
+    ],
+)
+def test_the_link_of_another_start_or_with_another_token_opens_nothing(locked, path):
+    client = locked.test_client()
+    answer = client.get(path, follow_redirects=True)
+    assert answer.status_code == 403
+    assert "./run_lab.sh link" in answer.text
+    assert not client.get_cookie("lab_80")
+    assert client.post("/api/runs", json=START).status_code == 403
+
+
+def test_without_a_secret_no_token_opens_anything(runs):
+    client = create_app({"RUNS": runs, "KEY": KEY, "TESTING": True}).test_client()
+    assert client.get(path_of(""), follow_redirects=True).status_code == 403
 
 
 def test_only_pages_of_this_server_may_change_anything(client):
@@ -97,7 +134,7 @@ def test_a_foreign_host_name_is_refused(client, host, path):
 @pytest.mark.parametrize(
     "path", ["/%09/evil.example", "//evil.example", "/%5c/evil.example", "/%0a/x"]
 )
-def test_a_ticket_redirects_to_no_other_host(locked, path):
+def test_a_token_redirects_to_no_other_host(locked, path):
     client = locked.test_client()
     answer = client.get(path, query_string="token=")
     assert (answer.status_code, answer.headers.get("Location")) in (
