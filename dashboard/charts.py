@@ -2,7 +2,7 @@
 
 In this file, a frame is one sample of a run, which is a line of samples.jsonl. Colours are indices
 into the palette, so that they can change with the theme. On the page of a run, each user, access
-point or link has its own colour, and additional subflows (Tier 2) have broken lines. When runs are
+point or link has its own colour, and subflows of Tier 2 have broken lines. When runs are
 compared, each run has its own colour and dash.
 """
 
@@ -20,6 +20,7 @@ from dashboard.palette import (
     place_colours,
     subflow_colour,
     subflow_dash,
+    subflow_style,
     user_colours,
 )
 from lab import metrics
@@ -140,6 +141,10 @@ class _Owners:
         }
         return cls(names, latest, about, len(colours) == 1)
 
+    def dash(self, subflow: str) -> str:
+        tier = self.latest[subflow].get("tier") or 1 if self.names["ap"] else None
+        return subflow_dash(subflow_style(_number(subflow), tier))
+
     def label(self, metric: Metric, owner: str) -> str:
         assert metric.drawn
         if metric.of == "run":
@@ -165,7 +170,7 @@ def _chart(
             key = _key(metric, owner)
             if how.table_only and value(last, key) is None:
                 continue  # older runs have one rate for a link
-            dash = subflow_dash(_number(owner)) if metric.of == "sf" else DASHED[how.dashed]
+            dash = of.dash(owner) if metric.of == "sf" else DASHED[how.dashed]
             label = of.label(metric, owner)
             drawn = not how.table_only
             lines.append(Line(label, key, colour, dash, how.row, how.step, drawn))
@@ -173,10 +178,11 @@ def _chart(
     if declared is metrics.HELD and frames and not any(map(_holds, frames)):
         text += " This run did not measure it."
     if declared is metrics.SUBFLOWS:
-        text += (
-            f" Each {'subflow' if of.one_user else 'user'} has a colour. The first "
-            "subflow of a connection is solid, additional ones are broken, as in the drawing."
-        )
+        solid = "Tier 1 is solid, Tier 2 is broken, by the tiers at the end of the line"
+        if not of.names["ap"]:
+            solid = "The first subflow of a connection is solid, additional ones are broken"
+        owner = "subflow" if of.one_user else "user"
+        text += f" Each {owner} has a colour. {solid}, as in the drawing."
     return Chart(declared.name, declared.title, declared.axes, lines, declared.top, text)
 
 

@@ -245,7 +245,7 @@ def _paths(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:
         full = max(aps, key=aps.__getitem__)
         share = f", {100 * tier2 / total:.0f} % of it" if total else ""
         return (
-            f"Second subflows (Tier 2) carried {number_text(tier2)} Mb/s{share}; {full} was the "
+            f"Tier 2 carried {number_text(tier2)} Mb/s{share}; {full} was the "
             f"fullest access point, with a mean occupancy of {aps[full]:.2f}."
         )
     several = [each for each in result.get("connections") or [] if len(each["subflows"]) > 1]

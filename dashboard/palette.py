@@ -50,7 +50,17 @@ def subflow_colour(user: int, number: int, only_user: bool) -> int:
     return (number - 1) % len(USERS) if only_user else user
 
 
-def subflow_dash(number: int) -> str:
-    """Return the dash style of a subflow. `number` counts the subflows of a connection from 1; the
-    first one is solid."""
-    return DASHES[max(1, number) - 1 if number <= len(DASHES) else -1]
+def subflow_style(number: int, tier: int | None) -> int:
+    """Return the style of a subflow's line, from 1 to 5; 1 is solid.
+
+    `tier` is what the controller calls the subflow now; Tier 1 is solid. It is None in a network
+    without access points. There the first subflow is solid; `number` counts the subflows of a
+    connection from 1. `dashboard/static/subflow_style.js` does the same.
+    """
+    if tier == 1:
+        return 1
+    return min(len(DASHES), max(1 if tier is None else 2, number))
+
+
+def subflow_dash(style: int) -> str:
+    return DASHES[style - 1]

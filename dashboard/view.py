@@ -15,6 +15,7 @@ from dashboard.base.errors import Problem, whole_number
 from dashboard.stream import EVENTS
 from lab import extensions
 from lab.errors import RequestError, show, unknown
+from lab.metrics import TIER_1, TIER_2
 from lab.results import flips as changes
 from lab.results import labels
 from lab.results.explain import changes as explained
@@ -62,6 +63,7 @@ def run(store: Store, folder: Path) -> Doc:
         "targets": [],
         "to_try": [],
         "has_tiers": True,
+        "tiers": (TIER_1, TIER_2),
         "relayed": False,
         "multipath": [],
         "transfers": {"users": {}, "all": False},

@@ -211,12 +211,17 @@ class Metric:
 
 # Charts
 
+# The definition of both tiers, for pages, worksheets and the glossary (MP-SDN, section IV)
+TIER_1 = (
+    "a user's traffic over its primary access point: the one that the controller expects to give "
+    "this user most"
+)
+TIER_2 = "a user's traffic over its other access points"
 TIERS = Chart(
     "tiers",
     "Throughput by tier",
     (RATE,),
-    "Goodput per access point. Solid: each user's first subflow (Tier 1). "
-    "Dashed: additional subflows (Tier 2).",
+    f"Goodput per access point. Solid: Tier 1, {TIER_1}. Dashed: Tier 2, {TIER_2}.",
 )
 CONGESTION = Chart(
     "congestion",
@@ -487,7 +492,8 @@ BUILT_IN: tuple[Metric, ...] = (
         of="sf",
         name="tier",
         label="tier",
-        meaning="The tier of the user's association with the access point; 1 without one.",
+        meaning="The tier of the user's association with the access point, which the controller "
+        "may change; 1 without one.",
     ),
     Metric(
         of="sf",

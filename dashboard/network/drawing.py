@@ -12,7 +12,7 @@ from typing import Any
 from controller.units import fraction_from_ppm, ms_from_ns, scenario_mbps
 from dashboard.base.errors import Problem
 from dashboard.network.layout import WIDTH, Layout, Place, arrange, on_map
-from dashboard.palette import place_colours, subflow_colour, user_colours
+from dashboard.palette import place_colours, subflow_colour, subflow_style, user_colours
 from lab.results.explain import paths as network_paths
 from lab.results.explain.paths import Event, NodePath, Paths
 from lab.topologies.topology import Topology
@@ -82,14 +82,14 @@ class Drawing:
 class Subflow:
     """A drawn subflow.
 
-    `path` has the nodes from the server to the user. `number` counts the subflows of a connection
-    from 1. `colour` is a palette index.
+    `path` has the nodes from the server to the user. `style` is that of its line
+    (`dashboard.palette.subflow_style`). `colour` is a palette index.
     """
 
     id: str
     user: str
     path: NodePath
-    number: int
+    style: int
     colour: int
     backup: bool
     mbps: float
@@ -154,8 +154,9 @@ def activity(
         if path:
             number = int(name.rpartition("/")[2]) if name.rpartition("/")[2].isdigit() else 1
             colour = subflow_colour(colours[user], number, drawn.by_subflow)
+            style = subflow_style(number, sample.get("tier") or 1 if frame.get("ap") else None)
             backup, mbps = bool(sample.get("backup")), sample.get("mbps") or 0.0
-            subflows.append(Subflow(name, user, path, number, colour, backup, mbps))
+            subflows.append(Subflow(name, user, path, style, colour, backup, mbps))
     return Activity(frame, tuple(subflows), frozenset(known.down), _moved(drawn.layout, frame))
 
 

@@ -15,7 +15,7 @@ from string import ascii_letters
 
 from dashboard.network.drawing import Activity, Drawing, Line, Spot, Subflow
 from dashboard.network.layout import Place
-from dashboard.palette import COLOURS, DASHES
+from dashboard.palette import COLOURS
 from lab.results.explain.links import FULL
 
 # Subflows that share a link, as parallel lanes. `dashboard/static/network_lanes.js` does the same
@@ -268,7 +268,7 @@ def _subflows(
     lines = polylines({each.id: each.path for each in subflows}, places, ribbon)
     for each in subflows:
         points = " ".join(f"{x:g},{y:g}" for x, y in lines[each.id])
-        names = f"item subflow c{each.colour} d{min(each.number, len(DASHES))}"
+        names = f"item subflow c{each.colour} d{each.style}"
         names += " backup" if each.backup else ""
         names += " idle" if each.mbps < 0.005 else ""
         state = "backup, " if each.backup else ""

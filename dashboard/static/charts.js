@@ -9,6 +9,7 @@ import { bands, emptyAxes, hasMany, heatMap, isRelated, split } from "./many_lin
 import { moveLines, windowed } from "./live_lines.js";
 import { selected } from "./selection.js";
 import { thin, valueTable } from "./series.js";
+import { dashOf } from "./subflow_style.js";
 import { TimeView } from "./time_view.js";
 
 const MOST_POINTS = 1200; // of a line; with more, it is thinned to half
@@ -173,6 +174,9 @@ export class Charts {
         trace.x.push(frame.t);
         trace.y.push(value ?? null);
         if (trace.x.length > MOST_POINTS) thin(trace);
+        const dash = key[0] === "sf" && frame.sf?.[key[1]] ? dashOf(key[1], frame) : trace.line.dash;
+        if (dash !== trace.line.dash) card.laid = null;
+        trace.line.dash = dash;
       }
       card.dirty = true;
     }

@@ -4,9 +4,10 @@ import { showStretches } from "./stretches.js";
 import { showMeans } from "./tiles.js";
 
 export class Finished {
-  // `onTransfers` gets the users that are finished.
-  constructor(path, onTransfers) {
-    Object.assign(this, { path, onTransfers });
+  // `onTransfers` gets the users that are finished. `atEnd()`: the page shows the end of the run, and
+  // no earlier time.
+  constructor(path, onTransfers, atEnd) {
+    Object.assign(this, { path, onTransfers, atEnd });
     this.loaded = false;
     $("again").addEventListener("click", () => this.again(false));
     $("again-flips").addEventListener("click", () => this.again(true));
@@ -41,9 +42,7 @@ export class Finished {
     this.summary = summary;
     const verdict = summary.verdict || "This run has no result: nothing was measured.";
     $("outcome").replaceChildren(...verdict.split("\n").map((line) => element("span", {}, line)));
-    $("tiles").hidden = $("tiles-when").hidden = this.changed; // means of the whole run mix its parts
-    if (Object.keys(summary.means).length) showMeans(summary, this.run);
-    else $("tiles-when").textContent = "The last sample";
+    if (this.atEnd()) this.showTiles();
     this.onTransfers(summary.finished);
     const { baseline } = summary;
     const change = baseline?.change_percent;
@@ -67,6 +66,13 @@ export class Finished {
         ),
       ),
     );
+  }
+
+  showTiles() {
+    if (!this.summary) return;
+    if (Object.keys(this.summary.means).length) showMeans(this.summary, this.run);
+    else $("tiles-when").textContent = "The last sample";
+    $("tiles").hidden = $("tiles-when").hidden = this.changed; // means of the whole run mix its parts
   }
 
   async again(withFlips) {

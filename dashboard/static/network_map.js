@@ -4,13 +4,13 @@ import { api, element, number } from "./app.js";
 import { describe, linkText } from "./network_words.js";
 import { polylines, normal } from "./network_lanes.js";
 import { owner, Paths } from "./network_paths.js";
+import { styleOf } from "./subflow_style.js";
 import { choose, selected, toggle } from "./selection.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const THIN = 3; // width of a link without load
 const FULL = 0.9; // load from which on a link is full
 const USERS = 16; // colours of users
-const DASHES = 5; // styles of the subflows of a connection
 const [NAME_AT, NAME_ABOVE, FIGURES_BELOW] = [0.4, 4, 13]; // as in dashboard/network/svg.py
 const OTHER_WIDTH = 0.08; // a smaller change of the width only scales the drawing
 
@@ -121,6 +121,9 @@ export class NetworkMap {
       const sample = frame.sf[name];
       const part = this.parts.get(`sf ${name}`) ?? this.newSubflow(name, sample);
       put(part, "points", points.get(name));
+      const style = `d${styleOf(name, frame)}`;
+      if (part.dataset.style !== style) part.classList.remove(part.dataset.style);
+      part.classList.add((part.dataset.style = style));
       part.classList.toggle("backup", Boolean(sample.backup));
       part.classList.toggle("idle", (sample.mbps ?? 0) < 0.005);
     }
@@ -132,7 +135,7 @@ export class NetworkMap {
     const mine = this.drawing.nodes.find((node) => node.id === user)?.colour ?? 0;
     const number = Math.max(1, Number(name.split("/").at(-1)) || 1);
     const colour = this.drawing.by_subflow ? (number - 1) % USERS : mine;
-    put(part, "class", `item subflow c${colour} d${Math.min(number, DASHES)}`);
+    put(part, "class", `item subflow c${colour}`);
     for (const [key, value] of [
       ["role", "button"],
       ["tabindex", "-1"],

@@ -21,8 +21,8 @@ const lesson = new Lesson(path, run, transfers);
 const finished = new Finished(path, (done) => {
   transfers.set(done);
   showTransfers();
-});
-const page = new RunView({ path, run: () => run, charts: () => charts, log });
+}, () => page.view.t === null);
+const page = new RunView({ path, run: () => run, charts: () => charts, log, onShow: showTiles });
 const charts = new Charts($("charts"), {
   live: !run.state.over,
   view: page.view,
@@ -132,10 +132,15 @@ function showFrame(frame) {
   charts.t = frame.t;
   hasFrame = true;
   t = frame.t;
-  if (!run.state.over) showNow(frame, run);
   lesson.reached(frame.t);
   pace.reached(frame.t, run.state);
   clock();
+}
+
+function showTiles(frame) {
+  const isPast = page.view.t !== null;
+  if (run.state.over && !isPast) finished.showTiles();
+  else showNow(frame, run, log.events, isPast);
 }
 
 function clock() {

@@ -9,9 +9,10 @@ import { TimeView } from "./time_view.js";
 import { around } from "./time_words.js";
 
 export class RunView {
-  // `run()` and `charts()` are the run and the charts of the page.
-  constructor({ path, run, charts, log }) {
-    Object.assign(this, { path, run, charts, log });
+  // `run()` and `charts()` are the run and the charts of the page. `onShow` gets each sample that the
+  // drawing shows, so that the tiles show the same.
+  constructor({ path, run, charts, log, onShow }) {
+    Object.assign(this, { path, run, charts, log, onShow });
     this.last = null; // the latest sample
     this.view = new TimeView({ address: true });
     this.frames = new Frames(path);
@@ -61,7 +62,7 @@ export class RunView {
 
   sample(frame) {
     this.last = frame;
-    if (this.view.t === null && !this.charts().paused) this.map.show(frame);
+    if (this.view.t === null && !this.charts().paused) this.show(frame);
     this.bar.show();
   }
 
@@ -84,7 +85,12 @@ export class RunView {
       }
       if (this.view.t !== t && !this.view.playing) return; // the page has moved on
     }
-    if (frame) this.map.show(frame);
+    if (frame) this.show(frame);
+  }
+
+  show(frame) {
+    this.map.show(frame);
+    this.onShow(frame);
   }
 
   showWords(t, playing) {

@@ -1,10 +1,13 @@
 // The tiles of a run: what a running run carries now, or the means of a finished one.
 import { $, element, number } from "./app.js";
 
+// Short for the definition in lab/metrics.py.
+const TIER_1 = "over each user's primary access point";
+const TIER_2 = "over the other access points of multipath users";
 const WAITS_FROM = 0.02; // of what arrives; a smaller difference is not explained
 
-// Show the latest sample of a running run.
-export function showNow(frame, run) {
+// Show one sample: the latest one of a running run, or with `isPast` that of the time on the page.
+export function showNow(frame, run, events, isPast = false) {
   const aps = Object.entries(frame.ap ?? {});
   const tiers = [1, 2].map((number) => tierMbps(frame, number, run.relayed));
   const users = Object.values(frame.user ?? {});
@@ -13,15 +16,15 @@ export function showNow(frame, run) {
   const waits = arrived - read;
   const why =
     waits > WAITS_FROM * arrived
-      ? `${carried(tiers[0] + tiers[1] > 0.99 * arrived)} ${number(waits)} Mb/s more: it waits for earlier data`
+      ? `${number(waits)} Mb/s more arrived, but data before it is missing`
       : -waits > WAITS_FROM * arrived && arrived
         ? `of it ${number(-waits)} Mb/s had waited for earlier data`
         : "what applications read";
   const tiles = [tile("All users", number(read), "Mb/s", why)];
   if (aps.length)
     tiles.push(
-      tile("Tier 1", number(tiers[0]), "Mb/s", "first subflows"),
-      tile("Tier 2", number(tiers[1]), "Mb/s", "additional subflows"),
+      tile("Tier 1", number(tiers[0]), "Mb/s", TIER_1),
+      tile("Tier 2", number(tiers[1]), "Mb/s", tier2Why(frame, run, events)),
     );
   tiles.push(...heldBack(users, run));
   const threshold = run.targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
@@ -36,7 +39,7 @@ export function showNow(frame, run) {
         threshold,
       ),
     );
-  show(`Now, at ${number(frame.t, 1)} s`, tiles);
+  show(`${isPast ? "At" : "Now, at"} ${number(frame.t, 1)} s`, tiles);
 }
 
 // The rate of a tier, over all access points; as in result.json, over all subflows if relays make
@@ -48,7 +51,18 @@ export function tierMbps(frame, tier, relayed) {
   return parts.reduce((total, mbps) => total + (mbps ?? 0), 0);
 }
 
-const carried = (tiers) => (tiers ? "Tier 1 + Tier 2 is" : "Subflows carry");
+// Why Tier 2 carries what it does: what the strategy said last of the fullest access point that it
+// limits.
+export function tier2Why(frame, run, events) {
+  if (!run.multipath.length) return "no user has a second access point";
+  const limited = Object.entries(frame.ap).filter(([, ap]) => (ap.meter_mbps ?? null) !== null);
+  if (!limited.length) return `${TIER_2}; not limited`;
+  limited.sort(([, a], [, b]) => (b.mac_occupancy ?? 0) - (a.mac_occupancy ?? 0));
+  const [name, { meter_mbps }] = limited[0];
+  const said = events.findLast((each) => each.subject === name && each.t <= frame.t + 1e-6);
+  const others = limited.length > 1 ? `; ${limited.length - 1} more limited` : "";
+  return `${name}: ${said?.reason || `limited to ${number(meter_mbps)} Mb/s`}${others}`;
+}
 
 // Data that waits in the receivers' reorder buffers; none if the run does not measure it.
 function heldBack(users, run) {
@@ -69,13 +83,13 @@ export function showMeans(summary, run) {
   const waited = (means["tiers.1"] ?? 0) + (means["tiers.2"] ?? 0) - means.throughput_mbps;
   const why =
     waited > WAITS_FROM * means.throughput_mbps
-      ? `${carried(run.has_tiers)} ${number(waited)} Mb/s more: it had to wait, or came twice`
+      ? `${number(waited)} Mb/s more arrived: it had to wait, or came twice`
       : "what applications read";
   const tiles = made("All users", "throughput_mbps", "Mb/s", why);
   if (run.has_tiers)
     tiles.push(
-      ...made("Tier 1", "tiers.1", "Mb/s", "first subflows"),
-      ...made("Tier 2", "tiers.2", "Mb/s", "additional subflows"),
+      ...made("Tier 1", "tiers.1", "Mb/s", TIER_1),
+      ...made("Tier 2", "tiers.2", "Mb/s", TIER_2),
     );
   if (summary.held_back_kb !== null)
     tiles.push(
@@ -121,6 +135,7 @@ function gauge(value, hot) {
 }
 
 function show(when, tiles) {
+  $("tiles").hidden = $("tiles-when").hidden = false;
   $("tiles-when").textContent = when;
   $("tiles").setAttribute("aria-label", when);
   $("tiles").replaceChildren(...tiles);

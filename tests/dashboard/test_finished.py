@@ -27,7 +27,7 @@ def test_the_verdict_has_two_sentences_made_from_the_numbers(runs, client):
     found = summary(client, "metered")
     first, second = found["verdict"].split(". ", 1)
     assert first.startswith(f"The 4 users got {result['throughput_mbps']:.3g} Mb/s together")
-    assert f"Tier 2) carried {result['tiers']['2']:.3g} Mb/s" in second
+    assert f"Tier 2 carried {result['tiers']['2']:.3g} Mb/s" in second
     assert found["means"]["tiers.1"] == result["tiers"]["1"]
     assert (found["repeats"], found["is_baseline"], found["baseline"]) == (1, False, None)
 

@@ -51,7 +51,7 @@ def test_a_colour_is_one_thing_and_a_broken_line_an_additional_subflow(name):
     links = tuple(link.id for link in network.links if link.rate_bps is not None)
     about = charts.About(60.0, network.ids("wifi", "lte"), network.users, network.multipath, links)
     subflows = {
-        f"{user}-1/{n}": {"rtt_ms": 1.0, "cwnd": 1}
+        f"{user}-1/{n}": {"rtt_ms": 1.0, "cwnd": 1, "tier": n}
         for user in network.users
         for n in ((1, 2) if user in network.multipath else (1,))
     }
@@ -67,6 +67,7 @@ def test_a_colour_is_one_thing_and_a_broken_line_an_additional_subflow(name):
 
 
 def test_subflows_have_solid_first_lines_and_other_dashes():
-    assert palette.subflow_dash(1) == "solid"
-    assert len({palette.subflow_dash(n) for n in range(1, 6)}) == 5
-    assert palette.subflow_dash(15) != "solid"
+    dashes = [palette.subflow_dash(palette.subflow_style(n, None)) for n in range(1, 16)]
+    assert dashes[0] == "solid"
+    assert len(set(dashes[:5])) == 5
+    assert dashes[14] != "solid"
