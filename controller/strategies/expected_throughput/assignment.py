@@ -9,7 +9,8 @@ copy:
    connection left.
 3) `with_poor_raised` starts an allocation at each connection whose rate is low compared with the
    rates of the connections that share its links.
-4) `with_max_min_rates` computes max-min fair rates for all connections (module `max_min`).
+4) `with_max_min_rates` computes max-min fair rates for all connections (module `max_min`), where
+   connections may need less than their fair share (module `demand`).
 5) `better_of` keeps an optional change only if the sum of the logarithms of all connections' rates
    (S-MPTCP, eq (4)) is clearly larger with it.
 """
@@ -17,7 +18,7 @@ copy:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
@@ -26,6 +27,7 @@ from controller.graph import ArcPath, Graph, arc_path, arc_use, hops_to
 from controller.observation import Observation, Subflow
 from controller.strategies.expected_throughput.allocation import (
     Paths,
+    Rates,
     Shares,
     Sharing,
     largest_rates,
@@ -33,6 +35,7 @@ from controller.strategies.expected_throughput.allocation import (
 )
 from controller.strategies.expected_throughput.exploration import Pair, PathRequest, explore
 
+NO_NEEDS: Mapping[str, float] = {}  # every connection needs as much as it can get
 SLACK = 0.02  # of a rate or a capacity; a smaller difference is no reason to act
 WORTH = 0.05  # of one connection's rate; an optional change must gain at least this
 
@@ -41,14 +44,21 @@ WORTH = 0.05  # of one connection's rate; an optional change must gain at least 
 class Connection:
     """The subflows of one connection, with the ends, the path and the rate of each subflow.
 
-    Entry n of all four tuples belongs to the same subflow. `pairs` has the graph vertices of source
-    and destination. An entry of `paths` is None if the subflow has no path. `rates` are in bit/s.
+    Entry n of all tuples belongs to the same subflow. `pairs` has the graph vertices of source and
+    destination. An entry of `paths` is None if the subflow has no path. `rates` are in bit/s.
+    `share` has the rates that the subflows may have, if the connection needs less: others may use
+    the difference, until the connection needs it again.
     """
 
     subflows: tuple[Subflow, ...]
     pairs: tuple[Pair | None, ...]
     paths: tuple[ArcPath | None, ...]
     rates: tuple[float, ...]
+    share: tuple[float, ...] = ()
+
+    @property
+    def pacing_bps(self) -> tuple[float, ...]:
+        return self.share or self.rates
 
     @property
     def with_path(self) -> list[int]:
@@ -252,39 +262,59 @@ class Assignment:
             why={**self.why, **dict.fromkeys(changed, why)},
         )
 
-    def with_max_min_rates(self, present: Assignment) -> Assignment:
+    def with_max_min_rates(
+        self, present: Assignment, needs_bps: Mapping[str, float] = NO_NEEDS
+    ) -> Assignment:
         """Return a copy in which all connections have max-min fair rates (module `max_min`).
 
         The rates differ as little as possible from those in `present`, the assignment that the
         hosts use now.
+
+        A connection in `needs_bps` needs no more than this rate. The rates are then max-min fair
+        over needs: others get what it leaves. Its own pacing rates do not fall below those that are
+        fair without any needs, so it can send more at once.
         """
         from controller.strategies.expected_throughput.max_min import max_min_rates
 
         paths, _ = self.paths_and_rates
-        now = {
-            name: tuple(
-                present.connections[name].rates[n] for n in self.connections[name].with_path
+        capacity_bps = self.graph.capacity_bps
+        now = {name: self._at_paths(name, present.connections[name].pacing_bps) for name in paths}
+        fair = max_min_rates(capacity_bps, paths, now)
+        given, needing = fair, {name: each for name, each in needs_bps.items() if name in paths}
+        if needing:
+            given = max_min_rates(*_limited(capacity_bps, paths, needing), now)
+        found = {
+            name: self._with_rates(
+                name, given[name], fair[name] if sum(fair[name]) > sum(given[name]) else ()
             )
             for name in paths
         }
-        given = max_min_rates(self.graph.capacity_bps, paths, now)
-        changed = {
-            name: self._with_rates(name, given[name]) for name in paths if given[name] != now[name]
-        }
-        kept = {name: self._with_rates(name, now[name]) for name in paths if name not in changed}
+        changed = [
+            name
+            for name, each in found.items()
+            if self._at_paths(name, each.pacing_bps) != now[name]
+        ]
         why = f"the fair rates of {len(changed)} connections differ from their present ones"
         return replace(
             self,
-            connections={**self.connections, **kept, **changed},
+            connections={**self.connections, **found},
             why={**dict.fromkeys(changed, why), **self.why},
         )
 
-    def _with_rates(self, name: str, rates: Collection[float]) -> Connection:
+    def _at_paths(self, name: str, rates: Sequence[float]) -> Rates:
+        return tuple(rates[n] for n in self.connections[name].with_path)
+
+    def _with_rates(
+        self, name: str, rates: Collection[float], share: Collection[float] = ()
+    ) -> Connection:
+        """Return the connection `name` with new rates, one for each subflow that has a path."""
         connection = self.connections[name]
-        given = dict(zip(connection.with_path, rates, strict=True))
-        return replace(
-            connection, rates=tuple(given.get(n, 0.0) for n in range(len(connection.paths)))
-        )
+
+        def of_all(some: Collection[float]) -> Rates:
+            given = dict(zip(connection.with_path, some, strict=True))
+            return tuple(given.get(n, 0.0) for n in range(len(connection.paths)))
+
+        return replace(connection, rates=of_all(rates), share=of_all(share) if share else ())
 
     def better_of(self, other: Assignment) -> Assignment:
         """Return `other` if it is clearly better than this assignment, else this assignment.
@@ -293,6 +323,18 @@ class Assignment:
         more than log(1 + WORTH).
         """
         return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
+
+
+def _limited(
+    capacity_bps: Sequence[float], paths: Paths, needs_bps: Mapping[str, float]
+) -> tuple[Sequence[float], Paths]:
+    """Return capacities and paths with one more arc for each connection in `needs_bps`.
+
+    All paths of the connection cross this arc, and its capacity is what the connection needs.
+    """
+    arcs = {name: len(capacity_bps) + n for n, name in enumerate(needs_bps)}
+    further = {name: [{**path, arc: 1.0} for path in paths[name]] for name, arc in arcs.items()}
+    return (*capacity_bps, *needs_bps.values()), {**paths, **further}
 
 
 def load(paths: Paths, shares: Shares) -> dict[int, float]:
@@ -310,23 +352,32 @@ def load(paths: Paths, shares: Shares) -> dict[int, float]:
 
 
 def observed(
-    graph: Graph, observation: Observation, fairness: float, most_subflows: int
+    graph: Graph,
+    observation: Observation,
+    fairness: float,
+    most_subflows: int,
+    needs_bps: Mapping[str, float] = NO_NEEDS,
 ) -> Assignment:
     """Return the present paths and rates, as the observation shows them.
+
+    A connection in `needs_bps` has this rate, if it is lower than its pacing rates together.
 
     A backup subflow has the rate 0. Only the first `most_subflows` subflows of a connection can
     have a path. If one of these needs a new path or a first rate (`_is_undecided`), the connection
     is unassigned. In `Connection.pairs`, a subflow has None if one of its ends is not in the graph.
     """
     found: dict[str, Connection] = {}
-    unassigned = []
+    unassigned, no_rates = [], tuple[float, ...]()
     for name, subflows in observation.connections().items():
         pairs = tuple(_pair(graph, each) for each in subflows)
         paths = tuple(arc_path(graph, each.ends[0], each.path, each.ends[1]) for each in subflows)
         rates = tuple(0.0 if each.backup else float(each.expected_bps or 0) for each in subflows)
         beyond = len(paths[most_subflows:])
         paths = (*paths[:most_subflows], *[None] * beyond)
-        found[name] = Connection(subflows, pairs, paths, rates)
+        used, share = rates, no_rates
+        if sum(rates) > (need := needs_bps.get(name, math.inf)):
+            used, share = tuple(each * need / sum(rates) for each in rates), rates
+        found[name] = Connection(subflows, pairs, paths, used, share)
         within = list(zip(subflows, pairs, paths, strict=True))[:most_subflows]
         if any(_is_undecided(graph, *each) for each in within):
             unassigned.append(name)

@@ -14,7 +14,8 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    there, new rates are computed only until the newest connection has enough, so an older
    connection that gave up capacity to the newest one can stay poor.
    With `allocation: max_min`, all connections get the max-min fair rates on their paths instead of
-   steps 4 and 5 (module `max_min`).
+   steps 4 and 5 (module `max_min`). With `demand: measured` in addition, others get what a
+   connection does not use of its fair rate (module `demand`); its pacing rate stays the fair one.
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
    backup, unless all others of its connection are backup. No command overloads a link
    (function `decisions`).
@@ -31,6 +32,8 @@ from functools import cached_property
 from importlib import import_module
 from math import fsum
 from typing import Literal
+
+from pydantic import model_validator
 
 from controller.command import (
     Decision,
@@ -51,6 +54,7 @@ from controller.strategies.expected_throughput.assignment import (
     load,
     observed,
 )
+from controller.strategies.expected_throughput.demand import Demands
 from controller.units import NS_PER_S, rate_text
 
 # The commands that turn one assignment into another, each with its reason in numbers.
@@ -132,7 +136,7 @@ class _Comparison:
         ]
         if name in self.after.why:
             rates = _pacing(connection, self.smallest_raise)
-            ends = list(zip(rates, _backups(connection.rates), strict=True))
+            ends = list(zip(rates, _backups(connection.pacing_bps), strict=True))
         stays = any(
             not each.backup and not backup
             for each, (_, backup) in zip(connection.subflows, ends, strict=True)
@@ -218,12 +222,15 @@ class _Comparison:
         """
         paths, shares = self.after.paths_and_rates
         together = self.after.sharing.together([name]) if name in paths else {name}
-        own = sum(self.after.connections[name].rates)
+        connection = self.after.connections[name]
+        own = sum(connection.pacing_bps)
+        needed = f", of which it needs {self._text(sum(connection.rates))}"
+        needs = needed if connection.share else ""
         if len(together) < 2:
-            return f"the connection gets {self._text(own)} and shares no link"
+            return f"the connection gets {self._text(own)}{needs} and shares no link"
         mean = fsum(sum(shares[each]) for each in together) / len(together)
         return (
-            f"the connection gets {self._text(own)} (mean of the {len(together)} connections "
+            f"the connection gets {self._text(own)}{needs} (mean of the {len(together)} connections "
             f"that share links: {self._text(mean)})"
         )
 
@@ -254,7 +261,10 @@ def _pacing(connection: Connection, smallest_raise: float) -> list[int | None]:
     return [
         None if backup or rate < 1 else _pacing_rate(each.expected_bps, rate, smallest_raise)
         for each, rate, backup in zip(
-            connection.subflows, connection.rates, _backups(connection.rates), strict=True
+            connection.subflows,
+            connection.pacing_bps,
+            _backups(connection.pacing_bps),
+            strict=True,
         )
     ]
 
@@ -403,9 +413,23 @@ class ExpectedThroughputParams(StrategyParams):
     allocation: Literal["paper", "max_min"] = param(
         "paper", "choice", "How to compute rates: the paper's water filling, or max-min fair rates"
     )
+    demand: Literal["unlimited", "measured"] = param(
+        "unlimited",
+        "choice",
+        "measured: others get what a connection does not use of its rate; needs max_min",
+    )
     max_subflows: int = param(
         8, "subflows", "How many subflows of a connection get a path", ge=1, le=16
     )
+
+    @model_validator(mode="after")
+    def measured_needs_max_min(self) -> ExpectedThroughputParams:
+        if self.demand == "measured" and self.allocation != "max_min":
+            raise ValueError(
+                "demand 'measured' needs allocation 'max_min': set both, or choose "
+                "expected_throughput/improved"
+            )
+        return self
 
 
 class ExpectedThroughput(Strategy):
@@ -419,7 +443,7 @@ class ExpectedThroughput(Strategy):
     name = "expected_throughput"
     wakes_on_subflows = True
     Params = ExpectedThroughputParams
-    improved = {"allocation": "max_min"}
+    improved = {"allocation": "max_min", "demand": "measured", "interval_s": 1.0}
     params: ExpectedThroughputParams
 
     def __init__(self, params: StrategyParams) -> None:
@@ -427,12 +451,16 @@ class ExpectedThroughput(Strategy):
         self._graph: Graph | None = None
         self._to_try: list[str] = []
         self._arrivals = Arrivals()
+        self._demands = Demands(self.params.interval_s)
         if self.params.allocation == "max_min":  # loads scipy, which takes a part of a second
             import_module("controller.strategies.expected_throughput.max_min")
 
     def decide(self, observation: Observation) -> list[Decision]:
         if not observation.arcs:  # the network is not known yet
             return []
+        if self.params.demand == "measured":
+            self._demands.observe(observation)
+        needs_bps = self._demands.needs_bps
         graph = build_graph(observation.arcs)
         waiting = self._arrivals.waiting(graph, observation, self.params.max_subflows)  # 0
         before = draft = observed(
@@ -440,6 +468,7 @@ class ExpectedThroughput(Strategy):
             _without(observation, waiting),
             self.params.fairness,
             self.params.max_subflows,
+            needs_bps,
         )
         for name in draft.unassigned:  # 1
             draft = draft.with_new_paths(name, f"{_user(draft, name)} needs a path")
@@ -448,7 +477,7 @@ class ExpectedThroughput(Strategy):
                 draft = draft.with_new_paths(name, f"a link of {_user(draft, name)} is overloaded")
         draft = self._with_better_paths(draft)  # 3
         if self.params.allocation == "max_min":
-            after = draft.with_max_min_rates(before)
+            after = draft.with_max_min_rates(before, needs_bps)
             return decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
         for name in list(draft.with_free_capacity()):  # 4
             why = f"capacity is free for {_user(draft, name)}"

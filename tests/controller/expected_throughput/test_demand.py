@@ -1,0 +1,80 @@
+"""Capacity that a connection does not use goes to others, and comes back when it is needed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from controller.observation import Observation, Subflow
+from controller.strategies.expected_throughput import ExpectedThroughput, ExpectedThroughputParams
+from controller.strategies.expected_throughput.demand import Demands
+from controller.strategies.expected_throughput.max_min import max_min_rates
+from controller.strategies.forms import named_forms
+from controller.units import NS_PER_S
+
+
+def subflow(connection, rate_bps, expected_bps=2_000_000, number=1):
+    return Subflow(
+        connection,
+        number,
+        connection,
+        "",
+        "10.0.0.1:5001",
+        f"10.0.1.{number}:4000",
+        expected_bps=expected_bps,
+        rate_bps=rate_bps,
+    )
+
+
+def needs(*rounds, window_s=1.0):
+    """What connections need after observations that are one second apart."""
+    demands = Demands(window_s)
+    for second, subflows in enumerate(rounds, 1):
+        demands.observe(Observation(second * NS_PER_S, subflows=tuple(subflows)))
+    return demands.needs_bps
+
+
+@given(st.integers(0, 1_700_000))
+def test_who_sends_less_than_its_rate_needs_little_more_than_it_sends(rate_bps):
+    found = needs([subflow("idle", rate_bps), subflow("bulk", 1_990_000)])
+    assert found.keys() == {"idle"}
+    assert max(rate_bps, 50_000) <= found["idle"] <= max(1.35 * rate_bps, 56_000)
+
+
+def test_all_subflows_of_a_connection_count_together():
+    assert needs([subflow("a", 1_990_000), subflow("a", 1_900_000, number=2)]) == {}
+    assert "a" in needs([subflow("a", 1_990_000), subflow("a", 0, number=2)])
+
+
+def test_need_returns_with_the_first_window_in_which_the_rate_is_used():
+    idle, busy = [subflow("a", 100_000)], [subflow("a", 1_950_000)]
+    assert "a" in needs(idle)
+    assert needs(idle, busy) == {}
+    assert "a" in needs(idle, busy, idle)
+
+
+def test_what_was_not_measured_and_what_has_ended_is_not_limited():
+    assert needs([subflow("a", None)]) == needs([subflow("a", 0, expected_bps=None)]) == {}
+    assert needs([subflow("a", 0)], []) == {}
+    assert needs([subflow("a", 0)], window_s=2.0) == {}
+
+
+def test_the_improved_form_measures_and_the_papers_does_not():
+    forms = named_forms(ExpectedThroughput)
+    defaults = {name: form.Params().demand for name, form in forms.items()}
+    assert defaults == {
+        "expected_throughput": "unlimited",
+        "expected_throughput/improved": "measured",
+    }
+    with pytest.raises(ValidationError, match="demand 'measured' needs allocation 'max_min'"):
+        ExpectedThroughputParams(demand="measured")
+
+
+def test_a_private_arc_is_a_limit_of_a_connection_in_max_min_rates():
+    paths = {"a": [{0: 1.0, 1: 1.0}], "b": [{0: 1.0}], "c": [{0: 1.0}]}
+    rates = max_min_rates((12.0e6, 1.0e6), paths, {name: (0.0,) for name in paths})
+    assert rates["a"][0] == pytest.approx(1.0e6, rel=1e-4)
+    assert rates["b"][0] == pytest.approx(5.5e6, rel=1e-4)
+    assert rates["c"][0] == pytest.approx(5.5e6, rel=1e-4)
