@@ -74,7 +74,7 @@ def test_the_improved_form_measures_and_the_papers_does_not():
 
 def test_a_private_arc_is_a_limit_of_a_connection_in_max_min_rates():
     paths = {"a": [{0: 1.0, 1: 1.0}], "b": [{0: 1.0}], "c": [{0: 1.0}]}
-    rates = max_min_rates((12.0e6, 1.0e6), paths, {name: (0.0,) for name in paths})
+    rates = max_min_rates((12.0e6, 1.0e6), paths, dict.fromkeys(paths, (0.0,)))
     assert rates["a"][0] == pytest.approx(1.0e6, rel=1e-4)
     assert rates["b"][0] == pytest.approx(5.5e6, rel=1e-4)
     assert rates["c"][0] == pytest.approx(5.5e6, rel=1e-4)
