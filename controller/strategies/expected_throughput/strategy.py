@@ -230,8 +230,8 @@ class _Comparison:
             return f"the connection gets {self._text(own)}{needs} and shares no link"
         mean = fsum(sum(shares[each]) for each in together) / len(together)
         return (
-            f"the connection gets {self._text(own)}{needs} (mean of the {len(together)} connections "
-            f"that share links: {self._text(mean)})"
+            f"the connection gets {self._text(own)}{needs} (mean of the {len(together)} "
+            f"connections that share links: {self._text(mean)})"
         )
 
     def _text(self, rate_bps: float) -> str:
