@@ -25,7 +25,8 @@ from lab import sudo
 from lab.errors import MachineLacks
 
 SOURCES = Path(__file__).parent / "core"
-OPTIONS = {"cache": True, "no_cfunc_wrapper": True}  # of numba.njit; nobody calls it from C
+# of numba.njit: nobody calls it from C, and nothing is divided by zero
+OPTIONS = {"cache": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 COMPLETE = "complete"  # a file in the folder: everything is compiled
 FAILED = "failed"  # a file in the folder: why it could not be compiled
 LOCK = "compiling.lock"

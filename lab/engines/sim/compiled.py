@@ -106,6 +106,22 @@ def floats(values: Floats) -> Floats:
     return cast(Floats, _array(values, "float64")) if is_fast() else values
 
 
+def int_zeros(count: int) -> Ints:
+    """Return `count` zeros as `ints` would. A numpy array uses no memory before it is written."""
+    return cast(Ints, _zeros(count, "int64")) if is_fast() else [0] * count
+
+
+def float_zeros(count: int) -> Floats:
+    """Return `count` zeros as `floats` would."""
+    return cast(Floats, _zeros(count, "float64")) if is_fast() else [0.0] * count
+
+
+def _zeros(count: int, kind: str) -> Any:
+    import numpy
+
+    return numpy.zeros(count, dtype=kind)
+
+
 def _define_dispatch(path: Path) -> None:
     """Write the generated source of `core.dispatch` to the file `path`, and define the functions
     from this file. Numba caches only functions that come from a file."""

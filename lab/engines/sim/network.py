@@ -12,7 +12,7 @@ from dataclasses import replace
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab.engines.sim import compiled
-from lab.engines.sim.compiled import floats, ints
+from lab.engines.sim.compiled import float_zeros, int_zeros
 from lab.engines.sim.core import (
     application,
     dispatch,
@@ -24,6 +24,7 @@ from lab.engines.sim.core import (
     sender,
 )
 from lab.engines.sim.core import layout as at
+from lab.engines.sim.core.jit import Floats, Ints
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
 from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables
@@ -43,8 +44,7 @@ def build(tables: Tables) -> at.World:
     """Return the two tables of a network at the start of a run. The integer table has the rows of
     `tables`, a ring buffer of recent segments for each subflow and connection, and space for
     packets and events."""
-    row = ints(_with_rings(tables))
-    return with_room(at.World(row, floats(_windows(tables))), PACKETS)
+    return with_room(at.World(_with_rings(tables), _windows(tables)), PACKETS)
 
 
 def with_room(w: at.World, packets: int) -> at.World:
@@ -70,17 +70,17 @@ def with_places(w: at.World, count: int) -> tuple[at.World, int]:
     """
     begins = int(w.row[at.PLACES_USED])
     if begins + count > len(w.row):
-        longer = ints([0] * (begins + count + SPARE))
+        longer = int_zeros(begins + count + SPARE)
         longer[: len(w.row)] = w.row
         w = w._replace(row=longer)
     w.row[at.PLACES_USED] = begins + count
     return w, begins
 
 
-def _windows(tables: Tables) -> list[float]:
+def _windows(tables: Tables) -> Floats:
     """Return the floating-point table at the start of a run. It has the initial congestion window,
     SSTHRESH and growth divisor of each subflow."""
-    window = [0.0] * len(tables.values)
+    window = float_zeros(len(tables.values))
     for f in _subflows(tables):
         window[f + at.CWND] = sender.INITIAL_WINDOW
         window[f + at.SSTHRESH] = NO_THRESHOLD
@@ -88,10 +88,10 @@ def _windows(tables: Tables) -> list[float]:
     return window
 
 
-def _with_rings(tables: Tables) -> list[int]:
+def _with_rings(tables: Tables) -> Ints:
     """Return the integer table at the start of a run: the rows of `tables`, then a ring buffer of
     recent segments for each subflow and each connection (`core.rings`)."""
-    values, end = list(tables.values), len(tables.values)
+    values, end = tables.values, len(tables.values)
     for field, places, fields in (
         (at.RING, _subflows(tables), rings.SUBFLOW_FIELDS),
         (at.CONN_RING, list(tables.connections.values()), rings.CONNECTION_FIELDS),
@@ -100,7 +100,9 @@ def _with_rings(tables: Tables) -> list[int]:
             values[place + field] = end
             end += tables.ring_size * fields
     values[at.RING_SIZE], values[at.PLACES_USED] = tables.ring_size, end
-    return values + [0] * (end - len(values))
+    table = int_zeros(end + PACKETS * (at.PACKET_FIELDS + events.FIELDS) + SPARE)
+    table[: len(values)] = values
+    return table
 
 
 def _subflows(tables: Tables) -> list[int]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lab.engines.sim.core import events
 from lab.engines.sim.core import layout as at
+from lab.engines.sim.core.jit import Ints
 from lab.engines.sim.network import Network
 
 
@@ -28,4 +31,15 @@ def on_links(network: Network) -> list[int]:
     scheduled = [
         int(row[row[at.HEAP] + n * events.FIELDS + events.EVENT]) for n in range(row[at.HEAP_COUNT])
     ]
-    return [what // at.EVENT_KINDS for what in scheduled if what % at.EVENT_KINDS == at.ARRIVAL]
+    return [packet for event in scheduled for packet in _arriving(row, event)]
+
+
+def _arriving(row: Ints, event: int) -> Iterator[int]:
+    """The packets whose arrival an event stands for: one, or all of a line."""
+    place, kind = event // at.EVENT_KINDS, event % at.EVENT_KINDS
+    if kind == at.ARRIVAL:
+        yield place
+    p = row[place] if kind == at.FIRST_ARRIVAL else 0
+    while p != 0:
+        yield int(p)
+        p = row[p + at.NEXT_IN_LINE]

@@ -41,15 +41,52 @@ def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
 
 
 @jit
+def line_up(row: Ints, line: int, at_ns: int, p: int) -> None:
+    """Schedule the arrival of packet `p` at time `at_ns`. Of all packets of a line, only the first
+    takes an entry of the heap.
+
+    A line is two adjacent integers in `row`, its first and its last packet. A packet that arrives
+    before the last one of its line gets an event of its own.
+    """
+    if row[line] == 0:
+        row[line] = p
+        schedule(row, at_ns, at.FIRST_ARRIVAL, line)
+    else:
+        last = row[line + 1]
+        if at_ns < row[last + at.PACKET_DUE_NS]:
+            schedule(row, at_ns, at.ARRIVAL, p)
+            return
+        row[last + at.NEXT_IN_LINE] = p
+        row[p + at.PACKET_ORDER] = row[at.EVENTS_SCHEDULED]
+        row[at.EVENTS_SCHEDULED] += 1
+    row[line + 1] = p
+    row[p + at.PACKET_DUE_NS] = at_ns
+    row[p + at.NEXT_IN_LINE] = 0
+
+
+@jit
 def pop(row: Ints) -> int:
     """Remove the earliest event, and return place * EVENT_KINDS + kind (see `schedule`).
 
     Call `next_ns` before, if the time of the event is needed. At least one event must be scheduled.
     """
-    heap, count = row[at.HEAP], row[at.HEAP_COUNT] - 1
-    row[at.HEAP_COUNT] = count
-    first, last = row[heap + EVENT], heap + count * FIELDS
-    at_ns, order, event = row[last + DUE_NS], row[last + ORDER], row[last + EVENT]
+    heap, count = row[at.HEAP], row[at.HEAP_COUNT]
+    first, has_next = row[heap + EVENT], False
+    at_ns, order, event = 0, 0, first
+    if first % at.EVENT_KINDS == at.FIRST_ARRIVAL:
+        line = first // at.EVENT_KINDS
+        p = row[line]
+        first = p * at.EVENT_KINDS + at.ARRIVAL
+        p = row[p + at.NEXT_IN_LINE]
+        row[line] = p
+        if p != 0:
+            at_ns, order, has_next = row[p + at.PACKET_DUE_NS], row[p + at.PACKET_ORDER], True
+    last = heap + count * FIELDS
+    if not has_next:
+        count -= 1
+        row[at.HEAP_COUNT] = count
+        last -= FIELDS
+        at_ns, order, event = row[last + DUE_NS], row[last + ORDER], row[last + EVENT]
     here, n = heap, 1
     while n < count:
         child, right = heap + n * FIELDS, heap + (n + 1) * FIELDS

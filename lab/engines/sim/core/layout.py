@@ -49,7 +49,7 @@ FOREVER = 1 << 60  # a time or a number of segments that is never reached
 KERNEL, DRAFT = range(2)
 
 # --- a hop: one direction of a link, of a WiFi station's channel, or of an LTE bearer
-HOP_FIELDS = 32
+HOP_FIELDS = 34
 (
     KIND, UP, CELL,  # CELL: the row of its access point
     MEDIUM,  # the row with the state of its channel: a cell, or a direction of LTE
@@ -62,6 +62,7 @@ HOP_FIELDS = 32
     FRAME_AIRTIME_NS, BYTE_AIRTIME_PS,  # WiFi: airtime of a frame, plus airtime per byte
     NEXT_BEARER, WEIGHT_PPM, HEAD_SENT_BITS,  # LTE; bits of the first packet that were sent
     AIRTIME_NS, MEAN_AIRTIME,  # LTE: airtime in this TTI, and its mean (see `lte`)
+    LINE, _LINE_LAST,  # packets on the way to the next hop, see `events.line_up`
 ) = range(HOP_FIELDS)  # fmt: skip
 WIRE, AIR_DOWN, AIR_UP, BEARER = range(4)  # KIND
 
@@ -89,7 +90,7 @@ LTE_FIELDS = 9
 ) = range(LTE_FIELDS)  # fmt: skip
 
 # --- a packet in flight
-PACKET_FIELDS = 9
+PACKET_FIELDS = 12
 (
     SUBFLOW, PACKET_TYPE, SIZE,
     ROUTE_POSITION,  # the place in its route that holds its next hop
@@ -98,12 +99,13 @@ PACKET_FIELDS = 9
     TRANSMISSION,  # its number in the subflow; of an ACK, the number of its cause
     SEGMENTS_SO_FAR,  # acknowledgement: segments that the receiver has got
     WINDOW_END,  # acknowledgement: the end of the receive window, see `receiver.window_end`
+    PACKET_DUE_NS, PACKET_ORDER, NEXT_IN_LINE,  # see `events.line_up`
 ) = range(PACKET_FIELDS)  # fmt: skip
 NEXT_FREE = SUBFLOW  # of a free packet
 SEGMENT, ACK, DATAGRAM = range(3)  # PACKET_TYPE
 
 # --- a subflow, its sender and its receiver
-SUB_FIELDS = 71
+SUB_FIELDS = 75
 (
     STATE, CONNECTION, LAW, BACKUP, REQUESTED_BACKUP,  # LAW: see `dispatch.number`
     DATA_ROUTE, ACK_ROUTE, RING,  # places of both routes and of the ring of segments
@@ -133,6 +135,7 @@ SUB_FIELDS = 71
     MEAN_PACING_RATE, SNDBUF_BYTES, ACKS_RECEIVED, ACKS_AT_CHECK, STALE_COUNT, IS_STALE,
     REDUNDANT_NXT,  # redundant scheduler: one past the last data segment that it sent
     PENALISED_NS,  # when it last halved the window of a slower subflow
+    HOST_LINE, _HOST_LINE_LAST, ACK_LINE, _ACK_LINE_LAST,  # see `events.line_up`
 ) = range(SUB_FIELDS)  # fmt: skip
 IDLE, JOINING, ESTABLISHED, CLOSED = range(4)  # STATE
 OPEN, RECOVERY, TIMED_OUT = range(3)  # MODE
@@ -170,12 +173,13 @@ UNLIMITED = -1  # DEMAND_BPS
 
 # --- kinds of events; an event is place * EVENT_KINDS + kind,
 # where place is the place of the row of its entity
-EVENT_KINDS = 9
+EVENT_KINDS = 10
 (
     ARRIVAL,  # of a packet at its next hop or at the end of its route
     TTI_DUE,  # of one direction of an LTE cell
     RTO_DUE, DELACK_DUE, JOINED, PRIORITY,  # of a subflow
     APP_DUE, PUSH, REINJECT_DUE,  # of a connection
+    FIRST_ARRIVAL,  # of the first packet of a line, see `events.line_up`
 ) = range(EVENT_KINDS)  # fmt: skip
 
 

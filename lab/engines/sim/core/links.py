@@ -83,10 +83,10 @@ def count_out(row: Ints, h: int, p: int) -> None:
 
 
 @jit
-def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
+def forward(row: Ints, line: int, p: int, at_ns: int, now_ns: int) -> int:
     """Let packet `p` arrive at its next hop, or at the end of its route, at time `at_ns`. If
-    `at_ns` is later than `now_ns`, schedule the arrival and return NOTHING (-1). Otherwise return
-    `p`.
+    `at_ns` is later than `now_ns`, schedule the arrival in `line` (`events.line_up`) and return
+    NOTHING (-1). Otherwise return `p`.
 
     A link with neither rate nor jitter needs no event: the packet crosses it in this call, and the
     link's delay is added to `at_ns`. If such a link drops the packet, return NOTHING.
@@ -106,7 +106,7 @@ def forward(row: Ints, p: int, at_ns: int, now_ns: int) -> int:
         count_out(row, h, p)
     if at_ns <= now_ns:
         return p
-    events.schedule(row, at_ns, at.ARRIVAL, p)
+    events.line_up(row, line, at_ns, p)
     return at.NOTHING
 
 
@@ -156,7 +156,7 @@ def cross_wire(row: Ints, h: int, p: int, now_ns: int) -> int:
     out_ns = max(now_ns, out_ns, row[h + at.LAST_OUT_NS])
     row[h + at.LAST_OUT_NS] = out_ns
     count_out(row, h, p)
-    return forward(row, p, out_ns, now_ns)
+    return forward(row, h + at.LINE, p, out_ns, now_ns)
 
 
 # --- cells
@@ -211,7 +211,7 @@ def send_down(row: Ints, h: int, p: int, now_ns: int) -> None:
     row[c + at.DOWNLINK_AIRTIME_NS] = took_ns
     row[row[h + at.CELL] + at.BACKLOG] += 1
     row[p + at.ROUTE_POSITION] += 1
-    events.schedule(row, start_ns + took_ns, at.ARRIVAL, p)
+    events.line_up(row, h + at.LINE, start_ns + took_ns, p)
 
 
 @jit
@@ -242,7 +242,7 @@ def send_up(row: Ints, h: int, p: int, now_ns: int) -> int:
         drop(row, h, p)
         return at.NOTHING
     count_out(row, h, p)
-    return forward(row, p, start_ns + took_ns, now_ns)
+    return forward(row, h + at.LINE, p, start_ns + took_ns, now_ns)
 
 
 @jit

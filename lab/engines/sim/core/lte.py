@@ -181,4 +181,4 @@ def _finish_packet(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int)
         drop(row, h, p)
         return
     count_out(row, h, p)
-    forward(row, p, done_ns + row[h + at.DELAY_NS], now_ns)
+    forward(row, h + at.LINE, p, done_ns + row[h + at.DELAY_NS], now_ns)

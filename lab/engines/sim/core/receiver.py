@@ -53,7 +53,7 @@ def send_ack(row: Ints, f: int, now_ns: int) -> int:
     row[p + at.TRANSMISSION] = row[f + at.LAST_TRANSMISSION]
     row[p + at.SEGMENTS_SO_FAR] = row[f + at.SEGMENTS_RECEIVED]
     row[p + at.WINDOW_END] = window_end(row, c)
-    return links.forward(row, p, now_ns, now_ns)
+    return links.forward(row, f + at.ACK_LINE, p, now_ns, now_ns)
 
 
 @jit

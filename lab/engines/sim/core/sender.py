@@ -109,7 +109,7 @@ def transmit(row: Ints, f: int, seq: int, now_ns: int) -> None:
         interval_ns = row[p + at.SIZE] * 8 * at.NS_PER_S // row[f + at.EXPECTED_BPS]
         row[f + at.PACED_UNTIL_NS] = now_ns + interval_ns
         events.schedule(row, row[f + at.PACED_UNTIL_NS], at.PUSH, c)
-    links.forward(row, p, leaves_ns, now_ns)
+    links.forward(row, f + at.HOST_LINE, p, leaves_ns, now_ns)
     if row[f + at.RTO_TIMER_NS] == 0:
         restart_timer(row, f, now_ns, now_ns)
     elif row[f + at.IS_PROBE] == 1:

@@ -20,7 +20,7 @@ def send_datagram(row: Ints, c: int, now_ns: int) -> None:
     row[c + at.APP_EVENT_NS] = now_ns + interval_ns
     events.schedule(row, row[c + at.APP_EVENT_NS], at.APP_DUE, c)
     noise_ns = random_below(row, f + at.HOST_RNG_1, row[at.HOST_NOISE_NS])
-    links.forward(row, p, now_ns + 1 + noise_ns, now_ns)
+    links.forward(row, f + at.HOST_LINE, p, now_ns + 1 + noise_ns, now_ns)
 
 
 @jit
