@@ -33,7 +33,7 @@ from lab.results import compare
 from lab.results.explain import changes as explained
 from lab.results.explain import stretches
 from lab.results.store import described
-from lab.run import inbox
+from lab.run import inbox, stopping
 from lab.scenario import catalogue, loading
 
 api = Blueprint("api", __name__)
@@ -147,9 +147,19 @@ def flip(id: str) -> Any:
     return {"seq": seq, "target": change.target, "value": value}
 
 
-@route("POST", "/api/runs/{id}/stop", "End the run now and keep its results.", status=202)
+@route(
+    "POST",
+    "/api/runs/{id}/stop",
+    "End the run now and keep its results. A "
+    "process that does not answer is killed: then the run is listed as cut.",
+    status=202,
+)
 def stop(id: str) -> Any:
-    return _control(id, {"control": "stop"})
+    folder, _ = _running(id, "stop")
+    try:
+        return {"seq": stopping.stop(folder)}
+    except LabError as error:
+        raise Problem(409, str(error)) from error
 
 
 @route("POST", "/api/runs/{id}/pause", "Pause the simulation (sim only).", status=202)
@@ -371,7 +381,7 @@ def mixed_scales_allowed() -> bool:
 
 
 def _control(run_id: str, message: dict[str, Any]) -> Any:
-    """Send the control in `message` (stop, pause, resume or speed) to a run. Return {"seq": number
+    """Send the control in `message` (pause, resume or speed) to a run. Return {"seq": number
     of the message}.
 
     Raise a `Problem` with status 409 if the engine of the run does not support the control.

@@ -22,7 +22,7 @@ from dashboard.base.requests import Body
 from dashboard.runs import Launcher, StartRequest, checked
 from lab.errors import LabError
 from lab.results.store import UNFINISHED, Store
-from lab.run import inbox
+from lab.run import stopping
 from lab.scenario import catalogue, loading
 
 PREFIX = "batch-"  # begins the tag of each run of a batch
@@ -145,7 +145,7 @@ class Batches:
 
     def _stop_run(self, run_id: str) -> None:
         try:
-            inbox.send(self._store.folder(run_id), {"control": "stop"})
+            stopping.stop(self._store.folder(run_id))
         except LabError:
             return  # it has ended meanwhile
 

@@ -22,8 +22,9 @@ from dashboard.base.requests import Body
 from lab.batch import request as planning
 from lab.errors import RequestError, unknown
 from lab.isolation import python
-from lab.results.store import Store
-from lab.run.manifest import ROOT
+from lab.results.documents import tolerant_document
+from lab.results.store import UNFINISHED, Store
+from lab.run.manifest import ROOT, STARTED_BY
 from lab.run.recorder import new_folder
 from lab.scenario import catalogue, loading, yaml_text
 from lab.scenario.schema import Scenario
@@ -32,6 +33,7 @@ REPORTS_WITHIN_S = 5.0  # a run that cannot start reports it within this time
 ENDS_WITHIN_S = 10.0
 POLL_S = 0.02
 MOST_ERROR_BYTES = 65_536
+PAGE = "page"  # `started_by` in the manifest of a run that a page has started
 
 
 class StartRequest(Body):
@@ -115,7 +117,7 @@ class Launcher:
         runs are in progress or the run cannot start.
         """
         with self._mutex:
-            running = sum(child.process.poll() is None for child in self._children.values())
+            running = self._running()
             if running >= self._most:
                 text = f"start {scenario.name}: {running} runs are running already. Wait, or "
                 raise Problem(429, text + "stop one")
@@ -144,13 +146,30 @@ class Launcher:
         """
         for child in self._children.values():
             if child.process.poll() is None:
-                child.process.send_signal(signal.SIGINT)
+                interrupt(child.process)
         for child in self._children.values():
             try:
                 child.process.wait(ENDS_WITHIN_S)
             except subprocess.TimeoutExpired:
                 child.process.kill()
             child.waiter.join(1)
+
+    def _running(self) -> int:
+        """Return how many runs of the page are in progress. Those that an earlier server started
+        count, too, also if their process is suspended."""
+        self._store.refresh()
+        unknown = [
+            doc["id"]
+            for doc in self._store.all()
+            if doc["status"] in UNFINISHED and doc["id"] not in self._children
+        ]
+        manifests = (
+            tolerant_document(self._store.runs_folder / run_id / "manifest.json")
+            for run_id in unknown
+        )
+        earlier = [each for each in manifests if each and each.get("started_by") == PAGE]
+        mine = [each for each in self._children.values() if each.process.poll() is None]
+        return len(earlier) + len(mine)
 
     def _spawn(self, argv: list[str], folder: Path) -> Child:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - `_wait` closes it
@@ -159,7 +178,7 @@ class Launcher:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": str(ROOT), STARTED_BY: PAGE},
             start_new_session=True,
         )
         child = Child(process, folder, errors)
@@ -247,6 +266,12 @@ def arguments(request: StartRequest) -> list[str]:
     for setting in _settings(request):
         argv += ["--set", setting]
     return argv
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Send SIGINT to a run, and continue it if it is suspended, because it acts only then."""
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
 
 
 def remove_unused(folder: Path) -> None:

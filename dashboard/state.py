@@ -15,9 +15,9 @@ from lab.results.explain import present
 from lab.results.labels import counted
 from lab.results.labels import describe as describe_mptcp
 from lab.results.store import CHANGED, changed
-from lab.run import process, reading
+from lab.run import process, reading, stopping
 
-LAST_BYTES = 65_536  # of samples.jsonl: enough for its last line
+STATE_WORDS = (b'"control"', b'"overloaded"', f'"{stopping.KILLED}"'.encode())
 DECIDE_AFTER_S = 5  # by then, a connection has opened its second subflow
 Doc = dict[str, Any]  # a JSON document of the run folder
 
@@ -39,7 +39,8 @@ class RunState:
 
     `t` is the time in s that the run has reached. `over` is True if the run has ended. `speed` is
     simulated time over real time, "max", or None if the engine runs in real time. `overloaded` says
-    why the machine cannot keep up with the run; it is empty if the machine can.
+    why the machine cannot keep up with the run; it is empty if the machine can. `suspended` says
+    that a signal has suspended the process of the run, and what to do; it is empty if none has.
     """
 
     status: str
@@ -50,6 +51,7 @@ class RunState:
     verdict: Verdict
     overloaded: str
     error: str
+    suspended: str = ""
 
     def to_json(self) -> Doc:
         verdict = {"is": self.verdict.kind, "text": self.verdict.text}
@@ -58,11 +60,13 @@ class RunState:
 
 @dataclass
 class _Flags:
-    """The state that follows from the event log of a run: pause, speed and overload."""
+    """The state that follows from the event log of a run: pause, speed, overload, and how its
+    process ended."""
 
     paused: bool = False
     speed: float | str | None = None
     overloaded: list[str] = field(default_factory=list)
+    killed: str = ""
 
 
 UNVERIFIED = Verdict("no", "Multipath TCP not verified: the run was changed after its end.")
@@ -73,7 +77,7 @@ def of(folder: Path) -> RunState:
         tolerant_document(folder / "result.json"),
         tolerant_document(folder / "manifest.json"),
     )
-    frame = last_frame(folder)
+    frame = reading.last_sample(folder)
     status = _status(folder, manifest, result)
     over = status not in ("starting", "running")
     flags = _flags(folder)
@@ -90,7 +94,8 @@ def of(folder: Path) -> RunState:
         speed=flags.speed if flags.speed is not None else _first_speed(manifest),
         verdict=UNVERIFIED if names else verdict(result, frame, _multipath_users(folder), over),
         overloaded="; ".join(reasons) if done.get("overloaded") or reasons else "",
-        error=reading.changed_text(names) if names else done.get("error") or "",
+        error=reading.changed_text(names) if names else done.get("error") or flags.killed,
+        suspended="" if over else stopping.suspended_text(manifest or {}),
     )
 
 
@@ -124,15 +129,6 @@ def verdict(
     return Verdict("pending", "Waiting for the first subflows.")
 
 
-def last_frame(folder: Path) -> Doc | None:
-    """Return the last complete line of samples.jsonl as an object. Return None if there is none."""
-    try:
-        lines, _ = reading.split_lines(plain_file.read(folder / "samples.jsonl", -LAST_BYTES))
-        return reading.sample(lines[-1]) if lines else None
-    except (OSError, ValueError):
-        return None
-
-
 def _status(folder: Path, manifest: Doc | None, result: Doc | None) -> str:
     if result is not None:
         return str(result.get("status", "failed"))
@@ -157,6 +153,8 @@ def _flags(folder: Path) -> _Flags:
                     flags.speed = event.get("value", flags.speed)
         if event.get("kind") == "warning" and event.get("overloaded"):
             flags.overloaded.append(str(event.get("text", "overloaded")))
+        if event.get("kind") == "warning" and event.get(stopping.KILLED):
+            flags.killed = str(event.get("text", ""))
     return flags
 
 
@@ -167,13 +165,13 @@ def _first_speed(manifest: Doc | None) -> float | str | None:
 
 
 def _state_events(path: Path) -> Iterator[Doc]:
-    """Yield the events about controls and overload. Other lines are not parsed, to save time."""
+    """Yield the events that change the state. Other lines are not parsed, to save time."""
     try:
         lines, _ = reading.split_lines(plain_file.read(path))
     except OSError:
         return
     for line in lines:
-        if b'"control"' in line or b'"overloaded"' in line:
+        if any(word in line for word in STATE_WORDS):
             with suppress(ValueError):
                 yield reading.event(line)
 

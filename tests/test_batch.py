@@ -4,6 +4,7 @@ nothing."""
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 
@@ -84,8 +85,11 @@ def test_another_experiment_in_the_folder_is_not_touched(several, tmp_path):
     assert len(list((tmp_path / "r").glob("*/result.json"))) == 4
 
 
+@pytest.mark.parametrize("is_suspended", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_keeps_the_samples_and_starts_no_further_run(tmp_path, number):
+def test_an_interruption_keeps_the_samples_and_starts_no_further_run(
+    tmp_path, number, is_suspended
+):
     process = start(
         *ARGUMENTS,
         "--engine",
@@ -104,6 +108,9 @@ def test_an_interruption_keeps_the_samples_and_starts_no_further_run(tmp_path, n
         and time.monotonic() < deadline
     ):
         time.sleep(0.05)
+    if is_suspended:
+        for each in tmp_path.glob("r/*/manifest.json"):
+            os.kill(json.loads(each.read_text())["pid"], signal.SIGSTOP)
     process.send_signal(number)
     try:
         out, err = process.communicate(timeout=20)

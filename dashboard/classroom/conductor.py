@@ -7,21 +7,20 @@ its run folder.
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 
 from dashboard import state
-from dashboard.runs import Child, Launcher, remove_unused
+from dashboard.runs import Child, Launcher, interrupt, remove_unused
 from lab.classroom import queue
 from lab.classroom.queue import LoadMeter
 from lab.classroom.room import Room
 from lab.classroom.state import ClassRun
 from lab.errors import LabError, MachineLacks
 from lab.plain_file import remove
-from lab.run import inbox
+from lab.run import stopping
 from lab.run.reading import run_digest
 from lab.scenario import engine_table
 
@@ -37,13 +36,14 @@ class Running:
 
     `child` is None if an earlier server started the run. `ends_at` is the latest time at which the
     run should end, on the monotonic clock. If the child still runs at that time, it gets SIGINT,
-    and `asked` becomes True.
+    and `asked` becomes True. A run of an earlier server must have begun at `begins_at`.
     """
 
     run: ClassRun
     child: Child | None
     ends_at: float
     asked: bool = False
+    begins_at: float = 0.0
 
 
 class Conductor(threading.Thread):
@@ -89,7 +89,7 @@ class Conductor(threading.Thread):
         for each in list(self._running.values()):
             if each.child is None:
                 with suppress(LabError):
-                    inbox.send(self._room.run_folder(each.run.id), {"control": "stop"})
+                    stopping.stop(self._room.run_folder(each.run.id))
             else:
                 self._ended(each)
 
@@ -99,7 +99,7 @@ class Conductor(threading.Thread):
         Raise `LabError` if the run is still starting.
         """
         if not run.over and not self._room.withdraw(run):
-            inbox.send(self._room.run_folder(run.id), {"control": "stop"})
+            stopping.stop(self._room.run_folder(run.id))
 
     def poll(self) -> None:
         """Record the end of runs that have ended, stop late ones, and start the next run if the
@@ -132,7 +132,7 @@ class Conductor(threading.Thread):
         folder = self._room.run_folder(running.run.id)
         if (folder / "manifest.json").exists():
             return state.of(folder).over
-        if time.monotonic() > running.ends_at:
+        if time.monotonic() > running.begins_at:
             del self._running[running.run.id]
             remove(folder)
             self._room.resume(running.run, running=False)
@@ -151,12 +151,16 @@ class Conductor(threading.Thread):
 
     def _end_if_late(self, running: Running) -> None:
         late_s = time.monotonic() - running.ends_at
-        if late_s < 0 or running.child is None:
+        if late_s < 0:
             return
         if not running.asked:
             running.asked = True
-            running.child.process.send_signal(signal.SIGINT)
-        elif late_s > KILLED_AFTER_S:
+            if running.child is None:
+                with suppress(LabError):
+                    stopping.stop(self._room.run_folder(running.run.id))
+            else:
+                interrupt(running.child.process)
+        elif late_s > KILLED_AFTER_S and running.child is not None:
             running.child.process.kill()
 
     def _recover(self) -> None:
@@ -165,5 +169,13 @@ class Conductor(threading.Thread):
             folder = self._room.run_folder(run.id)
             self._room.resume(run, running=folder.is_dir())
             if folder.is_dir():
-                ends_at = time.monotonic() + STARTS_WITHIN_S
-                self._running[run.id] = Running(run, None, ends_at)
+                begins_at = time.monotonic() + STARTS_WITHIN_S
+                ends_at = begins_at + self._longest_s(run)
+                self._running[run.id] = Running(run, None, ends_at, begins_at=begins_at)
+
+    def _longest_s(self, run: ClassRun) -> float:
+        try:
+            request = queue.run_request(self._room.lesson, run, self.speed, self.vm)
+        except LabError:
+            return queue.LATE_S
+        return queue.longest_s(request, self.speed)

@@ -162,12 +162,15 @@ function showState() {
   $("pill").textContent = text;
   const rows = [];
   if (state.status === "changed") rows.push(["bad", `${state.error}.`]);
-  else if (state.error) rows.push(["bad", `The run failed: ${state.error}`]);
-  if (state.status === "cut")
+  else if (state.status === "cut")
     rows.push([
       "bad",
-      "The process of this run ended without a result. The page shows what it had written.",
+      state.error
+        ? `${state.error}.`
+        : "The process of this run ended without a result. The page shows what it had written.",
     ]);
+  else if (state.error) rows.push(["bad", `The run failed: ${state.error}`]);
+  if (state.suspended) rows.push(["bad", `No progress: ${state.suspended}.`]);
   if (state.overloaded)
     rows.push(["bad", `This machine is overloaded, do not trust the numbers: ${state.overloaded}`]);
   if (run.rate_note) rows.push(["warn", run.rate_note]);

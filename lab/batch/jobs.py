@@ -35,6 +35,7 @@ from lab.scenario.loading import experiment
 from lab.scenario.schema import Scenario
 
 SIGNAL_EVERY_S = 0.5
+KILLED_AFTER_S = 60.0
 OnProgress = Callable[[Progress], None]
 _stopped: Event  # set in each worker process
 
@@ -195,12 +196,19 @@ def _side_by_side(
 def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
     """Start no more jobs, and wait until all running jobs have ended.
 
-    Meanwhile, SIGTERM is sent to the worker processes every `SIGNAL_EVERY_S` seconds.
+    Meanwhile, SIGTERM is sent to the worker processes every `SIGNAL_EVERY_S` seconds. A suspended
+    process is continued, because it acts only then. A process that is still there after
+    `KILLED_AFTER_S` is killed.
     """
     stopped.set()
+    kill_at_s = time.monotonic() + KILLED_AFTER_S
     while wait(waiting, timeout=0).not_done:
         for child in multiprocessing.active_children():
-            child.terminate()
+            if time.monotonic() > kill_at_s:
+                child.kill()
+            elif child.pid is not None:
+                child.terminate()
+                os.kill(child.pid, signal.SIGCONT)
         wait(waiting, timeout=SIGNAL_EVERY_S)
 
 

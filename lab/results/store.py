@@ -305,7 +305,7 @@ def _flips(folder: Path, result: Doc | None) -> list[Doc]:
 
 def _starting(folder: Path) -> bool:
     try:
-        return time.time() - folder.stat().st_mtime < STARTING_S
+        return abs(time.time() - folder.stat().st_mtime) < STARTING_S  # the clock may be put back
     except OSError:
         return False
 

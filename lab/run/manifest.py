@@ -44,6 +44,7 @@ def _text(number: str | None, made_at: str | None) -> str:
 
 
 ROOT = Path(__file__).resolve().parents[2]
+STARTED_BY = "MULTIPATH_LAB_STARTED_BY"  # an environment variable; "page" if a page starts the run
 SEED_FIXES = {
     "mininet": "the random choices of traffic and network; not the timing of packets",
 }
@@ -68,6 +69,7 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
         "pid": os.getpid(),
         "pid_started": process.started(os.getpid()),
         "boot_id": process.boot_id(),
+        **({"started_by": os.environ[STARTED_BY]} if STARTED_BY in os.environ else {}),
         "versions": {
             "lab": lab.__version__,
             "python": platform.python_version(),

@@ -345,6 +345,18 @@ def split_lines(text: bytes) -> tuple[list[bytes], bytes]:
     return whole, rest
 
 
+LAST_BYTES = 65_536  # enough for the last line of samples.jsonl
+
+
+def last_sample(folder: Path) -> Line | None:
+    """Return the sample in the last complete line of samples.jsonl, or None if there is none."""
+    try:
+        lines, _ = split_lines(plain_file.read(folder / "samples.jsonl", -LAST_BYTES))
+        return sample(lines[-1]) if lines else None
+    except (OSError, ValueError):
+        return None
+
+
 class Follower:
     """Reads the lines that another process appends to a file.
 

@@ -6,8 +6,11 @@ import http.client
 import json
 import resource
 import shutil
+import signal
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -26,6 +29,7 @@ from lab.classroom.door import Newcomer
 from lab.classroom.lesson import Place
 from lab.classroom.room import Room
 from lab.errors import LabError, RequestError
+from lab.run import process
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
@@ -301,6 +305,34 @@ def test_a_run_that_hangs_is_ended(app, ada, monkeypatch):
     do(ada, "runs/both")
     work_off(app)
     assert app.extensions["room"].state.runs["s1-small-both-1"].status in ("cut", "failed")
+
+
+def test_a_suspended_run_of_an_earlier_server_is_asked_to_stop_and_gives_its_place_free(
+    room, class_folder, clock, finished_run, monkeypatch
+):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    run = begun(room, finished_run, "folder", *FINISHED[:-1])
+    folder = room.run_folder(run)
+    (folder / "inbox").mkdir()
+    mine = {"pid": child.pid, "pid_started": process.started(child.pid)}
+    manifest = json.loads((folder / "manifest.json").read_text()) | mine
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    child.send_signal(signal.SIGSTOP)
+    for name in ("dashboard.classroom.conductor.STARTS_WITHIN_S", "lab.run.stopping.ENDS_WITHIN_S"):
+        monkeypatch.setattr(name, 0.0)
+    monkeypatch.setattr("lab.run.stopping.ANSWERS_WITHIN_S", 0.2)
+    monkeypatch.setattr("lab.classroom.queue.longest_s", lambda request, speed: 0.0)
+    again = Room(class_folder, clock)
+    app = create_app(again, {"COMMAND": command()})
+    try:
+        work_off(app)
+        assert again.state.runs[run].status == "cut"
+        assert child.wait(10) in (-signal.SIGINT, -signal.SIGKILL)
+    finally:
+        child.kill()
+        child.wait()
+        app.extensions["conductor"].stop()
+        again.close()
 
 
 def test_a_run_that_cannot_start_says_why(app, ada, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from dashboard import state
+from lab.run import reading
 
 MULTIPATH = ["ue2"]
 
@@ -49,4 +50,4 @@ def test_a_run_without_a_process_is_cut(runs):
 def test_a_half_written_last_line_is_left_out(runs):
     with (runs / "plain" / "samples.jsonl").open("a") as lines:
         lines.write('{"t": 99')
-    assert state.last_frame(runs / "plain")["t"] == 20.0
+    assert reading.last_sample(runs / "plain")["t"] == 20.0
