@@ -281,7 +281,7 @@ def _failure(files: Files) -> Path:
 
 def _failed_lately(files: Files) -> bool:
     try:
-        return time.time() - _failure(files).stat().st_mtime < RETRY_AFTER_S
+        return abs(time.time() - _failure(files).stat().st_mtime) < RETRY_AFTER_S
     except OSError:
         return False
 

@@ -111,7 +111,7 @@ class Session:
             self._channel.key,
             self._channel.send,
             self._hosts.owner,
-            lambda: round(time.time() * 1e3),
+            lambda: round(time.monotonic() * 1e3),  # also after a restart of POX
         )
         self._poll = CounterPoll(self._meters, self._counters, network.aps, self._step)
         self._forwarding = Forwarding(  # it listens to POX from here on

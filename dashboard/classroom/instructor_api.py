@@ -181,7 +181,8 @@ def _projected(of: Room, link: str) -> dict[str, Any]:
 
 
 def _grid(of: Room, open_pages: Slots, load: LoadMeter) -> dict[str, Any]:
-    return views.grid(of.lesson, of.queue, open_pages.open(), load.last, of.clock())
+    shown = views.grid(of.lesson, of.queue, open_pages.open(), load.last, of.clock())
+    return shown | {"clock": of.clock.warning()}
 
 
 def _plain(doc: dict[str, Any]) -> Any:

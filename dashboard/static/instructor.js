@@ -39,6 +39,7 @@ function show(found) {
   $("freeze").setAttribute("aria-pressed", String(found.frozen));
   $("freeze").textContent = found.frozen ? "Let them go on" : "Freeze";
   banner("frozen", found.frozen ? "The class is frozen: nobody can start a run or answer." : null, "warn");
+  banner("clock", found.clock || null, "warn");
   $("unlook").hidden = !found.look;
   const seats = [["", "all seats"], ...taken.map((each) => [each.seat, each.people.join(" and ")])];
   const key = JSON.stringify(seats);

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lab.classroom import journal, rules, secrets
+from lab.classroom.clock import ClassClock
 from lab.classroom.door import Door, Newcomer
 from lab.classroom.folder import ClassFolder
 from lab.classroom.journal import Journal
@@ -35,12 +35,13 @@ class Room:
 
     Hold `mutex` while you read or change the state. `news` wakes the threads that send the state to
     browsers. `run_files` returns the files of a run by its id, and caches them. `clock` returns
-    seconds since 1970.
+    the time in s since 1970.
     """
 
-    def __init__(self, folder: ClassFolder, clock: Callable[[], float] = time.time) -> None:
-        self.folder, self.clock = folder, clock
-        self._journal = Journal(folder.journal, clock)
+    def __init__(self, folder: ClassFolder, clock: ClassClock | None = None) -> None:
+        self.folder, self.clock = folder, clock or ClassClock()
+        self._journal = Journal(folder.journal, self.clock)
+        self.clock.go_on_from(max((each.at for each in self._journal.events), default=0.0))
         self.lesson = Lesson(folder, ClassState(self._journal.events))
         self.queue = Queue()
         self.door = Door(self.lesson)

@@ -30,7 +30,7 @@ def send(folder: Path, message: dict[str, Any]) -> str:
     the file cannot be written, for example because there is no inbox.
     """
     inbox = folder / "inbox"
-    seq = f"{time.time_ns():020d}"
+    seq = f"{time.monotonic_ns():020d}"  # in order, also if the clock is put back
     try:
         beside = inbox / f".{seq}.new"
         beside.write_text(json.dumps(message), encoding="utf-8")

@@ -59,7 +59,7 @@ class Recorder:
         self.flips: list[dict[str, Any]] = []  # changes made from outside during the run
         # the user's files that the run has used, and what these have read
         self.inputs = {**extensions.digests(user_files(scenario, engine)), **scenario.inputs}
-        self.started = time.time()
+        self.started, self._began = time.time(), time.monotonic()
         lost = (folder / "manifest.json").exists()
         self._manifest = (
             read_document(folder, "manifest.json")
@@ -112,7 +112,7 @@ class Recorder:
 
         `t` is in s since the recording began; None means now.
         """
-        at = time.time() - self.started if t is None else t
+        at = time.monotonic() - self._began if t is None else t
         first, newline, rest = line.partition("\n")
         self._append("commands.sh", f"{first}  # {at:.3f} s{newline}{rest}\n")
 

@@ -72,7 +72,7 @@ def _has_terminal() -> bool:
 
 
 def _send(folder: Path, host: str, argv: list[str]) -> int:
-    file = folder / "exec" / f"{time.time_ns()}.json"
+    file = folder / "exec" / f"{time.monotonic_ns():020d}.json"
     terminal = os.environ.get("TERM", "xterm") if _has_terminal() else ""
     if terminal:
         file.with_suffix(".in").touch()

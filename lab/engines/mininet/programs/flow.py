@@ -327,14 +327,14 @@ class Flow:
 
     def _run(self, at_s: float) -> None:
         time.sleep(max(0.0, at_s - time.monotonic()))
-        self.started_s = time.time()
+        self.started_s = time.monotonic()
         try:
             (self._send if self.sends else self._receive)()
         except OSError as problem:
             self.error = problem.strerror or str(problem)
         self._is_over = True
         if self._volume_bytes is not None and self.bytes >= self._volume_bytes:
-            self.done_s = time.time() - self.started_s
+            self.done_s = time.monotonic() - self.started_s
 
     def _send(self) -> None:
         """Send the whole volume of the flow, then close the connection for sending.

@@ -289,7 +289,7 @@ class HostAgent:
         now = time.monotonic()
         found = self._scheduler.losses(list(self._netem.values()))
         losses = {device: found.get(netem, 0.0) for device, netem in self._netem.items()}
-        seq = time.time_ns() // 1_000_000
+        seq = time.monotonic_ns() // 1_000_000  # a restarted agent goes on from here
         for name, host in self._hosts.items():
             report: HostReport = host.report(seq, losses)
             state = report.subflows, report.loss
