@@ -230,3 +230,30 @@ def called(path: Path) -> set[tuple[str | None, str]]:
         ):
             found.add((node.func.value.id, node.func.attr))
     return found
+
+
+# Times of day that are compared, each with the reason. Everything else that waits or measures goes
+# by elapsed time, because somebody may set the clock.
+TIMES_OF_DAY = {
+    "lab/run/process.py": "the age of a file; a time in the future counts as old",
+    "lab/results/store.py": "the age of a folder; a time in the future counts as old",
+    "vm/snapshot.py": "the age of a file; a time in the future counts as old",
+    "lab/classroom/clock.py": "it is what finds out that the clock was set",
+    "lab/engines/mininet/engine.py": "the start of the run in the time of day, found anew each time",
+    "bench/classes.py": "page and server compare times of day, within minutes",
+}
+
+
+def test_no_duration_is_measured_by_the_time_of_day():
+    def is_now(node):
+        return ast.unparse(node).startswith(("time.time()", "time.time_ns()", "datetime.now()"))
+
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("lab", "controller", "dashboard", "vm", "papers", "bench")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.BinOp | ast.Compare)
+        and any(is_now(each) for each in ast.iter_child_nodes(node))
+    }
+    assert found <= TIMES_OF_DAY.keys(), sorted(found - TIMES_OF_DAY.keys())

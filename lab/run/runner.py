@@ -246,6 +246,7 @@ class _Run:
         If the strategy in the controller POX has raised an exception, the run is marked as failed.
         """
         reports = self.engine.news()
+        self.started = self.engine.started_at or self.started  # the clock may have been set
         events = [each for each in reports if not isinstance(each, Answer)]
         if events:
             self.recorder.events(

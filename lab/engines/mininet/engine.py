@@ -168,11 +168,17 @@ class MininetEngine(Engine):
 
     def news(self) -> list[Answer | Reported]:
         if self.started_at is not None:
+            self._find_start()
             self._hear()
         else:
             self._untold += self.emulated.pox.take()
         lines, self._untold = self._untold, []
         return [each for line in lines if (each := _told(line))]
+
+    def _find_start(self) -> None:
+        """Set `started_at` anew: programs of the run write the time of day, and somebody may have
+        set the clock since the start."""
+        self.started_at = time.time() + self.workload.zero_s - time.monotonic()
 
     def _change_link(self, change: targets.LinkChange) -> None:
         self.emulated.links.change(change)
@@ -239,7 +245,7 @@ class MininetEngine(Engine):
             self._log_counters()
         self.workload.begin()
         zero_s = self.workload.zero_s
-        self.started_at = time.time() + zero_s - time.monotonic()
+        self._find_start()
         self._hear()
         self.telemetry.begin(zero_s)
         self.mobility.start(zero_s)
@@ -323,7 +329,7 @@ class MininetEngine(Engine):
         self._record_event("warning", text=text)
 
     def _record_event(self, kind: str, **fields: Any) -> None:
-        t = time.time() - self.started_at if self.started_at else 0.0
+        t = time.monotonic() - self.workload.zero_s if self.started_at else 0.0
         self.recorder.event(t, kind, **fields)
 
     def _journal(self, at: float, argv: Sequence[str], stdin: str | None) -> None:

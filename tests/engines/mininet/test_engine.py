@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +23,7 @@ def engine(tmp_path):
     links = SimpleNamespace(change=lambda _: None, shape=lambda _: {"rate_mbps": 5})
     made.emulated = SimpleNamespace(pox=pox, links=links)
     made.telemetry, made._untold, made.started_at = SimpleNamespace(heard=list), [], 0.0
+    made.workload = SimpleNamespace(zero_s=time.monotonic() - 7)
     return made
 
 
@@ -53,6 +55,14 @@ def test_answers_of_pox_are_no_events_but_moved_flows_are(engine):
         Reported(6.0, "warning", {"text": "late"}),
     ]
     assert engine.news() == []
+
+
+def test_the_start_is_found_again_after_the_clock_was_set(engine, monkeypatch):
+    now_s = time.time()
+    for jump_s in (-86_400, 86_400):
+        monkeypatch.setattr("time.time", lambda jump_s=jump_s: now_s + jump_s)
+        engine.news()
+        assert engine.started_at == pytest.approx(now_s + jump_s - 7, abs=2)
 
 
 def test_what_pox_wrote_before_the_traffic_is_told_also_if_the_start_fails(engine):
