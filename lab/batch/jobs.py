@@ -3,32 +3,39 @@
 1) An existing run is kept if its folder has a complete result with the same settings and of the
    present schema, the machine was not overloaded during the run, and nobody changed the run by
    hand.
-2) Any other existing run with the same settings is removed and repeated.
+2) Any other existing run with the same settings is removed and repeated. A folder without a
+   complete manifest is a run that never began.
 3) Simulations run in parallel on all processors; emulations run one after the other.
+4) A run whose process is killed, for example because the memory is full, is repeated alone after
+   all others. If it is killed again, it has failed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
-import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Protocol
 
 from lab import extensions
-from lab.errors import LabError
+from lab.errors import LabError, RequestError
 from lab.extensions import Extension
+from lab.run import process
 from lab.run.engine import Options
-from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, is_whole
+from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude, is_whole
 from lab.run.reading import changed, read_document
+from lab.run.recorder import Recorder, never_began, new_folder, remove_run
 from lab.run.result import SCHEMA
 from lab.scenario import engine_table
 from lab.scenario.loading import experiment
@@ -36,6 +43,10 @@ from lab.scenario.schema import Scenario
 
 SIGNAL_EVERY_S = 0.5
 KILLED_AFTER_S = 60.0
+ENDS_WITHIN_S = 3.0  # a worker of a command that was killed
+SAY_EACH = 100  # with more runs, progress is shown every `SAY_EVERY_S` seconds
+SAY_EVERY_S = 5.0
+PR_SET_PDEATHSIG = 1  # of prctl(2)
 OnProgress = Callable[[Progress], None]
 _stopped: Event  # set in each worker process
 
@@ -77,8 +88,10 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
     """Run all jobs that have no valid run yet. Return the outcomes of all jobs, in their order.
 
     If a job has a valid run already, its outcome is that of the existing run. After an
-    interruption, jobs that were not run are left out.
+    interruption, jobs that were not run are left out. Raise `RequestError`, and start nothing, if
+    the folder of a job has other files, or if another process is making its run.
     """
+    refuse_occupied(jobs)
     found = {n: outcome for n, job in enumerate(jobs) if (outcome := kept(job))}
     if found:
         display.say(f"{len(found)} of {len(jobs)} runs exist already")
@@ -86,14 +99,34 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
     for job in left.values():
         _remove_unusable(job)
     alone = any(engine_table.entry(job.engine).real_time for job in left.values())
-    began = time.monotonic()
+    shown = _Shown(display, len(jobs), len(left))
     run = _in_turn if alone else _side_by_side
-    for done, (n, outcome) in enumerate(run(left, display.run), 1):
+    for n, outcome in run(left, display.run):
         found[n] = outcome
-        eta_s = (time.monotonic() - began) / done * (len(left) - done)
-        status = f"run {len(found)} of {len(jobs)}: {_title(jobs[n])}: {_status(outcome)}"
-        display.say(f"{status}, {time_left(eta_s)} left" if done < len(left) else status)
+        shown.ended(jobs[n], outcome, len(found))
     return [found[n] for n in sorted(found)]
+
+
+class _Shown:
+    """Shows how far a batch has come: one line for each run or, with many runs, one every few
+    seconds."""
+
+    def __init__(self, display: Display, total: int, left: int) -> None:
+        self._display, self._total, self._left = display, total, left
+        self._began = self._said = time.monotonic()
+        self._done = 0
+
+    def ended(self, job: Job, outcome: Outcome, found: int) -> None:
+        """Show that the run of `job` has ended. `found` runs of the batch have a result now."""
+        self._done += 1
+        now, is_last = time.monotonic(), self._done == self._left
+        often = self._left <= SAY_EACH or now - self._said >= SAY_EVERY_S
+        if not (often or is_last or outcome.exit_code):
+            return
+        self._said = now
+        left_s = (now - self._began) / self._done * (self._left - self._done)
+        status = f"run {found} of {self._total}: {_title(job)}: {_status(outcome)}"
+        self._display.say(status if is_last else f"{status}, {time_left(left_s)} left")
 
 
 def time_left(seconds: float) -> str:
@@ -104,11 +137,55 @@ def time_left(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def refuse_occupied(jobs: Sequence[Job]) -> None:
+    """Raise `RequestError` if a job cannot run because of what is in its folder.
+
+    That is a run with other settings, files of somebody else, or a run that another process is
+    making now.
+    """
+    others = [str(job.out) for job in jobs if is_occupied(job)]
+    if others:
+        more = f", and {len(others) - 1} more" if len(others) > 1 else ""
+        raise RequestError(
+            f"--out: {others[0]} is there already and not empty{more}: it has a run with other "
+            "settings, or other files. Choose another folder"
+        )
+    for job in jobs:
+        if job.out is not None and (pid := _maker(job.out)):
+            raise RequestError(
+                f"--out: process {pid} is making the run in {job.out} now. Wait until it has ended"
+            )
+
+
 def is_occupied(job: Job) -> bool:
-    """Return whether the job cannot run because its folder has a run with other settings."""
-    if job.out is None or not (job.out / "manifest.json").is_file():
+    """Return whether the folder of a job has a run with other settings, or other files."""
+    if job.out is None or not job.out.exists():
         return False
-    return not _is_of(job, job.out)
+    if not job.out.is_dir():
+        return True
+    if never_began(job.out, is_ours=True):
+        return False
+    return not (job.out / "manifest.json").is_file() or not _is_of(job, job.out)
+
+
+def _maker(folder: Path) -> int | None:
+    """Return the id of the process on this machine that is making a run in `folder`, or None.
+
+    A process that ends within `ENDS_WITHIN_S` does not count: it belonged to a command that was
+    killed.
+    """
+    if not (folder / "manifest.json").is_file() or (folder / "result.json").exists():
+        return None
+    if never_began(folder, is_ours=True):
+        return None
+    manifest = read_document(folder, "manifest.json")
+    is_here = manifest.get("boot_id") == process.boot_id() and manifest.get("pid") != os.getpid()
+    ends = time.monotonic() + ENDS_WITHIN_S
+    while is_here and process.alive(manifest, folder):
+        if time.monotonic() > ends:
+            return int(manifest["pid"])
+        time.sleep(0.05)
+    return None
 
 
 def _title(job: Job) -> str:
@@ -138,15 +215,13 @@ def kept(job: Job) -> Outcome | None:
 
 
 def _remove_unusable(job: Job) -> None:
-    """Remove the job's run folder if it has a run that `kept` refused, with the job's settings.
+    """Remove what `kept` refused from the folder of a job: a run that never began, or one with the
+    job's settings that is unfinished, overloaded or changed by hand.
 
-    Such a run may be unfinished, overloaded or changed by hand. A folder with any other content
-    stays as it is; the job then fails, because a run overwrites no files.
+    A folder with any other content stays as it is (`refuse_occupied`).
     """
-    if job.out is None or not (job.out / "manifest.json").is_file():
-        return
-    if _is_of(job, job.out):
-        shutil.rmtree(job.out)
+    if job.out is not None and job.out.is_dir() and not is_occupied(job):
+        remove_run(job.out)
 
 
 def _is_of(job: Job, folder: Path) -> bool:
@@ -167,11 +242,57 @@ def _in_turn(
 def _side_by_side(
     jobs: Mapping[int, Job], run: Callable[[Job], Outcome]
 ) -> Iterator[tuple[int, Outcome]]:
-    if not jobs:
-        return
+    """Run jobs in parallel. Yield (number, outcome) of each when it ends."""
+    left, alone = dict(jobs), dict[int, Job]()
+    while left:
+        try:
+            for n, outcome in _pooled(left, run, os.cpu_count() or 1):
+                left.pop(n)
+                yield n, outcome
+            break
+        except _Killed as killed:
+            alone |= {n: left.pop(n) for n in killed.running}
+    for n, job in alone.items() if not left else ():  # some are left after an interruption
+        if existing := kept(job):  # it ended at the same moment
+            yield n, existing
+            continue
+        _remove_unusable(job)
+        try:
+            yield from _pooled({n: job}, run, 1)
+        except _Killed:
+            yield n, _killed(job)
+
+
+class _Killed(Exception):
+    """A worker process was killed. `running` are the numbers of the jobs that were running."""
+
+    def __init__(self, running: Collection[int]) -> None:
+        super().__init__()
+        self.running = tuple(running)
+
+
+def _killed(job: Job) -> Outcome:
+    folder = job.out or new_folder(job.scenario)
+    folder.mkdir(exist_ok=True)
+    error = LabError(
+        f"run {_title(job)}: its process was killed, also when it ran alone. If the memory was "
+        "full, choose a smaller network, or a machine with more memory"
+    )
+    return conclude(job.scenario, Recorder(folder, job.scenario, job.engine), None, error, False)
+
+
+def _pooled(
+    jobs: Mapping[int, Job], run: Callable[[Job], Outcome], at_once: int
+) -> Iterator[tuple[int, Outcome]]:
+    """Run jobs in worker processes, and yield (number, outcome) of each job when it ends.
+
+    No worker waits for work that it was given, so that it is known which jobs were running when one
+    is killed. Raise `_Killed` then. After a signal, jobs that never began are left out.
+    """
     stopped = multiprocessing.Event()
-    waiting: dict[Future[Outcome | None], int] = {}
-    workers = min(len(jobs), os.cpu_count() or 1)
+    running: dict[Future[Outcome | None], int] = {}
+    waiting = iter(tuple(jobs.items()))
+    workers = min(len(jobs), at_once)
     with (
         ProcessPoolExecutor(
             workers, initializer=_begin, initargs=(stopped, extensions.registered())
@@ -179,21 +300,24 @@ def _side_by_side(
         _signals_as_ctrl_c(),
     ):
         try:
-            for n, job in jobs.items():
-                waiting[pool.submit(_unless_stopped, run, job)] = n
-            yield from _ended(waiting)
+            while True:
+                for n, job in islice(waiting, workers - len(running)):
+                    running[pool.submit(_unless_stopped, run, job)] = n
+                if not running:
+                    return
+                yield from _ended(running)
+        except BrokenProcessPool:
+            raise _Killed(running.values()) from None
         except KeyboardInterrupt:
-            _stop(stopped, waiting)
-            yield from (
-                (n, outcome)
-                for n, outcome in _ended(waiting)
-                if outcome.exit_code == EXIT_INTERRUPTED
-            )
+            _stop(stopped, running)
+            with suppress(BrokenProcessPool):  # some were killed: the next command repeats them
+                while running:
+                    yield from _ended(running)
         finally:
-            _stop(stopped, waiting)
+            _stop(stopped, running)
 
 
-def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
+def _stop(stopped: Event, running: Collection[Future[Outcome | None]]) -> None:
     """Start no more jobs, and wait until all running jobs have ended.
 
     Meanwhile, SIGTERM is sent to the worker processes every `SIGNAL_EVERY_S` seconds. A suspended
@@ -202,27 +326,24 @@ def _stop(stopped: Event, waiting: Collection[Future[Outcome | None]]) -> None:
     """
     stopped.set()
     kill_at_s = time.monotonic() + KILLED_AFTER_S
-    while wait(waiting, timeout=0).not_done:
+    while wait(running, timeout=0).not_done:
         for child in multiprocessing.active_children():
             if time.monotonic() > kill_at_s:
                 child.kill()
             elif child.pid is not None:
                 child.terminate()
                 os.kill(child.pid, signal.SIGCONT)
-        wait(waiting, timeout=SIGNAL_EVERY_S)
+        wait(running, timeout=SIGNAL_EVERY_S)
 
 
-def _ended(waiting: Mapping[Future[Outcome | None], int]) -> Iterator[tuple[int, Outcome]]:
-    """Yield (number, outcome) of each job when it ends. Jobs that never began are left out."""
-    for future in as_completed(waiting):
-        try:
-            outcome = future.result()
-        except BrokenProcessPool as error:
-            raise LabError(
-                "several runs: one was killed. Repeat the command: it makes the missing runs"
-            ) from error
+def _ended(running: dict[Future[Outcome | None], int]) -> Iterator[tuple[int, Outcome]]:
+    """Wait until a job has ended. Remove the ended ones from `running`, and yield their numbers
+    with their outcomes. Jobs that never began are left out."""
+    for future in wait(running, return_when=FIRST_COMPLETED).done:
+        outcome = future.result()
+        n = running.pop(future)
         if outcome is not None:
-            yield waiting[future], outcome
+            yield n, outcome
 
 
 def _begin(stopped: Event, files: Sequence[Extension]) -> None:
@@ -231,10 +352,20 @@ def _begin(stopped: Event, files: Sequence[Extension]) -> None:
     During a run, `lab.run.runner` handles the signals.
     """
     global _stopped
+    _end_with_parent()
     extensions.restore(files)
     _stopped = stopped
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+
+
+def _end_with_parent() -> None:
+    """End this worker process when its parent is killed; otherwise it would go on writing."""
+    parent = multiprocessing.parent_process()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent is not None and not parent.is_alive():  # it was killed before
+        os._exit(1)
 
 
 def _unless_stopped(run: Callable[[Job], Outcome], job: Job) -> Outcome | None:

@@ -19,6 +19,8 @@ from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
 from lab.scenario.loading import Overrides, load
 
+NAMED_FAILURES = 20
+
 
 def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:
     """Load a scenario. Print that it is valid, and which of the user's own files were imported.
@@ -67,6 +69,8 @@ def run(request: Request, output: Output) -> int:
     single = len(requested) == 1
     terminal = Terminal(not output.silent, single, not output.quiet, output.report)
     outcomes = [terminal.run(requested[0])] if single else jobs.run_all(requested, terminal)
+    if not single:
+        _say_what_failed(outcomes)
     if not output.silent and outcomes:
         click.echo(_summary(outcomes))
     if output.as_json:
@@ -74,6 +78,18 @@ def run(request: Request, output: Output) -> int:
         click.echo(json.dumps(results[0] if single else results, indent=1))
     code = next((outcome.exit_code for outcome in outcomes if outcome.exit_code), 0)
     return code or (EXIT_INTERRUPTED if len(outcomes) < len(requested) else 0)
+
+
+def _say_what_failed(outcomes: Sequence[Outcome]) -> None:
+    failed = [each for each in outcomes if each.error]
+    for each in failed[:NAMED_FAILURES]:
+        click.echo(f"failed: {each.folder}: {each.error}", err=True)
+    if failed:
+        click.echo(
+            f"{len(failed)} of {len(outcomes)} runs failed. With --out, the same command makes "
+            "them again and keeps the others",
+            err=True,
+        )
 
 
 def _summary(outcomes: Sequence[Outcome]) -> str:

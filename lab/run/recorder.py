@@ -39,6 +39,8 @@ PRIVATE = 0o700  # mode of a run folder: only its owner reads it
 RESERVE, RESERVED_BYTES = ".reserve", 1 << 18  # room for result.json if the disk gets full
 REQUEST = "request.yaml"  # the scenario for a virtual machine
 BEFORE_THE_RUN = {"vm", REQUEST}  # may be in a run folder before the run writes into it
+BEFORE_THE_MANIFEST = {*BEFORE_THE_RUN, RESERVE, "inbox", "scenario.yaml", ".manifest.json.new"}
+LINES = ("samples.jsonl", "events.jsonl", "commands.sh", "log.txt")
 
 
 class Recorder:
@@ -70,12 +72,12 @@ class Recorder:
         self.broken: LabError | None = None
         self.on_log: Callable[[str], None] = lambda _: None  # called with every line of the log
         try:
+            (folder / RESERVE).write_bytes(bytes(RESERVED_BYTES))  # first: see `never_began`
             (folder / "inbox").mkdir(exist_ok=True)
-            (folder / RESERVE).write_bytes(bytes(RESERVED_BYTES))
             write_scenario(folder / "scenario.yaml", scenario)
             self._document("manifest.json", _pretty(self._manifest))
             self._copy(user_files(scenario, engine))
-            for name in ("samples.jsonl", "events.jsonl", "commands.sh", "log.txt"):
+            for name in LINES:
                 (folder / name).touch()
         except OSError as error:
             raise self._failed("the first files", error) from error
@@ -226,21 +228,49 @@ def write_scenario(path: Path, scenario: Scenario) -> None:
     )
 
 
+def never_began(folder: Path, is_ours: bool = False) -> bool:
+    """Return whether the process that made a run in `folder` was killed before the manifest was
+    complete.
+
+    `is_ours` says that nobody else writes into this folder. Otherwise the file `RESERVE`, which is
+    written first, must be there, so that no file of somebody else is taken for one of a run.
+    """
+    names = {each.name for each in folder.iterdir()}
+    if not is_ours:
+        return RESERVE in names and names <= BEFORE_THE_MANIFEST
+    try:
+        read_document(folder, "manifest.json")
+    except RequestError:
+        return names <= {*BEFORE_THE_MANIFEST, "manifest.json", COPIES, *LINES}
+    return False
+
+
+def remove_run(folder: Path) -> None:
+    """Remove a run folder.
+
+    If the process is killed meanwhile, the rest is still a run of the same experiment, or one that
+    `never_began`, or an empty folder.
+    """
+    _remove(folder, {each.name for each in folder.iterdir()})
+    folder.rmdir()
+
+
+def _remove(folder: Path, names: set[str]) -> None:
+    order = {"manifest.json": 1, RESERVE: 2}
+    for name in sorted(names, key=lambda name: order.get(name, 0)):
+        plain_file.remove(folder / name)
+
+
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:
     """Create the folder of a new run and return its path.
 
-    The folder is `out`, which must be new or empty. If `out` is None, a folder is created in `runs`
-    and named after the time, scenario, strategy and seed. Raise `RequestError` if the folder cannot
-    be created.
+    The folder is `out`, which must be new or empty, or have a run that never began. If `out` is
+    None, a folder is created in `runs` and named after the time, scenario, strategy and seed. Raise
+    `RequestError` if the folder cannot be created.
     """
     try:
         if out is not None:
-            if out.exists() and (
-                not out.is_dir() or any(each.name not in BEFORE_THE_RUN for each in out.iterdir())
-            ):
-                raise RequestError(
-                    f"--out {out}: is there already and not empty. Choose another folder"
-                )
+            _check_free(out)
             return _made(out)
         name = f"{scenario.name}-{folder_name(scenario.strategy.name)}-{scenario.seed}"
         stem = f"{datetime.now():%Y%m%d-%H%M%S}-{name}"
@@ -258,6 +288,19 @@ def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -
             f"make the run folder {error.filename}: {error.strerror}. Choose another with --out"
         ) from error
     raise LabError(f"make a run folder in {runs}: a thousand of this second are there already")
+
+
+def _check_free(out: Path) -> None:
+    """Raise `RequestError` if no run can be written into `out`. Remove what is left there of a run
+    that never began."""
+    if not out.exists():
+        return
+    names = {each.name for each in out.iterdir()} if out.is_dir() else {""}
+    if names <= BEFORE_THE_RUN:
+        return
+    if not out.is_dir() or not never_began(out):
+        raise RequestError(f"--out {out}: is there already and not empty. Choose another folder")
+    _remove(out, names - BEFORE_THE_RUN)
 
 
 def _made(folder: Path) -> Path:
