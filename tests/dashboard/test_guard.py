@@ -85,6 +85,7 @@ def test_the_address_bar_does_not_keep_the_token(locked):
         "/?token=%ff%00.",
         f"/?token={KEY}",
     ],
+    ids=["earlier", "no secret", "cut", "longer", "empty", "no parts", "bytes", "key"],
 )
 def test_the_link_of_another_start_or_with_another_token_opens_nothing(locked, path):
     client = locked.test_client()
