@@ -115,6 +115,7 @@ BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a
     "dashboard/pages.py": "HTML, beside JSON",
     "dashboard/serve.py": "the program",
     "lab/batch/virtual_machine.py": "a run in the VM",
+    "lab/classroom/clock.py": "what time it is when somebody sets the clock",
     "lab/cli/": "commands that are imported when they are called",
     "lab/engines/mininet/mobility.py": "walking users",
     "lab/engines/mininet/network/host_setup.py": "a host, beside the network",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from class_browser import Faults
 from class_fakes import SHEET
 
 from lab.classroom import folder
+from lab.classroom.clock import ClassClock
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def class_folder(tmp_path, sheet):
 
 @pytest.fixture
 def clock():
-    return time.time
+    return ClassClock()
 
 
 @pytest.fixture
