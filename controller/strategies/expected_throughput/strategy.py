@@ -26,14 +26,12 @@ the observation and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from math import fsum
 from typing import Literal
-
-from pydantic import model_validator
 
 from controller.command import (
     Decision,
@@ -48,6 +46,7 @@ from controller.graph import ArcPath, ArcUse, Graph, arc_use, build_graph, switc
 from controller.observation import Observation, Subflow
 from controller.strategies.base import Strategy, StrategyParams, hashed_paths, param
 from controller.strategies.expected_throughput.assignment import (
+    NO_NEEDS,
     SLACK,
     Assignment,
     Connection,
@@ -416,20 +415,11 @@ class ExpectedThroughputParams(StrategyParams):
     demand: Literal["unlimited", "measured"] = param(
         "unlimited",
         "choice",
-        "measured: others get what a connection does not use of its rate; needs max_min",
+        "measured: with max_min, others get what a connection does not use of its rate",
     )
     max_subflows: int = param(
         8, "subflows", "How many subflows of a connection get a path", ge=1, le=16
     )
-
-    @model_validator(mode="after")
-    def measured_needs_max_min(self) -> ExpectedThroughputParams:
-        if self.demand == "measured" and self.allocation != "max_min":
-            raise ValueError(
-                "demand 'measured' needs allocation 'max_min': set both, or choose "
-                "expected_throughput/improved"
-            )
-        return self
 
 
 class ExpectedThroughput(Strategy):
@@ -458,9 +448,7 @@ class ExpectedThroughput(Strategy):
     def decide(self, observation: Observation) -> list[Decision]:
         if not observation.arcs:  # the network is not known yet
             return []
-        if self.params.demand == "measured":
-            self._demands.observe(observation)
-        needs_bps = self._demands.needs_bps
+        needs_bps = self._needs_bps(observation)
         graph = build_graph(observation.arcs)
         waiting = self._arrivals.waiting(graph, observation, self.params.max_subflows)  # 0
         before = draft = observed(
@@ -483,6 +471,12 @@ class ExpectedThroughput(Strategy):
             why = f"capacity is free for {_user(draft, name)}"
             draft = draft.better_of(draft.with_new_rates(name, why))
         return decisions(before, draft.with_poor_raised(), observation.rate_scale)  # 5, 6
+
+    def _needs_bps(self, observation: Observation) -> Mapping[str, float]:
+        if self.params.allocation != "max_min" or self.params.demand != "measured":
+            return NO_NEEDS
+        self._demands.observe(observation)
+        return self._demands.needs_bps
 
     def wake_at_ns(self) -> int | None:
         return self._arrivals.next_ns
