@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 
@@ -337,8 +338,13 @@ def test_a_window_compares_only_its_samples(runs):
 def test_a_window_without_samples_or_without_length_is_refused(runs):
     (folder,) = runs("none", [10.0])
     sampled(folder, [1.0, 2.0])
-    with pytest.raises(RequestError, match=r"no sample there, and its last one is at 2 s"):
-        compare.report([folder], window=compare.Window(5, 9))
+    for late in ((5, 9), (1, 9), (0, 3), (2, math.inf)):
+        with pytest.raises(RequestError, match=r"its last sample is at 2 s"):
+            compare.report([folder], window=compare.Window(*late))
+    compare.report([folder], window=compare.Window(1, 2.5))
+    (folder / "scenario.yaml").write_text("name: damaged\nstrategy: {name: none}\n")
+    with pytest.raises(RequestError, match=r"compare .* from 0 s to 2 s: .* has no scenario yet"):
+        compare.report([folder], window=compare.Window(0, 2))
     for window in ((9, 5), (5, 5), (-1, 5)):
         with pytest.raises(RequestError, match="the end must be after the start"):
             compare.Window(*window)

@@ -332,7 +332,8 @@ def _stop(stopped: Event, running: Collection[Future[Outcome | None]]) -> None:
                 child.kill()
             elif child.pid is not None:
                 child.terminate()
-                os.kill(child.pid, signal.SIGCONT)
+                with suppress(ProcessLookupError):  # it has ended
+                    os.kill(child.pid, signal.SIGCONT)
         wait(running, timeout=SIGNAL_EVERY_S)
 
 

@@ -43,7 +43,7 @@ from lab.run.reading import (
 from lab.run.result import sections
 from lab.scenario import yaml_text
 from lab.scenario.loading import PROSE
-from lab.summaries import intervals_between
+from lab.summaries import intervals, intervals_between
 
 # Groups of runs
 #
@@ -144,8 +144,8 @@ def scale_text(rate_scale: float | None) -> str:
 def pairs(base: Group, other: Group, metric: str) -> tuple[list[float], list[float]] | None:
     """Return the values of a metric in both groups, one for each seed and network that both have.
 
-    Return None if they share too few: less than the smaller group has, and less than
-    `MIN_RUNS`.
+    Return None if they share fewer than `MIN_RUNS` of them and fewer than the smaller group has:
+    pairs would then leave out too much.
     """
     first, second = base.by_pair(metric), other.by_pair(metric)
     shared = sorted(first.keys() & second.keys())
@@ -182,22 +182,26 @@ class Window:
         """Return the numbers of a run that follow from its samples in the window, by their paths.
 
         Numbers about the whole run are left out, such as the time until the rates have settled.
-        Raise `RequestError` if the run has no sample in the window.
+        Raise `RequestError` if the run ended before the window does, or if its network cannot be
+        read.
         """
         from lab.results.explain.present import network  # imported here: it loads networkx
 
         frames = read_frames(folder)
-        inside = intervals_between([frame.t for frame in frames], self.start_s, self.end_s)
-        if not inside:
+        times = [frame.t for frame in frames]
+        inside = intervals_between(times, self.start_s, self.end_s)
+        last_s, interval_s = (times[-1], intervals(times)[-1]) if times else (0.0, 0.0)
+        if not inside or (self.end_s < math.inf and last_s + interval_s <= self.end_s):
             raise RequestError(
-                f"compare {folder.name} {self.text}: it has no sample there, and its last one is "
-                f"at {frames[-1].t if frames else 0:g} s. Choose an earlier --from"
+                f"compare {folder.name} {self.text}: its last sample is at {last_s:g} s. Choose an "
+                "earlier part of the run, with --from and --to"
             )
-        samples = Samples(
-            [frames[index] for index, _ in inside],
-            [seconds for _, seconds in inside],
-            network(folder),
-        )
+        try:
+            topology = network(folder)
+        except LookupError as error:
+            raise RequestError(f"compare {folder.name} {self.text}: {error}") from error
+        chosen, lengths_s = [frames[index] for index, _ in inside], [each for _, each in inside]
+        samples = Samples(chosen, lengths_s, topology)
         found = numbers({"connections": [], **sections(samples), "convergence_s": None}, own)
         return {path: value for path, value in found.items() if value is not None}
 
@@ -462,9 +466,9 @@ def _notes(groups: Sequence[Group]) -> Iterator[str]:
             continue
         names = f"{group.label} and {base.label}"
         if _same_samples(base, group):
-            yield f"{names}: the samples are identical, in {_counted(n)} of the same seed"
+            yield f"{names}: the samples are identical, in {_pairs(n)} of the same seed"
         else:
-            yield f"{names}: compared in {_counted(n)} of the same seed and network"
+            yield f"{names}: compared in {_pairs(n)} of the same seed and network"
     networks = {run.network for group in groups for run in group.runs}
     seeds = {run.seed for group in groups for run in group.runs}
     if len(networks) == 1 and networks != {""} and len(seeds) > 1:
@@ -474,8 +478,8 @@ def _notes(groups: Sequence[Group]) -> Iterator[str]:
         )
 
 
-def _counted(pairs: int) -> str:
-    return f"{pairs} {'pair' if pairs == 1 else 'pairs'}"
+def _pairs(n: int) -> str:
+    return f"{n} {'pair' if n == 1 else 'pairs'}"
 
 
 def _shared(base: Group, other: Group) -> int | None:
@@ -490,16 +494,12 @@ def _same_samples(base: Group, other: Group) -> bool:
 
     It is False if a run has no digest of its samples.
     """
-    samples: list[dict[int, set[str]]] = []
-    for group in (base, other):
-        samples.append({})
-        for run in group.runs:
-            samples[-1].setdefault(run.seed, set()).add(run.samples)
-    first, second = samples
-    return all(
-        first[seed] == second[seed] and len(first[seed]) == 1 and first[seed] != {""}
-        for seed in first.keys() & second.keys()
+    seeds = {run.seed for run in base.runs} & {run.seed for run in other.runs}
+    first, second = (
+        {(run.seed, run.samples) for run in group.runs if run.seed in seeds}
+        for group in (base, other)
     )
+    return first == second and all(samples for _, samples in first)
 
 
 def _own(groups: Sequence[Group]) -> tuple[Metric, ...]:

@@ -120,7 +120,8 @@ def exists(pid: int) -> bool:
 def _fresh(folder: Path) -> bool:
     """Return whether a file of a run was written less than `QUIET_S` ago.
 
-    A time in the future is no sign of life: the clock was put back after that write.
+    A time that lies further in the future is no sign of life: the clock was put back after that
+    write.
     """
     times = []
     for name in WRITTEN:

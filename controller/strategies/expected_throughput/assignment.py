@@ -46,8 +46,8 @@ class Connection:
 
     Entry n of all tuples belongs to the same subflow. `pairs` has the graph vertices of source and
     destination. An entry of `paths` is None if the subflow has no path. `rates` are in bit/s.
-    `share` has the rates that the subflows may have, if the connection needs less: others may use
-    the difference, until the connection needs it again.
+    If the connection needs less than its fair share, `rates` are what it needs, which counts on the
+    links, and `share` is the fair share, at which its subflows may send. Otherwise `share` is ().
     """
 
     subflows: tuple[Subflow, ...]
@@ -271,8 +271,8 @@ class Assignment:
         hosts use now.
 
         A connection in `needs_bps` needs no more than this rate. The rates are then max-min fair
-        over needs: others get what it leaves. Its own pacing rates do not fall below those that are
-        fair without any needs, so it can send more at once.
+        over needs: others get what it leaves. Its own pacing rates are at least those that would be
+        fair if all needed as much as they can get, so it can send more at once.
         """
         from controller.strategies.expected_throughput.max_min import max_min_rates
 
@@ -360,24 +360,24 @@ def observed(
 ) -> Assignment:
     """Return the present paths and rates, as the observation shows them.
 
-    A connection in `needs_bps` has this rate, if it is lower than its pacing rates together.
+    A connection in `needs_bps` counts with this rate, if its pacing rates add up to more.
 
     A backup subflow has the rate 0. Only the first `most_subflows` subflows of a connection can
     have a path. If one of these needs a new path or a first rate (`_is_undecided`), the connection
     is unassigned. In `Connection.pairs`, a subflow has None if one of its ends is not in the graph.
     """
     found: dict[str, Connection] = {}
-    unassigned, no_rates = [], tuple[float, ...]()
+    unassigned = []
     for name, subflows in observation.connections().items():
         pairs = tuple(_pair(graph, each) for each in subflows)
         paths = tuple(arc_path(graph, each.ends[0], each.path, each.ends[1]) for each in subflows)
         rates = tuple(0.0 if each.backup else float(each.expected_bps or 0) for each in subflows)
         beyond = len(paths[most_subflows:])
         paths = (*paths[:most_subflows], *[None] * beyond)
-        used, share = rates, no_rates
+        found[name] = Connection(subflows, pairs, paths, rates)
         if sum(rates) > (need := needs_bps.get(name, math.inf)):
-            used, share = tuple(each * need / sum(rates) for each in rates), rates
-        found[name] = Connection(subflows, pairs, paths, used, share)
+            used = tuple(each * need / sum(rates) for each in rates)
+            found[name] = replace(found[name], rates=used, share=rates)
         within = list(zip(subflows, pairs, paths, strict=True))[:most_subflows]
         if any(_is_undecided(graph, *each) for each in within):
             unassigned.append(name)

@@ -16,6 +16,7 @@ from controller.command import effective_floor_bps
 from controller.observation import Observation, Subflow
 from controller.units import NS_PER_S
 
+WINDOW_S = 1.0
 ROOM = 1.2  # of what a connection sends
 USES_ALL = 0.9  # of its pacing rate; a connection that sends more needs as much as it can get
 STEP = 1.1  # needs are rounded up to a power of this, so that they seldom change
@@ -23,7 +24,7 @@ STEP = 1.1  # needs are rounded up to a power of this, so that they seldom chang
 
 @dataclass
 class _Window:
-    """What a connection sent and might have sent since `start_ns`, in bit/s times ns."""
+    """What a connection has sent and was allowed to send since `start_ns`, in bit/s x ns."""
 
     start_ns: int
     sent: float = 0.0
@@ -31,22 +32,23 @@ class _Window:
 
 
 class Demands:
-    """Measures the needs of connections, over windows of `window_s` seconds.
+    """Measures the needs of connections, over windows of at least `WINDOW_S`.
 
-    `needs_bps` has the connections that need less than they may send. It keeps its values until the
-    next window of a connection ends.
+    `needs_bps` has the connections that need less than they may send. A connection keeps its value
+    until its next window ends.
     """
 
-    def __init__(self, window_s: float) -> None:
+    def __init__(self) -> None:
         self.needs_bps: dict[str, float] = {}
-        self._window_ns = round(window_s * NS_PER_S)
-        self._now_ns = 0
+        self._now_ns: int | None = None
         self._windows: dict[str, _Window] = {}
 
     def observe(self, observation: Observation) -> None:
         """Add the rates since the last call. Connections without a pacing rate are not measured."""
         connections = observation.connections()
-        past_ns, self._now_ns = observation.now_ns - self._now_ns, observation.now_ns
+        now_ns = observation.now_ns
+        past_ns = now_ns - (now_ns if self._now_ns is None else self._now_ns)
+        self._now_ns = now_ns
         for name in self._windows.keys() - connections.keys():
             self._forget(name)
         for name, subflows in connections.items():
@@ -55,19 +57,19 @@ class Demands:
             if sent_bps is None or not allowed_bps:
                 self._forget(name)
                 continue
-            window = self._windows.setdefault(name, _Window(self._now_ns - past_ns))
+            window = self._windows.setdefault(name, _Window(now_ns - past_ns))
             window.sent += sent_bps * past_ns
             window.allowed += allowed_bps * past_ns
-            if self._now_ns - window.start_ns >= self._window_ns:
-                self._end(name, window)
+            if now_ns - window.start_ns >= WINDOW_S * NS_PER_S:
+                self._end(name, window, now_ns)
 
-    def _end(self, name: str, window: _Window) -> None:
-        past_ns = self._now_ns - window.start_ns
+    def _end(self, name: str, window: _Window, now_ns: int) -> None:
+        past_ns = now_ns - window.start_ns
         if window.sent >= USES_ALL * window.allowed:
             self.needs_bps.pop(name, None)
         else:
             self.needs_bps[name] = _rounded_up(ROOM * window.sent / past_ns)
-        self._windows[name] = _Window(self._now_ns)
+        self._windows[name] = _Window(now_ns)
 
     def _forget(self, name: str) -> None:
         self._windows.pop(name, None)

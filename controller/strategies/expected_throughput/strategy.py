@@ -15,10 +15,11 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    connection that gave up capacity to the newest one can stay poor.
    With `allocation: max_min`, all connections get the max-min fair rates on their paths instead of
    steps 4 and 5 (module `max_min`). With `demand: measured` in addition, others get what a
-   connection does not use of its fair rate (module `demand`); its pacing rate stays the fair one.
+   connection does not use of its fair rate (module `demand`). Its pacing rate stays the fair one,
+   so pacing rates together can exceed a link's capacity by what was given to others.
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
-   backup, unless all others of its connection are backup. No command overloads a link
-   (function `decisions`).
+   backup, unless all others of its connection are backup. No command overloads a link by what
+   connections need (function `decisions`).
 A change of steps 3 to 5 is kept only if the sum of the logarithms of all rates grows enough. The
 present paths and rates are those that the hosts confirm, so a restarted controller reads them from
 the observation and changes nothing.
@@ -426,8 +427,8 @@ class ExpectedThroughput(Strategy):
     """Chooses a path and a pacing rate for every subflow (S-MPTCP).
 
     Between two decisions it stores the graph of the network, to notice when a link's capacity
-    grows. It also stores when it first saw each connection, to limit how long the connection waits
-    for further subflows.
+    grows; when it first saw each connection, to limit how long the connection waits for further
+    subflows; and what each connection has sent, to know how much it needs (`demand: measured`).
     """
 
     name = "expected_throughput"
@@ -441,7 +442,7 @@ class ExpectedThroughput(Strategy):
         self._graph: Graph | None = None
         self._to_try: list[str] = []
         self._arrivals = Arrivals()
-        self._demands = Demands(self.params.interval_s)
+        self._demands = Demands()
         if self.params.allocation == "max_min":  # loads scipy, which takes a part of a second
             import_module("controller.strategies.expected_throughput.max_min")
 

@@ -25,8 +25,9 @@ from lab import sudo
 from lab.errors import MachineLacks
 
 SOURCES = Path(__file__).parent / "core"
-# of numba.njit: nobody calls it from C, and nothing is divided by zero
-OPTIONS = {"cache": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+OPTIONS = {"cache": True, "no_cfunc_wrapper": True}  # of numba.njit; nobody calls it from C
+# the core never divides by zero, so it need not check; a user's law may, which is an error there
+CORE_OPTIONS = OPTIONS | {"error_model": "numpy"}
 COMPLETE = "complete"  # a file in the folder: everything is compiled
 FAILED = "failed"  # a file in the folder: why it could not be compiled
 LOCK = "compiling.lock"
@@ -71,7 +72,7 @@ def folder(laws: Mapping[str, Path] | None = None) -> Path:
     `laws` maps the name of each user's congestion control to its file. The folder is inside the
     user's cache folder (`sudo.user_cache`).
     """
-    digest = sources_digest(SOURCES, f"{version()} {OPTIONS} {_machine()}", laws)
+    digest = sources_digest(SOURCES, f"{version()} {CORE_OPTIONS} {_machine()}", laws)
     return sudo.user_cache() / "sim" / digest
 
 

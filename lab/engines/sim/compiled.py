@@ -71,10 +71,15 @@ def speed_up(cache: Path) -> None:
 
     _define_dispatch(cache / DISPATCH)
     numba.config.CACHE_DIR = str(cache)
-    compiler = numba.njit(**code_cache.OPTIONS)
-    fast = {function: compiler(function) for function in MARKED}
+    fast = {function: numba.njit(**options(function))(function) for function in MARKED}
     _replace(fast, FunctionType)
     _written.update((compiled, function) for function, compiled in fast.items())
+
+
+def options(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the options with which numba compiles a function of the core or of a user's law."""
+    is_core = function.__module__.startswith(core.__name__)
+    return code_cache.CORE_OPTIONS if is_core else code_cache.OPTIONS
 
 
 def slow_down() -> None:

@@ -27,11 +27,14 @@ def subflow(connection, rate_bps, expected_bps=2_000_000, number=1):
     )
 
 
-def needs(*rounds, window_s=1.0):
-    """What connections need after observations that are one second apart."""
-    demands = Demands(window_s)
-    for second, subflows in enumerate(rounds, 1):
-        demands.observe(Observation(second * NS_PER_S, subflows=tuple(subflows)))
+def needs(*rounds, apart_s=1.0):
+    """What connections need after observations that are `apart_s` apart. The clock does not begin
+    at 0, and the first observation ends no window."""
+    demands = Demands()
+    for n, subflows in enumerate([rounds[0], *rounds]):
+        demands.observe(
+            Observation(round((900 + n * apart_s) * NS_PER_S), subflows=tuple(subflows))
+        )
     return demands.needs_bps
 
 
@@ -57,7 +60,8 @@ def test_need_returns_with_the_first_window_in_which_the_rate_is_used():
 def test_what_was_not_measured_and_what_has_ended_is_not_limited():
     assert needs([subflow("a", None)]) == needs([subflow("a", 0, expected_bps=None)]) == {}
     assert needs([subflow("a", 0)], []) == {}
-    assert needs([subflow("a", 0)], window_s=2.0) == {}
+    assert needs([subflow("a", 0)], apart_s=0.4) == {}
+    assert "a" in needs(*[[subflow("a", 0)]] * 3, apart_s=0.4)
 
 
 def test_the_improved_form_measures_and_the_papers_does_not():

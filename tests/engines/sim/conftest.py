@@ -80,6 +80,27 @@ def paths() -> Callable[..., Simulation]:
 
 
 @pytest.fixture
+def shared() -> Callable[..., Simulation]:
+    """Simulate users that share one link of 20 ms; other keys are as in a scenario file."""
+
+    def make(users: Any, traffic: Any, mbps: float = 20, **keys: Any) -> Simulation:
+        data = {
+            "name": "shared",
+            "title": "Shared",
+            "topology": {
+                "kind": "shared_bottleneck",
+                "rate_mbps": mbps,
+                "delay_ms": 20,
+                "users": users,
+            },
+            "traffic": traffic,
+        }
+        return Simulation(scenario.from_data(data | keys, "shared.yaml"))
+
+    return make
+
+
+@pytest.fixture
 def testbed() -> Callable[..., Simulation]:
     """Simulate testbed_wifi_lte with these `--set` values."""
 

@@ -10,7 +10,6 @@ from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN
 from lab.radio.cell import Cell, Station
-from lab.scenario import loading as scenario
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Link, Node, Topology
@@ -19,23 +18,6 @@ pytestmark = pytest.mark.whole
 
 COUPLED = ["lia", "olia", "balia"]
 PAYLOAD, MPTCP_PAYLOAD, FRAME, ACK = 1448, 1420, 1514, 66
-
-
-def shared(simulation_of, users, traffic, seed=1, mbps=20):
-    """Users that share one link of 20 ms."""
-    data = {
-        "name": "shared",
-        "title": "Shared",
-        "seed": seed,
-        "topology": {
-            "kind": "shared_bottleneck",
-            "rate_mbps": mbps,
-            "delay_ms": 20,
-            "users": users,
-        },
-        "traffic": traffic,
-    }
-    return simulation_of(scenario.from_data(data, "shared.yaml"))
 
 
 def window(frames, number):
@@ -62,14 +44,14 @@ def test_two_subflows_in_equilibrium(paths, law, flows):
 
 
 @pytest.mark.parametrize(("law", "share"), [("reno", 2 / 3), *((law, 1 / 2) for law in COUPLED)])
-def test_two_subflows_beside_a_reno_flow(simulation_of, law, share):
+def test_two_subflows_beside_a_reno_flow(shared, law, share):
     """On one link the connection gets a half if it is coupled, else two thirds (means of three
     seeds)."""
     got = []
     for seed in (1, 2, 3):
         users = [{"id": "mp", "subflows": 2}, {"id": "sp"}]
         traffic = [{"user": "mp", "cc": law}, {"user": "sp", "cc": "reno"}]
-        simulation = shared(simulation_of, users, traffic, seed)
+        simulation = shared(users, traffic, seed=seed)
         simulation.run(10)
         frames = simulation.run(60, step_s=5)
         both = simulation.mbps(frames, "mp"), simulation.mbps(frames, "sp")
@@ -93,11 +75,9 @@ def test_olia_keeps_the_smallest_window_on_the_path_with_more_loss(paths):
 
 
 @pytest.mark.parametrize("count", [2, 5, 10])
-def test_equal_flows_share_a_link_fairly_and_fill_it(simulation_of, count):
+def test_equal_flows_share_a_link_fairly_and_fill_it(shared, count):
     names = [f"u{n}" for n in range(1, count + 1)]
-    simulation = shared(
-        simulation_of, [{"id": name} for name in names], [{"user": name} for name in names]
-    )
+    simulation = shared([{"id": name} for name in names], [{"user": name} for name in names])
     simulation.run(20)
     frames = simulation.run(60, step_s=5)
     rates = [simulation.mbps(frames, name) for name in names]

@@ -9,7 +9,7 @@ import sys
 import pytest
 from law_table import laws_kept
 
-from lab.engines.sim import user_laws
+from lab.engines.sim import compiled, user_laws
 from lab.engines.sim.core import congestion, dispatch
 from lab.engines.sim.core import layout as at
 from lab.errors import RequestError
@@ -97,6 +97,17 @@ def test_a_law_can_use_functions_of_the_core(tmp_path):
     )
     user_laws.register(path)
     assert windows("coupled") == pytest.approx([12, 6])
+
+
+def test_a_division_by_zero_in_a_law_is_an_error_compiled_and_interpreted(tmp_path):
+    numba = pytest.importorskip("numba")
+    path = tmp_path / "divides.py"
+    path.write_text("def on_ack(w, f, acked, now_ns):\n    return acked // w\n")
+    user_laws.register(path)
+    on_ack = dispatch.LAWS["divides"].on_ack
+    for law in (on_ack, numba.njit(**compiled.options(on_ack) | {"cache": False})(on_ack)):
+        with pytest.raises(ZeroDivisionError):
+            law(0, 1, 1, 1)
 
 
 @pytest.mark.parametrize(

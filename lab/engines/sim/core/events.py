@@ -45,8 +45,9 @@ def line_up(row: Ints, line: int, at_ns: int, p: int) -> None:
     """Schedule the arrival of packet `p` at time `at_ns`. Of all packets of a line, only the first
     takes an entry of the heap.
 
-    A line is two adjacent integers in `row`, its first and its last packet. A packet that arrives
-    before the last one of its line gets an event of its own.
+    A line is two adjacent integers in `row`, its first and its last packet. The first is 0 while
+    the line is empty; no packet has the place 0. A packet that arrives before the last one of its
+    line gets an event of its own.
     """
     if row[line] == 0:
         row[line] = p
