@@ -37,6 +37,7 @@ from controller.strategies.expected_throughput.exploration import Pair, PathRequ
 
 NO_NEEDS: Mapping[str, float] = {}  # every connection needs as much as it can get
 SLACK = 0.02  # of a rate or a capacity; a smaller difference is no reason to act
+SAME = 1e-4  # of a rate; a smaller difference is rounding
 WORTH = 0.05  # of one connection's rate; an optional change must gain at least this
 
 
@@ -284,9 +285,7 @@ class Assignment:
         if needing:
             given = max_min_rates(*_limited(capacity_bps, paths, needing), now)
         found = {
-            name: self._with_rates(
-                name, given[name], fair[name] if sum(fair[name]) > sum(given[name]) else ()
-            )
+            name: self._with_rates(name, given[name], _share(fair[name], given[name], now[name]))
             for name in paths
         }
         changed = [
@@ -323,6 +322,18 @@ class Assignment:
         more than log(1 + WORTH).
         """
         return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
+
+
+def _share(fair: Rates, given: Rates, present: Rates) -> Rates:
+    """Return the rates at which a connection may send that gets the rates `given`, which it needs.
+
+    They are those in `fair`, or () if it gets as much anyway. Rates that hardly differ from the
+    present ones stay: in a kernel they are the same, and would be commanded again and again.
+    """
+    if sum(fair) <= sum(given):
+        return ()
+    stays = all(abs(a - b) <= SAME * b for a, b in zip(fair, present, strict=True))
+    return present if stays else fair
 
 
 def _limited(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
+from hosts_that_confirm import Confirming
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.observation import Observation, Subflow
@@ -12,6 +15,10 @@ from controller.strategies.expected_throughput.demand import Demands
 from controller.strategies.expected_throughput.max_min import max_min_rates
 from controller.strategies.forms import named_forms
 from controller.units import NS_PER_S
+from lab.topologies import pooling
+
+IMPROVED = "expected_throughput/improved"
+FORM = named_forms(ExpectedThroughput)[IMPROVED]
 
 
 def subflow(connection, rate_bps, expected_bps=2_000_000, number=1):
@@ -57,6 +64,47 @@ def test_need_returns_with_the_first_window_in_which_the_rate_is_used():
     assert "a" in needs(idle, busy, idle)
 
 
+class Rounding(Confirming):
+    """Hosts that send what they may, or `sent_bps` by user, and that do not see a change of a rate
+    by less than one byte a second."""
+
+    sent_bps: dict[str, int] = {}
+
+    def observation(self):
+        for key, each in self.subflows.items():
+            most = each.expected_bps or 0
+            rate = min(most, self.sent_bps.get(each.user, most))
+            self.subflows[key] = replace(each, rate_bps=rate)
+        return super().observation()
+
+    def _carry_out(self, decision):
+        before = dict(self.subflows)
+        super()._carry_out(decision)
+        for key, each in self.subflows.items():
+            old = before[key].expected_bps
+            if None not in (old, each.expected_bps) and abs(each.expected_bps - old) < 8:
+                self.subflows[key] = replace(each, expected_bps=old)
+
+
+@given(st.lists(st.integers(3_000_000, 30_000_000), min_size=4, max_size=4), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_steady_needs_end_in_no_more_commands(middle_bps, one_more):
+    """Links of any rate, ue2 and perhaps ue3 hardly send. After some steps all is settled, and ue1
+    has what ue2 leaves."""
+    middle = [rate / 1e6 for rate in middle_bps]
+    topology = pooling.build(pooling.Params(middle_mbps=middle, outer_mbps=40))
+    network = Rounding(topology, FORM(FORM.Params()))
+    network.sent_bps = {"ue2": 20_000} | ({"ue3": 30_000} if one_more else {})
+    network.open("ue1", "ue2", "ue3")
+    for _ in range(8):
+        network.now_s += 1
+        network.step()
+    for _ in range(3):
+        network.now_s += 1
+        assert network.step() == []
+    assert sum(network.mbps("ue1")) == pytest.approx(sum(middle[:2]), rel=0.03)
+
+
 def test_what_was_not_measured_and_what_has_ended_is_not_limited():
     assert needs([subflow("a", None)]) == needs([subflow("a", 0, expected_bps=None)]) == {}
     assert needs([subflow("a", 0)], []) == {}
@@ -69,7 +117,7 @@ def test_the_improved_form_measures_and_the_papers_does_not():
     defaults = {name: form.Params().demand for name, form in forms.items()}
     assert defaults == {
         "expected_throughput": "unlimited",
-        "expected_throughput/improved": "measured",
+        IMPROVED: "measured",
     }
 
 

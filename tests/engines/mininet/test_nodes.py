@@ -1,15 +1,29 @@
 """Mininet-WiFi's nodes on this machine, without radios and without Open vSwitch."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from built_network import built, needs_nodes
 
 from lab.engines.mininet.machine import shell
+from lab.run.manifest import ROOT
 
 __all__ = ["built"]
 
 pytestmark = needs_nodes
 CONFIGURATION = "echo 'interface=wifi1-wlan1\nssid=lab-wifi1"
+
+
+def test_numpy_is_real_after_the_import_of_mininet_wifi():
+    """POX is a fork of a process that has imported it, and strategies there use numpy and scipy."""
+    code = (
+        "import sys; import lab.engines.mininet.network.nodes; assert 'numpy' not in sys.modules; "
+        "import controller.strategies.expected_throughput.max_min as used; import numpy; "
+        "assert used.np is numpy; assert numpy.zeros(3).sum() == 0"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_hosts_have_their_addresses_routes_and_endpoints(built):

@@ -26,7 +26,9 @@ from lab.engines.mininet.network import wifi
 #
 # It imports matplotlib, numpy and pkg_resources for its graphs, energy monitor and
 # telemetry, which this emulation does not use. In a VM without KVM they take half a minute to
-# import. So empty modules replace them, unless the real ones are loaded already.
+# import. So empty modules replace them during this import, unless the real ones are loaded
+# already. Not later: POX is a fork of a process that has imported this module, and strategies in
+# it import numpy.
 
 
 PYPLOT = ("pyplot", "patches", "image", "animation", "style", "cbook")
@@ -78,6 +80,13 @@ def prepare(upstreams: Path) -> None:
         sys.modules.setdefault(name, _Unused(name))
 
 
+def restore() -> None:
+    """Remove the empty modules, so that the next import of such a package loads the real one."""
+    for name in UNUSED:
+        if isinstance(sys.modules.get(name), _Unused):
+            del sys.modules[name]
+
+
 prepare(folder())
 
 import mininet.net  # noqa: E402 - importable only now
@@ -89,6 +98,7 @@ from mn_wifi.cli import CLI  # noqa: E402
 from mn_wifi.link import HostapdConfig, IntfWireless  # noqa: E402
 from mn_wifi.node import OVSKernelAP, Station  # noqa: E402
 
+restore()
 __all__ = ["CLI", "setLogLevel"]
 TERMINATE_TIMEOUT_S = 3
 SWITCH_VERSION = "2.0"  # Mininet treats versions before 1.10 differently
