@@ -81,9 +81,13 @@ def prepare(upstreams: Path) -> None:
 
 
 def restore() -> None:
-    """Remove the empty modules, so that the next import of such a package loads the real one."""
+    """Remove the empty modules, so that the next import of such a package loads the real one.
+
+    They are known by having no file and no loader: in a restored VM, where this module is imported
+    again, they can be of an older class `_Unused`.
+    """
     for name in UNUSED:
-        if isinstance(sys.modules.get(name), _Unused):
+        if name in sys.modules and sys.modules[name].__spec__ is None:
             del sys.modules[name]
 
 
