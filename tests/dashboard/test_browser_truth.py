@@ -109,9 +109,11 @@ def test_changed_runs_are_named_and_say_what_each_change_did(page, address, runs
     result.write_text(json.dumps(json.loads(result.read_text()) | {"flips": [flip]}))
     with (runs / "plain" / "events.jsonl").open("a") as events:
         events.write(json.dumps(flip | {"kind": "flip", "ok": True, "source": "inbox"}) + "\n")
+    seal(runs / "plain")
     page.goto(f"{address}/runs")
     until(page, lambda: "link.wifi.loss = 0.1" in page.inner_text("#runs"))
     page.goto(f"{address}/compare?runs=plain,metered")
+    until(page, lambda: page.locator("#metrics tbody tr").count() > 3)
     assert "link.wifi.loss = 0.1" in page.inner_text(".legend")
     page.goto(f"{address}/runs/plain")
     until(page, lambda: "instead of" in page.inner_text("#effects"))
