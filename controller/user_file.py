@@ -18,17 +18,19 @@ from controller.errors import UserFileRefused
 PREFIX = "user_file_"  # so that the module hides no module of Python or the project
 
 
-def import_file(path: str, source: bytes | None = None) -> ModuleType:
+def import_file(path: str, source: bytes | None = None, name: str = "") -> ModuleType:
     """Run a Python file and return its module; each call runs the file anew.
 
-    If `source` is given, it is run instead of what the file contains now. No compiled copy is
-    written next to the file. Raise `UserFileRefused` if the file cannot be run;
-    the message names the file and the line that failed.
+    If `source` is given, it is run instead of what the file contains now. The module is called
+    `name`, or else like the file, whose name must then fit. No compiled copy is written next to the
+    file. Raise `UserFileRefused` if the file cannot be run; the message names the file and the line
+    that failed.
     """
-    name = PREFIX + stem(path)
+    own = name or stem(path)
+    name = PREFIX + own
     loader = SourceFileLoader(name, path)
     spec = spec_from_file_location(name, path, loader=loader)
-    if spec is None or not stem(path).isidentifier():
+    if spec is None or not own.isidentifier():
         raise UserFileRefused(
             f"import {path}: the name must be letters, digits and '_', such as my_network.py"
         )

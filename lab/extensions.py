@@ -253,11 +253,11 @@ def add_topology(path: Path, refused: str = "") -> str:
     return _register("topology", path, refused)
 
 
-def _register(kind: Kind, path: Path, refused: str = "") -> str:
-    """Register one file and return the name of what it defines.
+def readable(kind: Kind, path: Path, refused: str = "") -> Extension:
+    """Return a code file that may run, with its content. It is not registered.
 
-    For a congestion control, register both its .py and its .c file. Raise `RequestError` if the
-    file cannot be used, or if it is `refused` and not trusted.
+    Raise `RequestError` if its name does not end as files of this kind do, if it is missing, if it
+    is `refused` and not trusted, or if others could change it while root runs it.
     """
     path = Path(os.path.abspath(path))
     endings = dict.fromkeys(get_args(Kind), (PYTHON,)) | {"cc": (PYTHON, C), "scenario": (YAML,)}
@@ -269,9 +269,20 @@ def _register(kind: Kind, path: Path, refused: str = "") -> str:
         raise RequestError(f"use {path} as {kind}: there is no such file")
     made = Extension(kind, path.stem, path, path.read_bytes())
     _check_trusted(made, refused or _copy_of_a_run(path))
-    _check_name(kind, path)
     if kind != "scenario":
         user_file.check_rights(path)
+    return made
+
+
+def _register(kind: Kind, path: Path, refused: str = "") -> str:
+    """Register one file and return the name of what it defines.
+
+    For a congestion control, register both its .py and its .c file. Raise `RequestError` if the
+    file cannot be used, or if it is `refused` and not trusted.
+    """
+    made = readable(kind, path, refused)
+    path = made.path
+    _check_name(kind, path)
     _add(made)
     other = path.with_suffix(C if path.suffix == PYTHON else PYTHON)
     if kind == "cc" and (made.name, other.suffix) not in _registered and other.is_file():

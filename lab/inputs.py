@@ -76,11 +76,12 @@ def by_name(found: Digests) -> dict[str, str]:
     Unlike paths, the names are the same on every machine. If several files have the same name, the
     names of their folders are added.
     """
-    names = _short_names(list(found))
+    names = short_names(found)
     return {names[path]: found[path] for path in sorted(found, key=names.__getitem__)}
 
 
-def _short_names(paths: Iterable[str]) -> dict[str, str]:
+def short_names(paths: Iterable[str]) -> dict[str, str]:
+    """Map each path to the name that `by_name` gives it."""
     names: dict[str, str] = {}
     left, depth = set(paths), 1
     while left:

@@ -16,7 +16,8 @@ from lab.extensions import Extension
 from lab.frame import Frame
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.run.reading import Follower, read_document, sample, text_of
-from lab.run.recorder import REQUEST, TRACE, Recorder, new_folder, write_scenario
+from lab.run.recorder import REQUEST, TRACE, Recorder, keep_inputs, new_folder, write_scenario
+from lab.scenario.loading import input_files
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
@@ -63,11 +64,12 @@ def _without_result(job: Job, folder: Path, code: int, error: LabError | None) -
 
 
 def argv_inside(job: Job, folder: Path) -> list[str]:
-    """Write the complete scenario into `folder`.
+    """Write the complete scenario, and copies of the files that it names, into `folder`.
 
     Return the command line that runs this scenario in the virtual machine.
     """
     write_scenario(folder / REQUEST, job.scenario)
+    keep_inputs(folder, input_files(job.scenario, job.engine))
     scenario = str(folder.resolve() / REQUEST)
     argv = [sys.executable, "-m", "lab", "run", scenario, "--engine", job.engine]
     pcap = ["--pcap"] if job.options.pcap else []

@@ -37,6 +37,8 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
     for each in extensions.registered():
         if each.path.suffix == user_file.PYTHON:
             click.echo(f"imported {each.path}: {each.kind} '{each.name}'")
+    for note in getattr(loaded.topology.params, "notes", ()):
+        click.echo(f"network: {note}")
     click.echo(f"{loaded.name}: valid. {loaded.title}")
     if late := [f"{event.at_s:g}" for event in loaded.events if event.at_s > loaded.duration_s]:
         click.echo(

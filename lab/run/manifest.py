@@ -15,9 +15,10 @@ from typing import Any
 import lab
 from controller import units
 from lab import __version__, metrics
+from lab.inputs import short_names
 from lab.run import process
 from lab.run.result import SCHEMA
-from lab.scenario.loading import experiment, user_files
+from lab.scenario.loading import experiment, input_files, user_files
 from lab.scenario.schema import Scenario
 from lab.vm_environment import COMMIT, DILATION, IN_VM
 
@@ -84,10 +85,17 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
             **_dilation(),
         },
         "extensions": [each.row() for each in user_files(scenario, engine)],
+        **({"inputs": read} if (read := _inputs(scenario, engine)) else {}),
         **({"metrics": declared} if (declared := metrics.declarations()) else {}),
         "links_asked": _links(scenario),
         "links_measured": {},
     }
+
+
+def _inputs(scenario: Scenario, engine: str) -> list[dict[str, str]]:
+    found = input_files(scenario, engine)
+    names = short_names(found)
+    return [{"name": names[path], "path": path, "sha256": found[path]} for path in sorted(found)]
 
 
 def _links(scenario: Scenario) -> dict[str, Any]:

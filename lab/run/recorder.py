@@ -1,7 +1,7 @@
 """Write the folder of a run.
 
-    manifest.json  scenario.yaml  samples.jsonl  events.jsonl
-    commands.sh    log.txt        inbox/         result.json
+    manifest.json  scenario.yaml  samples.jsonl  events.jsonl  inputs/
+    commands.sh    log.txt        inbox/         result.json   extensions/
 
 What was written stays readable after a crash of the process, a full disk or a power cut. To achieve
 this, lines are appended and flushed one by one. JSON documents are written to a temporary file,
@@ -10,6 +10,7 @@ which is then renamed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -28,9 +29,11 @@ from lab import extensions, plain_file, sudo
 from lab.errors import LabError, RequestError
 from lab.extensions import COPIES, Extension
 from lab.frame import Frame
+from lab.inputs import short_names
 from lab.run.manifest import ROOT, manifest
 from lab.run.reading import read_document
-from lab.scenario.loading import files_named, resolved, user_files
+from lab.scenario.files import INPUTS
+from lab.scenario.loading import files_named, input_files, resolved, user_files
 from lab.scenario.schema import Scenario
 
 RUNS = ROOT / "data" / "runs"
@@ -38,7 +41,8 @@ TRACE = "  | "  # begins the lines of a traceback in log.txt
 PRIVATE = 0o700  # mode of a run folder: only its owner reads it
 RESERVE, RESERVED_BYTES = ".reserve", 1 << 18  # room for result.json if the disk gets full
 REQUEST = "request.yaml"  # the scenario for a virtual machine
-BEFORE_THE_RUN = {"vm", REQUEST}  # may be in a run folder before the run writes into it
+MOST_KEPT_BYTES = 1 << 24  # of a file that is copied into the folder of a run
+BEFORE_THE_RUN = {"vm", INPUTS, REQUEST}  # may be in a run folder before the run writes into it
 BEFORE_THE_MANIFEST = {*BEFORE_THE_RUN, RESERVE, "inbox", "scenario.yaml", ".manifest.json.new"}
 LINES = ("samples.jsonl", "events.jsonl", "commands.sh", "log.txt")
 
@@ -77,6 +81,7 @@ class Recorder:
             write_scenario(folder / "scenario.yaml", scenario)
             self._document("manifest.json", _pretty(self._manifest))
             self._copy(user_files(scenario, engine))
+            keep_inputs(folder, input_files(scenario, engine))
             for name in LINES:
                 (folder / name).touch()
         except OSError as error:
@@ -259,6 +264,26 @@ def _remove(folder: Path, names: set[str]) -> None:
     order = {"manifest.json": 1, RESERVE: 2}
     for name in sorted(names, key=lambda name: order.get(name, 0)):
         plain_file.remove(folder / name)
+
+
+def keep_inputs(folder: Path, files: Mapping[str, str]) -> None:
+    """Copy files that a run has read into its folder, so that it can be repeated elsewhere.
+
+    `files` maps paths to digests. Copies that are there already stay. A file is left out if it is
+    gone, if it has changed since, or if it is larger than `MOST_KEPT_BYTES`.
+    """
+    for path, name in short_names(files).items():
+        copy = folder / INPUTS / name
+        if copy.exists():
+            continue
+        try:
+            content = plain_file.read(Path(path), most_bytes=MOST_KEPT_BYTES + 1, follow=True)
+        except OSError:
+            continue
+        if len(content) > MOST_KEPT_BYTES or hashlib.sha256(content).hexdigest() != files[path]:
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(content)
 
 
 def new_folder(scenario: Scenario, out: Path | None = None, runs: Path = RUNS) -> Path:

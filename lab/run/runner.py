@@ -124,6 +124,8 @@ class _Run:
         with stop_on_signals(self._request_stop) as quiet, inputs.collected() as read:
             try:
                 self._progress("starting")
+                for note in getattr(self.scenario.topology.params, "notes", ()):
+                    self.recorder.log(f"network: {note}")
                 if self.pace:
                     self.recorder.describe(speed=self.pace.speed)
                 self.recorder.on_log = self._progress

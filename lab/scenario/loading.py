@@ -3,7 +3,7 @@
 All checks are made here, before a run starts anything. `load` finds and reads the file. `from_data`
 processes its content in these steps:
 
-1) apply the options of the command line
+1) apply the options of the command line, and read a network that another program has described
 2) check topology and strategy, then all other keys
 3) build the network
 4) check that traffic, mobility and strategy fit the network
@@ -19,17 +19,21 @@ import hashlib
 import json
 import string
 from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from controller.bounded_json import parse_object
 from controller.strategy_names import SEPARATOR, base_name
+from controller.user_file import described
 from lab import extensions, inputs, metrics, plain_file, user_file
 from lab.errors import RequestError, show, unknown
 from lab.extensions import Extension
 from lab.scenario import schema, targets
 from lab.scenario.engine_table import ENGINES, with_stack
+from lab.scenario.files import INPUTS, Files, named_in, with_files
+from lab.scenario.network_files import KEYS, with_network
 from lab.scenario.schema import (
     Scenario,
     Suggestion,
@@ -41,8 +45,8 @@ from lab.scenario.schema import (
     where,
 )
 from lab.scenario.yaml_text import parse, read
-from lab.topologies.families import TOPOLOGIES
-from lab.topologies.topology import Topology, checked, with_loss_on_data
+from lab.topologies.families import BUILT_IN, TOPOLOGIES
+from lab.topologies.topology import Topology, checked, wire, with_loss_on_data
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 EVERYONE = "all"  # as the user of a flow
@@ -50,6 +54,7 @@ EVERYONE = "all"  # as the user of a flow
 PROSE = ("title", "paper", "question", "expect", "minutes", "try")
 RESOLVED = "slow_machine_rate_scale"  # resolved to rate_scale
 AUTO = "auto"
+NAMED_DIRECTLY = tuple(f"topology.{key}=" for key in ("file", *KEYS))
 PLACEHOLDERS = {"before", "after", "seconds"}
 NEEDED = {"before", "after"}
 
@@ -85,9 +90,9 @@ def load(
     command line, not for those named in worksheets, over HTTP or in run folders.
     """
     path = find(wanted)
-    code = _code(wanted, path, overrides, may_run_code)
+    files = _files_for(wanted, path, overrides, may_run_code)
     try:
-        return from_data(read(path), path.name, overrides, code)
+        return from_data(read(path), path.name, overrides, files)
     except RequestError as error:
         raise RequestError(f"{error}{_files_of_a_run(path.parent)}") from error
 
@@ -103,75 +108,66 @@ def load_recorded(folder: Path, doing: str) -> Scenario:
     return load(str(path))
 
 
-@dataclass(frozen=True)
-class Code:
-    """The Python files that a scenario file may name.
+def _files_for(wanted: str, path: Path, overrides: Overrides, may_run_code: bool) -> Files:
+    """Return which files the scenario file `path` may name.
 
-    These are the files in the folder `inside` or below (none if `inside` is None), and the files
-    that the user trusts by their digest. Paths are relative to `folder`.
-    """
-
-    folder: Path
-    inside: Path | None = None
-
-    def refused(self, path: Path) -> str:
-        """Return why a file must not run, or ""."""
-        if self.inside is not None and path.resolve().is_relative_to(self.inside.resolve()):
-            return ""
-        return (
-            "only a scenario file that is named on the command line may name code, in its own "
-            "folder or below; worksheets and run folders may not"
-        )
-
-
-def _code(wanted: str, path: Path, overrides: Overrides, may_run_code: bool) -> Code:
-    """Return which Python files the scenario file `path` may name.
-
-    The scenario file of a run may come from somebody else. It may name only files that the user
-    trusts, even if the user names the run on the command line. With `--set topology.file=PATH` on
-    the command line, any file may be named, because the user names it directly.
+    The scenario file of a run may come from somebody else. It may name only code that the user
+    trusts, even if the user names the run on the command line. With an option such as
+    `--set topology.file=PATH`, any file may be named, because the user names it directly.
     """
     folder = path.parent
     is_run = path.name == "scenario.yaml" and (
         Path(wanted).is_dir() or (folder / "manifest.json").exists()
     )
-    if may_run_code and any(each.startswith("topology.file=") for each in overrides.settings):
-        return Code(folder, Path("/"))
+    if may_run_code and any(each.startswith(NAMED_DIRECTLY) for each in overrides.settings):
+        return Files(folder, Path("/"), reads_anywhere=True)
     of_user = path in extensions.scenario_files().values()
-    return Code(folder, folder if of_user or (may_run_code and not is_run) else None)
+    trusted = of_user or (may_run_code and not is_run)
+    return Files(folder, folder if trusted else None, reads_anywhere=trusted)
 
 
 def _files_of_a_run(folder: Path) -> str:
-    """Return a hint for the end of an error message: which options `--with` are missing.
+    """Return a hint for the end of an error message: which of the user's files a run lacks.
 
-    The hint names the users' files that the run in `folder` used and that are not registered now.
-    It is "" if there are none, or if `folder` is no run folder.
+    The hint names the options `--with` for code that the run in `folder` used and that is not
+    registered now, and files that were read then and are not there now. It is "" if there are none,
+    or if `folder` is no run folder.
     """
     try:
         manifest = parse_object(plain_file.read(folder / "manifest.json"))
-        paths = [each["path"] for each in manifest["extensions"]]
+        paths = [str(each["path"]) for each in manifest["extensions"]]
+        read = [(str(each["name"]), str(each["path"])) for each in manifest.get("inputs", [])]
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     present = {str(each.path) for each in extensions.registered()}
     missing = [f"--with {path}" for path in paths if path not in present]
-    return f". That run used a file of your own: add {' '.join(missing)}" if missing else ""
+    hint = f". That run used a file of your own: add {' '.join(missing)}" if missing else ""
+    gone = [(name, path) for name, path in read if not Path(path).is_file()]
+    for name, path in gone:
+        copy = folder / INPUTS / name
+        found = f"a copy is {copy}" if copy.is_file() else "its folder has no copy"
+        hint += f". That run read {path}, which is not on this machine ({found})"
+    return hint
 
 
 def from_data(
     raw: dict[str, Any],
     source: str,
     overrides: Overrides = NO_OVERRIDES,
-    code: Code | None = None,
+    files: Files | None = None,
 ) -> Scenario:
     """Return the checked scenario in `raw`, the content of a scenario file.
 
-    Error messages begin with `source`. `code` says which Python file the key `topology.file` may
-    name; without it, this key is refused.
+    Error messages begin with `source`. `files` says which files the topology may name; without it,
+    every such key is refused.
     """
-    changed = _with_overrides(raw, overrides)
+    raw = _with_overrides(raw, overrides)
+    raw, opened = with_network(raw, source, files)
     with inputs.collected() as read:
-        scenario = _checked(changed, source, code)
-        scenario = scenario.with_network(_network(scenario, source)).with_inputs(read)
+        scenario = _checked(raw, source, files)
+        scenario = scenario.with_network(_network(scenario, source))
+    named = _digests_of_named(scenario, source)
+    scenario = scenario.with_inputs({**read, **named, **(opened or _recorded(scenario, files))})
     _check_against_network(scenario, source)
     scenario = _with_flow_of_each_user(scenario)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
@@ -307,17 +303,17 @@ def _position(entries: list[Any], step: str, setting: str) -> int:
 # 2) Topology and strategy with all their parameters, then all other keys
 
 
-def _checked(raw: dict[str, Any], source: str, code: Code | None) -> Scenario:
+def _checked(raw: dict[str, Any], source: str, files: Files | None) -> Scenario:
     choices: dict[str, Any] = {}
     if "topology" in raw:
-        choices["topology"] = _topology(raw["topology"], source, code)
+        choices["topology"] = _topology(raw["topology"], source, files)
     choices["strategy"] = checked_strategy(raw.get("strategy", {}), source)
     scenario = validate(Scenario, raw | choices, source)
     flows = (_with_common_settings(flow, scenario) for flow in scenario.traffic)
     return scenario.model_copy(update={"traffic": tuple(flows)})
 
 
-def _topology(raw: Any, source: str, code: Code | None) -> TopologyChoice:
+def _topology(raw: Any, source: str, files: Files | None) -> TopologyChoice:
     if not isinstance(raw, dict):
         raise RequestError(
             f"{source}: topology: {show(raw)} is no mapping: write 'topology: {{kind: ...}}'"
@@ -325,7 +321,7 @@ def _topology(raw: Any, source: str, code: Code | None) -> TopologyChoice:
     params = dict(raw)
     kind = params.pop("kind", None)
     if "file" in params:
-        kind = _topology_in_file(params.pop("file"), kind, source, code)
+        kind = _topology_in_file(params.pop("file"), kind, source, files)
     if not isinstance(kind, str) or kind not in TOPOLOGIES:
         problem = (
             f"is missing: choose from {', '.join(TOPOLOGIES)}"
@@ -333,29 +329,54 @@ def _topology(raw: Any, source: str, code: Code | None) -> TopologyChoice:
             else unknown(kind, TOPOLOGIES)
         )
         raise RequestError(f"{source}: topology.kind: {problem}")
-    return TopologyChoice(
-        kind=kind, params=validate(TOPOLOGIES[kind].Params, params, source, "topology")
-    )
+
+    def find(name: str) -> Path:
+        if files is None:
+            raise RequestError(f"{source}: topology: a path is accepted only in a scenario file")
+        try:
+            return files.find(name)
+        except RequestError as error:
+            raise RequestError(f"{source}: topology: {error}") from error
+
+    model = TOPOLOGIES[kind].Params
+    with _errors_in(kind, source):
+        checked_params = validate(model, with_files(model, params, find), source, "topology")
+        return TopologyChoice(kind=kind, params=checked_params)
 
 
-def _topology_in_file(file: Any, kind: Any, source: str, code: Code | None) -> str:
+def _topology_in_file(file: Any, kind: Any, source: str, files: Files | None) -> str:
     """Register the user's Python file that defines a topology, and return the topology's name.
 
     `kind` is the value of `topology.kind` in the scenario file, or None. Raise `RequestError` if
     `kind` is another name, or if the file cannot be used.
     """
     place = f"{source}: topology.file"
-    if code is None:
+    if files is None:
         raise RequestError(f"{place}: a path is accepted only in a scenario file")
     if not isinstance(file, str):
         raise RequestError(f"{place}: {show(file)} is not the path of a Python file")
     try:
-        found = extensions.add_topology(code.folder / file, code.refused(code.folder / file))
+        found = extensions.add_topology(files.folder / file, files.refused(files.folder / file))
     except RequestError as error:
         raise RequestError(f"{place}: {error}") from error
     if kind not in (None, found):
         raise RequestError(f"{place}: it defines '{found}', and kind is '{kind}': leave out kind")
     return found
+
+
+@contextmanager
+def _errors_in(kind: str, source: str) -> Iterator[None]:
+    """Raise `RequestError`, with file and line, instead of an exception in a user's topology."""
+    family = TOPOLOGIES[kind]
+    try:
+        yield
+    except RequestError:
+        raise
+    except (Exception, SystemExit) as error:
+        if kind in BUILT_IN:
+            raise
+        text = described(error, str(family.__file__))
+        raise RequestError(f"{source}: topology '{kind}': {text}") from error
 
 
 def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
@@ -376,14 +397,49 @@ def _with_common_settings(flow: Traffic, scenario: Scenario) -> Traffic:
 
 
 def _network(scenario: Scenario, source: str) -> Topology:
-    """Return the network of a scenario. Its rates are those on the wire: scenario rates times
-    `rate_scale`."""
-    family = TOPOLOGIES[scenario.topology.kind]
+    """Return the network of a scenario. Its rates are those on the wire: the rates of the scenario
+    file times `rate_scale`."""
+    kind = scenario.topology.kind
+    family = TOPOLOGIES[kind]
     positions = {"seed": scenario.seed} if _has_positions(scenario) else {}
+    with _errors_in(kind, source):
+        try:
+            built = family.build(scenario.topology.params, scenario.rate_scale, **positions)
+            if not isinstance(built, Topology):
+                raise TypeError(f"build returned {show(built)}, and not a Topology")
+            if kind not in BUILT_IN:
+                wire(built)  # so that a wrong type in its parts is found here
+            return checked(built)
+        except RequestError as error:
+            raise RequestError(f"{source}: {error}") from error
+
+
+def _digests_of_named(scenario: Scenario, source: str) -> dict[str, str]:
+    """Return the digests of the files that the parameters of the topology name, by path.
+
+    Raise `RequestError` if two of them have the same name, by which a run records them.
+    """
+    paths = list(dict.fromkeys(named_in(scenario.topology.params)))
+    names = [path.name for path in paths]
+    for path in paths:
+        if names.count(path.name) > 1:
+            raise RequestError(f"{source}: topology: two files are called {path.name}: rename one")
     try:
-        return checked(family.build(scenario.topology.params, scenario.rate_scale, **positions))
-    except RequestError as error:
-        raise RequestError(f"{source}: {error}") from error
+        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    except OSError as error:
+        raise RequestError(f"{source}: topology: {error.filename}: {error.strerror}") from error
+
+
+def _recorded(scenario: Scenario, files: Files | None) -> inputs.Digests:
+    """Return the digests of the files from which a run's network was read, by path.
+
+    The path is that of the copy in the run folder, or only the file's name if there is no copy.
+    """
+    found = {}
+    for each in getattr(scenario.topology.params, "read_from", ()):
+        copy = files.folder / INPUTS / each.name if files else Path(each.name)
+        found[str(copy.absolute()) if copy.is_file() else each.name] = each.sha256
+    return found
 
 
 def _has_positions(scenario: Scenario) -> bool:
@@ -497,13 +553,38 @@ def _placeholders(text: str) -> set[str]:
 
 
 def resolved(scenario: Scenario) -> dict[str, Any]:
-    """Return the complete scenario, defaults included, as plain data that `from_data` accepts."""
+    """Return the complete scenario, defaults included, as plain data that `from_data` accepts.
+
+    A file that the topology names is in it by its name without folder, as in a run's `inputs`.
+    """
     data = scenario.model_dump(mode="json", by_alias=True)
+    params = scenario.topology.params
+    names = {str(path): path.name for path in named_in(params)}
     data["topology"] = {
         "kind": scenario.topology.kind,
-        **scenario.topology.params.model_dump(mode="json"),
+        **_renamed(params.model_dump(mode="json"), names),
     }
     return data
+
+
+def _renamed(data: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(data, dict):
+        return {key: _renamed(value, names) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_renamed(each, names) for each in data]
+    return names.get(data, data) if isinstance(data, str) else data
+
+
+def input_files(scenario: Scenario, engine: str) -> dict[str, str]:
+    """Return the digests of the files that decide what a scenario measures, by path.
+
+    These are files that the scenario's topology names or was read from, and files that the user's
+    code has read. The code itself is not among them (`user_files`).
+    """
+    files = user_files(scenario, engine)
+    own = {str(each.path) for each in files}
+    read = extensions.digests(files) | dict(scenario.inputs)
+    return {path: read[path] for path in read if path not in own}
 
 
 def experiment(scenario: Scenario, engine: str) -> str:
@@ -514,13 +595,12 @@ def experiment(scenario: Scenario, engine: str) -> str:
     """
     left_out = (*PROSE, RESOLVED)
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
+    decides["topology"].pop("notes", None)
     if decides["topology"].get("air") == "cell":  # runs from before the choice have the same digest
         del decides["topology"]["air"]
     if files := user_files(scenario, engine):
         decides["extensions"] = [[each.kind, each.name, each.sha256] for each in files]
-    own = {str(each.path) for each in files}
-    read = extensions.digests(files) | dict(scenario.inputs)
-    if data := inputs.by_name({path: read[path] for path in read if path not in own}):
+    if data := inputs.by_name(input_files(scenario, engine)):
         decides["inputs"] = data
     return hashlib.sha256(
         json.dumps({"engine": engine, **decides}, sort_keys=True).encode()
@@ -575,8 +655,8 @@ def _strategies(scenario: Scenario) -> list[str]:
 
 
 ENDINGS = (".py", ".c")
-TEXTS = {*PROSE, "watch", "before", "after"}  # for people, never names of code
-FILE_KEY = "file"  # `topology: {file: PATH.py}`
+TEXTS = {*PROSE, "watch", "before", "after", "notes", "read_from"}  # never names of code
+FILE_KEYS = {"file", "mininet"}  # `topology: {file: PATH.py}`
 
 
 def refuse_code_paths(document: Any, doing: str) -> None:
@@ -605,7 +685,7 @@ def code_paths_in(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
             if words[-1] in TEXTS:
                 continue
             place = f"{key}.{name}" if key else str(name)
-            if FILE_KEY in words:
+            if FILE_KEYS & {*words}:
                 yield place, str(value)
             yield from code_paths_in(value, place)
     elif isinstance(document, list | tuple):

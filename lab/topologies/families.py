@@ -19,6 +19,7 @@ from lab.topologies import (
     campus,
     collision,
     fat_tree,
+    nodes_and_links,
     parallel_paths,
     pooling,
     rat_setup,
@@ -37,6 +38,7 @@ TOPOLOGIES: dict[str, ModuleType] = {
     "campus": campus,
     "wireless_set": wireless_set,
     "rat_setup": rat_setup,
+    "nodes_and_links": nodes_and_links,
 }
 BUILT_IN = frozenset(TOPOLOGIES)
 FORBID = "model_config = ConfigDict(extra='forbid', frozen=True)"
