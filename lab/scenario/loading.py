@@ -34,6 +34,7 @@ from lab.scenario import schema, targets
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.files import INPUTS, Files, named_in, with_files
 from lab.scenario.network_files import KEYS, with_network
+from lab.scenario.other_files import explained
 from lab.scenario.schema import (
     Scenario,
     Suggestion,
@@ -92,9 +93,23 @@ def load(
     path = find(wanted)
     files = _files_for(wanted, path, overrides, may_run_code)
     try:
-        return from_data(read(path), path.name, overrides, files)
+        return from_data(_content(path), path.name, overrides, files)
     except RequestError as error:
         raise RequestError(f"{error}{_files_of_a_run(path.parent)}") from error
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Return the content of a scenario file. If it is another kind of file, the error says which
+    one."""
+    try:
+        raw = read(path)
+    except RequestError as error:
+        if what := explained(path, None):
+            raise RequestError(f"{path.name} is no scenario: {what}") from error
+        raise
+    if what := explained(path, raw):
+        raise RequestError(f"{path.name} is no scenario: {what}")
+    return raw
 
 
 def load_recorded(folder: Path, doing: str) -> Scenario:

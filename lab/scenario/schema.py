@@ -329,6 +329,7 @@ LIMITS = {
     "greater_than": ("gt", "more than"),
 }
 FRACTIONS = ("loss", "loss_both")
+MOST_UNKNOWN = 6  # unknown keys of a mapping that an error names
 Model = TypeVar("Model", bound=BaseModel)
 Loc = Sequence[str | int]
 
@@ -345,7 +346,7 @@ def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> 
         try:
             return model.model_validate(_tuples(data), strict=True)
         except ValidationError as error:
-            problems = [_problem(model, dict(each), source, prefix) for each in error.errors()]
+            problems = list(_problems(model, error, source, prefix))
     raise RequestError("\n".join(dict.fromkeys(problems)))
 
 
@@ -403,21 +404,55 @@ def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
             yield from _unmeasurable(value, *loc, key)
 
 
-def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix: Loc) -> str:
-    loc = [
-        step for step in error["loc"] if isinstance(step, int) or not step.startswith("function-")
+def _problems(
+    model: type[BaseModel], error: ValidationError, source: str, prefix: Loc
+) -> Iterator[str]:
+    """Yield a line for each problem, but only one for all unknown keys of a mapping.
+
+    pydantic counts no wrong entries of a list, so it may also call the list too short: this is left
+    out.
+    """
+    found: list[dict[str, Any]] = [
+        dict(each) | {"loc": _keys_of(each["loc"])} for each in error.errors()
     ]
+    strange: dict[str, list[Any]] = {}  # unknown keys by the place of their mapping
+    for each in found:
+        if each["type"] == "extra_forbidden":
+            strange.setdefault(where(each["loc"][:-1]), []).append(each["loc"][-1])
+    for each in found:
+        loc, kind = each["loc"], each["type"]
+        inside = any(other["loc"][: len(loc)] == loc for other in found if other is not each)
+        if kind == "too_short" and inside:
+            continue
+        if kind != "extra_forbidden":
+            yield _problem(model, each, source, prefix)
+        elif keys := strange.pop(where(loc[:-1]), None):
+            yield _unknown_keys(model, loc[:-1], keys, source, prefix)
+
+
+def _keys_of(loc: Loc) -> list[str | int]:
+    return [step for step in loc if isinstance(step, int) or not step.startswith("function-")]
+
+
+def _unknown_keys(
+    model: type[BaseModel], loc: Loc, keys: Sequence[str | int], source: str, prefix: Loc
+) -> str:
+    known = sorted(_fields(_model_at(model, loc)))
+    outer = where([*prefix, *loc])
+    listed = [f"'{key}'{nearest(str(key), known)}" for key in keys[:MOST_UNKNOWN]]
+    more = f" and {len(keys) - MOST_UNKNOWN} more" if len(keys) > MOST_UNKNOWN else ""
+    word = "unknown key" if len(keys) == 1 else "unknown keys"
+    return (
+        f"{source}: {f'{outer}: ' if outer else ''}{word} {', '.join(listed)}{more}. "
+        f"Known keys: {', '.join(known) or 'none'}"
+    )
+
+
+def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix: Loc) -> str:
+    loc = error["loc"]
     kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
     key = next((step for step in reversed(loc) if isinstance(step, str)), "")
     place = where([*prefix, *loc])
-    if kind == "extra_forbidden":
-        known = sorted(_fields(_model_at(model, loc[:-1])))
-        outer = where([*prefix, *loc[:-1]])
-        start = f"{source}: {outer}: " if outer else f"{source}: "
-        return (
-            f"{start}unknown key '{key}'{nearest(key, known)}. Known keys:"
-            f" {', '.join(known) or 'none'}"
-        )
     if kind == "missing":
         return f"{source}: {place}: is missing. Add it"
     return (
