@@ -390,7 +390,7 @@ def _errors_in(kind: str, source: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if kind in BUILT_IN:
             raise
-        text = described(error, str(family.__file__))
+        text = described(error, str(family.__file__), family.build.__code__.co_firstlineno)
         raise RequestError(f"{source}: topology '{kind}': {text}") from error
 
 
@@ -422,9 +422,10 @@ def _network(scenario: Scenario, source: str) -> Topology:
             built = family.build(scenario.topology.params, scenario.rate_scale, **positions)
             if not isinstance(built, Topology):
                 raise TypeError(f"build returned {show(built)}, and not a Topology")
+            network = checked(built)
             if kind not in BUILT_IN:
-                wire(built)  # so that a wrong type in its parts is found here
-            return checked(built)
+                wire(network)  # so that a wrong type in its parts is found here
+            return network
         except RequestError as error:
             raise RequestError(f"{source}: {error}") from error
 
