@@ -26,7 +26,7 @@ from lab.results.documents import tolerant_document
 from lab.results.store import UNFINISHED, Store
 from lab.run.manifest import ROOT, STARTED_BY
 from lab.run.recorder import new_folder
-from lab.scenario import catalogue, loading, yaml_text
+from lab.scenario import catalogue, loading
 from lab.scenario.schema import Scenario
 
 REPORTS_WITHIN_S = 5.0  # a run that cannot start reports it within this time
@@ -289,8 +289,7 @@ def _refuse_code(request: StartRequest) -> None:
     loading.refuse_code_paths(names | {"params": request.params, "set": request.set}, doing)
     if request.scenario not in loading.names():
         raise RequestError(f"scenario {unknown(request.scenario, loading.names())}")
-    scenario = yaml_text.read(loading.find(request.scenario))
-    loading.refuse_code_paths(scenario, f"{doing}: scenario '{request.scenario}'")
+    loading.refuse_code_of_others(request.scenario, f"{doing}: scenario '{request.scenario}'")
 
 
 def _batch_request(request: StartRequest) -> planning.Request:

@@ -53,7 +53,9 @@ def rows() -> list[Row]:
 
     A scenario with the path of a code file is not loaded. Its row has an error.
     """
-    return catalogue.scenario_rows(partial(loading.refuse_code_paths, doing="load the scenario"))
+    return catalogue.scenario_rows(
+        partial(loading.refuse_code_of_others, doing="load the scenario")
+    )
 
 
 def groups() -> list[Group]:
@@ -95,10 +97,14 @@ def choices(name: str) -> Row:
 def topology_parameters(scenario: Scenario) -> list[Row]:
     """Return the parameters of a scenario's topology, each with its value in the scenario.
 
+    A network that was read from a file has none: it is changed in the file.
+
     For a parameter that is a list, `items` is the type of its entries. If the entries are objects,
     `fields` has their keys.
     """
     params = scenario.topology.params
+    if getattr(params, "read_from", ()):
+        return []
     values = params.model_dump(mode="json")
     described = schema.described(type(params))
     return [

@@ -20,7 +20,18 @@ from lab.worksheets import loading as worksheets
 
 __all__ = ["_only_built_in", "my"]
 
-TRAP = "from pathlib import Path\nPath({marker!r}).touch()\n" + TOPOLOGY
+TRAP = "from pathlib import Path\nPath({marker!r}).touch()\n"
+MININET = """
+from mininet.topo import Topo
+
+
+class One(Topo):
+    def build(self):
+        self.addLink(self.addHost("ue1"), self.addSwitch("s1"), bw=5)
+        self.addLink(self.addHost("srv1"), "s1")
+"""
+CODE = {"file": TOPOLOGY, "mininet": MININET}
+KEYS = {"file": "", "mininet": ", users: [ue1], servers: [srv1]"}  # of `topology`, beside the file
 SHEET = """title: A lesson
 goals: [Say what runs]
 minutes: 5
@@ -47,34 +58,40 @@ def marker(tmp_path):
     return tmp_path / "code_ran"
 
 
+@pytest.fixture(params=CODE)
+def key(request):
+    """The key of `topology` that names a Python file."""
+    return request.param
+
+
 @pytest.fixture
-def trap(tmp_path, marker):
+def trap(tmp_path, marker, key):
     """A Python file that creates the file `marker` when it runs."""
     folder = tmp_path / "others"
     folder.mkdir()
     path = folder / "doorway.py"
-    path.write_text(TRAP.format(marker=str(marker)))
+    path.write_text(TRAP.format(marker=str(marker)) + CODE[key])
     return path
 
 
-def scenario_beside(trap: Path, file: str = "doorway.py") -> Path:
+def scenario_beside(trap: Path, key: str, file: str = "doorway.py") -> Path:
     path = trap.with_name("theirs.yaml")
     path.write_text(
-        f"name: theirs\ntitle: T\ntopology: {{file: {file}}}\n"
+        f"name: theirs\ntitle: T\ntopology: {{{key}: {file}{KEYS[key]}}}\n"
         "traffic: [{user: ue1, kind: bulk}]\nduration_s: 1\n"
     )
     return path
 
 
 @pytest.fixture
-def sheets(trap):
+def sheets(trap, key):
     """Worksheets that name the file in a setting, as a choice, and by a scenario file."""
     settings = {
-        "setting": ("two_paths", f", settings: {{topology.file: {trap}}}"),
-        "topology": ("two_paths", f", settings: {{topology: {{file: {trap}}}}}"),
-        "variant": ("two_paths", f", settings: {{topology.file: {{variant: [{trap}, b.py]}}}}"),
-        "choice": ("two_paths", f", choose: {{topology.file: {{choices: [{trap}, b.py]}}}}"),
-        "scenario": (scenario_beside(trap), ""),
+        "setting": ("two_paths", f", settings: {{topology.{key}: {trap}}}"),
+        "topology": ("two_paths", f", settings: {{topology: {{{key}: {trap}{KEYS[key]}}}}}"),
+        "variant": ("two_paths", f", settings: {{topology.{key}: {{variant: [{trap}, b.py]}}}}"),
+        "choice": ("two_paths", f", choose: {{topology.{key}: {{choices: [{trap}, b.py]}}}}"),
+        "scenario": (scenario_beside(trap, key), ""),
     }
     made = []
     for name, (scenario, more) in settings.items():
@@ -85,7 +102,7 @@ def sheets(trap):
 
 
 @pytest.fixture
-def run(trap, tmp_path):
+def run(trap, tmp_path, key):
     """A run folder whose scenario was edited so that it names a file in the folder."""
     folder = tmp_path / "run"
     done = lab("run", "two_paths", "--duration", "1", "--out", folder, "--quiet")
@@ -95,7 +112,10 @@ def run(trap, tmp_path):
     shutil.copy(trap, folder / "extensions")
     path = folder / "scenario.yaml"
     scenario = yaml.safe_load(path.read_text())
-    path.write_text(yaml.safe_dump(scenario | {"topology": {"file": "doorway.py"}, "try": []}))
+    topology = {key: "doorway.py"}
+    if key == "mininet":
+        topology |= {"users": ["ue1"], "servers": ["srv1"]}
+    path.write_text(yaml.safe_dump(scenario | {"topology": topology, "try": []}))
     return folder
 
 
@@ -106,19 +126,19 @@ def refused_by_every(commands, marker):
         assert not marker.exists(), argv
 
 
-def test_a_worksheet_names_no_code(sheets, marker):
+def test_a_worksheet_names_no_code(sheets, marker, key):
     for sheet in sheets:
         refused_by_every(
             [("worksheet", "check", sheet), ("worksheet", "try", sheet)],
             marker,
         )
-        with pytest.raises(RequestError, match=RULE):
+        with pytest.raises(RequestError, match=RULE if key == "file" else None):
             worksheets.load(str(sheet))
     assert not marker.exists()
 
 
-def test_a_run_folder_names_no_code(run, marker):
-    own = ("--with", run / "extensions")
+def test_a_run_folder_names_no_code(run, marker, key):
+    own = ("--with", run / "extensions") if key == "file" else ("--set", f"topology.{key}=x")
     commands = []
     for given in (run, run / "scenario.yaml"):
         commands += [
@@ -142,34 +162,35 @@ def test_a_run_folder_without_a_manifest_names_no_code_either(run, marker):
 
 
 @pytest.mark.parametrize("file", ["../doorway.py", "{outside}", "link.py"])
-def test_a_scenario_names_no_code_outside_its_folder(trap, tmp_path, marker, file):
+def test_a_scenario_names_no_code_outside_its_folder(trap, tmp_path, marker, key, file):
     outside = tmp_path / "doorway.py"
     shutil.move(trap, outside)
     trap.with_name("link.py").symlink_to(outside)
-    path = scenario_beside(trap, file.format(outside=outside))
+    path = scenario_beside(trap, key, file.format(outside=outside))
     refused_by_every([("run", path), ("check", path), ("list", "targets", path)], marker)
     assert RULE in lab("check", path).output
 
 
-def test_a_scenario_named_on_the_command_line_may_name_code_in_its_folder(trap, marker):
+def test_a_scenario_named_on_the_command_line_may_name_code_in_its_folder(trap, marker, key):
     (trap.parent / "below").mkdir()
     shutil.move(trap, trap.parent / "below")
-    done = lab("check", scenario_beside(trap, "below/doorway.py"))
+    done = lab("check", scenario_beside(trap, key, "below/doorway.py"))
     assert done.exit_code == 0, done.output
     assert marker.exists()
 
 
-def test_a_user_may_name_code_by_an_option(trap, marker, tmp_path):
+def test_a_user_may_name_code_by_an_option(trap, marker, tmp_path, key):
     elsewhere = tmp_path / "elsewhere.yaml"
-    elsewhere.write_text(scenario_beside(trap, "nothing.py").read_text())
-    done = lab("check", elsewhere, "--set", f"topology.file={trap}")
+    elsewhere.write_text(scenario_beside(trap, key, "nothing.py").read_text())
+    done = lab("check", elsewhere, "--set", f"topology.{key}={trap}")
     assert done.exit_code == 0, done.output
     assert marker.exists()
 
 
-def test_code_with_a_trusted_digest_runs(run, marker):
+def test_code_with_a_trusted_digest_runs(run, marker, key):
     digest = hashlib.sha256((run / "doorway.py").read_bytes()).hexdigest()
-    for argv in (("check", run), ("check", "two_paths", "--with", run / "extensions")):
+    own = [("check", "two_paths", "--with", run / "extensions")] if key == "file" else []
+    for argv in (("check", run), *own):
         marker.unlink(missing_ok=True)
         extensions._registered.clear()
         families.TOPOLOGIES.pop("doorway", None)

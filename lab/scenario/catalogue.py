@@ -11,7 +11,7 @@ from typing import Any
 
 from lab import extensions
 from lab.errors import LabError, RequestError, unknown
-from lab.scenario import loading, schema, targets, yaml_text
+from lab.scenario import loading, schema, targets
 from lab.scenario.engine_table import ENGINES, VARIANTS, congestion_controls, refuse
 from lab.scenario.schema import Scenario
 from lab.topologies.families import TOPOLOGIES
@@ -19,16 +19,16 @@ from lab.topologies.families import TOPOLOGIES
 Row = dict[str, Any]
 
 
-def scenario_rows(refuse: Callable[[Any], None] = lambda document: None) -> list[Row]:
+def scenario_rows(refuse: Callable[[str], None] = lambda name: None) -> list[Row]:
     """Return one row per scenario. If a scenario cannot be loaded, its row has the key `error`.
 
-    `refuse` is called with the content of each scenario file before the scenario is loaded. It can
-    raise `LabError`; the text becomes the `error` of this scenario.
+    `refuse` is called with the name of each scenario before the scenario is loaded. It can raise
+    `LabError`; the text becomes the `error` of this scenario.
     """
     rows = []
     for name in loading.names():
         try:
-            refuse(yaml_text.read(loading.find(name)))
+            refuse(name)
             rows.append(_scenario_row(loading.load(name)))
         except LabError as error:
             rows.append({"name": name, "title": name, "error": str(error)})

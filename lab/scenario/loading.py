@@ -672,6 +672,7 @@ def _strategies(scenario: Scenario) -> list[str]:
 
 ENDINGS = (".py", ".c")
 TEXTS = {*PROSE, "watch", "before", "after", "notes", "read_from"}  # never names of code
+PATHS = {"file", *KEYS}
 FILE_KEYS = {"file", "mininet"}  # `topology: {file: PATH.py}`
 
 
@@ -687,6 +688,20 @@ def refuse_code_paths(document: Any, doing: str) -> None:
             "accepted. Put the file into a folder DIR, start the dashboard with --with DIR, and "
             "write the file's name without its ending",
         )
+
+
+def refuse_code_of_others(name: str, doing: str) -> None:
+    """Raise `RequestError` if the scenario `name` has the path of a code file that must not run.
+
+    A scenario in a folder of `--with` is the user's own. Its topology may name code, which `load`
+    accepts in this folder or below.
+    """
+    path = find(name)
+    raw = read(path)
+    topology = raw.get("topology")
+    if path in extensions.scenario_files().values() and isinstance(topology, dict):
+        raw = raw | {"topology": {each: topology[each] for each in topology if each not in PATHS}}
+    refuse_code_paths(raw, doing)
 
 
 def code_paths_in(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
