@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from lab.engines.mininet.export import script as export
 from lab.engines.mininet.export.script import script
 from lab.errors import RequestError
 from lab.scenario import loading
 from lab.scenario.loading import Overrides
+from lab.scenario.schema import Multipath, Scenario, Traffic
 from lab.topologies.topology import wire
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -132,6 +134,59 @@ def test_flows_become_options_of_iperf3():
     text = exported("testbed_wifi_lte", *settings)
     assert '("ue1", 3, "-t 7 -b 1M -C reno"),' in text
     assert '("ue2", 0, "-n 1000000 -R -P 2 -C reno"),' in text
+
+
+def keys_of(model, prefix=""):
+    """The keys of a scenario file, such as multipath.cc."""
+    nested = {"multipath": Multipath, "traffic": Traffic}
+    for name, field in model.model_fields.items():
+        if name in nested and not prefix:
+            yield from keys_of(nested[name], f"{name}.")
+        else:
+            yield prefix + (field.alias or name)
+
+
+def test_every_key_of_a_scenario_is_carried_refused_or_named_when_it_is_left_out():
+    known = export.CARRIED | export.TEXTS | set(export.LEFT_OUT)
+    assert set(keys_of(Scenario)) - known == set()
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("multipath.scheduler=redundant", "scheduler 'redundant'"),
+        ("multipath.scheduler=round_robin", "scheduler 'round_robin'"),
+        ("multipath.stack=paper", "stack 'paper'"),
+        ("multipath.penalisation=true", "penalisation 'true'"),
+    ],
+)
+def test_what_the_kernel_does_not_have_is_refused(setting, reason):
+    with pytest.raises(RequestError, match=reason) as caught:
+        exported("uneven_paths", setting)
+    assert "Run it with ./run_lab.sh run uneven_paths --engine sim" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("multipath.receive_buffer_kb=64", "The receive buffer of 64 kB is left out"),
+        ("multipath.server_enabled=false", "The servers accept Multipath TCP here"),
+        ("multipath.expected_by=window", "Expected rates limit no congestion window"),
+        ("multipath={cc: olia, olia_metric: draft}", "The variant olia_metric: draft is left out"),
+        ("topology.paths.1.rate_mbps=2000", "Links above 1000 Mb/s have no limit"),
+        ("traffic.1={user: ue1, kind: file, volume_mb: 9, stop_s: 9}", "whatever their stop_s"),
+        ("traffic.1={user: ue1, kind: on_off, rate_mbps: 1}", "Flows that pause and go on"),
+    ],
+)
+def test_a_setting_that_the_script_does_not_carry_is_named(setting, sentence):
+    assert sentence in exported("uneven_paths", setting)
+    if "receive_buffer" not in setting:
+        assert sentence not in exported("uneven_paths")
+
+
+def test_jitter_without_delay_is_carried():
+    text = exported("uneven_paths", "topology.paths.2.delay_ms=0")
+    assert 'delay="0ms", jitter="3ms"' in text
 
 
 def test_what_is_left_out_is_said():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -18,8 +18,9 @@ from controller import units
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network.real_medium import is_used
 from lab.engines.mininet.programs import userspace_path_manager
-from lab.errors import RequestError
+from lab.errors import LabError, RequestError
 from lab.radio.cell import Cell
+from lab.scenario import engine_table
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.schema import Scenario, Traffic
 from lab.topologies.topology import Interface, Link, Topology, Wiring, as_json, link_delay_ns, wire
@@ -69,7 +70,7 @@ def script(scenario: Scenario) -> str:
 
 def refuse(scenario: Scenario, wiring: Wiring) -> None:
     """Raise `RequestError`, with the reason, if stock Mininet-WiFi cannot run the scenario."""
-    topology, reason = scenario.network, ""
+    topology, reason = scenario.network, _of_multipath(scenario)
     radios = [each.node for each in wiring.interfaces if "-wlan" in each.name]
     if topology.relays:
         reason = "its access points have hosts behind relays, which are radios of this lab's cells"
@@ -81,24 +82,97 @@ def refuse(scenario: Scenario, wiring: Wiring) -> None:
         most = userspace_path_manager.MAX_SUBFLOWS + 1
         reason = f"its users have more than {most} subflows, which need this lab's own path manager"
     if reason:
+        engine = "sim" if reason == _of_multipath(scenario) else "mininet"
         raise RequestError(
             f"export-script {scenario.name}: {reason}. "
-            f"Run it with ./run_lab.sh run {scenario.name} --engine mininet"
+            f"Run it with ./run_lab.sh run {scenario.name} --engine {engine}"
         )
+
+
+def _of_multipath(scenario: Scenario) -> str:
+    """Return which setting of Multipath TCP the kernel of the script does not have, or ""."""
+    multipath = scenario.multipath
+    for setting in ("stack", "scheduler", "penalisation"):
+        try:
+            engine_table.refuse("mininet", setting, getattr(multipath, setting))
+        except LabError as error:
+            return str(error).partition(". Choose")[0]
+    return ""
+
+
+# The keys of a scenario: those that the script carries, and those that it leaves out or replaces.
+# The latter have a sentence that says so; it is "" if the scenario does not use the key.
+
+CARRIED = {
+    *("topology", "strategy", "rate_scale", "duration_s"),
+    *("name", "title"),  # of the script
+    *("multipath.cc", "multipath.stack", "multipath.scheduler", "multipath.penalisation"),
+    *("traffic.user", "traffic.direction", "traffic.start_s", "traffic.parallel"),
+    *("traffic.volume_mb", "traffic.rate_mbps", "traffic.cc"),
+    *("traffic_direction", "traffic_parallel", "traffic_volume_mb"),  # already in `traffic`
+    "slow_machine_rate_scale",  # already in `rate_scale`
+    "mobility",  # refused
+}
+TEXTS = {"paper", "question", "expect", "minutes", "try"}  # for people
+LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
+    "seed": lambda each: "The seed is left out: ports and times are the kernel's.",
+    "sample_interval_s": lambda each: "No samples are taken; iperf3 reports what was measured.",
+    "multipath.receive_buffer_kb": lambda each: (
+        f"The receive buffer of {each.multipath.receive_buffer_kb} kB is left out: the kernel "
+        "chooses its size."
+    ),
+    "multipath.server_enabled": lambda each: (
+        "" if each.multipath.server_enabled else "The servers accept Multipath TCP here."
+    ),
+    "multipath.expected_by": lambda each: (
+        "Expected rates limit no congestion window." if each.multipath.by_window else ""
+    ),
+    "multipath.balia_decrease": lambda each: _variant(each, "balia", "balia_decrease"),
+    "multipath.olia_metric": lambda each: _variant(each, "olia", "olia_metric"),
+    "traffic.cc": lambda each: _replaced_laws(each),
+    "traffic.kind": lambda each: (
+        "Flows that pause and go on send all the time here."
+        if any(flow.kind == "on_off" for flow in each.traffic)
+        else ""
+    ),
+    "traffic.on_s": lambda each: "",  # of flows that pause
+    "traffic.off_s": lambda each: "",
+    "traffic.stop_s": lambda each: (
+        "Files are transferred completely, whatever their stop_s."
+        if any(flow.kind == "file" and flow.stop_s is not None for flow in each.traffic)
+        else ""
+    ),
+    "events": lambda each: "The scenario's timed changes are left out." if each.events else "",
+    "topology.air": lambda each: (
+        "The medium wmediumd is left out; the script limits the rates of the WiFi links."
+        if is_used(each.network.cells)
+        else ""
+    ),
+    "topology.rate_mbps": lambda each: (
+        f"Links above {MAX_TC_MBPS} Mb/s have no limit: Mininet does not shape them."
+        if any((link.rate_bps or 0) > MAX_TC_MBPS * 1_000_000 for link in each.network.links)
+        else ""
+    ),
+}
 
 
 def _differences(scenario: Scenario) -> Iterator[str]:
     """Yield a sentence for each part of the scenario that the script leaves out or replaces."""
+    yield from filter(None, (said(scenario) for said in LEFT_OUT.values()))
+
+
+def _replaced_laws(scenario: Scenario) -> str:
     laws = {each.cc or scenario.multipath.cc for each in scenario.traffic} - {*KERNEL_CC}
-    if laws:
-        names = ", ".join(sorted(laws))
-        yield f"Congestion control {names} is eBPF of the lab; here the flows use reno."
-    if is_used(scenario.network.cells):
-        yield "The medium wmediumd is left out; the script limits the rates of the WiFi links."
-    if scenario.events:
-        yield "The scenario's timed changes are left out."
-    if any(each.kind == "on_off" for each in scenario.traffic):
-        yield "Flows that pause and go on send all the time here."
+    names = ", ".join(sorted(laws))
+    return (
+        f"Congestion control {names} is eBPF of the lab; here the flows use reno." if laws else ""
+    )
+
+
+def _variant(scenario: Scenario, law: str, key: str) -> str:
+    chosen = getattr(scenario.multipath, key)
+    used = law in scenario.congestion_controls and chosen != "kernel"
+    return f"The variant {key}: {chosen} is left out." if used else ""
 
 
 def _nodes(topology: Topology, wiring: Wiring) -> Iterator[str]:
@@ -178,9 +252,9 @@ def _arguments(
     rate_mbps = units.mbps_from_bps(rate_bps) if rate_bps else math.inf
     if rate_mbps <= MAX_TC_MBPS:
         words.append(f"bw={rate_mbps:g}")
-    if delay_ns:
+    if delay_ns or jitter_ns:
         words.append(f'delay="{units.ms_from_ns(delay_ns):g}ms"')
-    if delay_ns and jitter_ns:
+    if jitter_ns:
         words.append(f'jitter="{units.ms_from_ns(jitter_ns):g}ms"')
     if losses[0] == losses[1] and losses[0]:
         words.append(f"loss={losses[0] / 1e4:g}")
