@@ -16,7 +16,8 @@ from users_files import _only_built_in, lab, refused
 from lab.batch.repeat import repeat
 from lab.scenario import loading
 from lab.scenario.loading import Overrides, experiment
-from lab.topologies import mininet_topo
+from lab.scenario.network_files import KEYS
+from lab.topologies import mininet_topo, nodes_and_links
 from lab.topologies.found import ids
 from lab.topologies.topology import Link, Topology
 
@@ -426,7 +427,7 @@ def test_a_wrong_drawing_is_one_line(content, wrong, tmp_path):
 
 # GraphML
 
-KEYS = {"node": ("label", "Latitude", "Longitude"), "edge": (
+FIELDS = {"node": ("label", "Latitude", "Longitude"), "edge": (
     "LinkSpeed", "LinkSpeedUnits", "LinkSpeedRaw", "LinkLabel", "rate_mbps", "delay_ms"
 )}  # fmt: skip
 TEXTS = ("label", "LinkSpeedUnits", "LinkLabel", "LinkSpeed")
@@ -437,7 +438,7 @@ def zoo(nodes: dict, edges: list, head: str = "") -> str:
     keys = [
         f'<key attr.name="{name}" attr.type="{"string" if name in TEXTS else "double"}" '
         f'for="{kind}" id="{kind}{name}"/>'
-        for kind, names in KEYS.items()
+        for kind, names in FIELDS.items()
         for name in names
     ]
 
@@ -605,3 +606,13 @@ def test_the_networks_of_mininet_itself(tmp_path):
     path = scenario(tmp_path, keys | {"mininet": "none.py"})
     done = lab("check", path, "--set", f"topology.mininet={custom}")
     assert done.exit_code == 0, done.output
+
+
+def test_formats_md_has_every_key():
+    page = (Path(__file__).parents[1] / "docs" / "formats.md").read_text()
+    section = page.partition("## Networks of other programs")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    described = {word for row in rows for word in row.split("`")[1::2]}
+    assert described == {key for model in KEYS.values() for key in model.model_fields}
+    links = section.partition("`links` (")[2].partition(")")[0]
+    assert {*links.split("`")[1::2]} == {*nodes_and_links.Wire.model_fields}
