@@ -102,6 +102,12 @@ def test_the_topology_carries_what_its_door_lets_through(extended):
     assert one == pytest.approx(10 * GOODPUT, rel=0.1)
 
 
+def test_the_network_of_mininet_runs_in_the_simulator(extended):
+    folder, printed = extended
+    assert "two_of_mininet: valid. Two paths of Mininet" in printed
+    assert result(folder, "two_of_mininet")["throughput_mbps"] > 0.9 * 12 * GOODPUT
+
+
 def test_the_law_is_listed_for_both_engines_and_runs(extended):
     folder, printed = extended
     assert re.search(r"^scalable +Scalable TCP: .* sim, mininet *$", printed, re.MULTILINE)
@@ -132,3 +138,6 @@ class TestEmulation:
         assert found["cc"] == "scalable"
         subflows = found["connections"][0]["subflows"]
         assert [each["backup_s"] > 5 for each in subflows] == [False, True]
+        found = result(folder, "emulated_mininet")
+        assert found["mptcp"]["verified"]
+        assert found["throughput_mbps"] > 8 * GOODPUT  # of 8 + 4 Mb/s

@@ -55,7 +55,6 @@ EVERYONE = "all"  # as the user of a flow
 PROSE = ("title", "paper", "question", "expect", "minutes", "try")
 RESOLVED = "slow_machine_rate_scale"  # resolved to rate_scale
 AUTO = "auto"
-NAMED_DIRECTLY = tuple(f"topology.{key}=" for key in ("file", *KEYS))
 PLACEHOLDERS = {"before", "after", "seconds"}
 NEEDED = {"before", "after"}
 
@@ -95,7 +94,7 @@ def load(
     try:
         return from_data(_content(path), path.name, overrides, files)
     except RequestError as error:
-        raise RequestError(f"{error}{_files_of_a_run(path.parent)}") from error
+        raise RequestError(f"{error}{_files_of_a_run(path.parent, str(error))}") from error
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -134,19 +133,21 @@ def _files_for(wanted: str, path: Path, overrides: Overrides, may_run_code: bool
     is_run = path.name == "scenario.yaml" and (
         Path(wanted).is_dir() or (folder / "manifest.json").exists()
     )
-    if may_run_code and any(each.startswith(NAMED_DIRECTLY) for each in overrides.settings):
+    named = {each.partition("=")[0] for each in overrides.settings} if may_run_code else set()
+    if named & {f"topology.{key}" for key in FILE_KEYS}:
         return Files(folder, Path("/"), reads_anywhere=True)
     of_user = path in extensions.scenario_files().values()
     trusted = of_user or (may_run_code and not is_run)
-    return Files(folder, folder if trusted else None, reads_anywhere=trusted)
+    reads_anywhere = trusted or bool(named & {f"topology.{key}" for key in KEYS})
+    return Files(folder, folder if trusted else None, reads_anywhere)
 
 
-def _files_of_a_run(folder: Path) -> str:
-    """Return a hint for the end of an error message: which of the user's files a run lacks.
+def _files_of_a_run(folder: Path, said: str) -> str:
+    """Return a hint for the end of the error message `said`: which of the user's files a run lacks.
 
     The hint names the options `--with` for code that the run in `folder` used and that is not
-    registered now, and files that were read then and are not there now. It is "" if there are none,
-    or if `folder` is no run folder.
+    registered now, and files named in `said` that were read then and are not there now. It is "" if
+    there are none, or if `folder` is no run folder.
     """
     try:
         manifest = parse_object(plain_file.read(folder / "manifest.json"))
@@ -157,7 +158,7 @@ def _files_of_a_run(folder: Path) -> str:
     present = {str(each.path) for each in extensions.registered()}
     missing = [f"--with {path}" for path in paths if path not in present]
     hint = f". That run used a file of your own: add {' '.join(missing)}" if missing else ""
-    gone = [(name, path) for name, path in read if not Path(path).is_file()]
+    gone = [each for each in read if Path(each[1]).name in said and not Path(each[1]).is_file()]
     for name, path in gone:
         copy = folder / INPUTS / name
         found = f"a copy is {copy}" if copy.is_file() else "its folder has no copy"
