@@ -503,6 +503,7 @@ def test_capacity_and_distance_become_rate_and_delay(tmp_path):
         "3 of 6 links: delay from the distance at 200 km/ms (km_per_ms)",
         "2 of 6 links: delay 0, because a place is missing",
         "Washington DC is Washingto",
+        "links from a node to itself left out: 1",
     ):
         assert said in notes
 

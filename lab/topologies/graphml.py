@@ -44,10 +44,10 @@ def read(name: str, content: bytes, defaults: Defaults) -> Found:
     check_xml(name, content)
     graph = _parsed(name, content)
     labels = _labels(graph)
-    links, how = [], Counter[str]()
+    links, how, loops = [], Counter[str](), 0
     for a, b, attributes in graph.edges(data=True):
         if a == b:
-            how["links from a node to itself are left out"] += 1
+            loops += 1
             continue
         ends = graph.nodes[a], graph.nodes[b]
         try:
@@ -56,6 +56,7 @@ def read(name: str, content: bytes, defaults: Defaults) -> Found:
             raise RequestError(f"read {name}: link {labels[a]}-{labels[b]}: {error}") from error
         links.append(FoundLink(labels[a], labels[b], shape))
     notes = [f"{count} of {len(links)} links: {what}" for what, count in how.items()]
+    notes += [f"links from a node to itself left out: {loops}"] if loops else []
     found = Found((), tuple(labels.values()), tuple(links), tuple(notes))
     check_size(found, name)
     return found
