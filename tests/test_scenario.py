@@ -254,3 +254,13 @@ def test_a_list_entry_is_set_by_number_from_1_or_by_id(load_testbed):
     )
     with pytest.raises(RequestError, match="no entry '0': choose from ue1, ue2, ue3, ue4"):
         load_testbed("topology.users.0.wifi_mbps=7")
+
+
+def test_what_a_scenario_must_have_is_shown_by_an_example_that_is_accepted():
+    raw = {"topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 5}]}}
+    with pytest.raises(RequestError) as found:
+        from_data(raw, "x.yaml")
+    examples = re.findall(r"is missing. Add it, for example '(.*)'", str(found.value))
+    assert len(examples) == 3
+    written = {**raw, **yaml.safe_load("\n".join(examples))}
+    assert from_data(written, "x.yaml").traffic[0].user == "ue1"

@@ -448,13 +448,22 @@ def _unknown_keys(
     )
 
 
+MISSING = {
+    "name": "name: my_network",
+    "title": "title: My network",
+    "traffic": "traffic: [{user: all, kind: bulk}]",
+    "user": "user: all",
+}  # examples of keys that a scenario must have
+
+
 def _problem(model: type[BaseModel], error: dict[str, Any], source: str, prefix: Loc) -> str:
     loc = error["loc"]
     kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
     key = next((step for step in reversed(loc) if isinstance(step, str)), "")
     place = where([*prefix, *loc])
     if kind == "missing":
-        return f"{source}: {place}: is missing. Add it"
+        example = f", for example '{MISSING[key]}'" if key in MISSING else ""
+        return f"{source}: {place}: is missing. Add it{example}"
     return (
         f"{source}: {place}: {_cure(kind, key, value, ctx, error['msg'])}"
         if place
