@@ -44,11 +44,15 @@ class FakeEngine(Engine):
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
         self.topology, self.changes, self.closed = scenario.network, [], False
+        self.stops_s: list[float] = []  # where it ran to without a sample
         self.folder, self.reports = recorder.folder, []
         self.rates = dict.fromkeys(self.topology.users, 1.0)
         recorder.command(["ip", "link", "add", "s1-eth1"])
         if self.fails_to_open:
             raise LabError(self.fails_to_open)
+
+    def run_until(self, until_s: float) -> None:
+        self.stops_s.append(until_s)
 
     def advance(self, until_s: float) -> list[Frame]:
         self.on_advance(until_s)

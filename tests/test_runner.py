@@ -68,6 +68,16 @@ def test_scenario_events_happen_at_their_time_in_file_units(go):
     assert engine.changes[1] == SetDemand("ue1", 2_000_000)  # on the wire
 
 
+def test_scenario_events_between_two_samples_happen_at_their_time(go):
+    times_s = [0.1, 0.2, 0.2, 0.7, 1.0]
+    events = [f"{{at_s: {t}, target: user.ue1.demand_mbps, value: {t}}}" for t in times_s]
+    outcome, engine = go(f"events=[{', '.join(events)}]", "sample_interval_s=1")
+    assert [event["t"] for event in flips(outcome)] == times_s
+    assert engine.stops_s == [0.1, 0.2, 0.7]
+    rates = [frame["user"]["ue1"]["mbps"] for frame in read_samples(outcome.folder)]
+    assert rates[:2] == [0.7, 1.0]
+
+
 def test_events_after_the_end_cause_a_warning(go):
     outcome, _ = go("events=[{at_s: 50, target: link.wifi.up, value: false}]")
     assert any(

@@ -1,7 +1,8 @@
 """The interface of an engine (the emulation or the simulator). An engine builds the network of a
 scenario, runs it, and reports what it measured.
 
-    open(scenario, recorder) -> advance(until_s)* with apply(change) and news() in between
+    open(scenario, recorder)
+        -> advance(until_s)* with run_until(until_s), apply(change) and news() in between
         -> close() -> Report
 
 `lab.run.runner` makes these calls in this order from one thread. It calls `close` in any case, even
@@ -111,6 +112,10 @@ class Engine(ABC):
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
         """Build the network and start the traffic. t = 0 is when this method returns, or
         `started_at` if the engine sets it."""
+
+    @abstractmethod
+    def run_until(self, until_s: float) -> None:
+        """Run the network until t = `until_s`, without a sample: a change is due then."""
 
     @abstractmethod
     def advance(self, until_s: float) -> list[Frame]:

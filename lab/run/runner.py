@@ -2,9 +2,9 @@
 result.
 
 1) open the engine, which builds the network
-2) until the end of the run: advance by one sample interval and record the samples; in a
-   simulated run with a speed, wait until real time has caught up; make the changes that the
-   scenario file schedules and those in the folder inbox/ (during a pause, only the latter)
+2) until the end of the run: advance by one sample interval, make the changes that the scenario
+   file schedules in it at their times, and record the samples; in a simulated run with a speed,
+   wait until real time has caught up; make the changes in the folder inbox/
 3) close the engine in any case; write result.json with the status complete, interrupted or failed
 """
 
@@ -163,6 +163,7 @@ class _Run:
         while self.now < scenario.duration_s and not self.stop_requested and not self.error:
             steps = max(steps, self._steps_gone(time.monotonic() - began)) + 1
             until = min(round(steps * scenario.sample_interval_s, 9), scenario.duration_s)
+            self._make_changes_before(until)
             scale = scenario.rate_scale
             frames = [
                 metrics.with_computed(frame.in_scenario_units(scale))
@@ -184,6 +185,19 @@ class _Run:
         """
         return int(elapsed_s / self.scenario.sample_interval_s) - 1 if self.engine.real_time else 0
 
+    def _make_changes_before(self, until_s: float) -> None:
+        """Make the scenario's changes that are due before the next sample, each at its time."""
+        while self.due and self.due[0].at_s < until_s and not self.stop_requested:
+            self.now = self.due[0].at_s
+            self.engine.run_until(self.now)
+            self._make_due()
+
+    def _make_due(self) -> None:
+        while self.due and self.due[0].at_s <= self.now:
+            event: Event = self.due.pop(0)
+            t = time.time() - self.started if self.engine.started_at else self.now
+            self.flips.from_scenario(t, event.target, event.value)
+
     def _wait_until_due(self) -> None:
         """Wait until real time has caught up with the simulated time. Apply messages while
         waiting."""
@@ -193,10 +207,9 @@ class _Run:
             self._apply_due()
 
     def _apply_due(self) -> None:
-        """Apply the events of the scenario that are due, then the messages in the inbox."""
-        while self.due and self.due[0].at_s <= self.now and self.now < self.scenario.duration_s:
-            event: Event = self.due.pop(0)
-            self.flips.from_scenario(self.now, event.target, event.value)
+        """Make the changes of the scenario that are due, then those in the inbox."""
+        if self.now < self.scenario.duration_s:
+            self._make_due()
         for seq, message, problem in self._messages():
             if problem:
                 self.flips.unreadable(self.now, seq, problem)

@@ -50,6 +50,9 @@ class Testbed(Engine):
         self.is_slow = scenario.seed == SLOW_SEED
         recorder.command(["ip", "link", "add", "s1-eth1"])
 
+    def run_until(self, until_s: float) -> None:
+        pass
+
     def advance(self, until_s: float) -> list[Frame]:
         if self.is_slow:
             time.sleep(2 * (until_s - self.now))

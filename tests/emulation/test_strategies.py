@@ -8,6 +8,7 @@ be emulated: tests compare ratios, paths and confirmations. Figures are in scena
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -26,9 +27,9 @@ TWO_PATHS = (
     "{rate_mbps: 12, delay_ms: 37.5, queue_packets: 80}]"
 )
 LOSS = (
-    "events=[{at_s: 6, target: link.path1.loss, value: 0.05}, "
-    "{at_s: 20, target: link.path1.loss, value: 0}]"
-)
+    "events=[{at_s: 6.13, target: link.path1.loss, value: 0.05}, "
+    "{at_s: 20.29, target: link.path1.loss, value: 0}]"
+)  # between two samples
 LOSSY = (
     "--seed",
     "1",
@@ -45,6 +46,16 @@ LOSSY = (
 )
 EIGHTH = ("--seed", "1", "--set", "rate_scale=0.125")  # for paths over five switches
 AT_ONCE = "traffic=[{user: ue1, kind: bulk}, {user: ue2, kind: bulk}, {user: ue3, kind: bulk}]"
+
+
+def test_changes_of_a_scenario_happen_at_their_time(runs):
+    run = runs("dynamic_loss", *LOSSY, "--strategy", "loss_aware")
+    run.finish()
+    made = [event["t"] for event in run.events("flip") if event["state"] == "applied"]
+    assert made == pytest.approx([6.13, 20.29], abs=0.05)
+    commands = (run.folder / "commands.sh").read_text()
+    sent = [float(at) for at in re.findall(r"^.*\btc\b.*# ([\d.]+) s$", commands, re.MULTILINE)]
+    assert any(b - a == pytest.approx(14.16, abs=0.05) for a in sent for b in sent), sent
 
 
 def evidence_of(run: Queued) -> str:

@@ -94,12 +94,13 @@ class MininetEngine(Engine):
         self.emulated.build()
         self._start_traffic()
 
-    def advance(self, until_s: float) -> list[Frame]:
-        """Wait until time `until_s` of the run, and return one sample, as a list of one frame.
-
-        Flows that are due in the meantime are started and stopped.
-        """
+    def run_until(self, until_s: float) -> None:
+        """Wait until time `until_s` of the run. Flows that are due are started and stopped."""
         self.workload.until(until_s)
+
+    def advance(self, until_s: float) -> list[Frame]:
+        """Wait until time `until_s` of the run, and return one sample, as a list of one frame."""
+        self.run_until(until_s)
         self.supervision.check()
         if self.emulated.host_agent:
             self.emulated.host_agent.write_journal()

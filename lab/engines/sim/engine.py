@@ -329,16 +329,17 @@ class SimEngine(Engine):
 
         This never waits for real time. If a run is to keep pace with real time, the caller waits.
         """
-        self._run_until(round(until_s * at.NS_PER_S))
+        self.run_until(until_s)
         means = {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
         self._occupancies = {}
         for flow in sorted(self.sampler.completed(), key=self._done_ns):
             self._complete(flow)
         return [self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)]
 
-    def _run_until(self, until_ns: int) -> None:
-        """Simulate until `until_ns`, with all changes of traffic and all measurements that are due
-        by then."""
+    def run_until(self, until_s: float) -> None:
+        """Simulate until t = `until_s`, with all changes of traffic and all measurements that are
+        due by then."""
+        until_ns = round(until_s * at.NS_PER_S)
         while True:
             act_ns = round(self._acts[0].at_s * at.NS_PER_S) if self._acts else until_ns
             next_ns = min(until_ns, self._measurement_ns, act_ns)

@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parents[3]
 SMALL = ("rate_scale=0.1", "sample_interval_s=1", "strategy.name=meter_throttling")
 
 
-def record(folder, *settings, on_progress=lambda _: None):
-    """Run testbed_wifi_lte at a tenth of its rates into `folder`."""
+def record(folder, *settings, name="testbed_wifi_lte", on_progress=lambda _: None):
+    """Run a scenario at a tenth of its rates into `folder`."""
     folder.mkdir()
-    loaded = scenario.load("testbed_wifi_lte", Overrides(settings=(*SMALL, *settings)))
+    loaded = scenario.load(name, Overrides(settings=(*SMALL, *settings)))
     recorder = Recorder(folder, loaded, "sim")
     outcome = run(loaded, registry.create("sim", Options(speed=0.0)), recorder, on_progress)
     assert not outcome.error, outcome.error
@@ -55,6 +55,50 @@ def test_a_change_affects_the_samples_after_it_and_none_before(tmp_path):
     plain, flipped = (lines(tmp_path / name, "samples.jsonl") for name in ("plain", "flipped"))
     assert plain[:4] == flipped[:4]
     assert plain[4:] != flipped[4:]
+
+
+CHANGED = {
+    "testbed_wifi_lte": {
+        "cell.wifi1.ue1.rate_mbps": (42, 5),
+        "link.wifi.up": ("true", "false"),
+        "user.ue1.demand_mbps": (2, 20),
+    },
+    "two_paths": {
+        "link.path1.rate_mbps": (20, 2),
+        "link.path1.delay_ms": (10, 30),
+        "link.path1.loss": (0, 0.02),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [(name, target) for name, targets in CHANGED.items() for target in targets]
+)
+def test_changes_happen_at_their_time_whatever_the_sample_interval(tmp_path, name, target):
+    """A trace of 20 Hz: what flows does not depend on how often somebody looks."""
+    values = CHANGED[name][target]
+    strategy = "none" if name == "two_paths" else "meter_throttling"
+    times_s = [round(0.013 + n * 0.05, 3) for n in range(60)]
+    events = [
+        f"{{at_s: {t}, target: {target}, value: {values[n % 2]}}}" for n, t in enumerate(times_s)
+    ]
+    totals = set()
+    for interval_s in (0.05, 0.5, 4):
+        record(
+            tmp_path / f"{interval_s}",
+            "duration_s=4",
+            f"sample_interval_s={interval_s}",
+            f"events=[{', '.join(events)}]",
+            f"strategy.name={strategy}",
+            name=name,
+        )
+        made = lines(tmp_path / f"{interval_s}", "events.jsonl")
+        made = [e["t"] for e in made if e["kind"] == "flip" and e["state"] == "applied"]
+        assert made == times_s
+        samples = lines(tmp_path / f"{interval_s}", "samples.jsonl")
+        totals.add(round(sum(s["user"]["ue1"]["mbps"] for s in samples) * interval_s, 2))
+    assert len(totals) == 1
+    assert totals.pop() > 0.1
 
 
 def test_stop_keeps_the_measurements(tmp_path):
