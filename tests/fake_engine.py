@@ -51,8 +51,9 @@ class FakeEngine(Engine):
         if self.fails_to_open:
             raise LabError(self.fails_to_open)
 
-    def run_until(self, until_s: float) -> None:
+    def run_until(self, until_s: float) -> float:
         self.stops_s.append(until_s)
+        return until_s
 
     def advance(self, until_s: float) -> list[Frame]:
         self.on_advance(until_s)

@@ -372,7 +372,7 @@ DRAWN = (
     ["s1", "s2"],
     [
         ("h1", "s1", {"bw": 10, "delay": "5ms", "max_queue_size": 80}),
-        ("h1", "s2", {"bw": 4, "loss": 2, "jitter": "1ms", "speedup": 3}),
+        ("h1", "s2", {"bw": 4, "loss": 2, "delay": "3ms", "jitter": "1ms", "speedup": 3}),
         ("s1", "h2", {}),
         ("s2", "h2", {}),
     ],

@@ -14,6 +14,7 @@ from lab.errors import RequestError
 from lab.scenario import loading as scenario
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.loading import Overrides, experiment, from_data, resolved
+from lab.scenario.targets import check_flip
 
 UNEVEN_PATHS = """
 name: uneven_paths
@@ -254,6 +255,32 @@ def test_a_list_entry_is_set_by_number_from_1_or_by_id(load_testbed):
     )
     with pytest.raises(RequestError, match="no entry '0': choose from ue1, ue2, ue3, ue4"):
         load_testbed("topology.users.0.wifi_mbps=7")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("{rate_mbps: 5, delay_ms: 10, jitter_ms: 10.5}", "write at most the delay"),
+        ("{rate_mbps: 5, delay_ms: 0, jitter_ms: 1}", "write at most the delay"),
+        ("{rate_mbps: 5, loss: 0.0000004}", "write 0 or 0.000001"),
+        ("{rate_mbps: 5, loss_both: 9.0e-7}", "write 0 or 0.000001"),
+    ],
+)
+def test_a_jitter_above_the_delay_and_a_loss_that_would_be_none_are_refused(path, said):
+    raw = {"topology": {"kind": "parallel_paths", "paths": [yaml.safe_load(path)]}}
+    raw |= {"name": "x", "title": "X", "traffic": [{"user": "all"}]}
+    with pytest.raises(RequestError, match=said):
+        from_data(raw, "x.yaml")
+
+
+def test_a_flip_leaves_the_jitter_within_the_delay_and_a_loss_above_none():
+    raw = {"name": "x", "title": "X", "traffic": [{"user": "all"}]}
+    paths = [{"rate_mbps": 5, "delay_ms": 10, "jitter_ms": 4}]
+    loaded = from_data(raw | {"topology": {"kind": "parallel_paths", "paths": paths}}, "x.yaml")
+    for target, least in (("link.path1.delay_ms", 4), ("link.path1.loss", 1e-6)):
+        assert check_flip(loaded, target, least) == least
+        with pytest.raises(RequestError):
+            check_flip(loaded, target, least / 2)
 
 
 def test_what_a_scenario_must_have_is_shown_by_an_example_that_is_accepted():

@@ -114,8 +114,9 @@ class Engine(ABC):
         `started_at` if the engine sets it."""
 
     @abstractmethod
-    def run_until(self, until_s: float) -> None:
-        """Run the network until t = `until_s`, without a sample: a change is due then."""
+    def run_until(self, until_s: float) -> float:
+        """Run the network until t = `until_s`, without a sample: a change is due then. Return t,
+        which is later if the machine is late."""
 
     @abstractmethod
     def advance(self, until_s: float) -> list[Frame]:

@@ -189,13 +189,11 @@ class _Run:
         """Make the scenario's changes that are due before the next sample, each at its time."""
         while self.due and self.due[0].at_s < until_s and not self.stop_requested:
             self.now = self.due[0].at_s
-            self.engine.run_until(self.now)
-            self._make_due()
+            self._make_due(self.engine.run_until(self.now))
 
-    def _make_due(self) -> None:
+    def _make_due(self, t: float) -> None:
         while self.due and self.due[0].at_s <= self.now:
             event: Event = self.due.pop(0)
-            t = time.time() - self.started if self.engine.started_at else self.now
             self.flips.from_scenario(t, event.target, event.value)
 
     def _wait_until_due(self) -> None:
@@ -209,7 +207,7 @@ class _Run:
     def _apply_due(self) -> None:
         """Make the changes of the scenario that are due, then those in the inbox."""
         if self.now < self.scenario.duration_s:
-            self._make_due()
+            self._make_due(self.now)
         for seq, message, problem in self._messages():
             if problem:
                 self.flips.unreadable(self.now, seq, problem)

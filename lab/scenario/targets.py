@@ -31,6 +31,7 @@ from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.scenario import schema
 from lab.scenario.schema import Scenario, StrategyChoice
+from lab.topologies.topology import checked_loss, link_delay_ns
 
 # Changes that an engine can make to a running network
 #
@@ -302,6 +303,8 @@ def _network(scenario: Scenario) -> list[Target]:
         name = f"link.{link.id}"
         if link.rate_bps is not None:
             forward = max(link.loss_ppm, link.loss_back_ppm)
+            delay_ns, jitter_ns = link_delay_ns(link, topology.cells)
+            of_cell_ns = delay_ns - link.delay_ns
             rows += [
                 _rate(f"{name}.rate_mbps", link.rate_bps, scale, "in both directions"),
                 Target(
@@ -309,7 +312,7 @@ def _network(scenario: Scenario) -> list[Target]:
                     "number",
                     ms_from_ns(link.delay_ns),
                     "ms",
-                    0,
+                    ms_from_ns(max(0, jitter_ns - of_cell_ns)),
                     MAX_DELAY_MS,
                     help="one way",
                 ),
@@ -399,4 +402,9 @@ def _checked_number(row: Target, value: Any) -> float | None:
             f"{row.name}: {value:g} is not within {row.minimum:g} to {row.maximum:g}"
             f" {row.unit}{percent}".rstrip()
         )
+    if row.unit == "fraction":
+        try:
+            return checked_loss(float(value))
+        except ValueError as error:
+            raise RequestError(f"{row.name}: {error}") from error
     return float(value)

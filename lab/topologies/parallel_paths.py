@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
-from lab.topologies.topology import Link, Node, Topology
+from lab.topologies.topology import Link, Node, Topology, checked_loss
 
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Delay = Annotated[float, Field(ge=0, le=5_000)]
-Fraction = Annotated[float, Field(ge=0, le=1)]
+
+Fraction = Annotated[float, Field(ge=0, le=1), AfterValidator(checked_loss)]
 
 
 class Path(BaseModel):

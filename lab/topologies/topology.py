@@ -374,7 +374,7 @@ ADDRESSES = 250  # of a subnet
 def checked(topology: Topology) -> Topology:
     """Return the topology unchanged. Raise `RequestError` with the first problem if the engines
     cannot build it."""
-    for find in (_nodes, _links, _cells, _rates, _users, _servers):
+    for find in (_nodes, _links, _jitter, _cells, _rates, _users, _servers):
         for problem in find(topology):
             raise RequestError(f"topology {topology.name}: {problem}")
     return topology
@@ -404,6 +404,24 @@ def _links(topology: Topology) -> Iterator[str]:
             if end not in ids:
                 known = ", ".join(ids)
                 yield f"link '{link.id}' ends at '{end}', which is not a node: choose from {known}"
+
+
+def checked_loss(loss: float) -> float:
+    """Return a fraction of packets. Raise `ValueError` if both engines would round it to 0."""
+    if 0 < loss < 1e-6:
+        raise ValueError(f"{loss:g} is less than one packet in a million: write 0 or 0.000001")
+    return loss
+
+
+def _jitter(topology: Topology) -> Iterator[str]:
+    for link in topology.links:
+        delay_ns, jitter_ns = link_delay_ns(link, topology.cells)
+        if jitter_ns > delay_ns:
+            jitter_ms, delay_ms = units.ms_from_ns(jitter_ns), units.ms_from_ns(delay_ns)
+            yield (
+                f"link '{link.id}' has {jitter_ms:g} ms of jitter and a delay of {delay_ms:g} ms: "
+                "jitter goes both ways from the delay, so write at most the delay"
+            )
 
 
 def _cells(topology: Topology) -> Iterator[str]:

@@ -94,9 +94,10 @@ class MininetEngine(Engine):
         self.emulated.build()
         self._start_traffic()
 
-    def run_until(self, until_s: float) -> None:
+    def run_until(self, until_s: float) -> float:
         """Wait until time `until_s` of the run. Flows that are due are started and stopped."""
         self.workload.until(until_s)
+        return self.workload.now_s()
 
     def advance(self, until_s: float) -> list[Frame]:
         """Wait until time `until_s` of the run, and return one sample, as a list of one frame."""

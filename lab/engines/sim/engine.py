@@ -336,7 +336,7 @@ class SimEngine(Engine):
             self._complete(flow)
         return [self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)]
 
-    def run_until(self, until_s: float) -> None:
+    def run_until(self, until_s: float) -> float:
         """Simulate until t = `until_s`, with all changes of traffic and all measurements that are
         due by then."""
         until_ns = round(until_s * at.NS_PER_S)
@@ -349,7 +349,7 @@ class SimEngine(Engine):
             elif self._measurement_ns <= next_ns:
                 self._measure()
             elif next_ns >= until_ns:
-                return
+                return until_s
 
     def apply(self, change: Change) -> None:
         """Apply one change to the running network or its controller.
