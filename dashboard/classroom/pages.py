@@ -101,7 +101,8 @@ def grades_file() -> Response:
     with of.mutex:
         people = {each.id: each.names for each in of.state.listed()}
         handed_in = grades.submissions(of.folder, of.state)
-    text = grades.to_csv(columns, of.folder.worksheets, handed_in, people, of.folder.roster)
+        _, head = of.journal_end()
+    text = grades.to_csv(columns, of.folder.worksheets, handed_in, people, of.folder.roster, head)
     headers = {"Content-Disposition": f'attachment; filename="{of.folder.name}-{columns}.csv"'}
     return Response(text, mimetype="text/csv", headers=headers)
 

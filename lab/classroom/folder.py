@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from controller.bounded_json import JsonRefused, parse_object
 from lab import __version__, plain_file
-from lab.classroom import roster, secrets
+from lab.classroom import journal, roster, secrets
+from lab.classroom.journal import Journal, Log
 from lab.classroom.roster import Roster
 from lab.errors import LabError, RequestError, show, unknown
 from lab.run.manifest import ROOT
@@ -45,7 +46,8 @@ class Settings(BaseModel):
     `code` is what students type to join. `secret` is a hexadecimal key from which the random seed
     and the exercise variant of each student are derived. `lab` is the version of the lab that made
     the class. `worksheets` maps the name of each worksheet to the SHA-256 digest of its copy in the
-    folder.
+    folder. `digests` says that every line of the event log has digests; it is False in a class that
+    an older version began.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -56,6 +58,7 @@ class Settings(BaseModel):
     projector_key: str
     lab: str
     worksheets: dict[str, str]
+    digests: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,14 @@ class ClassFolder:
     @property
     def runs(self) -> Path:
         return self.path / RUNS
+
+    def read_journal(self) -> Log:
+        """Read the event log. Raise `RequestError` if the file cannot be read."""
+        return journal.read(self.journal, not self.settings.digests)
+
+    def open_journal(self, clock: Callable[[], float]) -> Journal:
+        """Open the event log to append events, as `Journal` does."""
+        return Journal(self.journal, clock, not self.settings.digests)
 
     def variant_of(self, seat: str, worksheet: str) -> Seat:
         """Return the object that gives the student at `seat` a random seed and an exercise variant
@@ -132,6 +143,7 @@ def make(
         projector_key=secrets.key(),
         lab=__version__,
         worksheets={stem: hashlib.sha256(text).hexdigest() for stem, text in sources.items()},
+        digests=True,
     )
     try:
         for each in (path, path / WORKSHEETS, path / RUNS):

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from lab.classroom import journal
+from lab.classroom.chain import Fault
 from lab.classroom.folder import ClassFolder
+from lab.classroom.journal import Log
 from lab.classroom.roster import Roster, folded
-from lab.classroom.state import ClassRun, ClassState, SeatState, StepWork
-from lab.errors import LabError
+from lab.classroom.state import ClassRun, ClassState, SeatState, StepWork, replay
+from lab.errors import LabError, show
 from lab.run.reading import run_digest
 from lab.worksheets.evaluation import RunFiles
 from lab.worksheets.marking import mark_task
-from lab.worksheets.schema import Answer, Check, Question, Run, Task, Worksheet
+from lab.worksheets.schema import Answer, Check, Predict, Question, Run, Task, Worksheet
 
 READ_RUNS = 64  # runs whose files are kept in memory
 
@@ -29,7 +30,8 @@ READ_RUNS = 64  # runs whose files are kept in memory
 class StepGrade:
     """The answer of a student to one step of a worksheet, and the points for it.
 
-    `points` is the number of points given, and `of` the largest number possible. `runs` maps each
+    `points` is the number of points that count, and `of` the largest number possible. `recorded`
+    are the points in the event log, which count unless the step cannot give them. `runs` maps each
     step in which the student made a run to the id of the run that was used for marking. `by_hand`
     are points that a person gave, or None. `checker` is the version of the lab that marked the
     answer.
@@ -37,6 +39,7 @@ class StepGrade:
 
     step: str
     points: int
+    recorded: int
     of: int
     passed: bool | None
     answer: Answer | None
@@ -72,8 +75,8 @@ class Submission:
 class Difference:
     """A difference between the recorded grade and a second marking of the same work.
 
-    Either the points differ, or the files of a run were changed or lost. `step` is the id of a step
-    of the worksheet, or several ids separated by commas.
+    The points differ or are impossible, or a run was changed or lost or is of somebody else. `step`
+    is the id of a step of the worksheet, or several ids separated by commas.
     """
 
     submission: Submission
@@ -81,9 +84,20 @@ class Difference:
     text: str
 
 
-def read_state(folder: ClassFolder) -> ClassState:
-    """Rebuild the state of a class from its event log. Raise `LabError` if the log is damaged."""
-    return ClassState(journal.read(folder.journal))
+@dataclass(frozen=True)
+class Record:
+    """The event log of a class, the state after its events, and what is wrong with its lines."""
+
+    log: Log
+    state: ClassState
+    faults: tuple[Fault, ...]
+
+
+def read_record(folder: ClassFolder) -> Record:
+    """Read the event log of a class. Lines with a fault are left out. Raise `RequestError` if the
+    file cannot be read."""
+    log = folder.read_journal()
+    return Record(log, *replay(log))
 
 
 def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
@@ -96,25 +110,38 @@ def submissions(folder: ClassFolder, state: ClassState) -> list[Submission]:
     ]
 
 
-def mark_again(folder: ClassFolder, handed_in: Submission) -> Iterator[Difference]:
+def impossible(handed_in: Submission) -> Iterator[Difference]:
+    """Yield each step whose recorded points the worksheet cannot give. They count as 0."""
+    for each in handed_in.steps:
+        if each.points != each.recorded:
+            text = f"{each.recorded} points are recorded, of {each.of}: they count as 0"
+            yield Difference(handed_in, each.step, text)
+
+
+def mark_again(
+    folder: ClassFolder, state: ClassState, handed_in: Submission
+) -> Iterator[Difference]:
     """Mark a submission again from the saved answers and run files, and yield each difference.
 
     A run whose files are missing or do not match the digest in the event log is reported as a
-    difference, too. Files that do not match are still used for marking if they can be read. Points
-    given by a person are not verified.
+    difference, too. Files that do not match are still used for marking if they can be read. A run
+    that the student did not make in this step is not used. Points that a person gave for a text
+    are not verified.
     """
     for run, digest in handed_in.digests.items():
         if problem := _changed(folder.runs / run, digest):
             steps = [each.step for each in handed_in.steps if run in each.runs.values()]
             yield Difference(handed_in, ", ".join(steps), f"run {run}: {problem}")
-    tasks = {each.id: each for each in folder.worksheets[handed_in.worksheet].tasks}
+    worksheet = folder.worksheets[handed_in.worksheet]
+    tasks = {each.id: each for each in worksheet.tasks}
     for grade in handed_in.steps:
-        task = tasks[grade.step]
-        if grade.by_hand is not None or not _is_marked_by_us(task) or grade.passed is None:
-            continue
-        passed, points = _mark(task, grade, folder.runs)
-        if (passed, points) != (grade.passed, grade.points):
-            yield Difference(handed_in, grade.step, f"{grade.points} points, now {points}")
+        task, own = tasks[grade.step], {}
+        for step, run in grade.runs.items():
+            if problem := _not_own(worksheet, handed_in, step, state.runs.get(run)):
+                yield Difference(handed_in, grade.step, f"run {show(run)}: {problem}")
+            else:
+                own[step] = folder.runs / run
+        yield from _differs(handed_in, task, grade, own)
 
 
 def runs_used(state: ClassState, handed_in: Submission) -> list[ClassRun]:
@@ -126,39 +153,72 @@ def runs_used(state: ClassState, handed_in: Submission) -> list[ClassRun]:
 def _submission(seat: SeatState, name: str, worksheet: Worksheet, state: ClassState) -> Submission:
     work = seat.work[name]
     steps = tuple(
-        _grade(task.id, task.points, work.steps.get(task.id, StepWork()))
-        for task in worksheet.tasks
-        if not isinstance(task, Run)
+        _grade(task, work.step(task.id)) for task in worksheet.tasks if not isinstance(task, Run)
     )
-    used = sorted({run for each in steps for run in each.runs.values()})
+    used = sorted({run for each in steps for run in each.runs.values() if run in state.runs})
     digests = {run: state.runs[run].digest for run in used}
     return Submission(seat.id, tuple(seat.names), name, steps, digests)
 
 
-def _grade(step: str, of: int, work: StepWork) -> StepGrade:
-    points = work.points if work.graded is None else work.graded
+def _grade(task: Predict | Question | Check, work: StepWork) -> StepGrade:
     return StepGrade(
-        step, points, of, work.passed, work.answer, work.runs, work.graded, work.checker
+        step=task.id,
+        points=work.counted(task.points),
+        recorded=work.recorded,
+        of=task.points,
+        passed=work.passed,
+        answer=work.answer,
+        runs=work.runs,
+        by_hand=work.graded,
+        checker=work.checker,
     )
 
 
-def _is_marked_by_us(task: Task) -> bool:
-    return isinstance(task, Check) or (isinstance(task, Question) and not task.text)
+def _not_own(worksheet: Worksheet, handed_in: Submission, step: str, run: ClassRun | None) -> str:
+    """Return why a run cannot be evidence for a submission, as the run of `step`, or ""."""
+    if run is None:
+        return "the journal has no such run"
+    planned = worksheet.runs.get(step)
+    seat = None if planned and planned.by == "instructor" else handed_in.seat
+    if not planned or (run.seat, run.worksheet, run.step) != (seat, handed_in.worksheet, step):
+        return f"it was not made in step '{step}' by this seat"
+    return "" if run.status == "complete" else "it did not complete"
 
 
-def _mark(task: Task, grade: StepGrade, runs: Path) -> tuple[bool, int]:
+def _differs(
+    handed_in: Submission, task: Task, grade: StepGrade, runs: Mapping[str, Path]
+) -> Iterator[Difference]:
+    """Mark one step again. Yield a difference if the mark is another one than was recorded."""
+    by_hand = isinstance(task, Question) and task.text and grade.answer is not None
+    if grade.by_hand is not None:
+        if not by_hand:
+            text = f"{grade.recorded} points by hand, for a step without a text to grade"
+            yield Difference(handed_in, grade.step, text)
+        return
+    if grade.answer is None and grade.passed is None and not grade.recorded:
+        return
+    passed, points = _mark(task, grade, runs)
+    if points != grade.recorded:
+        yield Difference(handed_in, grade.step, f"{grade.recorded} points, now {points}")
+    elif passed != grade.passed:
+        words = {True: "passed", False: "failed", None: "not decided"}
+        text = f"recorded as {words[grade.passed]}, now {words[passed]}"
+        yield Difference(handed_in, grade.step, text)
+
+
+def _mark(task: Task, grade: StepGrade, runs: Mapping[str, Path]) -> tuple[bool | None, int]:
     """Mark one step again. Return whether it is passed, and its points.
 
-    Runs that cannot be read count as missing.
+    `passed` is None for a text, which a person grades. Runs that cannot be read count as missing.
     """
     found = {}
-    for step, run in grade.runs.items():
+    for step, folder in runs.items():
         try:
-            found[step] = _read(runs / run)
+            found[step] = _read(folder)
         except LabError:
             continue
     mark = mark_task(task, grade.answer, found)
-    return (bool(mark.passed), mark.points) if mark else (False, 0)
+    return (mark.passed, mark.points) if mark else (None, 0)
 
 
 @lru_cache(maxsize=READ_RUNS)
@@ -187,6 +247,8 @@ def _changed(folder: Path, digest: str) -> str:
 #   for their sum. Its import asks which column is which.
 # - Canvas: Student, ID, SIS User ID, SIS Login ID, Section, one column for each worksheet. The
 #   second line has the points that can be had.
+#
+# The last column has the digest of the event log in each row. It ties the table to the log.
 
 
 COLUMNS = ("moodle", "canvas")
@@ -212,21 +274,24 @@ def to_csv(
     handed_in: Sequence[Submission],
     people: Mapping[str, Sequence[str]],
     roster: Roster | None = None,
+    head: str = "",
 ) -> str:
     """Return the grades as a CSV table that Moodle or Canvas can import.
 
     `columns` is "moodle" or "canvas". `people` maps the id of each student or pair to their names.
-    The cell of a worksheet that a student has not opened is empty.
+    The cell of a worksheet that a student has not opened is empty. `head` is the digest of the last
+    line of the event log; without it, there is no column for it.
     """
     known = MOODLE if columns == "moodle" else CANVAS
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     titles = [each.title for each in worksheets.values()]
     totals = ["Total"] if columns == "moodle" else []
-    table.writerow(_safe([*known, *titles, *totals]))
+    log = ["Journal"] if head else []
+    table.writerow(_safe([*known, *titles, *totals, *log]))
     if columns == "canvas":
         most = [str(each.points) for each in worksheets.values()]
-        table.writerow(["    Points Possible", *[""] * (len(known) - 1), *most])
+        table.writerow(["    Points Possible", *[""] * (len(known) - 1), *most, *[""] * len(log)])
     points = {(each.seat, each.worksheet): each.points for each in handed_in}
     for seat, names in people.items():
         given = [points.get((seat, name)) for name in worksheets]
@@ -234,7 +299,7 @@ def to_csv(
         total = [str(sum(each or 0 for each in given))] if totals else []
         for name in names:
             about = _about(known, name, roster)
-            table.writerow([*_safe(about), *cells, *total])
+            table.writerow([*_safe(about), *cells, *total, *[head] * len(log)])
     return out.getvalue()
 
 

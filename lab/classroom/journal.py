@@ -1,7 +1,8 @@
 """The event log of a class: a file with one line of JSON for each event.
 
 An event is on the disk before the browser is told that it is saved. If a crash cut off the last
-line, that line was never confirmed to anybody. It is removed when the log is opened.
+line, that line was never confirmed to anybody. It is removed when the log is opened. Each line
+names the line before by its digest (`lab.classroom.chain`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -17,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from controller.bounded_json import JsonRefused, parse_object
 from lab import plain_file
+from lab.classroom import chain
+from lab.classroom.chain import Fault
 from lab.errors import LabError, RequestError
 from lab.worksheets.schema import Answer
 
@@ -52,7 +56,7 @@ class Joined(Event):
 
     kind: Literal["join"] = "join"
     seat: str
-    people: tuple[Person, ...]
+    people: Annotated[tuple[Person, ...], Field(min_length=1)]
     browser: str
 
 
@@ -246,44 +250,77 @@ LINE: TypeAdapter[AnyEvent] = TypeAdapter(Annotated[AnyEvent, Field(discriminato
 One = TypeVar("One", bound=Event)
 
 
-def read(path: Path) -> tuple[AnyEvent, ...]:
-    """Return the events in an event log. A last line that was cut off is ignored.
+@dataclass(frozen=True)
+class Log:
+    """What an event log says.
 
-    Raise `RequestError` if the file is missing or another line is damaged.
+    `events` are those to believe, and `faults` says what is wrong with the other lines. The first
+    `older` lines were written without digests by an older version. `count` counts all whole lines.
+    `head` is the digest of the last line. `heads` are the digests that were `head` once, as far as
+    lines that are believed say so.
+    """
+
+    events: tuple[AnyEvent, ...]
+    faults: tuple[Fault, ...]
+    older: int
+    count: int
+    head: str
+    heads: frozenset[str]
+
+    def check(self, path: Path) -> None:
+        """Raise `RequestError` if something is wrong with a line. `path` is the file."""
+        if self.faults:
+            more = f", and {len(self.faults) - 1} more" if len(self.faults) > 1 else ""
+            raise RequestError(
+                f"read {path}: {self.faults[0]}{more}. Put back a copy of the file from before. "
+                f"What the other lines say: ./run_lab.sh grade {path.parent.name}"
+            )
+
+
+def read(path: Path, may_be_older: bool = True) -> Log:
+    """Read an event log. A last line that was cut off is ignored.
+
+    `may_be_older` says that its first lines may lack digests, as those of older versions do. Raise
+    `RequestError` if the file cannot be read.
     """
     try:
-        content = plain_file.read(path)
+        return _log(plain_file.read(path), may_be_older)
     except OSError as error:
         raise plain_file.failure(path, error) from error
-    return _events(path, content[: _whole(content)])
 
 
-def _whole(content: bytes) -> int:
-    """Return how many bytes of `content` belong to complete lines."""
-    return content.rfind(b"\n") + 1
-
-
-def _events(path: Path, content: bytes) -> tuple[AnyEvent, ...]:
-    found = []
-    for n, line in enumerate(content.splitlines(), 1):
+def _log(content: bytes, may_be_older: bool) -> Log:
+    lines = chain.read(content, may_be_older)
+    events: list[AnyEvent] = []
+    faults, before = list(lines.faults), 0
+    for line in lines.lines:
         try:
-            event = LINE.validate_python(parse_object(line))
-        except (JsonRefused, ValidationError) as error:
-            raise RequestError(f"read {path}: line {n} is damaged: {error}") from error
-        if event.n != n:
-            raise RequestError(f"read {path}: line {n} has the number {event.n}")
-        found.append(event)
-    return tuple(found)
+            event = LINE.validate_python(parse_object(line.body))
+        except (JsonRefused, ValidationError):
+            faults.append(Fault(line.number, "it is damaged: it is no event of a class"))
+            continue
+        if not line.digest and event.n != before + 1:
+            text = f"it has the number {event.n}: lines were removed or moved"
+            faults.append(Fault(line.number, text))
+            continue
+        before = event.n
+        events.append(event)
+    heads = {digest for each in lines.lines for digest in (each.before, each.digest)} - {""}
+    found = tuple(sorted(faults, key=lambda each: each.line))
+    return Log(tuple(events), found, lines.older, lines.count, lines.head, frozenset(heads))
 
 
 class Journal:
     """Appends events to the event log of a class. Several threads may use the same object.
 
-    `events` are the events that were in the file when it was opened. Raise `LabError` if the file
-    cannot be opened, and `RequestError` if a line is damaged.
+    `log` is what was in the file when it was opened; `may_be_older` is as in `read`. `count` is the
+    number of lines now, and `head` the digest of the last one. Raise `LabError` if the file cannot
+    be opened, and `RequestError` if something is wrong with a line.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path, clock: Callable[[], float] = time.time, may_be_older: bool = True
+    ) -> None:
         self.path, self._clock = path, clock
         self._mutex = threading.Lock()
         self._broken = ""
@@ -291,14 +328,14 @@ class Journal:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self._file = os.open(path, flags, 0o600)
             content = plain_file.read(path)
-            self._length = _whole(content)
+            self.log = self._checked(content, may_be_older)
+            self._length = content.rfind(b"\n") + 1
             os.ftruncate(self._file, self._length)
             os.lseek(self._file, 0, os.SEEK_END)
             _sync_folder(path.parent)
         except OSError as error:
             raise LabError(f"open {path}: {error.strerror or error}") from error
-        self.events = _events(path, content[: self._length])
-        self._n = len(self.events)
+        self.count, self.head = self.log.count, self.log.head
 
     def append(self, event: One) -> One:
         """Write an event to the disk. Return it with its number and its time.
@@ -308,17 +345,18 @@ class Journal:
         with self._mutex:
             if self._broken:
                 raise LabError(self._broken)
-            made = event.model_copy(update={"n": self._n + 1, "at": round(self._clock(), 3)})
-            line = made.model_dump_json().encode() + b"\n"
+            made = event.model_copy(update={"n": self.count + 1, "at": round(self._clock(), 3)})
+            line, head = chain.sealed(made.model_dump_json().encode(), self.head)
             try:
-                self._write(line)
+                self._write(line + b"\n")
             except OSError as error:
                 self._undo()
                 raise LabError(
                     f"write {self.path}: {error.strerror or error}. Nothing was saved. "
                     "Free space on the disk of the class"
                 ) from error
-            self._n, self._length = self._n + 1, self._length + len(line)
+            self.count, self.head = self.count + 1, head
+            self._length += len(line) + 1
             return made
 
     def close(self) -> None:
@@ -327,6 +365,15 @@ class Journal:
             if self._file >= 0:
                 os.close(self._file)
             self._file, self._broken = -1, "the class has ended"
+
+    def _checked(self, content: bytes, may_be_older: bool) -> Log:
+        found = _log(content, may_be_older)
+        try:
+            found.check(self.path)
+        except RequestError:
+            os.close(self._file)
+            raise
+        return found
 
     def _write(self, line: bytes) -> None:
         left = line

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from lab.classroom.folder import ClassFolder
 from lab.classroom.journal import Journal
 from lab.classroom.lesson import Lesson, NotNow, Place
 from lab.classroom.queue import Entry, Load, Queue
-from lab.classroom.state import ClassRun, ClassState
+from lab.classroom.state import ClassRun, ClassState, replay
 from lab.worksheets.evaluation import RunFiles
 
 READ_RUNS = 48  # runs whose files are kept in memory
@@ -40,9 +41,9 @@ class Room:
 
     def __init__(self, folder: ClassFolder, clock: ClassClock | None = None) -> None:
         self.folder, self.clock = folder, clock or ClassClock()
-        self._journal = Journal(folder.journal, self.clock)
-        self.clock.go_on_from(max((each.at for each in self._journal.events), default=0.0))
-        self.lesson = Lesson(folder, ClassState(self._journal.events))
+        self._journal = folder.open_journal(self.clock)
+        self.clock.go_on_from(max((each.at for each in self._journal.log.events), default=0.0))
+        self.lesson = Lesson(folder, _state(self._journal))
         self.queue = Queue()
         self.door = Door(self.lesson)
         self.mutex = threading.RLock()
@@ -61,6 +62,10 @@ class Room:
             self.state.apply(made)
             self.news.report([self._concerned(made)])
             return made
+
+    def journal_end(self) -> tuple[int, str]:
+        """Return the number of lines of the event log, and the digest of the last one."""
+        return self._journal.count, self._journal.head
 
     def close(self) -> None:
         self._journal.close()
@@ -301,6 +306,15 @@ class Room:
         with self.mutex:
             runs = [each.id for each in self.state.runs.values() if each.seat == seat]
         return sum(size_of(self.run_folder(run)) for run in runs)
+
+
+def _state(of: Journal) -> ClassState:
+    """Return the state after the events of a log. Raise `RequestError` if one does not fit."""
+    state, faults = replay(of.log)
+    if faults:
+        of.close()
+        replace(of.log, faults=faults).check(of.path)
+    return state
 
 
 # News of changes

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.classroom import journal
-from lab.classroom.journal import Event, Person
+from lab.classroom.chain import Fault
+from lab.classroom.journal import Event, Log, Person
 from lab.classroom.roster import folded
+from lab.errors import show
 from lab.worksheets.schema import Answer
 
 OVER = ("complete", "interrupted", "failed", "cut", "changed")
@@ -39,6 +41,15 @@ class StepWork:
     graded: int | None = None
     comment: str = ""
     checker: str = ""
+
+    @property
+    def recorded(self) -> int:
+        """The points in the event log: those given by a person replace those given by the lab."""
+        return self.points if self.graded is None else self.graded
+
+    def counted(self, of: int) -> int:
+        """Return the recorded points, or 0 if a step with `of` points cannot give them."""
+        return self.recorded if 0 <= self.recorded <= of else 0
 
 
 @dataclass
@@ -121,6 +132,21 @@ class SeatState:
     @property
     def names(self) -> list[str]:
         return [each.name for each in self.people]
+
+
+def replay(log: Log) -> tuple[ClassState, tuple[Fault, ...]]:
+    """Return the state after the events of a log, and what is wrong with its lines.
+
+    An event that does not fit the ones before it is left out, and is a fault, too.
+    """
+    state, faults = ClassState(), list(log.faults)
+    for event in log.events:
+        try:
+            state.apply(event)
+        except LookupError as error:
+            text = f"it is of {show(error.args[0])}, which no line before it has made"
+            faults.append(Fault(event.n, text))
+    return state, tuple(sorted(faults, key=lambda each: each.line))
 
 
 class ClassState:

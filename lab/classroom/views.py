@@ -76,7 +76,8 @@ def points(lesson: Lesson, seat_id: str, worksheet: str) -> int:
     Points given by a person replace those given by the lab.
     """
     work = lesson.work(seat_id, worksheet)
-    return sum(each.points if each.graded is None else each.graded for each in work.steps.values())
+    tasks = [each for each in lesson.worksheet(worksheet).tasks if not isinstance(each, Run)]
+    return sum(work.step(each.id).counted(each.points) for each in tasks)
 
 
 def is_done(lesson: Lesson, at: Place) -> bool:

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from lab.batch.repeat import repeat
 from lab.classroom import folder, grades
 from lab.classroom.folder import ClassFolder
-from lab.classroom.grades import Submission
+from lab.classroom.grades import Difference, Record, Submission
 from lab.classroom.state import ClassRun, ClassState
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
 from lab.errors import LabError, RequestError
@@ -48,6 +48,12 @@ from lab.scenario import engine_table
     show_default=True,
     help="The columns of the table.",
 )
+@click.option(
+    "--digest",
+    metavar="DIGEST",
+    help="What the class printed at its end, or the column Journal of a table: the journal must "
+    "still have these lines.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the submissions as JSON.")
 @with_option
 @click.pass_context
@@ -58,24 +64,29 @@ def grade(
     repeat_runs: bool,
     table: Path | None,
     columns: str,
+    digest: str | None,
     as_json: bool,
 ) -> None:
     """Print the grades of a class, from its files.
 
-    With --again, the saved answers and runs are marked again; no run is started. Exit code 4: the
-    points of a step differ, or the files of a run have changed.
+    With --again, the saved answers and runs are marked again; no run is started. Exit code 4: a
+    line of the journal or the files of a run were changed, or the points of a step differ. A line
+    that was changed does not count.
     """
     found = folder.find(name, folder.CLASSES)
-    state = grades.read_state(found)
-    handed_in = grades.submissions(found, state)
+    record = grades.read_record(found)
+    handed_in = grades.submissions(found, record.state)
     if table is not None:
-        _write(table, _csv(columns, found, handed_in, state))
+        _write(table, _csv(columns, found, handed_in, record))
     if as_json:
-        click.echo(json.dumps([_document(each) for each in handed_in], indent=1))
+        head = record.log.head
+        click.echo(json.dumps([_document(each, head) for each in handed_in], indent=1))
     elif table is None:
         _print(found, handed_in)
-    lines = list(_differences(found, handed_in)) if again else []
-    lines += list(_repeated(found, state, handed_in)) if repeat_runs else []
+    lines = list(_faults(record, digest))
+    lines += [_line(each) for one in handed_in for each in grades.impossible(one)]
+    lines += list(_differences(found, record.state, handed_in)) if again else []
+    lines += list(_repeated(found, record.state, handed_in)) if repeat_runs else []
     for line in lines:
         click.echo(line, err=as_json)
     ctx.exit(4 if lines else 0)
@@ -93,7 +104,28 @@ def _print(found: ClassFolder, handed_in: Sequence[Submission]) -> None:
     click.echo(text_table(head, rows))
 
 
-def _differences(found: ClassFolder, handed_in: Sequence[Submission]) -> Iterator[str]:
+def _faults(record: Record, digest: str | None) -> Iterator[str]:
+    """Say which lines of the journal are wrong, and whether it still has the line of `digest`."""
+    log = record.log
+    click.echo(f"journal: {log.count} lines, the last one with the digest {log.head}", err=True)
+    if log.older:
+        text = f"journal: an older version wrote lines 1 to {log.older}, without digests: "
+        click.echo(text + "changes in them cannot be seen", err=True)
+    for fault in record.faults:
+        yield f"journal, {fault}"
+    if digest is not None and digest not in log.heads | {log.head}:
+        yield f"journal: it does not have the line {digest}: lines were changed or removed since"
+
+
+def _line(difference: Difference) -> str:
+    work = difference.submission
+    who = " and ".join(work.people)
+    return f"{work.seat} {who}, {work.worksheet}, {difference.step}: {difference.text}"
+
+
+def _differences(
+    found: ClassFolder, state: ClassState, handed_in: Sequence[Submission]
+) -> Iterator[str]:
     """Mark all work again, and yield one line of text for each difference.
 
     Print which versions of the lab marked the work before and now.
@@ -104,10 +136,9 @@ def _differences(found: ClassFolder, handed_in: Sequence[Submission]) -> Iterato
             click.echo(f"marked by version {version}, and again by {present()}", err=True)
     count = 0
     for each in handed_in:
-        for difference in grades.mark_again(found, each):
+        for difference in grades.mark_again(found, state, each):
             count += 1
-            who = " and ".join(each.people)
-            yield f"{each.seat} {who}, {each.worksheet}, {difference.step}: {difference.text}"
+            yield _line(difference)
     steps = sum(step.passed is not None for each in handed_in for step in each.steps)
     click.echo(f"again: {steps} marked steps, {count} differences", err=True)
 
@@ -141,11 +172,10 @@ def _repeat(found: ClassFolder, run: ClassRun) -> str:
     return f"repeat run {run.id}: other bytes in {', '.join(differing)}" if differing else ""
 
 
-def _csv(
-    columns: str, found: ClassFolder, handed_in: Sequence[Submission], state: ClassState
-) -> str:
-    people = {seat.id: seat.names for seat in state.listed()}
-    return grades.to_csv(columns, found.worksheets, handed_in, people, found.roster)
+def _csv(columns: str, found: ClassFolder, handed_in: Sequence[Submission], record: Record) -> str:
+    people = {seat.id: seat.names for seat in record.state.listed()}
+    head = record.log.head
+    return grades.to_csv(columns, found.worksheets, handed_in, people, found.roster, head)
 
 
 def _write(path: Path, text: str) -> None:
@@ -156,8 +186,9 @@ def _write(path: Path, text: str) -> None:
     click.echo(f"{path} is written", err=True)
 
 
-def _document(handed_in: Submission) -> dict[str, Any]:
+def _document(handed_in: Submission, head: str) -> dict[str, Any]:
     return {
+        "journal": head,
         "seat": handed_in.seat,
         "people": list(handed_in.people),
         "worksheet": handed_in.worksheet,
@@ -173,7 +204,7 @@ def _document(handed_in: Submission) -> dict[str, Any]:
                 "by_hand": each.by_hand,
                 "checker": each.checker,
                 "runs": {
-                    step: {"run": run, "digest": handed_in.digests[run]}
+                    step: {"run": run, "digest": handed_in.digests.get(run)}
                     for step, run in each.runs.items()
                 },
             }

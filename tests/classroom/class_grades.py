@@ -32,7 +32,7 @@ def grade_texts(app):
 
 def table(class_folder):
     """Sorted (name, total) of Moodle's table, made from the files alone."""
-    state = grades.read_state(class_folder)
+    state = grades.read_record(class_folder).state
     seats = {seat.id: seat.names for seat in state.seats.values()}
     handed_in = grades.submissions(class_folder, state)
     text = grades.to_csv("moodle", class_folder.worksheets, handed_in, seats)

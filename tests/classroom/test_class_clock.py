@@ -74,7 +74,7 @@ def test_a_wait_is_as_long_as_it_is_said(begun, class_folder, machine, jump_s, r
     machine.passes(wait_s + 0.1)
     room.answer(CAUSE, "two")
     assert room.lesson.step(CAUSE).passed
-    times = [event.at for event in room._journal.events]
+    times = [event.at for event in room._journal.log.events]
     assert times == sorted(times)
     room.close()
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from filelock import FileLock
 
-from lab.classroom import folder
+from lab.classroom import folder, journal
 from lab.cli.commands import cli
 
 SERVE = """
@@ -68,7 +68,11 @@ def test_the_command_prints_the_links_and_ends_with_a_signal(tmp_path, sheet):
     with serving(tmp_path, sheet) as (process, printed):
         check_links(printed)
         process.send_signal(signal.SIGTERM)
+        said = process.stdout.read()
         assert process.wait(60) == 0
+    head = journal.read(tmp_path / "classes" / "test" / "journal.jsonl").head
+    assert f"  {head}\n" in said
+    assert "./run_lab.sh grade test --digest" in said
 
 
 def check_links(printed):

@@ -9,9 +9,12 @@ import json
 import pytest
 from class_clients import a_run, do
 from click.testing import CliRunner
+from forged import change, put, texts, without_digests
 
 from lab.classroom import folder, grades, roster
+from lab.classroom.room import Room
 from lab.cli.commands import cli
+from lab.errors import RequestError
 from lab.run.manifest import present
 
 
@@ -38,7 +41,15 @@ def test_grades_are_printed_and_the_same_again(worked):
         "s1    Ada     small           4   8",
     ]
     done = graded("--again")
-    assert (done.exit_code, done.stderr) == (0, "again: 4 marked steps, 0 differences\n")
+    head = grades.read_record(worked).log.head
+    lines = len(worked.journal.read_text().splitlines())
+    assert (done.exit_code, done.stderr.splitlines()) == (
+        0,
+        [
+            f"journal: {lines} lines, the last one with the digest {head}",
+            "again: 4 marked steps, 0 differences",
+        ],
+    )
 
 
 def test_a_submission_names_its_runs_by_digest_and_the_version_that_marked_it(worked):
@@ -61,9 +72,130 @@ def test_a_run_that_was_edited_and_points_that_were_edited_are_differences(worke
         "rate: 1 points, now 0",
     ]
     path.write_text(json.dumps(result))
-    text = worked.journal.read_text()
-    worked.journal.write_text(text.replace('"passed":true,"points":2', '"passed":true,"points":1'))
+    change(worked.journal, {"step": "cause"}, points=1)
     assert "small, cause: 1 points, now 2" in graded("--again").stdout
+
+
+FORGERIES = {  # what is made of one line of the journal, and what `grade --again` says
+    "more for a prediction": (
+        {"step": "guess"},
+        {"points": 53},
+        ["guess: 53 points are recorded, of 1", "guess: 53 points, now 1"],
+    ),
+    "fewer than none": (
+        {"step": "cause"},
+        {"points": -3},
+        ["cause: -3 points are recorded, of 2", "cause: -3 points, now 2"],
+    ),
+    "another answer": ({"step": "cause"}, {"value": "one"}, ["cause: 2 points, now 0"]),
+    "another number": ({"step": "rate"}, {"value": 3}, ["rate: 1 points, now 0"]),
+    "a check that passed": (
+        {"step": "enough"},
+        {"passed": True, "points": 1, "problem": ""},
+        ["enough: 1 points, now 0"],
+    ),
+    "points of the lab for a text": (
+        {"step": "words"},
+        {"passed": True, "points": 3},
+        ["words: 3 points, now 0"],
+    ),
+    "a mark that says nothing": (
+        {"step": "cause"},
+        {"passed": None},
+        ["cause: recorded as not decided, now passed"],
+    ),
+    "a run that was never made": (
+        {"step": "rate"},
+        {"runs": {"both": "../../else"}},
+        ["rate: run '../../else': the journal has no such run", "rate: 1 points, now 0"],
+    ),
+    "a run of another step": (
+        {"step": "rate"},
+        {"runs": {"shown": "s1-small-both-1"}},
+        ["was not made in step 'shown' by this seat", "rate: 1 points, now 0"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FORGERIES)
+def test_what_was_made_of_the_journal_is_marked_again(worked, kind):
+    """Even if all digests were made anew."""
+    wanted, changes, said = FORGERIES[kind]
+    change(worked.journal, wanted, **changes)
+    done = graded("--again")
+    assert done.exit_code == 4
+    for each in said:
+        assert each in done.stdout
+    assert int(done.stdout.splitlines()[1].split()[-2]) <= 8
+
+
+@pytest.mark.parametrize(("step", "points"), [("words", 103), ("words", -1), ("cause", 2)])
+def test_points_by_hand_are_those_of_a_text(worked, app, instructor, step, points):
+    body = {"seat": "s1", "worksheet": "small", "step": "words", "points": 3, "comment": ""}
+    assert instructor.post("/api/instructor/grades", json=body).status_code == 200
+    change(worked.journal, {"kind": "grade"}, step=step, points=points)
+    done = graded("--again")
+    assert done.exit_code == 4
+    assert f"{step}: {points} points" in done.stdout
+    assert done.stdout.splitlines()[1].split()[-2:] == ["4", "8"]
+
+
+def test_the_run_of_somebody_else_is_no_evidence(worked, app, ada, bo):
+    bo.post("/api/class/worksheets/small/open", json={})
+    theirs = a_run(app, bo)
+    change(worked.journal, {"step": "rate", "kind": "answer"}, runs={"both": theirs})
+    done = graded("--again")
+    assert f"rate: run '{theirs}': it was not made in step 'both' by this seat" in done.stdout
+    assert "rate: 1 points, now 0" in done.stdout
+
+
+def test_an_edited_line_is_named_and_does_not_count(worked):
+    head = grades.read_record(worked).log.head
+    text = worked.journal.read_text()
+    number = next(n for n, line in enumerate(text.splitlines(), 1) if '"step":"cause"' in line)
+    worked.journal.write_text(text.replace('"points":2', '"points":1'))
+    done = graded("--digest", head)
+    assert done.exit_code == 4
+    assert f"journal, line {number}: it was changed after it was written" in done.stdout
+    assert done.stdout.splitlines()[1].split()[-2:] == ["2", "8"]
+    with pytest.raises(RequestError, match=f"and .* more.*grade {worked.name}"):
+        Room(worked)
+
+
+def test_a_journal_made_anew_lacks_the_digest_that_was_written_down(worked):
+    head = grades.read_record(worked).log.head
+    assert graded("--again", "--digest", head).exit_code == 0
+    change(worked.journal, {"step": "cause"}, value="two", at=1)
+    assert graded("--again").exit_code == 0
+    done = graded("--digest", head)
+    assert (done.exit_code, f"it does not have the line {head}" in done.stdout) == (4, True)
+
+
+def test_an_older_journal_is_graded_and_labelled(worked):
+    without_digests(worked.journal)
+    assert graded().exit_code == 4  # this class began with digests
+    settings = worked.path / "class.json"
+    found = json.loads(settings.read_text())
+    del found["digests"]
+    settings.write_text(json.dumps(found))
+    done = graded("--again")
+    assert done.exit_code == 0
+    assert "wrote lines 1 to" in done.stderr
+    assert done.stdout.splitlines()[1].split()[-2:] == ["4", "8"]
+
+
+@pytest.mark.parametrize("kind", ["join", "open", "run"])
+def test_a_journal_whose_lines_do_not_fit_each_other_says_so(worked, kind):
+    """Without the line of a seat, a worksheet or a run, with all digests made anew."""
+    found = [json.loads(line) for line in texts(worked.journal)]
+    del found[next(n for n, each in enumerate(found) if each["kind"] == kind)]
+    put(worked.journal, [json.dumps(each).encode() for each in found])
+    change(worked.journal, {"kind": "answer"})
+    done = graded("--again")
+    assert (done.exit_code, type(done.exception)) == (4, SystemExit)
+    assert "which no line before it has made" in done.stdout
+    with pytest.raises(RequestError, match="which no line before it has made"):
+        Room(worked)
 
 
 def test_a_run_that_is_lost_is_named(worked):
@@ -76,12 +208,10 @@ def test_a_run_that_is_lost_is_named(worked):
 
 
 def test_another_version_of_the_checker_is_named(worked):
-    worked.journal.write_text(worked.journal.read_text().replace(present(), "0.0.9 (abc)"))
+    change(worked.journal, {"step": "words"}, checker="0.0.9 (abc)")
     done = graded("--again")
-    assert (done.exit_code, f"marked by version 0.0.9 (abc), and again by {present()}") == (
-        0,
-        done.stderr.splitlines()[0],
-    )
+    assert done.exit_code == 0
+    assert f"marked by version 0.0.9 (abc), and again by {present()}" in done.stderr.splitlines()
 
 
 def test_points_by_hand_count_and_are_not_marked_again(worked, app, instructor):
@@ -117,7 +247,7 @@ Ada Lovelace,Ada,Lovelace,17,ada@example.edu,A
 def table(columns, worked, tmp_path, people):
     path = tmp_path / "roster.csv"
     path.write_text(ROSTER)
-    state = grades.read_state(worked)
+    state = grades.read_record(worked).state
     handed_in = grades.submissions(worked, state)
     listed = roster.from_csv(path)
     text = grades.to_csv(columns, worked.worksheets, handed_in, people, listed)

@@ -93,7 +93,7 @@ def test_students_do_a_shipped_worksheet_and_the_grades_are_the_same_again(
     finally:
         app.extensions["conductor"].stop()
         room.close()
-    state = grades.read_state(class_folder)
+    state = grades.read_record(class_folder).state
     for submission in grades.submissions(class_folder, state):
         assert submission.points == points_of(people[submission.people[0]]), submission
     made = [json.loads(each.read_text()) for each in class_folder.runs.glob("*/manifest.json")]

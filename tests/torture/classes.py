@@ -153,7 +153,7 @@ class Classes(Campaign):
 
     def _check(self) -> None:
         """Compare the journal with what the students were told."""
-        events = journal.read(self.found.journal) if self.found.journal.exists() else ()
+        events = journal.read(self.found.journal).events if self.found.journal.exists() else ()
         room = Room(self.found)
         room.close()
         for student in self.students:
