@@ -7,6 +7,7 @@ import os
 import signal
 import time
 
+import pytest
 from fake_engine import FakeEngine
 
 from lab.errors import LabError, MachineLacks
@@ -231,6 +232,26 @@ def test_a_full_disk_ends_the_run_with_one_error(load_testbed, record):
     assert "no space left" in outcome.error
     assert [frame["t"] for frame in read_samples(outcome.folder)] == [0.5]
     assert engine.closed
+
+
+@pytest.mark.parametrize("name", ["samples.jsonl", "events.jsonl"])
+@pytest.mark.parametrize("edit", [lambda text: text + "\n", lambda text: text[:-9], lambda _: ""])
+def test_a_run_whose_files_another_program_changes_has_failed(load_testbed, record, name, edit):
+    scenario = load_testbed(
+        "duration_s=2", "events=[{at_s: 0.6, target: user.ue1.demand_mbps, value: 3}]"
+    )
+    recorder, engine = record(scenario), FakeEngine()
+
+    def change(until_s):
+        if until_s == 1.5:
+            path = recorder.folder / name
+            path.write_text(edit(path.read_text()))
+
+    engine.on_advance = change
+    outcome = run(scenario, engine, recorder)
+    assert outcome.exit_code == 4
+    assert f"another program changed {name}" in outcome.error
+    assert (outcome.result["status"], outcome.result["throughput_mbps"]) == ("failed", None)
 
 
 def test_reports_of_the_engine_are_recorded_with_times_of_the_run(load_testbed, record):

@@ -217,6 +217,7 @@ EDITS = {
     "result.json": lambda text: text.replace('"throughput_mbps": ', '"throughput_mbps": 1', 1),
     "samples.jsonl": lambda text: text.replace('"mbps":', '"mbps":1', 1),
     "events.jsonl": lambda text: text + '{"t":0.5,"kind":"warning","text":"no"}\n',
+    "scenario.yaml": lambda text: text.replace("delay_ms: ", "delay_ms: 1", 1),
 }
 
 
@@ -295,10 +296,22 @@ def test_a_run_of_an_earlier_version_has_no_digests_and_is_believed(three_runs, 
     folder = tmp_path / "old"
     shutil.copytree(three_runs / "run1", folder)
     result = read_document(folder, "result.json")
-    for key in ("samples_sha256", "events_sha256", "result_sha256"):
+    for key in ("scenario_sha256", "samples_sha256", "events_sha256", "result_sha256"):
         del result[key]
     (folder / "result.json").write_text(json.dumps(result | {"throughput_mbps": 1000.0}))
     assert compare.read_run(folder).metrics["throughput_mbps"] == 1000.0
+
+
+@pytest.mark.parametrize(
+    "key", ["scenario_sha256", "samples_sha256", "events_sha256", "result_sha256"]
+)
+def test_a_run_that_lacks_one_of_its_digests_was_edited(three_runs, tmp_path, key):
+    folder = tmp_path / "edited"
+    shutil.copytree(three_runs / "run1", folder)
+    result = read_document(folder, "result.json")
+    del result[key]
+    (folder / "result.json").write_text(json.dumps(result))
+    assert changed(folder, result) == ("result.json",)
 
 
 def test_the_page_of_an_edited_run_believes_no_number_of_it(edited):

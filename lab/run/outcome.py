@@ -70,10 +70,13 @@ def conclude(
     """Compute result.json from the recorded samples, write it, and close the recorder.
 
     `report` is what the engine returned when it was closed, or None. `error` is the failure of the
-    run, or None. If the samples cannot be read, the run counts as failed.
+    run, or None. If the samples cannot be read, or another program has changed them, the run counts
+    as failed.
     """
     status = "failed" if error else "interrupted" if interrupted else "complete"
     try:
+        if not error:
+            recorder.check_unchanged()
         frames = read_frames(recorder.folder)
         header = _header(scenario, recorder, status)
         result = result_json.document(header, scenario.network, frames, report)

@@ -201,7 +201,8 @@ def _has_time(line: Table) -> bool:
 # missing file counts as an empty one.
 
 
-SEALED = {"samples_sha256": "samples.jsonl", "events_sha256": "events.jsonl"}
+APPENDED = ("samples.jsonl", "events.jsonl")
+SEALED = {f"{Path(name).stem}_sha256": name for name in ("scenario.yaml", *APPENDED)}
 SEAL = "result_sha256"  # a digest of all other keys of result.json
 MEASURED = ("scenario.yaml", "samples.jsonl", "events.jsonl", "result.json")
 
@@ -211,24 +212,24 @@ def sealed(result: Table, folder: Path) -> Table:
 
     Raise `LabError` if a file in the run folder cannot be read.
     """
-    digests = {key: _digest(_content(folder / name)) for key, name in SEALED.items()}
-    whole = result | digests
+    whole = result | {key: digest(folder / name) for key, name in SEALED.items()}
     return whole | {SEAL: _seal(whole)}
 
 
 def changed(folder: Path, result: Table) -> tuple[str, ...]:
     """Return the names of the files of a run that were edited after its end.
 
-    Only result.json, samples.jsonl and events.jsonl are checked. `result` is the content of
-    result.json. The answer is empty for a run of an earlier version of the lab, because such a run
-    has no digests. Raise `LabError` if a file cannot be read.
+    Only result.json and the files in `SEALED` are checked. `result` is the content of result.json.
+    The answer is empty for a run of an earlier version of the lab, because such a run has no
+    digests. Raise `LabError` if a file cannot be read.
     """
     names = [
         name
         for key, name in SEALED.items()
-        if key in result and result[key] != _digest(_content(folder / name))
+        if key in result and result[key] != digest(folder / name)
     ]
-    is_edited = SEAL in result and result[SEAL] != _seal(result)
+    has_digests = not result.keys().isdisjoint((SEAL, *SEALED))
+    is_edited = has_digests and result.get(SEAL) != _seal(result)
     return ("result.json", *names) if is_edited else tuple(names)
 
 
@@ -238,11 +239,14 @@ def changed_text(names: Sequence[str]) -> str:
 
 def _seal(result: Table) -> str:
     rest = {key: value for key, value in result.items() if key != SEAL}
-    return _digest(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def digest(path: Path) -> str:
+    """Return the SHA-256 digest of a file; a missing file counts as empty. Raise `LabError` if it
+    cannot be read."""
+    return hashlib.sha256(_content(path)).hexdigest()
 
 
 def run_digest(folder: Path) -> str:

@@ -31,7 +31,7 @@ from lab.extensions import COPIES, Extension
 from lab.frame import Frame
 from lab.inputs import short_names
 from lab.run.manifest import ROOT, manifest
-from lab.run.reading import read_document
+from lab.run.reading import APPENDED, digest, read_document
 from lab.scenario.files import INPUTS
 from lab.scenario.loading import files_named, input_files, resolved, user_files
 from lab.scenario.schema import Scenario
@@ -84,6 +84,9 @@ class Recorder:
             keep_inputs(folder, input_files(scenario, engine))
             for name in LINES:
                 (folder / name).touch()
+            self._written = {
+                name: hashlib.sha256(plain_file.read(folder / name)) for name in APPENDED
+            }
         except OSError as error:
             raise self._failed("the first files", error) from error
         sudo.give_away(self.folder)
@@ -178,6 +181,15 @@ class Recorder:
             (self.folder / RESERVE).unlink(missing_ok=True)
         self._write("result.json", _pretty(result))
 
+    def check_unchanged(self) -> None:
+        """Raise `LabError` if the samples or events are not those that were appended here."""
+        for name, written in self._written.items():
+            if digest(self.folder / name) != written.hexdigest():
+                raise LabError(
+                    f"conclude the run in {self.folder}: another program changed {name} while the "
+                    "run went on, so nobody knows what was measured. Make the run again"
+                )
+
     def close(self) -> None:
         """Close all files. Under sudo, the user who called sudo becomes the owner of the run
         folder."""
@@ -199,6 +211,8 @@ class Recorder:
                 )
             self._open[name].write(text)
             self._open[name].flush()
+            if name in self._written:
+                self._written[name].update(text.encode(errors="replace"))
         except OSError as error:
             raise self._failed(name, error) from error
 
