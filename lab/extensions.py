@@ -193,7 +193,7 @@ def add(path: Path) -> None:
     scenario. Raise `RequestError` if `path` does not exist, if it is a file that is not suitable,
     or if a file contains an error. In the last case the message names file and line.
     """
-    if not path.exists():
+    if not os.path.exists(path):  # also of a name that is too long for a file
         raise RequestError(f"--with {path}: there is no such file or folder")
     if not path.is_dir():
         kind = defined_in(path)
@@ -265,7 +265,7 @@ def readable(kind: Kind, path: Path, refused: str = "") -> Extension:
         raise RequestError(
             f"use {path} as {kind}: its name must end in {' or '.join(endings[kind])}"
         )
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise RequestError(f"use {path} as {kind}: there is no such file")
     made = Extension(kind, path.stem, path, path.read_bytes())
     _check_trusted(made, refused or _copy_of_a_run(path))

@@ -203,3 +203,25 @@ def test_code_with_a_trusted_digest_runs(run, marker, key):
     done = lab("check", "two_paths", "--trust-extensions", "abc")
     assert done.exit_code == 2
     assert "64 hex digits" in done.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "{}"),
+        ("list", "targets", "{}"),
+        ("export-script", "{}"),
+        ("run", "two_paths", "--with", "{}"),
+        ("run", "two_paths", "--strategy", "{}.py"),
+        ("run", "two_paths", "--cc", "{}.py"),
+        ("run", "two_paths", "--set", "topology.file={}.py"),
+        ("compare", "{}"),
+        ("worksheet", "check", "{}"),
+        ("grade", "{}"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("name", ["a" * 3000, "a/" * 3000], ids=["name", "path"])
+def test_a_name_that_is_too_long_for_a_file_is_refused(words, name):
+    done = lab(*(each.format(name) for each in words))
+    assert (done.exit_code, type(done.exception)) == (2, SystemExit)

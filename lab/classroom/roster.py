@@ -87,13 +87,17 @@ def from_csv(path: Path) -> Roster:
         raise RequestError(f"read {path}: it is larger than {MOST_BYTES} bytes")
     first = text.partition("\n")[0]
     reader = csv.DictReader(io.StringIO(text), delimiter=";" if ";" in first else ",")
-    columns = [each.strip().casefold() for each in reader.fieldnames or ()]
+    try:
+        columns = [each.strip().casefold() for each in reader.fieldnames or ()]
+        reader.fieldnames = columns
+        rows = [{k: (v or "").strip() for k, v in row.items() if k} for row in reader]
+    except csv.Error as error:
+        raise RequestError(f"read {path}: line {reader.line_num + 1}: {error}") from error
     if "name" not in columns:
         raise RequestError(f"read {path}: the first line has no column 'name'")
     if len(set(columns)) < len(columns):
         raise RequestError(f"read {path}: two columns have the same name")
-    reader.fieldnames = columns
-    return _checked(path, [{k: (v or "").strip() for k, v in row.items() if k} for row in reader])
+    return _checked(path, rows)
 
 
 def _checked(path: Path, rows: list[dict[str, str]]) -> Roster:

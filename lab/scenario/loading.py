@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
 import string
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
@@ -204,12 +205,12 @@ def find(wanted: str) -> Path:
     path, files = Path(wanted), _files()
     if wanted in files:
         return files[wanted]
-    if path.is_dir() and (path / "scenario.yaml").is_file():
+    if os.path.isfile(path / "scenario.yaml"):  # also of a name that is too long for a file
         return path / "scenario.yaml"
-    if path.is_file():
+    if os.path.isfile(path):
         return path
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
-        wrong = "that folder is no run's" if path.is_dir() else "there is no such file"
+        wrong = "that folder is no run's" if os.path.isdir(path) else "there is no such file"
         raise RequestError(
             f"read scenario {wanted}: {wrong}. Give a file, or a name from ./run_lab.sh list"
             " scenarios"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from lab.errors import RequestError, unknown
@@ -38,7 +39,7 @@ def find(wanted: str) -> Path:
     Raise `RequestError` if there is no such file.
     """
     path = FOLDER / f"{wanted}.yaml" if wanted in names() else Path(wanted)
-    if not path.is_file():
+    if not os.path.isfile(path):  # also of a name that is too long for a file
         raise RequestError(f"worksheet {unknown(wanted, names())}, or give a file")
     return path
 

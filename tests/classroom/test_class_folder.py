@@ -102,6 +102,16 @@ def test_a_roster_that_cannot_be_used_is_refused(tmp_path, text, words):
         roster.from_csv(path)
 
 
+@pytest.mark.parametrize(
+    "text", [b"name\rAda\nBo\r\n", b"name,pin\nA\rB,1\n", b'name\n"' + b"x" * 200_000 + b'"\n']
+)
+def test_a_roster_that_is_no_csv_is_refused(tmp_path, text):
+    path = tmp_path / "students.csv"
+    path.write_bytes(text)
+    with pytest.raises(RequestError, match=r"students\.csv: line [12]"):
+        roster.from_csv(path)
+
+
 def test_codes_are_easy_to_read_and_pins_are_checked():
     codes = {secrets.join_code() for _ in range(200)}
     assert len(codes) > 190
