@@ -12,7 +12,20 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from torture import campaign, classes, emulation, folders, http, kills, machine, parsers
+from torture import (
+    campaign,
+    classes,
+    emulation,
+    files,
+    folders,
+    honesty,
+    http,
+    kills,
+    machine,
+    parsers,
+    roles,
+    traps,
+)
 from torture.__main__ import CAMPAIGNS
 from torture.campaign import Campaign, Counts, Failed
 from torture.in_the_vm import RUNNER, WORDS, Answer, Job, judge
@@ -20,7 +33,11 @@ from torture.in_the_vm import RUNNER, WORDS, Answer, Job, judge
 DOCS = Path(__file__).parents[1] / "docs" / "notebook"
 QUICK = [
     *parsers.ALL,
+    *files.ALL,
     *folders.ALL,
+    *honesty.ALL,
+    *roles.ALL,
+    *traps.ALL,
     http.Http,
     kills.Runners,
     kills.Stores,

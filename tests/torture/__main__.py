@@ -20,18 +20,26 @@ from torture import (
     campaign,
     classes,
     emulation,
+    files,
     folders,
+    honesty,
     http,
     kills,
+    large,
     machine,
     parsers,
+    roles,
+    traps,
     virtual_machines,
 )
 
 CAMPAIGNS = {
     each.name: each
-    for room in (parsers, http, folders, kills, classes, machine, emulation, virtual_machines)
-    for each in room.ALL
+    for module in (
+        *(parsers, files, http, folders, honesty, kills, classes, roles, traps, machine),
+        *(large, emulation, virtual_machines),
+    )
+    for each in module.ALL
 }
 DEFAULT_MINUTES = 5.0
 HEAVY = {"programs": 0.4, "clock": 0.4, "connections": 0.6}  # shares of time; the others have 1
