@@ -18,7 +18,7 @@ from lab.classroom import chain, door, grades, rules, secrets, state
 from lab.classroom.lesson import Lesson
 from lab.run import reading
 from lab.run.recorder import Recorder
-from lab.scenario import loading
+from lab.scenario.files import Files
 from lab.worksheets.evaluation import RunFiles
 
 __all__ = ["_only_built_in"]
@@ -79,10 +79,6 @@ def follows_links(path, offset=0, most_bytes=-1, follow=False):
     return read(path, offset, most_bytes, follow=True)
 
 
-def runs_code(wanted, path, overrides, may_run_code):
-    return loading.Code(path.parent, Path("/"))
-
-
 apply_event = state.ClassState.apply
 answer = rules._answer
 read = plain_file.read
@@ -103,7 +99,7 @@ GUARDS = [  # (campaign, object, its guard, what is there instead, words of the 
     (honesty.Marks, chain, "_named", believes_unnamed_lines, "it believes"),
     (honesty.Marks, grades, "_differs", lambda *_: iter(()), "points"),
     (files.Worksheets, markdown, "html", lambda text: Markup(text), "a page holds"),
-    (files.Worksheets, loading, "_code", runs_code, "has run code"),
+    (files.Worksheets, Files, "refused", lambda self, path: "", "has run code"),
     (files.Archives, plain_file, "read", follows_links, "outside"),
 ]
 

@@ -50,10 +50,7 @@ class Worksheets(Campaign):
 
     def prepare(self) -> None:
         shipped = [path.read_bytes() for path in sorted(loading.FOLDER.glob("*.yaml"))]
-        self.texts = [
-            *[SHEET.encode()] * 4 * len(shipped),
-            *shipped,
-        ]  # a short one is quick to read
+        self.texts = [*[SHEET.encode()] * 4 * len(shipped), *shipped]  # a short one is quick
         self.sheets = [yaml.safe_load(each) for each in self.texts]
         self.marker = self.folder / "code_ran"
         self.trap = self.folder / "doorway.py"
@@ -89,6 +86,7 @@ class Worksheets(Campaign):
                 (
                     *({"topology.file": name}, {"topology": {"file": name}}),
                     *({"topology.file": {"variant": [name, "b.py"]}}, {"strategy.file": name}),
+                    *({"topology": {"mininet": name}}, {"topology.mininet": name}),
                 )
             )
             run["settings"] = code
