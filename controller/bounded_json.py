@@ -16,7 +16,8 @@ MOST_DEPTH = 64  # of nested lists and objects
 LARGEST_INTEGER = 2**64
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
-_LONG_NUMBER = re.compile(rb"\d{19}|[eE]\+?\d{3}")
+_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
+_LONG_NUMBERS = (b"0" * 19, b"e000", b"e+000")  # in a text that `_SHAPE` has translated
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -36,8 +37,9 @@ def parse(data: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
         if len(text) > most_bytes:
             raise JsonRefused(f"it has {len(text)} bytes: at most {most_bytes} are allowed")
         _check_depth(text)
-        limits = _LIMITS if _LONG_NUMBER.search(text) else {}
-        value = json.loads(text.decode(), parse_constant=_not_finite, **limits)
+        shape = text.translate(_SHAPE)  # faster than a regular expression
+        decoder = _CAREFUL if any(each in shape for each in _LONG_NUMBERS) else _QUICK
+        value = decoder.decode(text.decode())
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeError as error:
@@ -92,4 +94,5 @@ def _not_finite(text: str) -> NoReturn:
     raise JsonRefused(f"{text} is not a finite number")
 
 
-_LIMITS: dict[str, Any] = {"parse_int": _integer, "parse_float": _fraction}
+_QUICK = json.JSONDecoder(parse_constant=_not_finite)
+_CAREFUL = json.JSONDecoder(parse_constant=_not_finite, parse_int=_integer, parse_float=_fraction)

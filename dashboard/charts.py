@@ -8,7 +8,7 @@ compared, each run has its own colour and dash.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from dashboard.palette import (
     user_colours,
 )
 from lab import metrics
-from lab.metrics import BUILT_IN, Metric
+from lab.metrics import BUILT_IN, SUM, Metric
 from lab.results.labels import natural
 
 POINTS = 600  # of a line, at most
@@ -285,26 +285,29 @@ def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list
 
 
 def overlay(
-    runs: Sequence[tuple[str, Sequence[Frame]]],
+    labels: Sequence[str],
+    last: Sequence[Frame],
+    runs: Iterable[Sequence[Frame]],
     points: int = POINTS,
     own: Sequence[Metric] = (),
 ) -> list[Figure]:
     """Return charts that compare runs, with one line for each run. A line has at most `points`
     points.
 
-    `runs` has pairs (label, samples). Charts without any value are left out.
+    `last` has the last sample of each run that has any. `runs` yields the samples of each run; only
+    those of one run are needed at a time. Charts without any value are left out.
     """
-    drawn = []
-    duration_s = max((frames[-1]["t"] for _, frames in runs if frames), default=0)
-    last = [frame for _, frames in runs for frame in frames[-1:]]
-    for chart in of_comparison([label for label, _ in runs], last, own):
-        traces = [
-            _trace(line, frames, points)
-            for line, (_, frames) in zip(chart.lines, runs, strict=True)
-        ]
-        if any(y is not None for trace in traces for y in trace.y or ()):
-            drawn.append(drawn_chart(chart, traces, duration_s))
-    return drawn
+    duration_s = max((frame["t"] for frame in last), default=0)
+    several = of_comparison(labels, last, own)
+    traces: list[list[go.Scatter]] = [[] for _ in several]
+    for n, frames in enumerate(runs):
+        for chart, found in zip(several, traces, strict=True):
+            found.append(_trace(chart.lines[n], frames, points))
+    return [
+        drawn_chart(chart, found, duration_s)
+        for chart, found in zip(several, traces, strict=True)
+        if any(y is not None for trace in found for y in trace.y or ())
+    ]
 
 
 def series(frames: Sequence[Frame], key: Key) -> tuple[list[float], list[float | None]]:
@@ -341,8 +344,10 @@ def thin(
 
 
 def _number_at(frame: Frame, key: Key) -> float | None:
-    if key[1] == "*":
-        values = [each.get(key[2]) for each in frame.get(key[0], {}).values()]
+    if key[1] == SUM:
+        owners = frame.get(key[0], {})
+        summed = {SUM: owners[SUM]} if SUM in owners else owners  # of `thinning.extremes`
+        values = [each.get(key[2]) for each in summed.values()]
         known = [value for value in values if value is not None]
         return float(sum(known)) if known else None
     found = value(frame, key)

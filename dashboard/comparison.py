@@ -6,17 +6,22 @@ A `doc` in this file is the JSON object that describes a run in lists.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from dashboard import charts, events, group_charts
 from dashboard.base.errors import Problem
 from dashboard.view import with_rates
 from lab.errors import RequestError
+from lab.metrics import Metric
+from lab.results import thinning
 from lab.results.labels import scale_label as scale_label
 from lab.results.store import CHANGED, Store
-from lab.run.reading import declared_metrics, readable_events, readable_samples
+from lab.run import reading
+from lab.run.reading import declared_metrics, readable_events
 
 MOST_COMPARED = 200
 Doc = dict[str, Any]  # JSON
@@ -84,23 +89,31 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
     """
     own = [each for doc in docs for each in declared_metrics(store.folder(doc["id"]))]
     own = list({(each.of, each.name): each for each in own}.values())
-    if several := group_charts.shown(store, docs):
-        drawn = group_charts.drawn(
-            [
-                (group.label, [readable_samples(store.folder(doc["id"])) for doc in group.docs])
-                for group in several
-            ],
-            points,
-            own,
-        )
-    else:
-        runs = [(doc["label"], _samples(store, doc)) for doc in docs]
-        drawn = charts.overlay(runs, points, own)
+    with thinning.turn(store.folder(doc["id"]) for doc in docs):
+        drawn = _drawn(store, docs, points, own)
     if scales := mixed_scales(docs):
         for each in drawn:
             title = each["figure"]["layout"]["xaxis"]["title"]
             title["text"] += f" (not one unit on the wire: {_named(scales)})"
     return drawn
+
+
+def _drawn(store: Store, docs: list[Doc], points: int, own: Sequence[Metric]) -> list[Doc]:
+    if several := group_charts.shown(store, docs):
+        folders = [[store.folder(doc["id"]) for doc in group.docs] for group in several]
+        groups = [
+            (group.label, map(thinning.means, runs))
+            for group, runs in zip(several, folders, strict=True)
+        ]
+        return group_charts.drawn(groups, _last(chain(*folders)), points, own)
+    labels = [doc["label"] for doc in docs]
+    sound = [store.folder(doc["id"]) for doc in docs if doc["status"] != CHANGED]
+    return charts.overlay(labels, _last(sound), (_samples(store, doc) for doc in docs), points, own)
+
+
+def _last(folders: Iterable[Path]) -> list[Doc]:
+    """Return the last sample of each run that has one."""
+    return [frame for folder in folders if (frame := reading.last_readable(folder))]
 
 
 def marks(store: Store, docs: list[Doc]) -> list[Doc]:
@@ -116,7 +129,7 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
         if doc["status"] == CHANGED:
             continue
         happened = readable_events(store.folder(doc["id"]))
-        rows = [events.describe(event, n) for n, event in enumerate(happened, 1)]
+        rows = (events.describe(event, n) for n, event in enumerate(happened, 1))
         lines = [row for row in rows if row.mark == "line"]
         found += [
             asdict(row) | {"run": place, "number": number} for number, row in enumerate(lines, 1)
@@ -126,7 +139,8 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
 
 def _samples(store: Store, doc: Doc) -> list[Doc]:
     """Return the samples of a run; none if its files were edited after its end."""
-    return [] if doc["status"] == CHANGED else readable_samples(store.folder(doc["id"]))
+    folder = store.folder(doc["id"])
+    return [] if doc["status"] == CHANGED else thinning.extremes(folder).samples
 
 
 def _refuse_wire_rates(docs: list[Doc]) -> None:

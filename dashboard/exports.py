@@ -26,13 +26,15 @@ def as_csv(folder: Path) -> Iterator[bytes]:
 
     The name of a column consists of nested keys joined by dots, such as ap.wifi1.tier1_mbps.
     """
-    rows = [flat(frame) for frame in readable_samples(folder)]
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+    columns: dict[str, None] = {}
+    for frame in readable_samples(folder):  # the file is read twice: it can exceed the memory
+        columns |= dict.fromkeys(flat(frame))
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns or ["t"], restval="", lineterminator="\n")
+    known = list(columns) or ["t"]
+    writer = csv.DictWriter(text, known, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    for row in rows:
-        writer.writerow(row)
+    for frame in readable_samples(folder):
+        writer.writerow(flat(frame))
         if text.tell() > PIECE:
             yield _taken(text)
     yield _taken(text)
@@ -44,17 +46,21 @@ def as_json(folder: Path) -> Iterator[bytes]:
     The result is null if the run has not ended.
     """
     done = (folder / "result.json").exists()
-    whole: dict[str, Any] = {
+    head = {
         "manifest": read_document(folder, "manifest.json"),
         "result": read_document(folder, "result.json") if done else None,
-        "samples": readable_samples(folder),
-        "events": readable_events(folder),
     }
+    encode = json.JSONEncoder(ensure_ascii=False).encode
     text = io.StringIO()
-    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(whole):
-        text.write(piece)
-        if text.tell() > PIECE:
-            yield _taken(text)
+    text.write(encode(head)[:-1])
+    for name, entries in (("samples", readable_samples), ("events", readable_events)):
+        text.write(f', "{name}": [')
+        for n, entry in enumerate(entries(folder)):
+            text.write(f"{', ' if n else ''}{encode(entry)}")
+            if text.tell() > PIECE:
+                yield _taken(text)
+        text.write("]")
+    text.write("}")
     yield _taken(text)
 
 

@@ -7,7 +7,7 @@ Runs without a result are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dashboard import charts
-from dashboard.charts import Figure, Frame, Key, Line
+from dashboard.charts import Figure, Frame, Line
 from dashboard.palette import USERS
 from lab.errors import RequestError
 from lab.metrics import Metric
@@ -24,6 +24,7 @@ from lab.results.labels import heading
 from lab.results.store import CHANGED, Store
 
 Doc = dict[str, Any]  # JSON: the description of a run in lists
+Series = tuple[Sequence[float], Sequence[float | None]]  # times in s, values of one quantity
 BAND_OPACITY = 0.2
 EXPLAINS = "Line: mean over the runs of a group. Band: from the smallest to the largest run."
 
@@ -85,23 +86,29 @@ def skipped(docs: Sequence[Doc]) -> str:
 
 
 def drawn(
-    runs: Sequence[tuple[str, Sequence[Sequence[Frame]]]],
+    groups: Sequence[tuple[str, Iterable[Sequence[Frame]]]],
+    last: Sequence[Frame],
     points: int,
     own: Sequence[Metric] = (),
 ) -> list[Figure]:
     """Return charts with one line for each group of runs. A line has at most `points` points.
 
-    `runs` has a pair for each group: its label, and a list with the samples of each of its runs.
-    `own` are the metrics that the user has added.
+    `groups` has a pair for each group: its label, and the samples of each of its runs; only those
+    of one run are needed at a time. `last` has the last sample of each run that has any. `own` are
+    the metrics that the user has added.
     """
-    last = [frames[-1] for _, several in runs for frames in several if frames]
     duration_s = max((frame["t"] for frame in last), default=0.0)
+    several = charts.of_comparison([label for label, _ in groups], last, own)
+    keys = {chart.lines[0].key for chart in several if chart.lines}
+    measured = [
+        [{key: charts.series(frames, key) for key in keys} for frames in runs] for _, runs in groups
+    ]
     found = []
-    for chart in charts.of_comparison([label for label, _ in runs], last, own):
+    for chart in several:
         traces = [
             trace
-            for line, (_, several) in zip(chart.lines, runs, strict=True)
-            for trace in _traces(line, several, points)
+            for line, runs in zip(chart.lines, measured, strict=True)
+            for trace in _traces(line, [run[line.key] for run in runs], points)
         ]
         if traces:
             row = charts.drawn_chart(chart, traces, duration_s)
@@ -109,8 +116,8 @@ def drawn(
     return found
 
 
-def _traces(line: Line, several: Sequence[Sequence[Frame]], points: int) -> list[go.Scatter]:
-    times, values = _on_one_grid(line.key, several, points)
+def _traces(line: Line, series: Sequence[Series], points: int) -> list[go.Scatter]:
+    times, values = _on_one_grid(series, points)
     if not len(times):
         return []
     mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
@@ -141,15 +148,12 @@ def _traces(line: Line, several: Sequence[Sequence[Frame]], points: int) -> list
     return [main, band]
 
 
-def _on_one_grid(
-    key: Key, several: Sequence[Sequence[Frame]], points: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _on_one_grid(series: Sequence[Series], points: int) -> tuple[np.ndarray, np.ndarray]:
     """Return common times, and the values of each run interpolated at these times.
 
     The times are those of the run with the most samples, until the end of the shortest run. Runs
     that did not measure the quantity are left out.
     """
-    series = [charts.series(frames, key) for frames in several]
     known = [
         (xs, ys)
         for times, values in series

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab import plain_file
+from lab.errors import LabError
 from lab.results.documents import tolerant_document
 from lab.results.explain import present
 from lab.results.labels import counted
@@ -166,14 +166,14 @@ def _first_speed(manifest: Doc | None) -> float | str | None:
 
 def _state_events(path: Path) -> Iterator[Doc]:
     """Yield the events that change the state. Other lines are not parsed, to save time."""
-    try:
-        lines, _ = reading.split_lines(plain_file.read(path))
-    except OSError:
-        return
-    for line in lines:
-        if any(word in line for word in STATE_WORDS):
-            with suppress(ValueError):
-                yield reading.event(line)
+    with suppress(LabError):
+        yield from reading.Follower(path, _state_event).each()
+
+
+def _state_event(line: bytes) -> Doc:
+    if not any(word in line for word in STATE_WORDS):
+        raise ValueError("it does not change the state")
+    return reading.event(line)
 
 
 def _multipath_users(folder: Path) -> list[str]:

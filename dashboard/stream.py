@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 
@@ -89,16 +90,17 @@ class Tail(threading.Thread):
                 self.ended = not self.watchers and time.monotonic() - self.used > LINGER_S
 
     def since(self, seq: int) -> list[Message]:
-        """Return the messages after the position `seq`, in order.
+        """Return the messages after the position `seq`, in order; at most `KEPT` of them.
 
-        If some of them are no longer in memory, all are read from the files of the run.
+        If some of them are no longer in memory, they are read from the files of the run.
         """
         samples, events_read = divmod(seq, EVENTS)
         with self.news:
             self.used = time.monotonic()
             if samples >= self._dropped[0] and events_read >= self._dropped[1]:
                 return [each for each in self._kept if each.is_after(samples, events_read)]
-        return [each for each in read(self.folder) if each.is_after(samples, events_read)]
+        after = (each for each in read(self.folder) if each.is_after(samples, events_read))
+        return list(islice(after, KEPT))
 
     def more_than(self, count: int) -> bool:
         """Wait until there have been more than `count` messages since the start of the thread.
@@ -113,12 +115,15 @@ class Tail(threading.Thread):
 
         The state of the run is determined only if `with_state`, or if there are new events.
         """
-        samples, found = self._samples.new(), self._events.new()
-        now = state.of(self.folder) if with_state or found else self.state
+        before = self._read[1]
+        for kind, follower in (("sample", self._samples), ("event", self._events)):
+            new = follower.each()
+            while lines := list(islice(new, KEPT)):
+                with self.news:
+                    for line in lines:
+                        self._keep(kind, line)
+        now = state.of(self.folder) if with_state or self._read[1] > before else self.state
         with self.news:
-            for kind, lines in (("sample", samples), ("event", found)):
-                for line in lines:
-                    self._keep(kind, line)
             if now != self.state:
                 self.state = now
                 self.count += 1
@@ -175,8 +180,8 @@ class Streams:
             yield TAKEN  # `watch` begins the iterator, because only then `finally` is sure to run
             yield b"retry: 2000\n\n"
             while time.monotonic() < ends and not gone():
-                count, text = tail.count, b""
-                for message in tail.since(seq):
+                count, text, new = tail.count, b"", tail.since(seq)
+                for message in new:
                     seq = message.seq
                     text += message.sse()
                 if tail.state is not None and tail.state != sent:
@@ -184,6 +189,8 @@ class Streams:
                     text += Message("status", seq, json.dumps(sent.to_json())).sse()
                 if text:
                     yield text
+                if len(new) == KEPT:
+                    continue  # there may be more
                 if sent is not None and sent.over and not tail.since(seq):
                     return
                 if not tail.more_than(count):
@@ -230,8 +237,8 @@ def frames(run_id: str) -> Response:
     return Response(text, mimetype="application/json")
 
 
-def read(folder: Path) -> list[Message]:
-    """Return all samples and events of a run as messages, merged by time.
+def read(folder: Path) -> Iterator[Message]:
+    """Yield all samples and events of a run as messages, merged by time.
 
     Lines of the same file keep their order.
     """
@@ -240,17 +247,16 @@ def read(folder: Path) -> list[Message]:
         _timed("event", folder / "events.jsonl"),
         key=itemgetter(0),
     )
-    read_so_far, messages = [0, 0], []
+    read_so_far = [0, 0]
     for _, kind, line in merged:
         read_so_far[kind == "event"] += 1
-        messages.append(_message(kind, line, *read_so_far))
-    return messages
+        yield _message(kind, line, *read_so_far)
 
 
 def _timed(kind: str, path: Path) -> Iterator[tuple[float, str, str]]:
     latest = 0.0
     parse = _sample_text if kind == "sample" else _event_text
-    for line in Follower(path, parse).new():
+    for line in Follower(path, parse).each():
         latest = max(latest, float(json.loads(line)["t"]))
         yield latest, kind, line
 

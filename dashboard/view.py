@@ -5,6 +5,7 @@ A `doc` in this file is the JSON object that describes a run in lists.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.metrics import TIER_1, TIER_2
 from lab.results import flips as changes
-from lab.results import labels
+from lab.results import labels, thinning
 from lab.results.explain import changes as explained
 from lab.results.explain import present
 from lab.results.store import Store
-from lab.run.reading import declared_metrics, readable_events, readable_samples
+from lab.run.reading import declared_metrics
 from lab.scenario import catalogue, schema
 from lab.scenario.schema import Scenario
 
@@ -72,7 +73,7 @@ def run(store: Store, folder: Path) -> Doc:
         scenario = present.loaded(folder)
     except LookupError:
         return doc
-    happened = _events(folder)
+    happened = thinning.events(folder)
     return doc | {
         **settings_over_time(scenario, happened),
         "shares_path": shares_path(happened),
@@ -182,6 +183,7 @@ def controls(engine: str) -> list[str]:
     return ["stop", *(["pause", "resume", "speed"] if simulated else [])]
 
 
+@thinning.in_turn
 def charts(folder: Path, points: int) -> Doc:
     """Return the charts, the event log and the last sample of a run, as a JSON object.
 
@@ -189,17 +191,29 @@ def charts(folder: Path, points: int) -> Doc:
     (`dashboard.stream`). A browser that requests the server-sent events after `seq` gets every
     later sample and event exactly once.
     """
-    frames = _frames(folder)
-    happened = _events(folder)
-    facts = about(folder, happened)
+    found, happened = thinning.extremes(folder), thinning.events(folder)
+    frames, facts = found.samples, about(folder, happened)
     if frames and (folder / "result.json").exists():
         facts = replace(facts, duration_s=frames[-1]["t"])  # the charts end where the run ended
     return {
         "figures": charting.figures(frames, facts, points),
-        "events": [asdict(events.describe(event, n)) for n, event in enumerate(happened, 1)],
+        "events": [asdict(row) for row in _log(happened)],
         "last": frames[-1] if frames else None,
-        "seq": len(frames) * EVENTS + len(happened),
+        "seq": found.count * EVENTS + len(happened),
     }
+
+
+def _log(happened: list[Doc]) -> Iterator[events.LogRow]:
+    """Yield the rows of the event log; one row counts successive events that are left out."""
+    was: Doc = {}
+    for n, event in enumerate(happened, 1):
+        if event.get("kind") != thinning.LEFT_OUT:
+            yield events.describe(event, n)
+        elif event is not was:
+            text = f"{event['count']} decisions and observations are left out here. Exports of "
+            note = {"t": event["t"], "kind": "note", "text": text + "the run have them."}
+            yield events.describe(note, n)
+        was = event
 
 
 def about(folder: Path, happened: list[Doc]) -> charting.About:
@@ -276,11 +290,3 @@ def _cth(strategy: Any) -> Any:
     """
     params = strategy.get("params") if isinstance(strategy, dict) else None
     return params.get("cth") if isinstance(params, dict) else None
-
-
-def _frames(folder: Path) -> list[Doc]:
-    return readable_samples(folder)
-
-
-def _events(folder: Path) -> list[Doc]:
-    return readable_events(folder)

@@ -9,13 +9,16 @@ import errno
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from lab.errors import LabError, RequestError
 
 SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # these say nothing about the file
 MISSING = (FileNotFoundError, NotADirectoryError)
+LONGEST_LINE = 64 * 2**20  # bytes; a longer line is read in pieces
 
 
 def read(path: Path, offset: int = 0, most_bytes: int = -1, follow: bool = False) -> bytes:
@@ -25,14 +28,31 @@ def read(path: Path, offset: int = 0, most_bytes: int = -1, follow: bool = False
     Raise `OSError` if the path cannot be opened, or if it is a folder, a pipe, a device or a link
     that is not followed.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
-    with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is not a plain file", str(path))
-        file.seek(max(0, found.st_size + offset) if offset < 0 else offset)
+    with opened(path, follow) as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size + offset) if offset < 0 else offset)
         return file.read(most_bytes)
+
+
+@contextmanager
+def opened(path: Path, follow: bool = False) -> Iterator[BinaryIO]:
+    """Open a file for reading. The conditions and errors are those of `read`."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(path, flags if follow else flags | os.O_NOFOLLOW), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+        yield file
+
+
+def lines(path: Path, offset: int = 0) -> Iterator[bytes]:
+    """Yield the lines of a file from `offset` on, each with its newline; the last may lack one.
+
+    Only one line is in memory at a time. Errors are those of `read`.
+    """
+    with opened(path) as file:
+        file.seek(offset)
+        while line := file.readline(LONGEST_LINE):
+            yield line
 
 
 def create(path: Path, mode: int = 0o666) -> TextIO:

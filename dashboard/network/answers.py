@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def svg_file(id: str) -> Response:
     scenario = _scenario_of(folder)
     t, width = _time(request.args.get("t")), _width(request.args.get("width"))
     try:
-        text = _at(scenario, readable_samples(folder), readable_events(folder), t, width)
+        text = _at(scenario, folder, t, width)
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise Problem(422, f"draw run '{id}': its samples or events are damaged") from error
     headers = {"Content-Disposition": f'attachment; filename="{id}-network.svg"'}
@@ -59,17 +60,27 @@ def samples(id: str) -> Any:
     """Return the samples of a run from ?from= to ?to= seconds, both included."""
     folder = folder_of(id)
     first, last = _time(request.args.get("from", "0")), _time(request.args.get("to"))
-    return [frame for frame in readable_samples(folder) if first <= frame["t"] <= last]
+    found = (frame for frame in readable_samples(folder) if first <= frame["t"] <= last)
+    return Response(_array(found), mimetype="application/json")
 
 
-def _at(
-    scenario: Scenario, samples: list[Row], events: list[Row], t: float, width: float = WIDTH
-) -> str:
+def _array(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a JSON array in pieces, so that a long run does not fill the memory."""
+    yield "["
+    for n, row in enumerate(rows):
+        yield f"{',' if n else ''}{json.dumps(row, separators=(',', ':'))}"
+    yield "]"
+
+
+def _at(scenario: Scenario, folder: Path, t: float, width: float = WIDTH) -> str:
     """Return the network of a run as a complete SVG file that shows its state at `t` seconds."""
-    past = [each for each in samples if each["t"] <= t] or samples[:1]
-    frame = past[-1] if past else None
+    frame: Row | None = None
+    for each in readable_samples(folder):
+        if frame is None or each["t"] <= t:
+            frame = each
     reached = frame["t"] if frame else 0.0
-    before = [each for each in events if each["t"] <= max(t if t < math.inf else 0.0, reached)]
+    until_s = max(t if t < math.inf else 0.0, reached)
+    before = (each for each in readable_events(folder) if each["t"] <= until_s)
     drawn = drawing(scenario.network, scenario.rate_scale, width)
     now = activity(drawn, scenario.network, frame, before)
     return svg(drawn, now, f"{scenario.title}, at {reached:g} s")

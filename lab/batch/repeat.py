@@ -15,7 +15,7 @@ from lab.errors import RequestError
 from lab.run import runner
 from lab.run.engine import Options
 from lab.run.manifest import made_by, present
-from lab.run.reading import differing_files, read_document, read_events
+from lab.run.reading import differing_files, read_document, read_lines
 from lab.run.recorder import Recorder
 from lab.run.replay import Replay
 from lab.scenario import engine_table
@@ -32,7 +32,7 @@ def repeat(folder: Path) -> tuple[str, ...]:
     raise `RequestError` if a file of the user that the run used is missing or was changed.
     """
     manifest, result = read_document(folder, "manifest.json"), read_document(folder, "result.json")
-    events = read_events(folder)
+    events = [each for each in read_lines(folder / "events.jsonl") if "seq" in each]
     _check_engine(folder, manifest["engine"])
     _check_version(folder, made_by(manifest["versions"]))
     stopped = any(each.get("control") == "stop" and each.get("ok") for each in events)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import RequestError
+from lab.frame import Frame
 from lab.metrics import BUILT_IN, SECTIONS, Metric, Samples, of_number
 from lab.results import flips
 from lab.results.documents import WIRE_RATES_SCHEMA, figure
@@ -38,12 +39,12 @@ from lab.run.reading import (
     changed_text,
     declared_metrics,
     read_document,
-    read_frames,
+    read_lines,
 )
 from lab.run.result import sections
 from lab.scenario import yaml_text
 from lab.scenario.loading import PROSE
-from lab.summaries import intervals, intervals_between
+from lab.summaries import EPSILON_S, intervals, intervals_between
 
 # Groups of runs
 #
@@ -187,8 +188,12 @@ class Window:
         """
         from lab.results.explain.present import network  # imported here: it loads networkx
 
-        frames = read_frames(folder)
-        times = [frame.t for frame in frames]
+        times: list[float] = []
+        frames: list[Frame] = []
+        for line in read_lines(folder / "samples.jsonl"):
+            times.append(line["t"])
+            if self.start_s + EPSILON_S < line["t"] <= self.end_s + EPSILON_S:
+                frames.append(Frame.from_json(line))
         inside = intervals_between(times, self.start_s, self.end_s)
         last_s, interval_s = (times[-1], intervals(times)[-1]) if times else (0.0, 0.0)
         if not inside or (self.end_s < math.inf and last_s + interval_s <= self.end_s):
@@ -200,8 +205,7 @@ class Window:
             topology = network(folder)
         except LookupError as error:
             raise RequestError(f"compare {folder.name} {self.text}: {error}") from error
-        chosen, lengths_s = [frames[index] for index, _ in inside], [each for _, each in inside]
-        samples = Samples(chosen, lengths_s, topology)
+        samples = Samples(frames, [length_s for _, length_s in inside], topology)
         found = numbers({"connections": [], **sections(samples), "convergence_s": None}, own)
         return {path: value for path, value in found.items() if value is not None}
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -212,7 +214,8 @@ def sealed(result: Table, folder: Path) -> Table:
 
     Raise `LabError` if a file in the run folder cannot be read.
     """
-    whole = result | {key: digest(folder / name) for key, name in SEALED.items()}
+    digests = {key: digest(folder / name) for key, name in SEALED.items()}
+    whole = result | digests
     return whole | {SEAL: _seal(whole)}
 
 
@@ -243,12 +246,6 @@ def _seal(result: Table) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def digest(path: Path) -> str:
-    """Return the SHA-256 digest of a file; a missing file counts as empty. Raise `LabError` if it
-    cannot be read."""
-    return hashlib.sha256(_content(path)).hexdigest()
-
-
 def run_digest(folder: Path) -> str:
     """Return the SHA-256 digest of a run as 64 hexadecimal digits.
 
@@ -257,8 +254,10 @@ def run_digest(folder: Path) -> str:
     """
     whole = hashlib.sha256()
     for name in MEASURED:
-        content = _content(folder / name)
-        whole.update(f"{name} {len(content)}\n".encode() + content)
+        size = sum(map(len, _pieces(folder / name)))
+        whole.update(f"{name} {size}\n".encode())
+        for piece in _pieces(folder / name):
+            whole.update(piece)
     return whole.hexdigest()
 
 
@@ -267,14 +266,58 @@ def differing_files(one: Path, other: Path) -> tuple[str, ...]:
 
     A missing file counts as empty. Raise `LabError` if a file cannot be read.
     """
-    return tuple(name for name in MEASURED if _content(one / name) != _content(other / name))
+    return tuple(name for name in MEASURED if not _are_equal(one / name, other / name))
 
 
-def _content(path: Path) -> bytes:
+def _are_equal(one: Path, other: Path) -> bool:
+    return all(mine == its for mine, its in zip_longest(_pieces(one), _pieces(other)))
+
+
+KEPT_FROM_BYTES = 16 * 2**20  # digests of larger files are kept until the file changes
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file in bytes; a missing file counts as empty."""
     try:
-        return plain_file.read(path)
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 digest of a file; a missing file counts as empty. Raise `LabError` if it
+    cannot be read."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return _digest(path)
+    stamp = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return _known_digest(path, stamp) if found.st_size >= KEPT_FROM_BYTES else _digest(path)
+
+
+@lru_cache(maxsize=256)
+def _known_digest(path: Path, stamp: tuple[int, ...]) -> str:
+    return _digest(path)
+
+
+def _digest(path: Path) -> str:
+    whole = hashlib.sha256()
+    for piece in _pieces(path):
+        whole.update(piece)
+    return whole.hexdigest()
+
+
+PIECE = 1 << 20  # bytes
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file in pieces; nothing for a missing file."""
+    try:
+        with plain_file.opened(path) as file:
+            while piece := file.read(PIECE):
+                yield piece
     except plain_file.MISSING:
-        return b""
+        return
     except OSError as error:
         raise plain_file.failure(path, error) from error
 
@@ -297,14 +340,13 @@ def read_events(folder: Path) -> list[Line]:
     return list(read_lines(folder / "events.jsonl"))
 
 
-def readable_samples(folder: Path) -> list[Line]:
-    """Return the samples of a run. Damaged lines are left out; without a file, the list is
-    empty."""
+def readable_samples(folder: Path) -> Iterator[Line]:
+    """Yield the samples of a run. Damaged lines are left out; without a file there are none."""
     return _readable(folder / "samples.jsonl", sample)
 
 
-def readable_events(folder: Path) -> list[Line]:
-    """Return the events of a run. Damaged lines are left out; without a file, the list is empty."""
+def readable_events(folder: Path) -> Iterator[Line]:
+    """Yield the events of a run. Damaged lines are left out; without a file there are none."""
     return _readable(folder / "events.jsonl", event)
 
 
@@ -327,20 +369,19 @@ def read_lines(path: Path) -> Iterator[Line]:
     A damaged last line is ignored, because it may be incomplete. Raise `RequestError` if the file
     cannot be read or another line is damaged.
     """
+    damaged = ""
     try:
-        whole, rest = split_lines(plain_file.read(path))
+        for n, line in enumerate(plain_file.lines(path), 1):
+            if damaged:
+                raise RequestError(damaged)
+            try:
+                entry = LINES.get(path.name, parse_object)(line.rstrip(b"\n"))
+            except JsonRefused as error:
+                damaged = f"read {path}: line {n} is damaged: {error}"
+                continue
+            yield entry
     except OSError as error:
         raise plain_file.failure(path, error) from error
-    if rest:
-        whole.append(rest)
-    for n, line in enumerate(whole, 1):
-        try:
-            entry = LINES.get(path.name, parse_object)(line)
-        except JsonRefused as error:
-            if n == len(whole):
-                return
-            raise RequestError(f"read {path}: line {n} is damaged: {error}") from error
-        yield entry
 
 
 def split_lines(text: bytes) -> tuple[list[bytes], bytes]:
@@ -361,6 +402,15 @@ def last_sample(folder: Path) -> Line | None:
         return None
 
 
+def last_readable(folder: Path) -> Line | None:
+    """Return the last sample that is not damaged, or None if there is none."""
+    found = last_sample(folder)
+    if found is None:
+        for each in readable_samples(folder):
+            found = each
+    return found
+
+
 class Follower:
     """Reads the lines that another process appends to a file.
 
@@ -376,15 +426,24 @@ class Follower:
         Lines for which `parse` raises `ValueError` are left out. Return an empty list if the file
         does not exist. Raise `LabError` if the file cannot be read.
         """
+        return list(self.each())
+
+    def each(self) -> Iterator[Any]:
+        """Yield what `new` returns, line by line: the file may be longer than the memory."""
         try:
-            text = plain_file.read(self.path, self._offset)
+            for line in plain_file.lines(self.path, self._offset):
+                if not line.endswith(b"\n") and len(line) < plain_file.LONGEST_LINE:
+                    return
+                self._offset += len(line)
+                try:
+                    found = self._parse(line.removesuffix(b"\n"))
+                except ValueError:
+                    continue
+                yield found
         except FileNotFoundError:
-            return []
+            return
         except OSError as error:
             raise plain_file.failure(self.path, error) from error
-        whole, rest = split_lines(text)
-        self._offset += len(text) - len(rest)
-        return list(_parsed(whole, self._parse))
 
 
 def text_of(line: bytes) -> str:
@@ -437,22 +496,12 @@ def declared_metrics(folder: Path) -> tuple[Metric, ...]:
         return ()
 
 
-def _readable(path: Path, parse: Callable[[bytes], Line]) -> list[Line]:
+def _readable(path: Path, parse: Callable[[bytes], Line]) -> Iterator[Line]:
     try:
-        whole, _ = split_lines(plain_file.read(path))
-    except plain_file.MISSING:
-        return []
-    except OSError as error:
-        raise plain_file.failure(path, error) from error
-    return list(_parsed(whole, parse))
-
-
-def _parsed(lines: list[bytes], parse: Callable[[bytes], Any]) -> Iterator[Any]:
-    for line in lines:
-        try:
-            yield parse(line)
-        except ValueError:
-            continue
+        yield from Follower(path, parse).each()
+    except LabError as error:
+        if not isinstance(error.__cause__, NotADirectoryError):
+            raise
 
 
 def _of_form(line: bytes, fits: Callable[[Line], bool]) -> Line:

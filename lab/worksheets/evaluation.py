@@ -11,7 +11,15 @@ from typing import Any
 from lab.errors import RequestError
 from lab.results import documents as figures
 from lab.results.flips import is_waiting
-from lab.run.reading import changed, changed_text, read_document, read_events, read_samples
+from lab.run.reading import (
+    APPENDED,
+    changed,
+    changed_text,
+    read_document,
+    read_events,
+    read_samples,
+    size_of,
+)
 from lab.summaries import mean
 from lab.worksheets import language as at
 from lab.worksheets.language import Condition, Expression, Numeric, Occurrence, spelled
@@ -34,6 +42,9 @@ class NoEvidence(RequestError):
     """Raised when a check cannot be evaluated because a run or a measured value is missing."""
 
 
+MOST_BYTES = 128 * 2**20  # of a run's samples, and of its events
+
+
 @dataclass(frozen=True)
 class RunFiles:
     """The content of the files of one run to which a check can refer."""
@@ -44,8 +55,14 @@ class RunFiles:
 
     @classmethod
     def read(cls, folder: Path) -> RunFiles:
-        """Read the files of a finished run. Raise `RequestError` if one cannot be read, or was
-        changed after the run."""
+        """Read the files of a finished run. Raise `RequestError` if one cannot be read, was changed
+        after the run, or is too large."""
+        for name in APPENDED:
+            if size_of(folder / name) > MOST_BYTES:
+                raise RequestError(
+                    f"check run {folder.name}: {name} is larger than {MOST_BYTES >> 20} MiB: "
+                    "let the worksheet make shorter runs, or longer sample intervals"
+                )
         result = read_document(folder, "result.json")
         if names := changed(folder, result):
             raise RequestError(f"check run {folder.name}: {changed_text(names)}")

@@ -131,7 +131,7 @@ def test_the_threshold_follows_its_changes():
 
 
 def test_compared_runs_have_different_dashes():
-    found = named(overlay([("none", FRAMES), ("metered", FRAMES)]))
+    found = named(overlay(["none", "metered"], FRAMES[-1:] * 2, [FRAMES, FRAMES]))
     assert [trace["y"][0] for trace in found["total"]["data"]] == [7.5, 7.5]
     assert len({trace["line"]["dash"] for trace in found["total"]["data"]}) == 2
 

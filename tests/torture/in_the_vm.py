@@ -223,7 +223,7 @@ def path_error(paths: Iterable[dict[str, dict[str, float | None]]]) -> float | N
 
 def sampled_until(out: Path) -> float:
     """Time of the last sample [s of the run]; 0 if there is none."""
-    last = readable_samples(out)[-1:] if (out / "samples.jsonl").exists() else []
+    last = list(readable_samples(out))[-1:] if (out / "samples.jsonl").exists() else []
     return float(last[0]["t"]) if last else 0.0
 
 

@@ -91,8 +91,8 @@ class Runners(Campaign):
             if found[folder.name]["status"] != "cut":
                 raise Failed(f"a killed run is {found[folder.name]['status']}")
         for name, lines in (
-            ("samples.jsonl", readable_samples(folder)),
-            ("events.jsonl", readable_events(folder)),
+            ("samples.jsonl", list(readable_samples(folder))),
+            ("events.jsonl", list(readable_events(folder))),
         ):
             text = (folder / name).read_bytes() if (folder / name).exists() else b""
             if len(lines) != text.count(b"\n"):

@@ -13,7 +13,7 @@ from typing import Any
 from lab import metrics
 from lab.frame import Frame
 from lab.metrics import SUM, Watched
-from lab.results import effects
+from lab.results import effects, thinning
 from lab.results.effects import Effect, number_text
 from lab.results.explain import present
 from lab.results.explain.delays import first_order_s
@@ -21,7 +21,6 @@ from lab.results.explain.scene import Scene, listed
 from lab.results.explain.why import why
 from lab.results.flips import flip_text, flip_words, is_accepted
 from lab.results.stretches import Span
-from lab.run.reading import readable_events, readable_samples
 from lab.scenario import targets
 from lab.scenario.flows import schedule
 from lab.scenario.schema import Scenario, Suggestion
@@ -193,6 +192,7 @@ def suggestions(folder: Path) -> list[Row]:
     ]
 
 
+@thinning.in_turn
 def changes(folder: Path) -> list[Row]:
     """Return one row for each change that was applied to a run, in the order of time.
 
@@ -206,11 +206,12 @@ def changes(folder: Path) -> list[Row]:
         scenario = present.loaded(folder)
     except LookupError:
         return []
-    events = readable_events(folder)
+    events = thinning.events(folder)
     found = made(events)
-    frames = [Frame.from_json(line) for line in readable_samples(folder)] if found else []
-    orders = [first_order_s(events, each.target, each.t) for each in found]
     times, ended = [each.t for each in found], ends(scenario, events)
+    lines = thinning.means(folder, times) if found else []
+    frames = [Frame.from_json(line) for line in lines]
+    orders = [first_order_s(events, each.target, each.t) for each in found]
     run = Measured(frames, times, ended, [t for t in orders if t is not None])
     scene = Scene(scenario, frames, events)
     return _said_once([_row(scene, each, run) for each in found])

@@ -8,7 +8,7 @@ from typing import Any
 
 from lab.frame import Frame
 from lab.metrics import SUM, Watched
-from lab.results import effects
+from lab.results import effects, thinning
 from lab.results.explain import changes, present
 from lab.results.explain.changes import Change
 from lab.results.explain.delays import first_order_s
@@ -17,13 +17,13 @@ from lab.results.explain.why import cause, limits
 from lab.results.flips import flip_words
 from lab.results.labels import natural
 from lab.results.stretches import Span, Stretch, stretches
-from lab.run.reading import readable_events, readable_samples
 
 Row = dict[str, Any]  # a JSON object for the browser
 NAMED = 6  # users; of more, only those with the highest and the lowest rate are shown
 START_S = 0.0
 
 
+@thinning.in_turn
 def rows(folder: Path) -> list[Row]:
     """Return one row for each interval of a run between its changes.
 
@@ -41,11 +41,12 @@ def rows(folder: Path) -> list[Row]:
         scenario = present.loaded(folder)
     except LookupError:
         return []
-    frames = [Frame.from_json(line) for line in readable_samples(folder)]
+    events = thinning.events(folder)
+    made = changes.made(events)
+    lines = thinning.means(folder, [change.t for change in made])
+    frames = [Frame.from_json(line) for line in lines]
     if not frames:
         return []
-    events = readable_events(folder)
-    made = changes.made(events)
     scene = Scene(scenario, frames, events)
     numbers = _numbers(scene)
     found: list[Row] = []
