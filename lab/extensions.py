@@ -186,6 +186,9 @@ def described(error: Exception) -> str:
 # Registration
 
 
+MOST_FILES = 500  # of a folder
+
+
 def add(path: Path) -> None:
     """Register a file, or all suitable files in a folder but not in its subfolders.
 
@@ -204,8 +207,14 @@ def add(path: Path) -> None:
             )
         _register(kind, path)
         return
-    for each in sorted(path.iterdir()):
-        if each.suffix in (PYTHON, C, YAML) and (kind := defined_in(each)):
+    suitable = sorted(each for each in path.iterdir() if each.suffix in (PYTHON, C, YAML))
+    if len(suitable) > MOST_FILES:
+        raise RequestError(
+            f"--with {path}: it holds {len(suitable)} files, and at most {MOST_FILES} are "
+            "possible: name a folder of your lab files alone"
+        )
+    for each in suitable:
+        if kind := defined_in(each):
             _register(kind, each)
 
 
@@ -265,9 +274,9 @@ def readable(kind: Kind, path: Path, refused: str = "") -> Extension:
         raise RequestError(
             f"use {path} as {kind}: its name must end in {' or '.join(endings[kind])}"
         )
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         raise RequestError(f"use {path} as {kind}: there is no such file")
-    made = Extension(kind, path.stem, path, path.read_bytes())
+    made = Extension(kind, path.stem, path, user_file.content(path))
     _check_trusted(made, refused or _copy_of_a_run(path))
     if kind != "scenario":
         user_file.check_rights(path)

@@ -6,13 +6,15 @@ Symbolic links are not followed, and the functions never wait for a pipe.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 from lab.errors import LabError, RequestError
 
@@ -35,13 +37,19 @@ def read(path: Path, offset: int = 0, most_bytes: int = -1, follow: bool = False
 
 
 @contextmanager
-def opened(path: Path, follow: bool = False) -> Iterator[BinaryIO]:
+def opened(path: Path, follow: bool = False) -> Iterator[BufferedReader]:
     """Open a file for reading. The conditions and errors are those of `read`."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     with open(os.open(path, flags if follow else flags | os.O_NOFOLLOW), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a plain file", str(path))
         yield file
+
+
+def digest(path: Path, follow: bool = False) -> str:
+    """Return the SHA-256 digest of a file as hexadecimal digits. Errors are those of `read`."""
+    with opened(path, follow) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def lines(path: Path, offset: int = 0) -> Iterator[bytes]:

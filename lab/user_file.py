@@ -12,11 +12,27 @@ from typing import Literal
 from controller import user_file
 from controller.errors import UserFileRefused
 from controller.user_file import described
+from lab import plain_file
 from lab.errors import RequestError
 from lab.vm_environment import IN_VM
 
 Kind = Literal["strategy", "topology", "cc", "metric", "scenario"]
 PYTHON, C, YAML = ".py", ".c", ".yaml"
+
+
+MOST_BYTES = 2**20  # of a file
+
+
+def content(path: Path) -> bytes:
+    """Return the content of a user's file. Raise `RequestError` if it is a device or a pipe, too
+    large, or not readable. Nothing is read of a device."""
+    try:
+        found = plain_file.read(path, most_bytes=MOST_BYTES + 1, follow=True)
+    except OSError as error:
+        raise plain_file.failure(path, error) from error
+    if len(found) > MOST_BYTES:
+        raise RequestError(f"read {path}: it is larger than {MOST_BYTES >> 20} MiB")
+    return found
 
 
 def defined_in(path: Path) -> Kind | None:
@@ -30,8 +46,8 @@ def defined_in(path: Path) -> Kind | None:
     if path.suffix != PYTHON:
         return None
     try:
-        module = ast.parse(path.read_bytes(), str(path))
-    except (OSError, SyntaxError, ValueError) as error:
+        module = ast.parse(content(path), str(path))
+    except (SyntaxError, ValueError) as error:
         raise RequestError(f"import {described(error, str(path))}") from error
     classes = [each for each in module.body if isinstance(each, ast.ClassDef)]
     functions = {each.name for each in module.body if isinstance(each, ast.FunctionDef)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 
 import pytest
 from users_files import (
@@ -167,3 +168,31 @@ def test_root_runs_no_file_in_a_folder_that_others_can_change(my, monkeypatch):
         assert f"in a folder, {my}, that others may write. Try: chmod go-w {my}" in said
     my.chmod(0o755)
     extensions.add(my)
+
+
+@pytest.mark.parametrize("name", ["mine.py", "mine.c", "mine.yaml"])
+@pytest.mark.parametrize("made", ["a device", "a pipe", "a socket", "a large file"])
+def test_what_is_no_plain_file_of_usual_size_is_refused_unread(my, name, made):
+    path = my / name
+    if made == "a device":
+        path.symlink_to("/dev/zero")
+    elif made == "a pipe":
+        os.mkfifo(path)
+    elif made == "a socket":
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(os.path.relpath(path))
+    else:
+        path.write_bytes(b"# " * 600_000)
+    for given in (path, my):
+        with pytest.raises(
+            RequestError,
+            match=rf"{name}: it is (not a plain file|larger than 1 MiB)|No such device",
+        ):
+            extensions.add(given)
+
+
+def test_a_folder_of_too_many_files_is_refused(my):
+    for n in range(501):
+        (my / f"law{n}.py").write_text("")
+    with pytest.raises(RequestError, match="at most 500"):
+        extensions.add(my)

@@ -301,10 +301,12 @@ def _known_digest(path: Path, stamp: tuple[int, ...]) -> str:
 
 
 def _digest(path: Path) -> str:
-    whole = hashlib.sha256()
-    for piece in _pieces(path):
-        whole.update(piece)
-    return whole.hexdigest()
+    try:
+        return plain_file.digest(path)
+    except plain_file.MISSING:
+        return hashlib.sha256(b"").hexdigest()
+    except OSError as error:
+        raise plain_file.failure(path, error) from error
 
 
 PIECE = 1 << 20  # bytes

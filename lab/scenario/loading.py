@@ -443,7 +443,7 @@ def _digests_of_named(scenario: Scenario, source: str) -> dict[str, str]:
         if names.count(path.name) > 1:
             raise RequestError(f"{source}: topology: two files are called {path.name}: rename one")
     try:
-        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+        return {str(path): plain_file.digest(path, follow=True) for path in paths}
     except OSError as error:
         raise RequestError(f"{source}: topology: {error.filename}: {error.strerror}") from error
 

@@ -62,7 +62,7 @@ def _of_keys(path: Path, keys: set[str]) -> str:
 def _of_python(path: Path) -> str:
     try:
         kind = user_file.defined_in(path)
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(user_file.content(path))
     except (RequestError, OSError, SyntaxError, ValueError):
         return "a scenario is YAML"
     imported = {

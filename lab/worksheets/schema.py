@@ -303,6 +303,14 @@ class WrongAttempt(NamedAttempt):
     fails: Annotated[tuple[Id, ...], Field(min_length=1)]
 
 
+MOST_CHECKED = 400  # scenarios that a worksheet is checked with
+
+
+def _count(setting: Any) -> int:
+    values = setting.get("variant") if isinstance(setting, dict) else None
+    return len(values) if isinstance(values, list | tuple) else 1
+
+
 class Worksheet(Part):
     """A whole worksheet, with example attempts that test its questions and checks.
 
@@ -323,6 +331,23 @@ class Worksheet(Part):
         ids = [task.id for task in self.tasks]
         if twice := sorted({each for each in ids if ids.count(each) > 1}):
             raise ValueError(f"the id '{twice[0]}' is used by two steps: give each its own")
+        return self
+
+    @model_validator(mode="after")
+    def is_quick_to_check(self) -> Worksheet:
+        """The lab loads a scenario for each value of each setting, and for each run of each example
+        attempt."""
+        values = 0
+        for run in self.runs.values():
+            values += sum(map(_count, run.settings.values()))
+            values += sum(len(each.choices or "ab") for each in run.choose.values())
+        attempts = 1 + len(self.also_right) + len(self.wrong)
+        count = values + attempts * len(self.runs)
+        if count > MOST_CHECKED:
+            raise ValueError(
+                f"its runs have {values} values of settings and {attempts} example attempts, which "
+                f"makes {count} scenarios to check: at most {MOST_CHECKED} are possible"
+            )
         return self
 
     @property

@@ -149,6 +149,27 @@ def test_an_error_names_the_place_and_what_to_write(written, path, value, messag
     assert "short.yaml: " in str(refused.value)
 
 
+@pytest.mark.parametrize("kind", ["variants", "choices", "attempts"])
+def test_a_worksheet_that_takes_long_to_check_is_refused_at_once(written, kind, monkeypatch):
+    run, *_ = (step["run"] for step in yaml.safe_load(SHORT)["steps"] if "run" in step)
+    steps = yaml.safe_load(SHORT)["steps"]
+    more: tuple[tuple[str, Any], ...] = ()
+    if kind == "attempts":
+        more = (("also_right", [{"name": f"{n}", "answers": {}} for n in range(400)]),)
+    else:
+        values = list(range(1, 65))
+        wide = (
+            {"settings": {key: {"variant": values} for key in ("seed", "duration_s")}}
+            if kind == "variants"
+            else {"choose": {"seed": {"choices": values * 2}}}
+        )
+        steps += [{"run": {**run, "id": f"more{n}", **wide}} for n in range(4)]
+    path = written(("steps", steps), *more)
+    monkeypatch.setattr(planning, "scenario_of", None)  # nothing is loaded
+    with pytest.raises(RequestError, match="at most 400 are possible"):
+        loading.load(path)
+
+
 def test_a_date_is_text_in_iso_8601(written):
     found = loading.load(written(("results_from", "2099-01-31T18:00+01:00"))).results_from
     assert (found.hour, found.utcoffset().total_seconds()) == (18, 3600)
