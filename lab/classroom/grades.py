@@ -31,7 +31,8 @@ class StepGrade:
     """The answer of a student to one step of a worksheet, and the points for it.
 
     `points` is the number of points that count, and `of` the largest number possible. `recorded`
-    are the points in the event log, which count unless the step cannot give them. `runs` maps each
+    are the points in the event log, which count unless the step cannot give them. `wrong` is the
+    number of wrong answers that the student saw were wrong. `runs` maps each
     step in which the student made a run to the id of the run that was used for marking. `by_hand`
     are points that a person gave, or None. `checker` is the version of the lab that marked the
     answer.
@@ -42,6 +43,7 @@ class StepGrade:
     recorded: int
     of: int
     passed: bool | None
+    wrong: int
     answer: Answer | None
     runs: Mapping[str, str]
     by_hand: int | None
@@ -153,20 +155,23 @@ def runs_used(state: ClassState, handed_in: Submission) -> list[ClassRun]:
 def _submission(seat: SeatState, name: str, worksheet: Worksheet, state: ClassState) -> Submission:
     work = seat.work[name]
     steps = tuple(
-        _grade(task, work.step(task.id)) for task in worksheet.tasks if not isinstance(task, Run)
+        _grade(task, work.step(task.id), worksheet)
+        for task in worksheet.tasks
+        if not isinstance(task, Run)
     )
     used = sorted({run for each in steps for run in each.runs.values() if run in state.runs})
     digests = {run: state.runs[run].digest for run in used}
     return Submission(seat.id, tuple(seat.names), name, steps, digests)
 
 
-def _grade(task: Predict | Question | Check, work: StepWork) -> StepGrade:
+def _grade(task: Predict | Question | Check, work: StepWork, worksheet: Worksheet) -> StepGrade:
     return StepGrade(
         step=task.id,
         points=work.counted(task.points),
         recorded=work.recorded,
         of=task.points,
         passed=work.passed,
+        wrong=work.wrong_seen(worksheet),
         answer=work.answer,
         runs=work.runs,
         by_hand=work.graded,
@@ -217,7 +222,7 @@ def _mark(task: Task, grade: StepGrade, runs: Mapping[str, Path]) -> tuple[bool 
             found[step] = _read(folder)
         except LabError:
             continue
-    mark = mark_task(task, grade.answer, found)
+    mark = mark_task(task, grade.answer, found, grade.wrong)
     return (mark.passed, mark.points) if mark else (None, 0)
 
 

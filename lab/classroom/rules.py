@@ -57,7 +57,8 @@ def answered(lesson: Lesson, at: Place, value: Any, now: float, read: ReadRun) -
             raise NotNow(f"prediction '{at.step}': the run was started, so it is sealed")
         return _answer(at, checked, True, task.points, {})
     runs = lesson.evidence(at)
-    mark = _mark(task, checked, runs, read)
+    wrong = lesson.step(at).wrong_seen(lesson.worksheet(at.worksheet))
+    mark = _mark(task, checked, runs, read, wrong)
     if mark.verdict.problem:
         raise NotNow(f"answer '{at.step}': it is compared with a run that is not complete yet")
     return _answer(at, checked, mark.passed, mark.points, runs)
@@ -158,10 +159,10 @@ def flipped(
     """Return the event that changes one value of a run in progress.
 
     `target` names the value, such as `link.up1.up`. `by` is the seat of the student who asks, or
-    None for the instructor. Raise `Forbidden` if the run belongs to somebody else. Raise
+    None for the instructor, who may change every run. Raise `Forbidden` if the run belongs to somebody else. Raise
     `RequestError` if the worksheet does not let students change this value.
     """
-    if run.seat != by:
+    if by is not None and run.seat != by:
         raise Forbidden(f"change run '{run.id}': it is not yours")
     if by is not None:
         lesson.check_may_work(by, run.worksheet, now)
@@ -255,8 +256,12 @@ def _checked_value(lesson: Lesson, at: Place, task: Predict | Question, value: A
 
 
 def _mark(
-    task: Question | Check, answer: Answer | None, runs: dict[str, str], read: ReadRun
+    task: Question | Check,
+    answer: Answer | None,
+    runs: dict[str, str],
+    read: ReadRun,
+    wrong: int = 0,
 ) -> Mark:
-    mark = mark_task(task, answer, {step: read(run) for step, run in runs.items()})
+    mark = mark_task(task, answer, {step: read(run) for step, run in runs.items()}, wrong)
     assert mark is not None
     return mark

@@ -14,7 +14,7 @@ from lab.classroom.chain import Fault
 from lab.classroom.journal import Event, Log, Person
 from lab.classroom.roster import folded
 from lab.errors import show
-from lab.worksheets.schema import Answer
+from lab.worksheets.schema import Answer, Worksheet
 
 OVER = ("complete", "interrupted", "failed", "cut", "changed")
 
@@ -41,6 +41,11 @@ class StepWork:
     graded: int | None = None
     comment: str = ""
     checker: str = ""
+
+    def wrong_seen(self, worksheet: Worksheet) -> int:
+        """Return how many wrong tries the student saw were wrong: none while results are hidden,
+        which is as long as the student can work."""
+        return 0 if worksheet.results_from else self.wrong
 
     @property
     def recorded(self) -> int:

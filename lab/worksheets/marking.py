@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lab.worksheets import language
 from lab.worksheets.evaluation import RunFiles, Verdict, evaluate, evaluate_number
 from lab.worksheets.language import Expression, parts
-from lab.worksheets.schema import Answer, Check, Predict, Question, Task, Worksheet
+from lab.worksheets.schema import Answer, Check, Predict, Question, Run, Task, Worksheet
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,19 @@ def mark(
     return tuple(each for each in marked if each is not None)
 
 
-def mark_task(task: Task, answer: Answer | None, runs: Mapping[str, RunFiles]) -> Mark | None:
-    """Mark one step of a worksheet. Return None if the step gives no points."""
+def mark_task(
+    task: Task, answer: Answer | None, runs: Mapping[str, RunFiles], wrong: int = 0
+) -> Mark | None:
+    """Mark one step of a worksheet. Return None if the step gives no points.
+
+    `wrong` is the number of wrong answers that the student saw were wrong, before this one.
+    """
     match task:
         case Predict():
             passed = None if answer is None else True
             return Mark(task.id, passed, task.points if passed else 0, task.points)
         case Question():
-            return _question(task, answer, runs)
+            return _question(task, answer, runs, wrong)
         case Check():
             verdict = evaluate(task.condition, _with_own(runs, task.run))
             points = task.points if verdict.passed else 0
@@ -75,12 +80,26 @@ def runs_looked_at(task: Task) -> frozenset[str]:
     return frozenset(each or own or "" for each in named if each is not None)
 
 
-def _question(question: Question, answer: Answer | None, runs: Mapping[str, RunFiles]) -> Mark:
+def points_left(task: Task, wrong: int) -> int:
+    """Return the points of a right answer after `wrong` wrong ones.
+
+    Of n choices, each wrong one takes 1 / (n - 1) of the points, rounded down to whole points: who
+    tries all of them gets nothing.
+    """
+    if not isinstance(task, Question) or task.choice is None:
+        return 0 if isinstance(task, Run) else task.points
+    others = len(task.choice) - 1
+    return task.points * max(0, others - wrong) // others
+
+
+def _question(
+    question: Question, answer: Answer | None, runs: Mapping[str, RunFiles], wrong: int
+) -> Mark:
     if answer is None or question.text:
         return Mark(question.id, None, 0, question.points)
     verdict = _number_verdict(question, answer, runs) if question.number else None
     verdict = verdict or Verdict(answer == question.answer)
-    points = question.points if verdict.passed else 0
+    points = points_left(question, wrong) if verdict.passed else 0
     return Mark(question.id, verdict.passed, points, question.points, verdict)
 
 
