@@ -66,7 +66,7 @@ class Door:
         if not 1 <= len(newcomers) <= MOST_PEOPLE:
             raise RequestError(f"join: a seat is for 1 to {MOST_PEOPLE} people")
         names = [roster.cleaned(each.name) for each in newcomers]
-        if len({roster.folded(each) for each in names}) < len(names):
+        if any(_looks_like(each, names[:n]) for n, each in enumerate(names)):
             raise RequestError("join: both have the same name")
         self._check_free(names)
         people = tuple(self._person(address, each) for each in newcomers)
@@ -128,8 +128,10 @@ class Door:
         return Person(name=entry.name, pin=pin)
 
     def _check_free(self, names: Sequence[str]) -> None:
+        taken = [name for seat in self._lesson.state.taken() for name in seat.names]
+        listed = self._lesson.folder.roster is not None
         for each in names:
-            if self._lesson.state.seat_of_person(each):
+            if self._lesson.state.seat_of_person(each) or (not listed and _looks_like(each, taken)):
                 raise NotNow(
                     f"the name {show(each)} is taken. If it is you, come back with your PIN; "
                     "without one, ask the instructor"
@@ -164,6 +166,10 @@ class Door:
             if slow:
                 raise TooMuch(f"{wrong}. There were many wrong tries: wait", SLOW_S)
             raise wrong
+
+
+def _looks_like(name: str, others: Sequence[str]) -> bool:
+    return roster.looks(name) in map(roster.looks, others)
 
 
 def _pin_of(seat: SeatState, name: str) -> str | None:

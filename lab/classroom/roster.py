@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 from controller.bounded_json import JsonRefused, parse_object
 from lab import plain_file
 from lab.classroom import secrets
-from lab.errors import RequestError
+from lab.errors import RequestError, show
 
 MOST_BYTES = 2**20
 MOST_ROWS = 1000
@@ -56,19 +57,40 @@ class Roster:
 def cleaned(name: str) -> str:
     """Return a name without repeated spaces.
 
-    Raise `RequestError` if the name is empty, too long, or has characters that cannot be printed.
+    Raise `RequestError` if the name is empty, too long, has characters that cannot be printed, or a
+    word with letters of several alphabets that look alike.
     """
-    found = " ".join(name.split())
+    found = " ".join(unicodedata.normalize("NFKC", name).split())
     if len(found) not in NAME_LENGTHS or not found.isprintable():
         raise RequestError(
             f"a name has {NAME_LENGTHS[0]} to {NAME_LENGTHS[-1]} characters that can be printed"
         )
+    for word in found.split():
+        alphabets = {unicodedata.name(each, "").partition(" ")[0] for each in word}
+        if len(mixed := sorted(alphabets & {*LOOK_ALIKE})) > 1:
+            raise RequestError(
+                f"a word of a name has letters of one alphabet: {show(word)} mixes "
+                f"{' and '.join(each.capitalize() for each in mixed)}"
+            )
     return found
 
 
 def folded(name: str) -> str:
     """Return the form of a name that is used to compare names: single spaces, small letters."""
-    return " ".join(name.split()).casefold()
+    return " ".join(unicodedata.normalize("NFKC", name).split()).casefold()
+
+
+# Letters and digits that look like Latin ones, after Unicode's confusables.txt (UTS 39)
+LOOK_ALIKE = ("LATIN", "CYRILLIC", "GREEK")
+LATIN = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХԚԜаеѕіјорсухԛԝһԁӏ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορυ" + "01I|",
+    "ABESlJKMHOPCTYXQWaesijopcyxqwhdl" + "ABEZHlKMNOPTYXaylkvopu" + "Olll",
+)
+
+
+def looks(name: str) -> str:
+    """Return a form that is equal for names that look alike, such as one in Cyrillic letters."""
+    return folded(unicodedata.normalize("NFKC", name).translate(LATIN))
 
 
 def from_csv(path: Path) -> Roster:

@@ -159,8 +159,8 @@ def flipped(
     """Return the event that changes one value of a run in progress.
 
     `target` names the value, such as `link.up1.up`. `by` is the seat of the student who asks, or
-    None for the instructor, who may change every run. Raise `Forbidden` if the run belongs to somebody else. Raise
-    `RequestError` if the worksheet does not let students change this value.
+    None for the instructor, who may change every run. Raise `Forbidden` if the run belongs to
+    somebody else. Raise `RequestError` if the worksheet does not let students change this value.
     """
     if by is not None and run.seat != by:
         raise Forbidden(f"change run '{run.id}': it is not yours")

@@ -231,7 +231,7 @@ def stops_early(student):
 
 POINTS = {  # without the text, which a person grades
     straight: 5,
-    mended: 5,
+    mended: 3,  # two wrong choices took 2
     wrong: 3,
     leaves: 5,
     two_tabs: 5,

@@ -63,6 +63,14 @@ def test_nobody_reads_or_changes_anothers_seat_or_runs(app, ada, bo):
     assert bo.get("/api/class/seat").json["people"] == ["Bo"]
 
 
+def test_the_instructor_may_change_and_stop_the_run_of_a_student(app, ada, instructor):
+    run = a_run(app, ada)
+    assert instructor.post(f"/api/class/runs/{run}/stop", json={}).status_code == 202
+    body = {"target": "link.path1.loss", "value": 0}
+    answer = instructor.post(f"/api/class/runs/{run}/flips", json=body)
+    assert "not going on" in answer.json["error"]  # it has ended: nothing else is wrong
+
+
 def test_the_addresses_of_the_instructor_are_closed_to_all_others(app, ada):
     for path in (
         *("class", "stream", "texts", "seats/s1/worksheets/small"),

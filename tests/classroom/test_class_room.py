@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 from class_fakes import Clock
 
-from lab.classroom import grades, views
+from lab.classroom import grades, roster, rules, views
 from lab.classroom.door import Newcomer
 from lab.classroom.lesson import Forbidden, NotNow, Place, TooMuch, Unknown
 from lab.classroom.queue import Load
@@ -54,9 +55,77 @@ def test_after_three_wrong_tries_each_waits_twice_as_long(room, seat, clock):
         room.answer(at("cause"), "three")
     clock.now += 1000
     room.answer(at("cause"), "two")
-    assert room.lesson.step(at("cause")).points == 2
+    assert room.lesson.step(at("cause")).points == 0  # of 2: two wrong choices were enough
     with pytest.raises(NotNow, match="passed already"):
         room.answer(at("cause"), "one")
+
+
+def test_a_run_is_changed_by_its_seat_within_the_worksheet_and_by_the_instructor(room, seat):
+    room.answer(at("guess"), 12)
+    run = room.request_run(at("both"), {}, NO_CHECK)
+    now = room.clock()
+    for target, by in (("link.path1.loss", "s1"), ("link.path2.up", None)):
+        assert rules.flipped(room.lesson, run, target, 0, by, now).target == target
+    with pytest.raises(Forbidden):
+        rules.flipped(room.lesson, run, "link.path1.loss", 0, "s2", now)
+    with pytest.raises(RequestError):
+        rules.flipped(room.lesson, run, "link.path2.up", 0, "s1", now)
+
+
+@pytest.mark.parametrize(("wrong", "points"), [(0, 2), (1, 1), (2, 0), (3, 0)])
+def test_each_wrong_choice_takes_its_share_of_the_points(room, seat, clock, wrong, points):
+    for _ in range(wrong):
+        room.answer(at("cause"), "one")
+    clock.now += 60
+    room.answer(at("cause"), "two")
+    assert room.lesson.step(at("cause")).points == points
+    record = grades.read_record(room.folder)
+    (handed_in,) = grades.submissions(room.folder, record.state)
+    assert not list(grades.mark_again(room.folder, record.state, handed_in))
+    assert handed_in.points == points
+
+
+def test_a_choice_may_be_changed_freely_while_nobody_sees_results(room, seat, clock):
+    sheet = room.folder.worksheets["small"]
+    later = datetime.fromtimestamp(clock.now + 3600, tz=UTC)
+    room.folder.worksheets["small"] = sheet.model_copy(update={"results_from": later})
+    for value in ("one", "three", "one", "two"):
+        room.answer(at("cause"), value)
+    assert room.lesson.step(at("cause")).points == 2
+
+
+@pytest.mark.parametrize(
+    ("taken", "alike"),
+    [
+        ("Paco", "\u0420\u0430\u0441\u043e"),  # in Cyrillic letters
+        ("NOTE", "\u039d\u039f\u03a4\u0395"),  # in Greek letters
+        ("Ivan", "lvan"),
+        ("Bob 10", "Bob lO"),
+        ("Ada", "\uff21da"),  # a fullwidth A
+        ("office", "o\ufb03ce"),  # a ligature
+    ],
+)
+def test_a_name_that_looks_like_a_taken_one_is_taken(room, taken, alike):
+    def join(name):
+        return room.join("1.2.3.4", room.folder.settings.code, (Newcomer(name, ""),))
+
+    join(taken)
+    with pytest.raises(NotNow, match="is taken"):
+        join(alike)
+    join("Zoe")
+
+
+@pytest.mark.parametrize("name", ["P\u0430co", "\u0391da", "\u041f\u03c0"])
+def test_a_word_of_a_name_has_letters_of_one_alphabet(name):
+    with pytest.raises(RequestError, match="one alphabet"):
+        roster.cleaned(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["\u0410\u043d\u043d\u0430 Smith", "Jos\u00e9 2", "\u674e\u30c7\u30a4", "O'Neil-\u00d8"]
+)
+def test_names_of_all_languages_are_accepted(name):
+    assert roster.cleaned(name) == name
 
 
 def test_only_the_quota_of_runs_waits(room, seat):
