@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -134,6 +136,30 @@ def test_a_door_that_keeps_the_callers_variables_is_found(tmp_path):
     kept = ("unset PYTHONHOME PYTHONSTARTUP\nPYTHONPATH=$here\n", "")
     with door_without(tmp_path, kept) as kind:
         assert found(kind, tmp_path)
+
+
+@pytest.mark.parametrize("where", ["here", "in a copy"])
+def test_an_exception_that_the_server_only_logs_is_found(tmp_path, where):
+    def log():
+        try:
+            raise ValueError("a request that nobody expects")
+        except ValueError:
+            logging.getLogger("waitress").exception("Exception while serving /")
+
+    class Served(campaign.Campaign):
+        name = "served"
+
+        def trial(self, rng):
+            if where == "here":
+                log()
+            elif child := os.fork():
+                os.waitpid(child, 0)
+            else:
+                log()
+                os._exit(0)
+            return campaign.Counts(1)
+
+    assert "a request that nobody expects" in found(Served, tmp_path)
 
 
 class Small(large.Large):

@@ -1,13 +1,16 @@
 """A campaign: many trials, each made from a seed and a number, so that it can be repeated.
 
 A trial raises `Failed` if the lab did something that it must never do. Any other exception is a
-failure, too, and so is a trial that takes longer than `hangs_after_s`.
+failure, too, and so is a trial that takes longer than `hangs_after_s`, or during which a server,
+also in a copy of this process, logs an exception.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 import signal
+import tempfile
 import time
 import traceback
 from collections.abc import Iterable, Iterator
@@ -91,7 +94,7 @@ def run(campaign: Campaign, seed: int, minutes: float, numbers: Iterable[int]) -
             outcome.trials += 1
             rng = random.Random(f"{campaign.name}/{seed}/{number}")
             try:
-                with within(campaign.hangs_after_s):
+                with within(campaign.hangs_after_s), no_exception_logged():
                     outcome.counts += campaign.trial(rng)
             except Hang:
                 outcome.failures.append((number, f"no end within {campaign.hangs_after_s:g} s"))
@@ -109,6 +112,23 @@ def run(campaign: Campaign, seed: int, minutes: float, numbers: Iterable[int]) -
         campaign.finish()
     outcome.seconds = time.monotonic() - began
     return outcome
+
+
+@contextmanager
+def no_exception_logged() -> Iterator[None]:
+    """Raise `Failed` if the HTTP server (waitress) logs an exception in the `with` block."""
+    with tempfile.TemporaryFile("a+") as log:
+        handler = logging.StreamHandler(log)
+        handler.addFilter(lambda record: bool(record.exc_info))
+        logger = logging.getLogger("waitress")
+        logger.addHandler(handler)
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+        log.seek(0)
+        if text := log.read().strip():
+            raise Failed(f"the server logged an exception: {text[-250:]}")
 
 
 @contextmanager
