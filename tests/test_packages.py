@@ -6,6 +6,7 @@ import io
 import json
 import re
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,26 @@ def test_the_audit_reports_another_version(tmp_path, monkeypatch):
     bad = runner.invoke(cli, ["audit", "--offline"])
     assert bad.exit_code == 4
     assert "0.0.1 is locked" in bad.output
+
+
+@pytest.mark.parametrize("emulation", ["not set up", "set up"])
+def test_the_audit_forgives_what_venv_installs_until_a_lock_needs_it(monkeypatch, emulation):
+    """`python3 -m venv` has an old setuptools, and the emulation's lock file a newer one."""
+    versions = {
+        each.name: each.version for lock in OF for each in packages.locked(packages.LOCKS / lock)
+    }
+    if emulation == "not set up":
+        del versions["virtme-ng"]
+    versions["setuptools"] = "66.1.1"
+
+    def version(name):
+        if name not in versions:
+            raise metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(packages.metadata, "version", version)
+    found = CliRunner().invoke(cli, ["audit", "--offline"])
+    assert (found.exit_code == 0) == (emulation == "not set up"), found.output
+    versions["numpy"] = "1.0"
+    found = CliRunner().invoke(cli, ["audit", "--offline"])
+    assert "numpy 1.0 is installed" in str(found.exception) + found.output

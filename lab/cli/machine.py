@@ -48,16 +48,22 @@ def audit(sbom: Path | None, offline: bool) -> None:
             _ask(lock)
 
 
+OF_VENV = ("pip", "setuptools", "wheel")  # `python3 -m venv` installs its own versions
+
+
 def _compare(lock: Path) -> None:
     """Raise `LabError` if an installed package does not have the version in the lock file.
 
     Also raise it if the lock file has no hash for a package.
     """
     found = packages.locked(lock)
+    present = [each for each in found if each.installed is not None]
+    if any(each.installed is None and not each.marker for each in found):  # it is not set up
+        present = [each for each in present if each.name not in OF_VENV]
     wrong = [
         f"{each.name} {each.installed} is installed, {each.version} is locked"
-        for each in found
-        if each.installed not in (None, each.version)
+        for each in present
+        if each.installed != each.version
     ]
     wrong += [f"{each.name} has no hash" for each in found if not each.hashes]
     if wrong:
