@@ -41,7 +41,9 @@ from dashboard.base.serving import (
 )
 from dashboard.classroom import instructor_api
 from dashboard.classroom.app import create_app
+from dashboard.classroom.streams import STREAMS
 from lab.classroom import folder, roster
+from lab.classroom.door import MOST_SLOW
 from lab.classroom.folder import CLASSES, ClassFolder
 from lab.classroom.room import Room
 from lab.errors import MachineLacks, RequestError
@@ -49,7 +51,7 @@ from lab.run.pace import checked_speed
 from lab.worksheets import loading
 
 ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 - they are refused
-THREADS = 320
+THREADS = STREAMS + MOST_SLOW + 16  # the last ones for requests that take no time
 SENT_WITHIN_S = 5.0  # time to send the last responses when the server ends
 
 

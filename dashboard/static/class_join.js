@@ -16,12 +16,14 @@ function fail(text) {
 async function enter(path, body) {
   $("problem").hidden = true;
   for (const button of document.querySelectorAll("#join button")) button.disabled = true;
+  const waits = setTimeout(() => fail("Wait: after many wrong PINs for a name, each one is looked at in turn. It takes up to a minute."), 2000);
   try {
     await post(path, body);
     location.href = "/seat";
   } catch (error) {
     fail(error.message);
   }
+  clearTimeout(waits);
   for (const button of document.querySelectorAll("#join button")) button.disabled = false;
 }
 

@@ -24,10 +24,10 @@ MOST_PEOPLE = 2  # on a seat
 WRONG_CODES_PER_MINUTE = 10  # from one address; 24^6 codes need no lock
 WRONG_PINS_PER_MINUTE = 5  # for one name from one address; from then on each try is slow
 # So somebody can try 20 PINs in a minute for one name from one address: half of the 10^4 PINs of
-# four digits take 4 hours, half of the 10^6 that the instructor gives take 17 days.
+# four digits take 4 hours. A PIN that the instructor gives cannot be guessed, and has no limit.
 SLOW_S = 3.0
-MOST_WAITING = 4  # tries of one name from one address, beside the one that is evaluated
-MOST_SLOW_PER_ADDRESS, MOST_SLOW = 8, 24  # each takes a thread of the server
+MOST_WAITING = 20  # tries of one name from one address, beside the one that is evaluated
+MOST_SLOW_PER_ADDRESS, MOST_SLOW = 40, 100  # each takes a thread of the server
 JOINS_PER_ADDRESS, JOINS_WITHIN_S = 60, 600.0  # a whole class may share one address
 
 
@@ -43,14 +43,15 @@ class Door:
     """Decides who may join a class or return to it.
 
     In all methods, `address` is the network address of a browser. A right code or PIN is accepted
-    even after many wrong ones, because students may share an address with somebody who tries to
-    lock them out. Tests replace `sleep`.
+    even after and during many wrong ones, because students may share an address with somebody who
+    tries to lock them out. Tests replace `sleep`.
     """
 
     def __init__(self, lesson: Lesson, sleep: Callable[[float], None] = time.sleep) -> None:
         self._lesson, self._sleep = lesson, sleep
         self._wrong_codes = Attempts(WRONG_CODES_PER_MINUTE, 60.0)
         self._wrong_pins = Attempts(WRONG_PINS_PER_MINUTE, 60.0)
+        self._known_wrong: set[str] = set()  # hashes of wrong PINs with the hash of the right one
         self._joined = Attempts(JOINS_PER_ADDRESS, JOINS_WITHIN_S)
         self._lines = Lines()
 
@@ -111,7 +112,7 @@ class Door:
         """
         self._lesson.check_taken(seat)
         pin = secrets.new_pin()
-        return PinSet(seat=seat, pin=secrets.pin_hash(pin)), pin
+        return PinSet(seat=seat, pin=secrets.new_pin_hash(pin)), pin
 
     def _person(self, address: str, newcomer: Newcomer) -> Person:
         name = roster.cleaned(newcomer.name)
@@ -148,20 +149,36 @@ class Door:
         tries.
 
         `stored` is the hash of the right PIN. After too many wrong PINs, each further try takes
-        `SLOW_S` seconds, even with the right PIN.
+        `SLOW_S` seconds, even with the right PIN. A PIN that was found wrong before is refused at
+        once: it tells nobody anything, and must not keep the right one waiting.
         """
-        tries = (roster.folded(newcomer.name), address)
         wrong = Forbidden(
             f"the PIN for {show(newcomer.name)} is wrong, or there is none. The instructor can "
             "give you a new one"
         )
         if stored is None:
             raise wrong
+        if secrets.is_new_pin(stored):
+            if not secrets.is_pin(newcomer.pin, stored):
+                raise wrong
+            return
+        self._check_guess((roster.folded(newcomer.name), address), newcomer.pin, stored, wrong)
+
+    def _check_guess(self, tries: tuple[str, str], pin: str, stored: str, wrong: Forbidden) -> None:
+        """Check a PIN that can be guessed, as `_check_pin` does. `tries` are name and address."""
+        guess = secrets.hashed(stored + pin)
+        if guess in self._known_wrong:
+            raise wrong
         with self._lines.turn(*tries, lambda: self._wrong_pins.wait_s(tries) > 0) as slow:
+            if guess in self._known_wrong:  # found while this one waited
+                raise wrong
             if slow:
                 self._sleep(SLOW_S)
-            if secrets.is_pin(newcomer.pin, stored):
+            if secrets.is_pin(pin, stored):
                 return
+            if len(self._known_wrong) >= MOST_KEYS:
+                self._known_wrong.clear()
+            self._known_wrong.add(guess)
             self._wrong_pins.count(tries)
             if slow:
                 raise TooMuch(f"{wrong}. There were many wrong tries: wait", SLOW_S)

@@ -1,7 +1,7 @@
 """Secrets of a class: join codes, PINs, keys and cookies.
 
-PINs are stored only as scrypt hashes, and cookies only as SHA-256 hashes. The fast hash is enough
-for a cookie, because a cookie is a long random text that nobody can guess.
+PINs that people choose are stored only as scrypt hashes, new PINs and cookies only as SHA-256
+hashes. The fast hash is enough for these, because they are long random texts that nobody can guess.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ CODE_LETTERS = 6
 PIN_LENGTHS = range(4, 33)
 MOST_MEMORY = 64 * 2**20
 COST, BLOCK, PARALLEL = 2**14, 8, 1  # of scrypt: 16 MiB and about 50 ms
+NEW = "sha256$"  # begins the hash of a PIN from `new_pin`
 AT_ONCE = threading.BoundedSemaphore(2)  # a flood of PINs does not fill the memory
 
 
@@ -31,8 +32,13 @@ def key() -> str:
 
 
 def new_pin() -> str:
-    """Return a new PIN of six digits."""
-    return f"{secrets.randbelow(10**6):06d}"
+    """Return a new PIN: twelve digits, in groups of four.
+
+    It is too long to be found by trying over a network, however fast. So tries need no limit, and
+    nobody can keep its owner out by wrong tries.
+    """
+    digits = f"{secrets.randbelow(10**12):012d}"
+    return " ".join(digits[n : n + 4] for n in range(0, 12, 4))
 
 
 def same(one: str, other: str) -> bool:
@@ -53,8 +59,20 @@ def pin_hash(pin: str) -> str:
     return f"scrypt${salt.hex()}${_scrypt(pin, salt).hex()}"
 
 
+def new_pin_hash(pin: str) -> str:
+    """Return `sha256$HASH` of a PIN from `new_pin`. Blanks in it do not matter."""
+    return f"{NEW}{hashed(''.join(pin.split()))}"
+
+
+def is_new_pin(stored: str) -> bool:
+    """Return whether a stored hash is that of a PIN from `new_pin`, which nobody can guess."""
+    return stored.startswith(NEW)
+
+
 def is_pin(pin: str, stored: str) -> bool:
-    """Return whether `stored`, a text from `pin_hash`, is the hash of `pin`."""
+    """Return whether `stored`, a text from `pin_hash` or `new_pin_hash`, is the hash of `pin`."""
+    if is_new_pin(stored):
+        return same(new_pin_hash(pin), stored)
     _, salt, wanted = stored.split("$")
     return hmac.compare_digest(_scrypt(pin, bytes.fromhex(salt)), bytes.fromhex(wanted))
 

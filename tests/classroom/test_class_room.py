@@ -320,26 +320,70 @@ def test_a_flood_of_wrong_pins_is_evaluated_one_by_one_and_takes_few_threads(roo
         room.join("here", code, [Newcomer(f"Cy {n}", "1234")])
         for _ in range(5):
             room.door._wrong_pins.count((f"cy {n}", "here"))
-    refused, most_at_once = [], []
+    refused = []
 
-    def guess(name):
+    def guess(n):
         with pytest.raises(TooMuch) as caught:
-            room.come_back("here", code, Newcomer(name, "0000"))
+            room.come_back("here", code, Newcomer(f"Cy {n % 6}", f"{n:04}"))
         refused.append(str(caught.value))
 
-    threads = [threading.Thread(target=guess, args=(f"Cy {n % 6}",)) for n in range(60)]
+    threads = [threading.Thread(target=guess, args=(n,)) for n in range(60)]
     for each in threads:
         each.start()
-    until(lambda: len(refused) == 52)
-    most_at_once.append(sum(each.is_alive() for each in threads))
+    until(lambda: len(refused) == 20)
+    assert sum(each.is_alive() for each in threads) == 40
     released.set()
     for each in threads:
         each.join()
-    assert most_at_once == [8]
-    assert sum("too many tries at once" in each for each in refused) == 52
+    assert sum("too many tries at once" in each for each in refused) == 20
     room.come_back("here", code, Newcomer("Cy 0", "1234"))
     assert not room.door._lines._lines
     assert not room.door._lines._slow
+
+
+@pytest.mark.parametrize(
+    ("guessers", "pin"),
+    [(6, "{0:02}{1:06}"), (20, "{0:02}{1:06}"), (60, "0000"), (20, "0{0:03}")],
+    ids=["few", "many", "one wrong PIN", "a PIN of its own for each"],
+)
+def test_the_right_pin_is_taken_during_a_flood_of_wrong_ones(room, seat, guessers, pin):
+    code, over, wrong = room.folder.settings.code, threading.Event(), []
+    room.door._sleep = lambda seconds: time.sleep(0.01)
+    room.join("here", code, [Newcomer("Cy", "1234")])
+    for n in range(5):
+        with pytest.raises(Forbidden):
+            room.come_back("here", code, Newcomer("Cy", f"000{n}"))
+
+    def guess(k):
+        while not over.is_set():
+            with pytest.raises((Forbidden, TooMuch)):
+                room.come_back("here", code, Newcomer("Cy", pin.format(k, len(wrong))))
+            wrong.append(k)
+
+    threads = [threading.Thread(target=guess, args=(k,)) for k in range(guessers)]
+    for each in threads:
+        each.start()
+    try:
+        until(lambda: len({*wrong}) == guessers)
+        for _ in range(3):
+            room.come_back("here", code, Newcomer("Cy", "1234"))
+    finally:
+        over.set()
+        for each in threads:
+            each.join()
+
+
+def test_a_new_pin_is_taken_during_any_flood(room, seat):
+    """Nobody can guess it, so no try has to wait: neither the right one nor a wrong one."""
+    code, slept = room.folder.settings.code, []
+    room.door._sleep = slept.append
+    _, pin = room.readmit(seat)
+    assert sum(each.isdigit() for each in pin) == 12
+    wrong = lambda n: room.come_back("here", code, Newcomer("Ada", f"{n:012}"))  # noqa: E731
+    assert refusals(wrong, 300) == {Forbidden: 300}
+    for typed in (pin, pin.replace(" ", ""), f" {pin} "):
+        room.come_back("here", code, Newcomer("Ada", typed))
+    assert slept == []
 
 
 def until(condition):
