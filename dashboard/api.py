@@ -53,6 +53,12 @@ class Annotation(Body):
     note: str | None = Field(None, max_length=4000)
 
 
+class TimedChange(flips.FlipRequest):
+    """A change that a run makes by itself."""
+
+    at_s: float = Field(0.0, ge=0, description="time of the change, in s since the start")
+
+
 class RepeatRequest(Body):
     """The body of a request to make a run once more with the same seed.
 
@@ -60,6 +66,7 @@ class RepeatRequest(Body):
     """
 
     with_flips: bool = Field(False, description="make the changes by hand at the same times")
+    changes: tuple[TimedChange, ...] = Field((), description="more changes", max_length=100)
 
 
 @route("GET", "/healthz", "Report that the dashboard answers, and its version.")
@@ -145,6 +152,21 @@ def flip(id: str) -> Any:
         raise Problem(409, f"change {change.target}: {error}. Try again in a moment") from error
     seq = flips.send(folder, change.target, value)
     return {"seq": seq, "target": change.target, "value": value}
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/undo",
+    "Set everything that was changed back to its value at the start of the run.",
+    status=202,
+)
+def undo(id: str) -> Any:
+    folder, _ = _running(id, "undo the changes of")
+    try:
+        changes = flips.undoing(folder)
+    except LookupError as error:
+        raise Problem(409, f"undo the changes: {error}. Try again in a moment") from error
+    return {"seqs": [flips.send(folder, target, value) for target, value in changes]}
 
 
 @route(
@@ -290,10 +312,15 @@ def run_stretches(id: str) -> Any:
     status=201,
 )
 def repeat(id: str) -> Any:
-    with_flips = body(RepeatRequest).with_flips
+    wanted = body(RepeatRequest)
     folder = folder_of(id)
     store().refresh()
-    run_id = finished.start(_launcher(), folder, store().get(id), with_flips)
+    doc = store().get(id)
+    changes = list(doc["flips"]) if wanted.with_flips else []
+    changes += [
+        {"t": each.at_s, "target": each.target, "value": each.value} for each in wanted.changes
+    ]
+    run_id = finished.start(_launcher(), folder, doc, changes)
     store().refresh()
     return {"id": run_id, "url": f"/runs/{run_id}"}
 

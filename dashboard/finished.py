@@ -26,12 +26,14 @@ from lab.scenario.loading import Overrides
 # Repetition
 
 
-def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: bool) -> str:
+def start(
+    launcher: Launcher, folder: Path, doc: dict[str, Any], changes: Sequence[dict[str, Any]]
+) -> str:
     """Make the run in `folder` once more with the same seed. Return the id of the new run.
 
-    `doc` is the JSON object that describes the run in lists. If `with_flips`, changes that were
-    made while the run went on become events of the new scenario, at the same times. Raise an error
-    if the scenario cannot be read or the run cannot start.
+    `doc` is the JSON object that describes the run in lists. `changes` have the form of `flips` in
+    result.json; they become events of the new scenario, at the same times. A simulation goes on at
+    the speed of the run. Raise an error if the scenario cannot be read or the run cannot start.
     """
     path = folder / "scenario.yaml"
     try:
@@ -39,16 +41,26 @@ def start(launcher: Launcher, folder: Path, doc: dict[str, Any], with_flips: boo
     except RequestError as error:
         raise Problem(409, f"run '{folder.name}' once more: {error}") from error
     loading.refuse_code_paths(raw, f"run '{folder.name}' once more")
-    settings = (with_events(raw, doc["flips"]),) if with_flips and doc["flips"] else ()
+    for each in changes:
+        loading.refuse_code_paths({each["target"]: each["value"]}, f"run '{folder.name}' once more")
+    settings = (with_events(raw, changes),) if changes else ()
     scenario = loading.load(str(folder), Overrides(settings=settings))
     vm = (folder / "vm").exists()
     argv = ["run", str(folder), "--engine", doc["engine"], *(["--vm"] if vm else [])]
     argv += [word for each in settings for word in ("--set", each)]
+    argv += speed_of(folder)
     runs.refuse_without_root(doc["engine"], vm, argv)
     return launcher.begin(scenario, argv)
 
 
-def with_events(raw: dict[str, Any], flips: list[dict[str, Any]]) -> str:
+def speed_of(folder: Path) -> list[str]:
+    """Return the arguments of the lab that give a run the speed with which the run in `folder`
+    began."""
+    speed = (tolerant_document(folder / "manifest.json") or {}).get("speed")
+    return [] if speed is None else ["--speed", "max" if speed == 0 else f"{speed:g}"]
+
+
+def with_events(raw: dict[str, Any], flips: Sequence[dict[str, Any]]) -> str:
     """Return a setting `events=...`: the events of the scenario `raw`, followed by those changes in
     `flips` that took effect during a run."""
     added = [

@@ -73,6 +73,25 @@ def send(folder: Path, target: str, value: Any) -> str:
     return inbox.send(folder, {"target": target, "value": value})
 
 
+def undoing(folder: Path) -> list[tuple[str, Any]]:
+    """Return the changes that undo everything that was changed by hand.
+
+    A change is a pair: the name of a target, and the value that it would have without changes by
+    hand. Raise `LookupError` if the scenario of the run cannot be read yet.
+    """
+    own, own_values = present(folder, by_hand=False)
+    now, values = present(folder)
+    known, found = targets.targets(own), []
+    if now.strategy != own.strategy:
+        params = dict(own.strategy.params)
+        found.append(("strategy", {"name": own.strategy.name, "params": params}))
+    for name, value in values.items():
+        if not name.startswith("strategy"):
+            first = own_values.get(name, known[name].value)
+            found += [(name, first)] if value != first else []
+    return found
+
+
 def _row(target: Target) -> Row:
     first, _, rest = target.name.partition(".")
     what = rest.rpartition(".")[2] or first

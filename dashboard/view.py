@@ -62,6 +62,7 @@ def run(store: Store, folder: Path) -> Doc:
         "expect": "",
         "paper": "",
         "targets": [],
+        "is_changed": False,
         "to_try": [],
         "has_tiers": True,
         "tiers": (TIER_1, TIER_2),
@@ -89,7 +90,8 @@ def run(store: Store, folder: Path) -> Doc:
         "multipath": list(present.network(folder).multipath),
         "transfers": explained.expected(scenario),
         "targets": flips.rows(folder),
-        "to_try": [] if now.over else explained.suggestions(folder),
+        "is_changed": bool(flips.undoing(folder)),
+        "to_try": explained.suggestions(folder),
     }
 
 

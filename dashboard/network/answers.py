@@ -47,9 +47,9 @@ def svg_file(id: str) -> Response:
     the end."""
     folder = folder_of(id)
     scenario = _scenario_of(folder)
-    t, width = _time(request.args.get("t")), _width(request.args.get("width"))
+    t, size = _time(request.args.get("t")), (_pixels("width") or WIDTH, _pixels("height"))
     try:
-        text = _at(scenario, folder, t, width)
+        text = _at(scenario, folder, t, size)
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise Problem(422, f"draw run '{id}': its samples or events are damaged") from error
     headers = {"Content-Disposition": f'attachment; filename="{id}-network.svg"'}
@@ -72,8 +72,16 @@ def _array(rows: Iterable[Row]) -> Iterator[str]:
     yield "]"
 
 
-def _at(scenario: Scenario, folder: Path, t: float, width: float = WIDTH) -> str:
-    """Return the network of a run as a complete SVG file that shows its state at `t` seconds."""
+def _at(
+    scenario: Scenario,
+    folder: Path,
+    t: float,
+    size: tuple[float, float | None] = (WIDTH, None),
+) -> str:
+    """Return the network of a run as a complete SVG file that shows its state at `t` seconds.
+
+    `size` is the width and the height of the drawing in pixels.
+    """
     frame: Row | None = None
     for each in readable_samples(folder):
         if frame is None or each["t"] <= t:
@@ -81,7 +89,7 @@ def _at(scenario: Scenario, folder: Path, t: float, width: float = WIDTH) -> str
     reached = frame["t"] if frame else 0.0
     until_s = max(t if t < math.inf else 0.0, reached)
     before = (each for each in readable_events(folder) if each["t"] <= until_s)
-    drawn = drawing(scenario.network, scenario.rate_scale, width)
+    drawn = drawing(scenario.network, scenario.rate_scale, *size)
     now = activity(drawn, scenario.network, frame, before)
     return svg(drawn, now, f"{scenario.title}, at {reached:g} s")
 
@@ -97,14 +105,19 @@ def preview(name: str) -> str:
 
 
 def _drawn(scenario: Scenario) -> Any:
-    drawn = drawing(scenario.network, scenario.rate_scale, _width(request.args.get("width")))
+    width, height = _pixels("width"), _pixels("height")
+    drawn = drawing(scenario.network, scenario.rate_scale, width or WIDTH, height)
     return {"svg": svg(drawn), "drawing": to_json(drawn, scenario.network)}
 
 
-def _width(text: str | None) -> float:
-    found = WIDTH if text is None else whole_number(text)
+def _pixels(name: str) -> float | None:
+    """Return the query parameter `name`, or None if the request does not have it."""
+    text = request.args.get(name)
+    if text is None:
+        return None
+    found = whole_number(text)
     if found is None:
-        raise Problem(422, f"draw the network: width {show(text)} is not a number of pixels")
+        raise Problem(422, f"draw the network: {name} {show(text)} is not a number of pixels")
     return found
 
 

@@ -21,6 +21,7 @@ MOST_NODES = 300
 MOST_NAMED = 20  # links; with more, a name appears only when the mouse is over its link
 LABEL_PX = 30.0 * 28.0  # area of a user on a map, with its label
 MOST_LABELLED = 0.12  # part of a map that users and labels may cover
+UNKNOWN_MBPS = 100.0  # width of subflows in a network without rates
 INSIDE_RADIUS = 8.0  # of a user with its number inside
 PARALLEL = 14.0  # distance in pixels of two links between the same nodes
 Frame = Mapping[str, Any]  # a line of samples.jsonl
@@ -76,6 +77,7 @@ class Drawing:
     spots: tuple[Spot, ...]
     lines: tuple[Line, ...]
     by_subflow: bool  # with one user, each subflow has a colour; else each user
+    full_mbps: float  # rate at which a subflow has its greatest width
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,13 @@ class Activity:
     moved: Mapping[str, Place]
 
 
-def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -> Drawing:
-    """Return the drawing of a network, `width` pixels wide.
+def drawing(
+    topology: Topology,
+    rate_scale: float = 1.0,
+    width: float = WIDTH,
+    height: float | None = None,
+) -> Drawing:
+    """Return the drawing of a network, `width` pixels wide and, if possible, `height` high.
 
     The rates in `topology` are those of the scenario multiplied by `rate_scale`. The drawing shows
     the rates of the scenario. Raise a `Problem` with status 422 if there are too many nodes.
@@ -118,7 +125,7 @@ def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -
     if len(topology.nodes) > MOST_NODES:
         text = f"draw the network: it has {len(topology.nodes)} nodes, and {MOST_NODES} can be read"
         raise Problem(422, f"{text}. Choose smaller parameters, or read the table")
-    layout = arrange(topology, width)
+    layout = arrange(topology, width, height)
     colours, by_subflow = user_colours(topology.users), len(topology.users) == 1
     colours |= place_colours(topology.ids("wifi", "lte"))
     crowded = is_crowded(layout, topology.users)
@@ -133,7 +140,8 @@ def drawing(topology: Topology, rate_scale: float = 1.0, width: float = WIDTH) -
         )
         for node in topology.nodes
     )
-    return Drawing(topology.name, layout, spots, tuple(_lines(topology, rate_scale)), by_subflow)
+    lines = tuple(_lines(topology, rate_scale))
+    return Drawing(topology.name, layout, spots, lines, by_subflow, _fastest_mbps(lines))
 
 
 def activity(
@@ -170,6 +178,7 @@ def to_json(drawn: Drawing, topology: Topology) -> dict[str, Any]:
         "ribbon": layout.ribbon,
         "area": layout.area,
         "by_subflow": drawn.by_subflow,
+        "full_mbps": drawn.full_mbps,
         "nodes": [asdict(each) for each in drawn.spots],
         "lines": [asdict(each) for each in drawn.lines],
         "server_of": {user: topology.server_of(user) for user in topology.users},
@@ -177,6 +186,11 @@ def to_json(drawn: Drawing, topology: Topology) -> dict[str, Any]:
         "doors": network_paths.attached_switches(topology),
         "reach": network_paths.shortest_paths(topology),
     }
+
+
+def _fastest_mbps(lines: Iterable[Line]) -> float:
+    """Return the greatest rate of all links and stations, in Mb/s."""
+    return max((each.rate_mbps for each in lines if each.rate_mbps), default=UNKNOWN_MBPS)
 
 
 def _moved(layout: Layout, frame: Frame) -> dict[str, Place]:

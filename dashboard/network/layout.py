@@ -22,13 +22,15 @@ Layers = list[list[str]]
 WIDTH = 860.0  # default width of a drawing
 NARROW = 560.0  # up to this width, servers are at the top and users at the bottom
 WIDTHS = (280.0, 1600.0)  # the least and the greatest width of a drawing
-HEIGHT = 520.0  # from the first layer to the last in a narrow drawing
-ALONG = 400.0  # from the first node of the fullest layer to the last, in a wide drawing
+HEIGHTS = (180.0, 1200.0)  # of a drawing whose height is given
+HEIGHT = 520.0  # from the first layer to the last in a narrow drawing, unless it is given
+ALONG = 400.0  # from the first node of the fullest layer to the last in a wide one, likewise
 LEAST_GAP = {False: 36.0, True: 22.0}  # between two nodes of a layer, by `upright`
 MOST_GAP = 130.0
 LAYER_GAPS = (64.0, 190.0)  # the least and greatest distance of two layers in a narrow drawing
 MARGINS = {False: (64.0, 44.0), True: (30.0, 44.0)}  # left and right, above and below
-MAP_HEIGHT = 680.0  # of a map, at most
+FITTED_MARGINS = {False: (58.0, 30.0), True: (30.0, 36.0)}  # likewise, if the height is given
+MAP_HEIGHT = 680.0  # of a map, at most, unless it is given
 MAP_MARGIN = 22.0
 STRIPS = {False: 120.0, True: 90.0}  # beside or above the map, for nodes without a position
 SWEEPS = 4  # over all layers, to reduce crossings
@@ -58,30 +60,36 @@ class Layout:
 
     @property
     def ribbon(self) -> float:
-        """The largest width of a link, in pixels. It is smaller on a map, to leave space for
-        users."""
-        return 9.0 if self.area else 19.0
+        """The largest width of a link, in pixels. It is narrower than a node, and on a map much
+        narrower, to leave space for users."""
+        return 9.0 if self.area else round(1.5 * self.radius, 1)
 
 
-def arrange(topology: Topology, width: float = WIDTH) -> Layout:
-    """Return the positions for a drawing that is `width` pixels wide.
+def arrange(topology: Topology, width: float = WIDTH, height: float | None = None) -> Layout:
+    """Return the positions for a drawing that is `width` pixels wide and fits into `height`.
 
-    If the scenario gives positions of nodes, the drawing is a map. A map is at most `MAP_HEIGHT`
-    high, so it may be narrower than `width`. In other drawings, the servers are at the left, or at
-    the top if the drawing is narrow.
+    If the scenario gives positions of nodes, the drawing is a map, as large as fits, so it may be
+    narrower than `width`. In other drawings, the servers are at the left, or at the top if the
+    drawing is narrow: less wide than `NARROW`, or higher than wide if `height` is given. A network
+    with many nodes is larger than asked; a browser scales it down.
     """
     width = min(WIDTHS[1], max(WIDTHS[0], width))
+    if height is not None:
+        height = min(HEIGHTS[1], max(HEIGHTS[0], height))
     if topology.area_m and any(node.place_m for node in topology.nodes):
-        return _map(topology, width)
-    upright, layers = width <= NARROW, _layers(topology)
+        return _map(topology, width, height or MAP_HEIGHT)
+    upright = width <= NARROW if height is None else width < height
+    layers = _layers(topology)
     gaps, steps = max(1, max(map(len, layers)) - 1), max(1, len(layers) - 1)
-    left, top = MARGINS[upright]
+    left, top = MARGINS[upright] if height is None else FITTED_MARGINS[upright]
     if upright:
-        across = min(LAYER_GAPS[1], max(LAYER_GAPS[0], HEIGHT / steps))
+        span = HEIGHT if height is None else height - 2 * top
+        across = min(LAYER_GAPS[1], max(LAYER_GAPS[0], span / steps))
         along = max(LEAST_GAP[upright], (width - 2 * left) / gaps)
     else:
+        span = ALONG if height is None else height - 2 * top
         across = max(LAYER_GAPS[0], (width - 2 * left) / steps)
-        along = max(LEAST_GAP[upright], min(MOST_GAP, ALONG / gaps))
+        along = max(LEAST_GAP[upright], min(MOST_GAP, span / gaps))
     where = _spread(layers, across, along)
     turned = {name: (y, x) if upright else (x, y) for name, (x, y) in where.items()}
     places = {name: (round(x + left, 1), round(y + top, 1)) for name, (x, y) in turned.items()}
@@ -191,13 +199,13 @@ def _crossings(layers: Layers, graph: nx.Graph) -> int:
     return total
 
 
-def _map(topology: Topology, width: float) -> Layout:
+def _map(topology: Topology, width: float, height: float) -> Layout:
     """Return a layout with each node at its own position.
 
     Nodes without a position are in a strip beside the map or above it. The side that lets the map
     be larger is chosen.
     """
-    room, height = width - 2 * MAP_MARGIN, MAP_HEIGHT - 2 * MAP_MARGIN
+    room, height = width - 2 * MAP_MARGIN, height - 2 * MAP_MARGIN
     beside = min(room - STRIPS[False], height)
     above = min(room, height - STRIPS[True])
     upright = above > beside

@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-from math import hypot
+from math import hypot, sqrt
 from string import ascii_letters
 
 from dashboard.network.drawing import Activity, Drawing, Line, Spot, Subflow
@@ -22,30 +23,64 @@ from lab.results.explain.links import FULL
 # in the browser.
 
 
-LANE = 4.0  # greatest distance of two lanes, in pixels
+BETWEEN = 1.4  # pixels between two lanes
+IDLE, WIDEST = 1.4, 8.0  # width of a subflow in pixels, without traffic and at full rate
+Ends = tuple[str, str]  # of a link; the lesser name is first
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The lanes of the subflows on each link, in pixels.
+
+    `widths` maps a link to the width of all its lanes. `offsets` maps a link and a subflow to the
+    distance of the lane from the middle of the link.
+    """
+
+    widths: Mapping[Ends, float]
+    offsets: Mapping[tuple[Ends, str], float]
+
+
+def width_of(mbps: float, full_mbps: float) -> float:
+    """Return the width of a subflow. It grows with the root of the rate, so that a tenth of
+    `full_mbps` can be told from nothing."""
+    return IDLE + (WIDEST - IDLE) * sqrt(min(1.0, max(0.0, mbps) / full_mbps))
+
+
+def lanes(
+    paths: Mapping[str, Sequence[str]], widths: Mapping[str, float], ribbon: float
+) -> Lanes:
+    """Return the lanes of subflows: those on the same link are side by side, in the order of
+    `paths`.
+
+    `paths` maps each subflow to the nodes on its path, `widths` to its width. All lanes of a link
+    fit into `ribbon` pixels; if they are wider, they overlap.
+    """
+    sharing: dict[Ends, list[str]] = {}
+    for name, path in paths.items():
+        for a, b in itertools.pairwise(path):
+            sharing.setdefault((min(a, b), max(a, b)), []).append(name)
+    totals: dict[Ends, float] = {}
+    offsets: dict[tuple[Ends, str], float] = {}
+    for ends, names in sharing.items():
+        total = sum(widths[name] for name in names) + BETWEEN * (len(names) - 1)
+        squeeze = min(1.0, ribbon / total)
+        totals[ends], begin = total * squeeze, -total / 2
+        for name in names:
+            offsets[ends, name] = (begin + widths[name] / 2) * squeeze
+            begin += widths[name] + BETWEEN
+    return Lanes(totals, offsets)
 
 
 def polylines(
-    paths: Mapping[str, Sequence[str]], places: Mapping[str, Place], ribbon: float
+    paths: Mapping[str, Sequence[str]], places: Mapping[str, Place], where: Lanes
 ) -> dict[str, list[Place]]:
-    """Return the points of the line of each subflow. Subflows on the same link are drawn side by
-    side.
-
-    `paths` maps each subflow to the nodes on its path. On a link, the subflows have the order of
-    `paths`, and are together at most `ribbon` pixels wide.
-    """
-    users: dict[tuple[str, str], list[str]] = {}
-    for name, path in paths.items():
-        for a, b in itertools.pairwise(path):
-            users.setdefault((min(a, b), max(a, b)), []).append(name)
+    """Return the points of the line of each subflow, in its lane on every link of its path."""
     found: dict[str, list[Place]] = {}
     for name, path in paths.items():
         points: list[Place] = []
         for a, b in itertools.pairwise(path):
             ends = (min(a, b), max(a, b))
-            sharing = users[ends]
-            gap = min(LANE, ribbon / len(sharing))
-            offset = (sharing.index(name) - (len(sharing) - 1) / 2) * gap
+            offset = where.offsets[ends, name]
             dx, dy = normal(places[ends[0]], places[ends[1]])
             points += [
                 (round(places[each][0] + dx * offset, 1), round(places[each][1] + dy * offset, 1))
@@ -64,7 +99,7 @@ def normal(a: Place, b: Place) -> Place:
 
 NAME_AT = 0.4  # where the name of a link is, as a part of its length from its first end
 NAME_ABOVE, FIGURES_BELOW = 4.0, 13.0  # pixels
-THIN = 3.0  # width of a link without load
+THIN, BESIDE = 3.0, 3.0  # width of a link without subflows, and around them
 RING = 5.5  # from the edge of an access point to the ring around it
 GLYPHS = {  # in a square from -8 to 8
     "user": "M-4,-7h8a1,1 0 0 1 1,1v12a1,1 0 0 1 -1,1h-8a1,1 0 0 1-1,-1v-12a1,1 0 0 1 1,-1zm3,12h2",
@@ -90,13 +125,13 @@ STYLE = """
 .net .cross{stroke:var(--bad,#b3261e);stroke-width:3px;stroke-linecap:round;display:none}
 .net .down .cross{display:inline}
 .net .grip{stroke:#000;stroke-opacity:0;stroke-width:16px;fill:none;pointer-events:stroke}
-.net .subflow{fill:none;stroke-width:2.6px;stroke-linejoin:round;stroke-linecap:round}
+.net .subflow{fill:none;stroke-linejoin:round;stroke-linecap:butt}
 .net .subflow.idle{opacity:.3}
 .net .d2{stroke-dasharray:9 6}
 .net .d3{stroke-dasharray:9 5 2 5}
 .net .d4{stroke-dasharray:16 6}
 .net .d5{stroke-dasharray:16 5 2 5}
-.net .subflow.backup{stroke-dasharray:.5 6}
+.net .subflow.backup{stroke-dasharray:.5 6;stroke-width:2.6px;stroke-linecap:round}
 .net .body{fill:var(--card,#fff);stroke:var(--net-node,#5b6670);stroke-width:1.8px}
 .net .glyph{fill:none;stroke:var(--ink,#17212b);stroke-width:1.5px;stroke-linecap:round}
 .net .glyph{stroke-linejoin:round}
@@ -107,18 +142,20 @@ STYLE = """
 .net text{fill:var(--ink,#17212b);paint-order:stroke;stroke:var(--card,#fff);stroke-width:3px}
 .net text{stroke-linejoin:round}
 .net .figures{font-size:11px;display:none;text-anchor:middle}
-.net .labelled .figures,.net .item:hover .figures,.net .item:focus .figures,
+.net.labelled .figures,.net .item:hover .figures,.net .item:focus .figures,
 .net .item.chosen .figures{display:inline}
+@media print{.net .figures{display:inline}}
 .net :is(.name,.note){font-size:11px;text-anchor:middle}
 .net .names{pointer-events:none}
 .net .field{fill:var(--net-field,#f1f4f7);stroke:var(--line,#dbe1e7)}
 .net.choosing .item:not(.chosen):not(.related){opacity:.28}
 .net .item{cursor:pointer;outline:none}
+.net .spot{pointer-events:bounding-box}
 .net .item:focus-visible .body,.net .item.chosen .body{stroke:var(--accent,#0072b2)}
 .net .item:focus-visible .body,.net .item.chosen .body{stroke-width:4px}
 .net .item:focus-visible .grip{stroke:var(--accent,#0072b2);stroke-opacity:.45}
 .net .item.chosen .grip{stroke:var(--accent,#0072b2);stroke-opacity:.3}
-.net .subflow.chosen{stroke-width:5px}
+.net .subflow.chosen{filter:drop-shadow(0 0 2px var(--accent,#0072b2))}
 """
 
 
@@ -126,12 +163,14 @@ def svg(drawn: Drawing, now: Activity | None = None, title: str = "") -> str:
     """Return the drawing of a network as SVG.
 
     `now` adds the state of a run: subflows, loads, MAC occupancy and moved users. If it is None,
-    the network is idle. If there is a `title`, the SVG is a complete file with a white background.
+    the network is idle. If there is a `title`, the SVG is a complete file with a white background
+    and the figures of all links.
     """
     width, height = drawn.layout.width, drawn.layout.height
     places = {spot.id: (spot.x, spot.y) for spot in drawn.spots} | dict(now.moved if now else {})
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="net" role="group" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="net{" labelled" if title else ""}" '
+        f'role="group" '
         f'aria-label="Network {escape(drawn.name)}" viewBox="0 0 {width:g} {height:g}"'
         + (f' width="{width:g}" height="{height:g}">' if title else ">"),
         f"<style>{STYLE}{_palette()}</style>",
@@ -145,9 +184,12 @@ def svg(drawn: Drawing, now: Activity | None = None, title: str = "") -> str:
             f'<rect class="field" x="{left}" y="{top}" width="{side}" height="{side}" rx="6"/>'
         )
     parts.append('<g class="lines">')
-    parts += [_line(each, places, drawn.layout.ribbon, now) for each in drawn.lines]
+    subflows = now.subflows if now else ()
+    widths = {each.id: width_of(each.mbps, drawn.full_mbps) for each in subflows}
+    where = lanes({each.id: each.path for each in subflows}, widths, drawn.layout.ribbon)
+    parts += [_line(each, places, where, now) for each in drawn.lines]
     parts.append('</g><g class="subflows">')
-    parts += _subflows(now.subflows if now else (), places, drawn.layout.ribbon)
+    parts += _subflows(subflows, places, widths, where)
     parts.append('</g><g class="names">')
     crossing = connections(now)
     parts += [
@@ -242,20 +284,21 @@ def _ends(line: Line, places: Mapping[str, Place]) -> tuple[Place, Place]:
     return (x1 + dx, y1 + dy), (x2 + dx, y2 + dy)
 
 
-def _line(line: Line, places: Mapping[str, Place], ribbon: float, now: Activity | None) -> str:
+def _line(line: Line, places: Mapping[str, Place], where: Lanes, now: Activity | None) -> str:
     (x1, y1), (x2, y2) = _ends(line, places)
     full = load(line, now)
     down = now is not None and line.id in now.down
     names = ["item", "line", *(["air"] if line.air else []), *(["down"] if down else [])]
     names += ["full"] if full >= FULL else []
     x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    lanes_px = where.widths.get((min(line.a, line.b), max(line.a, line.b)), 0.0) + BESIDE
     ends = f'x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"'
     text = link_text(line, _sample(now, "link", line.id))
     label = escape(f"link {line.id} from {line.a} to {line.b}: {'down' if down else text}")
     return (
         f'<g class="{" ".join(names)}" data-kind="link" data-id="{escape(line.id)}" '
         f'role="button" tabindex="-1" aria-label="{label}">'
-        f'<line class="cable" stroke-width="{THIN + (ribbon - THIN) * full:.1f}" {ends}/>'
+        f'<line class="cable" stroke-width="{max(THIN, lanes_px):.1f}" {ends}/>'
         f'<line class="grip" {ends}/>'
         f'<path class="cross" d="M-6,-6L6,6M-6,6L6,-6" transform="translate({x:g},{y:g})"/>'
         f'<text class="figures" x="{x:g}" y="{y + FIGURES_BELOW:g}">{escape(text)}</text></g>'
@@ -263,9 +306,12 @@ def _line(line: Line, places: Mapping[str, Place], ribbon: float, now: Activity 
 
 
 def _subflows(
-    subflows: Iterable[Subflow], places: Mapping[str, Place], ribbon: float
+    subflows: Iterable[Subflow],
+    places: Mapping[str, Place],
+    widths: Mapping[str, float],
+    where: Lanes,
 ) -> Iterable[str]:
-    lines = polylines({each.id: each.path for each in subflows}, places, ribbon)
+    lines = polylines({each.id: each.path for each in subflows}, places, where)
     for each in subflows:
         points = " ".join(f"{x:g},{y:g}" for x, y in lines[each.id])
         names = f"item subflow c{each.colour} d{each.style}"
@@ -275,7 +321,8 @@ def _subflows(
         label = escape(f"subflow {each.id} of {each.user}: {state}{each.mbps:.2g} Mb/s")
         yield (
             f'<polyline class="{names}" data-kind="sf" data-id="{escape(each.id)}" role="button" '
-            f'tabindex="-1" aria-label="{label}" points="{points}"/>'
+            f'tabindex="-1" aria-label="{label}" stroke-width="{widths[each.id]:.1f}" '
+            f'points="{points}"/>'
         )
 
 

@@ -42,12 +42,13 @@ const drawnOf = (card) => card.held ?? card.traces;
 
 export class Charts {
   // `view` has the time and the zoom of the page; `related()` what belongs to the selection;
-  // `transfers` which users are finished.
+  // `transfers` which users are finished; `slots` puts the charts into their places.
   constructor(
     box,
-    { live = false, view = new TimeView(), related = () => null, transfers = null } = {},
+    { live = false, view = new TimeView(), related = () => null, transfers = null, slots = null } = {},
   ) {
     this.transfers = transfers;
+    this.slots = slots;
     this.box = box;
     this.live = live;
     this.view = view;
@@ -73,9 +74,13 @@ export class Charts {
       { rootMargin: "120px" },
     );
     this.sizes = new ResizeObserver((entries) => {
-      for (const { target } of entries)
-        if (target.layout && target.clientWidth && target.layout.width !== target.clientWidth)
-          Plotly.Plots.resize(target);
+      for (const { target } of entries) {
+        const { width, height } = target._fullLayout ?? {};
+        if (!width || !target.clientWidth || (width === target.clientWidth && height === target.clientHeight))
+          continue;
+        Plotly.Plots.resize(target);
+        target.closest(".chart").card.laid = null;
+      }
     });
     view.addEventListener("zoom", () => this.refresh());
     for (const type of ["time", "point"]) view.addEventListener(type, () => this.showCursor());
@@ -98,6 +103,7 @@ export class Charts {
       card.layout = each.figure.layout;
       card.dirty = true;
     }
+    this.slots?.arrange(this.cards);
     this.restyle();
   }
 
@@ -120,7 +126,7 @@ export class Charts {
     const node = element(
       "figure",
       { class: "card chart", id: `chart-${each.name}` },
-      element("header", {}, element("h3", {}, each.title), button, heat),
+      element("header", {}, element("h3", { title: each.explains || null }, each.title), button, heat),
       legend,
       element("div", { class: "stage" }, plot),
       table,
@@ -152,7 +158,7 @@ export class Charts {
       card.laid = null;
       this.draw(card);
     });
-    this.box.append(node);
+    if (!this.slots) this.box.append(node);
     this.cards.set(each.name, card);
     this.visibility.observe(node);
     this.sizes.observe(plot);

@@ -3,36 +3,64 @@ import { element } from "./app.js";
 
 const option = (value, text, selected) => element("option", { value, selected }, text);
 const HIDE_UNITS = ["choice", "switch", "1"];
-let box, send;
+let box,
+  send,
+  picks = null;
 
 export function controls(into, run, flip) {
   box = into;
   send = flip;
+  box.dataset.targets = run.targets.map((each) => each.name).join(" ");
   const groups = Map.groupBy
     ? Map.groupBy(run.targets, (each) => each.group)
     : grouped(run.targets);
   box.replaceChildren(
+    element("div", { class: "picked" }),
     ...[...groups].map(([name, targets], n) =>
       element("details", { open: n === 0 }, element("summary", {}, name), ...targets.map(row)),
     ),
   );
+  if (picks) pick(picks);
 }
+
+// Show the forms of some targets first, and the others below in closed groups. `wanted(target)` says
+// which. Returns how many there are.
+export function pick(wanted) {
+  picks = wanted;
+  const first = box.querySelector(".picked");
+  const forms = [...box.querySelectorAll("form")];
+  const place = new Map(names(box).map((name, n) => [name, n]));
+  forms.sort((a, b) => place.get(a.dataset.target) - place.get(b.dataset.target));
+  const groups = new Map([...box.querySelectorAll("details")].map((each) => [each.firstChild.textContent, each]));
+  let count = 0;
+  for (const form of forms) {
+    const mine = wanted(form.dataset.target);
+    const into = mine ? first : groups.get(form.dataset.group);
+    if (mine) count += 1;
+    into.append(form);
+  }
+  for (const each of groups.values()) Object.assign(each, { open: false, hidden: !each.querySelector("form") });
+  return count;
+}
+
+// The names of all targets, in their order.
+const names = (into) => into.dataset.targets.split(" ");
 
 // Show new values, and other parameters if the strategy has changed; keep what is being typed.
 export function refill(run) {
-  const names = run.targets.map((each) => each.name).join();
-  const shown = [...box.querySelectorAll("form")].map((form) => form.dataset.target).join();
-  if (names !== shown) {
+  if (run.targets.map((each) => each.name).join(" ") !== box.dataset.targets) {
     controls(box, run, send);
     return;
   }
   for (const target of run.targets) {
     const form = box.querySelector(`form[data-target="${CSS.escape(target.name)}"]`);
-    const field = form.querySelector("input, select");
+    const field = form.querySelector("input:not([type=range]), select");
     const text = written(target.value);
     if (form.dataset.value === text) continue;
     form.dataset.value = text;
     if (document.activeElement !== field) field.value = text;
+    const slider = form.querySelector("[type=range]");
+    if (slider) slider.value = text;
     form.classList.remove("fresh");
     requestAnimationFrame(() => form.classList.add("fresh"));
   }
@@ -75,6 +103,16 @@ function typed(target, input) {
   return input.value === "" ? null : Number(input.value);
 }
 
+// A station walks away from its access point, or back: its rate falls and rises.
+const slides = ({ name }) => /^cell\..+\..+\.rate_mbps$/.test(name);
+
+function slider(target, input) {
+  const made = element("input", { type: "range", min: 0.5, max: Math.ceil(1.5 * target.value), step: 0.5, value: target.value, "aria-label": `Slider: ${target.label}` });
+  made.addEventListener("input", () => (input.value = made.value));
+  made.addEventListener("change", () => send(target.name, Number(made.value)));
+  return made;
+}
+
 function row(target) {
   const id = `t-${target.name.replaceAll(".", "-")}`;
   const input = field(target, id);
@@ -93,12 +131,14 @@ function row(target) {
       class: "target",
       "data-target": target.name,
       "data-value": written(target.value),
+      "data-group": target.group,
       title: target.name,
       novalidate: true,
     },
     element("label", { for: id }, target.label),
     element("span", { class: "unit-box" }, input, element("span", {}, unit)),
     element("button", { type: "submit" }, "Set"),
+    slides(target) ? slider(target, input) : null,
     element(
       "p",
       { class: "help", id: `${id}-help` },

@@ -1,16 +1,16 @@
 // The part of a finished run's page that says what came out, and what can be done next.
 import { $, css, api, element, number, toast } from "./app.js";
 import { showStretches } from "./stretches.js";
-import { showMeans } from "./tiles.js";
+import { twoSentences } from "./happened.js";
+import { showMeans, showNow } from "./tiles.js";
 
 export class Finished {
   // `onTransfers` gets the users that are finished. `atEnd()`: the page shows the end of the run, and
-  // no earlier time.
-  constructor(path, onTransfers, atEnd) {
-    Object.assign(this, { path, onTransfers, atEnd });
+  // no earlier time. `showLast()` shows the last sample. `again(request)` makes the run once more.
+  constructor(path, { onTransfers, atEnd, showLast, again }) {
+    Object.assign(this, { path, onTransfers, atEnd, showLast });
     this.loaded = false;
-    $("again").addEventListener("click", () => this.again(false));
-    $("again-flips").addEventListener("click", () => this.again(true));
+    $("again-flips").addEventListener("click", () => again({ with_flips: true }));
     $("baseline").addEventListener("click", () => this.markBaseline());
     $("figures-svg").addEventListener("click", saveFigures);
     $("figures-pdf").addEventListener("click", () => window.print());
@@ -42,6 +42,7 @@ export class Finished {
     this.summary = summary;
     const verdict = summary.verdict || "This run has no result: nothing was measured.";
     $("outcome").replaceChildren(...verdict.split("\n").map((line) => element("span", {}, line)));
+    $("outcome-short").textContent = twoSentences(verdict);
     if (this.atEnd()) this.showTiles();
     this.onTransfers(summary.finished);
     const { baseline } = summary;
@@ -68,21 +69,11 @@ export class Finished {
     );
   }
 
+  // Means of the whole run would mix the parts of a run that was changed.
   showTiles() {
     if (!this.summary) return;
-    if (Object.keys(this.summary.means).length) showMeans(this.summary, this.run);
-    else $("tiles-when").textContent = "The last sample";
-    $("tiles").hidden = $("tiles-when").hidden = this.changed; // means of the whole run mix its parts
-  }
-
-  async again(withFlips) {
-    try {
-      const body = { with_flips: withFlips };
-      const { id } = await api(`${this.path}/repeat`, { method: "POST", body });
-      location.href = `/runs/${id}`;
-    } catch (error) {
-      toast(error.message, true);
-    }
+    if (Object.keys(this.summary.means).length && !this.changed) showMeans(this.summary, this.run);
+    else this.showLast();
   }
 
   // A scenario has one baseline: the tag is taken from its other runs.
@@ -108,7 +99,7 @@ export class Finished {
 const LEGEND_PX = 60;
 
 async function saveFigures() {
-  for (const card of document.querySelectorAll("#charts .chart")) {
+  for (const card of document.querySelectorAll(".chart")) {
     const plot = card.querySelector(".plot");
     if (plot?.layout)
       await Plotly.downloadImage(withLegend(plot), {

@@ -7,8 +7,9 @@ const AGAIN_MS = 1500; // between two requests while a measurement goes on
 const letter = (index) => String.fromCharCode(65 + index);
 
 export class Lesson {
-  constructor(path, run, transfers) {
-    Object.assign(this, { path, run, transfers });
+  // `again(change)` makes a finished run once more, with a change.
+  constructor(path, run, transfers, again) {
+    Object.assign(this, { path, run, transfers, again });
     this.tried = new Map(); // by suggestion: {sent, seq, refused}
     this.clear();
   }
@@ -70,9 +71,8 @@ export class Lesson {
   draw() {
     const { over } = this.run.state;
     const suggestions = this.run.to_try;
-    $("try-box").hidden = over || !suggestions.length;
     const states = suggestions.map((each, index) => this.stateOf(index));
-    const text = JSON.stringify([suggestions, states]);
+    const text = JSON.stringify([suggestions, states, over]);
     if (text !== this.drawn) {
       this.drawn = text;
       const focused = document.activeElement?.closest?.("#try li")?.dataset.index;
@@ -82,9 +82,8 @@ export class Lesson {
       if (focused !== undefined)
         $("try").querySelector(`[data-index="${focused}"] button`)?.focus();
     }
-    const rows = over ? this.changes : this.changes.filter((each) => each.suggestion === null);
-    const made = rows.filter((each) => !each.by_scenario || each.t > 0);
-    $("effects-card").hidden = !made.length;
+    const made = this.changes.filter((each) => !each.by_scenario || each.t > 0);
+    if (!over) made.reverse(); // what has just happened comes first
     $("effects").replaceChildren(...made.map((each) => this.effect(each)));
   }
 
@@ -94,6 +93,8 @@ export class Lesson {
     if (pending) return { kind: "sent", badge: letter(index), text: "Sent to the run …" };
     const { already, name } = this.run.to_try[index];
     const done = this.changes.findLast((each) => each.suggestion === index);
+    if (this.run.state.over && !done)
+      return { kind: "idle", badge: letter(index), text: "Not tried. A click starts a new run with it." };
     if (!done && this.transfers.doneAt(null) !== null)
       return { kind: "already", badge: letter(index), text: "All transfers have finished: a change has no effect now." };
     if (!done && already)
@@ -101,24 +102,19 @@ export class Lesson {
     if (!done) return { kind: "idle", badge: letter(index), text: "" };
     const badge = String(this.marks.get(done.n) ?? "");
     const at = `Changed at ${number(done.t, 1)} s.`;
-    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done, this.run.state.over)}`, why: shownReasons(done, this.run.state.over) };
+    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done, this.run.state.over)}` };
   }
 
   item(each, index, state) {
     const button = element(
       "button",
-      { type: "button", disabled: each.already },
+      { type: "button", disabled: each.already && !this.run.state.over, title: `${each.before} (${each.name}, watch ${each.watch})` },
       element("b", { class: "letter" }, state.badge),
-      element(
-        "span",
-        {},
-        each.before,
-        element("small", {}, `${each.name} · watch ${each.watch}`),
-      ),
+      element("span", { class: "words" }, each.before),
     );
     button.addEventListener("click", () => this.send(index));
-    const result = element("p", { class: "result", role: "status" }, state.text);
-    return element("li", { class: state.kind, "data-index": index }, button, result, reasons(state.why ?? []));
+    const result = element("p", { class: "result", role: "status", title: state.text }, state.text);
+    return element("li", { class: state.kind, "data-index": index }, button, result);
   }
 
   effect(each) {
@@ -134,7 +130,7 @@ export class Lesson {
         element("b", { class: "what", title: each.name }, each.words),
         " ",
         element("code", {}, each.name),
-        element("span", { class: "muted" }, ` at ${number(each.t, 1)} s${who}${windows(each)}`),
+        element("span", { class: "muted when" }, ` at ${number(each.t, 1)} s${who}${windows(each)}`),
         element("p", {}, words(each, this.run.state.over)),
         reasons(shownReasons(each, this.run.state.over)),
       ),
@@ -143,6 +139,10 @@ export class Lesson {
 
   async send(index) {
     const { target, value } = this.run.to_try[index];
+    if (this.run.state.over) {
+      await this.again({ target, value, at_s: Math.min(WINDOW_S, this.run.duration_s / 3) });
+      return;
+    }
     this.tried.set(index, {});
     this.draw();
     try {

@@ -1,5 +1,6 @@
 // Subflows that share a link are parallel lanes, as in dashboard/network/svg.py.
-const LANE = 4;
+const BETWEEN = 1.4; // pixels between two lanes
+const [IDLE, WIDEST] = [1.4, 8]; // width of a subflow in pixels, without traffic and at full rate
 
 export function normal(a, b) {
   const x = b[0] - a[0],
@@ -8,31 +9,50 @@ export function normal(a, b) {
   return [-y / length, x / length];
 }
 
-// The points of each path. `paths` maps a subflow to its nodes, `places` a node to its place.
-export function polylines(paths, places, ribbon) {
+export const ends = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`);
+
+// The width of a subflow. It grows with the root of the rate, so that a tenth of `fullMbps` can be
+// told from nothing.
+export const widthOf = (mbps, fullMbps) =>
+  IDLE + (WIDEST - IDLE) * Math.sqrt(Math.min(1, Math.max(0, mbps ?? 0) / fullMbps));
+
+// `paths` maps a subflow to its nodes, `widths` to its width. Returns `widths`, the width of all
+// lanes of each link, and `offset(link, subflow)` from the middle of the link.
+export function lanes(paths, widths, ribbon) {
   const sharing = new Map();
-  const key = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`);
   for (const [name, path] of paths)
     for (let i = 1; i < path.length; i++) {
-      const link = key(path[i - 1], path[i]);
+      const link = ends(path[i - 1], path[i]);
       if (!sharing.has(link)) sharing.set(link, []);
       sharing.get(link).push(name);
     }
+  const totals = new Map(),
+    offsets = new Map();
+  for (const [link, names] of sharing) {
+    const total = names.reduce((sum, name) => sum + widths.get(name), BETWEEN * (names.length - 1));
+    const squeeze = Math.min(1, ribbon / total);
+    let begin = -total / 2;
+    totals.set(link, total * squeeze);
+    for (const name of names) {
+      offsets.set(`${link} ${name}`, (begin + widths.get(name) / 2) * squeeze);
+      begin += widths.get(name) + BETWEEN;
+    }
+  }
+  return { widths: totals, offset: (link, name) => offsets.get(`${link} ${name}`) };
+}
+
+// The points of each path, as pairs. `places` maps a node to its place.
+export function polylines(paths, places, where) {
   const found = new Map();
   for (const [name, path] of paths) {
     const points = [];
     for (let i = 1; i < path.length; i++) {
       const [a, b] = [path[i - 1], path[i]];
-      const names = sharing.get(key(a, b));
-      const gap = Math.min(LANE, ribbon / names.length);
-      const offset = (names.indexOf(name) - (names.length - 1) / 2) * gap;
+      const offset = where.offset(ends(a, b), name);
       const [dx, dy] = a < b ? normal(places[a], places[b]) : normal(places[b], places[a]);
-      for (const end of [a, b])
-        points.push(
-          `${(places[end][0] + dx * offset).toFixed(1)},${(places[end][1] + dy * offset).toFixed(1)}`,
-        );
+      for (const end of [a, b]) points.push([places[end][0] + dx * offset, places[end][1] + dy * offset]);
     }
-    found.set(name, points.join(" "));
+    found.set(name, points);
   }
   return found;
 }

@@ -2,26 +2,29 @@
 // a sample of a run, and it selects what is clicked or reached with the keys.
 import { api, element, number } from "./app.js";
 import { describe, linkText } from "./network_words.js";
-import { polylines, normal } from "./network_lanes.js";
+import { ends, lanes, normal, polylines, widthOf } from "./network_lanes.js";
 import { owner, Paths } from "./network_paths.js";
 import { styleOf } from "./subflow_style.js";
 import { choose, selected, toggle } from "./selection.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const THIN = 3; // width of a link without load
+const [THIN, BESIDE] = [3, 3]; // width of a link without subflows, and around them
 const FULL = 0.9; // load from which on a link is full
 const USERS = 16; // colours of users
 const [NAME_AT, NAME_ABOVE, FIGURES_BELOW] = [0.4, 4, 13]; // as in dashboard/network/svg.py
-const OTHER_WIDTH = 0.08; // a smaller change of the width only scales the drawing
+const OTHER_SIZE = 0.08; // a smaller change of the size only scales the drawing
 
 export class NetworkMap {
   // `threshold()`: from this occupancy on, the air of a cell counts as congested.
   // `when` gets the time that the drawing shows.
-  constructor({ box, readout, table, when = null, threshold = () => 0.85 }) {
-    Object.assign(this, { box, readout, table, when, threshold });
+  // With `fits`, the drawing also has the height of its box.
+  constructor({ box, readout, table, when = null, threshold = () => 0.85, fits = false }) {
+    Object.assign(this, { box, readout, table, when, threshold, fits });
+    this.flows = []; // what flows now: {id, points, mbps, width} for each subflow
+    this.onDrawn = null; // called when a new drawing is shown
     this.frame = null;
     this.hint = readout.textContent;
-    box.addEventListener("click", (event) => this.clicked(event.target.closest(".item")));
+    box.addEventListener("click", (event) => this.clicked(this.meant(event)));
     box.addEventListener("keydown", (event) => this.keyPressed(event));
     for (const type of ["pointerover", "focusin"])
       box.addEventListener(type, (event) => this.pointedAt(event.target.closest(".item")));
@@ -32,13 +35,14 @@ export class NetworkMap {
     new ResizeObserver(() => this.fitSoon()).observe(box);
   }
 
-  // Load the drawing for the width of its box. `paths` are known if only the width has changed.
+  // Load the drawing for the size of its box. `paths` are known if only the size has changed.
   async load(path, paths = null) {
-    const width = Math.round(this.box.clientWidth || document.documentElement.clientWidth);
+    const { width, height } = this.room();
     const labelled = this.svg?.classList.contains("labelled") ?? false;
-    Object.assign(this, { path, width });
-    const found = await api(`${path}${path.includes("?") ? "&" : "?"}width=${width}`);
-    if (this.path !== path || this.width !== width) return; // a newer drawing is on its way
+    Object.assign(this, { path, width, height });
+    const size = `width=${width}${this.fits ? `&height=${height}` : ""}`;
+    const found = await api(`${path}${path.includes("?") ? "&" : "?"}${size}`);
+    if (this.path !== path || this.width !== width || this.height !== height) return; // a newer drawing is on its way
     this.drawing = found.drawing;
     this.box.innerHTML = found.svg; // made by this server, with every name escaped
     this.svg = this.box.querySelector("svg");
@@ -54,20 +58,27 @@ export class NetworkMap {
     this.paths = Object.assign(paths ?? new Paths(this.drawing), { drawing: this.drawing });
     this.drawnPaths = new Map();
     this.readout.textContent = this.hint;
+    this.onDrawn?.();
     if (this.frame) this.show(this.frame);
     this.showSelection();
     this.showTable();
   }
 
-  // Draw the network once more if its box has another width, as when the controls go away.
+  // Draw the network once more if its box has another size.
   fitSoon() {
     clearTimeout(this.fitting);
     this.fitting = setTimeout(() => {
-      const { clientWidth } = this.box;
-      if (!this.drawing || !clientWidth || Math.abs(clientWidth - this.width) < OTHER_WIDTH * this.width)
-        return;
+      if (!this.drawing || !this.box.clientWidth) return;
+      const { width, height } = this.room();
+      const other = (now, before) => Math.abs(now - before) >= OTHER_SIZE * before;
+      if (!other(width, this.width) && !(this.fits && other(height, this.height))) return;
       this.load(this.path, this.paths).catch(() => null); // the old drawing stays
     }, 200);
+  }
+
+  room() {
+    const width = Math.round(this.box.clientWidth || document.documentElement.clientWidth);
+    return { width, height: Math.round(this.box.clientHeight) };
   }
 
   // Forget all events, and follow these.
@@ -111,7 +122,12 @@ export class NetworkMap {
       const path = this.paths.of(name, sample);
       if (path.length && path.every((node) => places[node])) this.drawnPaths.set(name, path);
     }
-    const points = polylines(this.drawnPaths, places, this.drawing.ribbon);
+    const widths = new Map();
+    for (const name of this.drawnPaths.keys())
+      widths.set(name, widthOf(frame.sf[name].mbps, this.drawing.full_mbps));
+    this.lanes = lanes(this.drawnPaths, widths, this.drawing.ribbon);
+    const points = polylines(this.drawnPaths, places, this.lanes);
+    this.flows = [];
     for (const [key, part] of this.parts)
       if (part.dataset.kind === "sf" && !this.drawnPaths.has(part.dataset.id)) {
         part.remove();
@@ -120,7 +136,10 @@ export class NetworkMap {
     for (const name of this.drawnPaths.keys()) {
       const sample = frame.sf[name];
       const part = this.parts.get(`sf ${name}`) ?? this.newSubflow(name, sample);
-      put(part, "points", points.get(name));
+      const text = points.get(name).map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`);
+      put(part, "points", text.join(" "));
+      put(part, "stroke-width", widths.get(name).toFixed(1));
+      this.flows.push({ id: name, points: points.get(name), mbps: sample.mbps ?? 0, width: widths.get(name) });
       const style = `d${styleOf(name, frame)}`;
       if (part.dataset.style !== style) part.classList.remove(part.dataset.style);
       part.classList.add((part.dataset.style = style));
@@ -154,7 +173,8 @@ export class NetworkMap {
     const rate_mbps = this.paths.rates.get(line.id) ?? line.rate_mbps;
     const load = rate_mbps ? Math.min(1, (sample.mbps ?? 0) / rate_mbps) : 0;
     const [cable, grip, cross, text] = part.children;
-    put(cable, "stroke-width", (THIN + (this.drawing.ribbon - THIN) * load).toFixed(1));
+    const width = (this.lanes.widths.get(ends(line.a, line.b)) ?? 0) + BESIDE;
+    put(cable, "stroke-width", Math.max(THIN, width).toFixed(1));
     part.classList.toggle("full", load >= FULL);
     part.classList.toggle("down", this.paths.down.has(line.id));
     const figures = linkText({ ...line, rate_mbps }, sample);
@@ -234,6 +254,21 @@ export class NetworkMap {
     else choose(null);
   }
 
+  // The part that a click means: a link before the subflows on it; the link whose middle is nearest,
+  // if links cross; and the subflow on a link that is selected already.
+  meant({ clientX: x, clientY: y, target }) {
+    const under = document.elementsFromPoint(x, y).map((each) => each.closest?.(".item"));
+    const parts = [...new Set(under)].filter((each) => each && this.box.contains(each));
+    const links = parts.filter((each) => each.dataset.kind === "link");
+    const first = parts.find((each) => each.dataset.kind !== "sf") ?? parts[0] ?? target.closest(".item");
+    if (first?.dataset.kind !== "link") return first;
+    const link = links.sort((a, b) => away(a, x, y) - away(b, x, y))[0];
+    const chosen = selected();
+    const isChosen = (each) => chosen?.kind === each.dataset.kind && chosen.id === each.dataset.id;
+    const lines = parts.filter((each) => each.dataset.kind === "sf");
+    return lines.find(isChosen) ?? (isChosen(link) ? (lines[0] ?? link) : link);
+  }
+
   keyPressed(event) {
     const all = [...this.parts.values()];
     const here = all.indexOf(event.target.closest(".item"));
@@ -286,8 +321,6 @@ export class NetworkMap {
   }
 }
 
-const ends = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`);
-
 // The connections that cross each link, by its ends.
 function connections(paths) {
   const found = new Map();
@@ -302,6 +335,17 @@ function connections(paths) {
 
 function put(part, name, value) {
   if (part.getAttribute(name) !== String(value)) part.setAttribute(name, value);
+}
+
+// The distance in pixels of a point on the screen from the middle of a link.
+function away(part, x, y) {
+  const cable = part.querySelector(".cable");
+  const on = cable.getScreenCTM().inverse();
+  const point = new DOMPoint(x, y).matrixTransform(on);
+  const [x1, y1, x2, y2] = ["x1", "y1", "x2", "y2"].map((name) => Number(cable.getAttribute(name)));
+  const length = (x2 - x1) ** 2 + (y2 - y1) ** 2 || 1;
+  const along = Math.min(1, Math.max(0, ((point.x - x1) * (x2 - x1) + (point.y - y1) * (y2 - y1)) / length));
+  return Math.hypot(point.x - x1 - along * (x2 - x1), point.y - y1 - along * (y2 - y1));
 }
 
 const kindOf = (node) =>

@@ -1,12 +1,16 @@
-// Show a run, running or finished: charts, tiles, controls and the event log.
+// The page of a run, running or finished: it receives the run and tells all parts of the page.
 // Each tab has one stream, closed while the tab is hidden.
 import { $, api, banners, data, element, number, toast } from "./app.js";
 import { Charts } from "./charts.js";
+import { Slots } from "./chart_slots.js";
 import { controls, refill } from "./controls.js";
 import { EventLog } from "./event_log.js";
+import { explains } from "./explain.js";
 import { Finished } from "./finished.js";
 import { Lesson } from "./lesson.js";
+import { LimitLine } from "./limit_line.js";
 import { Pace } from "./pace.js";
+import { panels } from "./panels.js";
 import { RunView } from "./run_view.js";
 import { Stream } from "./stream.js";
 import { showNow } from "./tiles.js";
@@ -17,13 +21,19 @@ const path = `/api/runs/${encodeURIComponent(run.id)}`;
 const log = new EventLog($("log"), $("all-events"), () => !run.state.over);
 const pace = new Pace();
 const transfers = new Transfers(run.transfers);
-const lesson = new Lesson(path, run, transfers);
-const finished = new Finished(path, (done) => {
-  transfers.set(done);
-  showTransfers();
-}, () => page.view.t === null);
-const page = new RunView({ path, run: () => run, charts: () => charts, log, onShow: showTiles });
+const lesson = new Lesson(path, run, transfers, (change) => again({ changes: [change] }));
+const finished = new Finished(path, {
+  onTransfers: (done) => {
+    transfers.set(done);
+    showTransfers();
+  },
+  atEnd: () => page.view.t === null,
+  showLast: () => page.last && showNow(page.last, run, log.events, true),
+  again,
+});
+const page = new RunView({ path, run: () => run, charts: () => charts, log, flip, onShow: showTiles });
 const charts = new Charts($("charts"), {
+  slots: new Slots($("chart-first"), $("chart-second"), $("charts")),
   live: !run.state.over,
   view: page.view,
   related: () => page.related(),
@@ -85,10 +95,10 @@ function changeArrived(event) {
 }
 
 async function changeApplied(event) {
-  toast(`Changed at ${number(event.t, 1)} s: ${event.title}`);
   run = await api(path);
   showSettings();
   refill(run);
+  showState();
   lesson.show(run);
   if (event.title.startsWith("strategy")) charts.set((await api(`${path}/charts`)).figures);
 }
@@ -174,9 +184,10 @@ function showState() {
   if (state.overloaded)
     rows.push(["bad", `This machine is overloaded, do not trust the numbers: ${state.overloaded}`]);
   if (run.rate_note) rows.push(["warn", run.rate_note]);
-  const kind = { yes: "good", no: "bad" }[state.verdict.is];
-  if (kind) rows.push([kind, state.verdict.text]);
-  $("verdict").textContent = kind ? "" : state.verdict.text;
+  if (state.verdict.is === "no") rows.push(["bad", state.verdict.text]);
+  $("verdict").textContent = state.verdict.is === "no" ? "" : state.verdict.text;
+  $("verified").textContent = state.verdict.is === "yes" ? "✓ Multipath TCP verified" : "";
+  $("verified").title = state.verdict.text;
   banners(rows);
   const can = (what) => !state.over && run.controls.includes(what);
   $("stop").hidden = !can("stop");
@@ -187,8 +198,10 @@ function showState() {
     $("speed").value = String(state.speed);
   $("pause-charts").hidden = state.over;
   $("exports").hidden = !state.over;
-  $("controls").hidden = state.over || !run.targets.length;
+  $("controls").hidden = !run.targets.length;
+  $("undo").hidden = state.over || !run.is_changed;
   lesson.show(run);
+  page.happened.show();
   finished.show(run);
   clock();
 }
@@ -202,6 +215,8 @@ async function runEnded() {
   await load();
   showSettings();
   showState();
+  page.showSelection();
+  page.map.onDrawn?.(); // without scissors
 }
 
 // ---- controls
@@ -221,11 +236,28 @@ async function post(what, body) {
   }
 }
 
-const flip = (target, value) => post("flips", { target, value });
+// Change the run; a run that is over is made once more with the change.
+function flip(target, value) {
+  if (run.state.over) again({ changes: [{ target, value }] });
+  else post("flips", { target, value });
+}
+
+// Make the run once more, with the same seed. A run that goes on is stopped.
+async function again(body = {}) {
+  try {
+    if (!run.state.over) await api(`${path}/stop`, { method: "POST", body: {} });
+    const { id } = await api(`${path}/repeat`, { method: "POST", body });
+    location.href = `/runs/${id}`;
+  } catch (error) {
+    toast(error.message, true);
+  }
+}
 
 $("pause-charts").addEventListener("click", () => pauseCharts(!paused));
 $("pause-run").addEventListener("click", () => post(run.state.paused ? "resume" : "pause"));
 $("stop").addEventListener("click", () => post("stop"));
+$("undo").addEventListener("click", () => post("undo"));
+$("again").addEventListener("click", () => again());
 $("speed").addEventListener("change", () =>
   post("speed", { speed: $("speed").value === "max" ? "max" : Number($("speed").value) }),
 );
@@ -281,10 +313,10 @@ async function waitForScenario() {
 }
 
 controls($("targets"), run, flip);
-$("intro-toggle").addEventListener("click", () => {
-  const small = $("intro").classList.toggle("small");
-  $("intro-toggle").textContent = small ? "Show" : "Hide";
-});
+explains();
+panels();
+new LimitLine(charts, () => run, flip);
+page.showSelection();
 showState();
 await load().catch((error) => toast(error.message, true));
 stream.connect();
@@ -293,6 +325,7 @@ if (run.state.status === "starting") {
   await waitForScenario();
   if (unknown && run.targets.length) location.reload(); // the texts of the page are the scenario's
   controls($("targets"), run, flip);
+  page.showSelection();
   await load();
   showState();
 }

@@ -4,6 +4,7 @@ import { $, element, number } from "./app.js";
 // Short for the definition in lab/metrics.py.
 const TIER_1 = "over each user's primary access point";
 const TIER_2 = "over the other access points of multipath users";
+const WHY = "Tier 2"; // the tile that says why on a click
 const WAITS_FROM = 0.02; // of what arrives; a smaller difference is not explained
 
 // Show one sample: the latest one of a running run, or with `isPast` that of the time on the page.
@@ -117,26 +118,40 @@ const limit = (mbps) =>
 const range = (interval) =>
   interval ? `95 %: ${number(interval.low)} to ${number(interval.high)}, n = ${interval.n}` : "";
 
-function tile(name, value, unit, sub, full, threshold = 0.85) {
-  return element(
-    "div",
-    { class: "tile" },
-    element("div", { class: "name" }, name),
-    element("div", { class: "value" }, value, " ", element("small", {}, unit)),
-    full === undefined ? null : gauge(full, full >= threshold),
-    element("div", { class: "sub" }, sub || "\u00a0"),
-  );
-}
-
-function gauge(value, hot) {
-  const bar = element("i");
-  bar.style.width = `${Math.min(100, 100 * (value ?? 0))}%`;
-  return element("div", { class: hot ? "gauge hot" : "gauge", "aria-hidden": "true" }, bar);
-}
+const tile = (name, value, unit, sub, full, threshold = 0.85) => ({ name, value, unit, sub, full, threshold });
 
 function show(when, tiles) {
   $("tiles").hidden = $("tiles-when").hidden = false;
   $("tiles-when").textContent = when;
-  $("tiles").setAttribute("aria-label", when);
-  $("tiles").replaceChildren(...tiles);
+  const box = $("tiles");
+  box.setAttribute("aria-label", when);
+  const names = tiles.map((each) => each.name).join();
+  if (box.dataset.shown !== names) {
+    box.dataset.shown = names;
+    box.replaceChildren(...tiles.map(made));
+  }
+  tiles.forEach((each, n) => fill(box.children[n], each));
+}
+
+// A tile that explains itself is a button; the page says what happens then.
+function made({ name, full }) {
+  const asks = name === WHY;
+  const bar = full === undefined ? null : element("div", { class: "gauge", "aria-hidden": "true" }, element("i"));
+  return element(
+    asks ? "button" : "div",
+    { class: "tile", type: asks ? "button" : null, "data-why": asks },
+    element("span", { class: "top-line" }, element("span", { class: "name" }, name), element("span", { class: "value" })),
+    bar,
+    element("span", { class: "sub" }),
+  );
+}
+
+function fill(node, { value, unit, sub, full, threshold }) {
+  node.querySelector(".value").replaceChildren(value, " ", element("small", {}, unit));
+  node.querySelector(".sub").textContent = sub || "\u00a0";
+  node.title = sub ?? "";
+  const bar = node.querySelector(".gauge");
+  if (!bar) return;
+  bar.firstChild.style.width = `${Math.min(100, 100 * (full ?? 0))}%`;
+  bar.classList.toggle("hot", full >= threshold);
 }

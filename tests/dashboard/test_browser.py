@@ -14,7 +14,7 @@ PATIENCE_MS = 120_000  # for each step, on a busy machine
 POINTS = "() => document.querySelector('#chart-tiers')?.card.traces[0]?.x.length ?? 0"
 MARKS = "() => (document.querySelector('#chart-tiers .plot').layout?.annotations ?? []).length"
 WIDTHS = """() => {
-  const drawings = [...document.querySelectorAll('#charts .plot .main-svg')];
+  const drawings = [...document.querySelectorAll('.chart .plot .main-svg')];
   return drawings.map(svg => [svg.clientWidth, svg.closest('.card').clientWidth]);
 }"""
 LINES = "() => document.querySelector('#chart-total .plot')?.data?.length ?? 0"

@@ -19,14 +19,15 @@ PAGES = (
     "/worksheets",
     "/runs/unknown",
 )
-DRAWN = "() => document.querySelectorAll('#charts .plot .main-svg').length"
+DRAWN = "() => document.querySelectorAll('.chart .plot .main-svg').length"
 
 
 def check(page, state):  # noqa: F811
     faults = serious_faults(page)
-    page.click("#theme")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("t")
     faults += serious_faults(page, "color-contrast")
-    page.click("#theme")
+    page.keyboard.press("t")
     assert not faults, f"{state}: {faults}"
 
 
@@ -47,16 +48,21 @@ def test_the_page_of_a_finished_run(page, address):  # noqa: F811
     page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/metered")
     until(page, lambda: page.evaluate(DRAWN) > 4)
-    page.click("#network details summary")
+    page.click("details:has(#network-table) summary")
     page.click("#labels")
     check(page, "finished")
+    page.click("#explain")
+    check(page, "explained")
+    page.click("#intro-close")
     page.evaluate("location.hash = 'zoom=5-10&t=7&select=user:ue3'")
     until(page, lambda: page.locator("#around li").count() > 0)
     page.click("#all-events")
     page.click("#chart-users button:has-text('Table')")
     check(page, "zoomed, with a time and a selection")
-    page.set_viewport_size({"width": 390, "height": 3200})
-    check(page, "on a telephone")
+    page.set_viewport_size({"width": 390, "height": 844})
+    for tab in ("chart", "change", "happened"):
+        page.click(f".tabs [data-tab={tab}]")
+        check(page, f"on a telephone, {tab}")
 
 
 def test_the_page_of_a_running_run(page, address, running_run):  # noqa: F811
@@ -67,6 +73,12 @@ def test_the_page_of_a_running_run(page, address, running_run):  # noqa: F811
     until(page, lambda: page.locator("#log .badge").count() > 0)
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     check(page, "live")
+    page.click("#drawing [data-id='ue3']")
+    until(page, lambda: page.locator(".limit").count() == 1)
+    check(page, "live, with a selection")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.click("#open-knobs")
+    check(page, "controls as a drawer")
 
 
 def test_compared_runs_and_groups(page, address, runs):  # noqa: F811

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.whole]
 TALL = {"width": 1280, "height": 3200}  # charts outside the window are not drawn
 OPACITIES = """() => document.querySelector('#chart-users .plot').data
   .filter(trace => trace.meta.key.length).map(trace => [trace.name, trace.opacity ?? 1])"""
-RANGES = """() => [...document.querySelectorAll('#charts .plot')].filter(plot => plot.layout)
+RANGES = """() => [...document.querySelectorAll('.chart .plot')].filter(plot => plot.layout)
   .map(plot => plot.layout.xaxis.range.map(Math.round).join())"""
 LINES = """() => document.querySelector('#chart-users .plot').data
   .filter(trace => trace.meta.key.length).map(trace => trace.name)"""
@@ -98,7 +98,7 @@ def test_the_network_is_drawn_and_what_is_selected_is_selected_everywhere(page, 
     page.emulate_media(reduced_motion="reduce")
     assert page.evaluate(MOVING) == "0s 0s none"
 
-    page.click("#network details summary")
+    page.click("details:has(#network-table) summary")
     until(page, lambda: page.locator("#network-table tbody tr").count() > 15, 5)
     table = page.inner_text("#network-table")
     assert "Subflow ue3/2" in table
@@ -116,8 +116,8 @@ def test_a_running_network_is_drawn_live(page, address, client, running_run):  #
     label = page.evaluate(DRAWN)["wifi"][2]
     until(page, lambda: page.evaluate(DRAWN)["wifi"][2] != label, 10)
     page.click("#drawing [data-id='ue3']")
-    until(page, lambda: page.locator("#targets form.chosen").count() > 1, 5)
-    chosen = page.locator("#targets form.chosen")
+    until(page, lambda: page.locator("#targets .picked form").count() > 1, 5)
+    chosen = page.locator("#targets .picked form")
     assert all("ue3" in chosen.nth(n).get_attribute("data-target") for n in range(chosen.count()))
     assert chosen.first.is_visible()
     page.click("#pause-charts")  # the drawing stands still, too
@@ -132,17 +132,17 @@ def test_all_charts_have_one_time_and_one_zoom(page, address):  # noqa: F811
     page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/metered#t=6&zoom=2-14")
     until(page, lambda: set(page.evaluate(RANGES)) == {"2,14"}, 20)
-    until(page, lambda: "Around 6.0 s" in page.inner_text("#around"), 5)
+    until(page, lambda: "Around 6.0 s" in page.inner_text("#happened"), 5)
     assert "limit" in page.inner_text("#around")
     until(page, lambda: page.locator(".stage .cursor.pinned").first.is_visible(), 5)
     drawn = page.evaluate(RINGS)
     page.click("text=Next event")
-    until(page, lambda: "Around 6.0 s" not in page.inner_text("#around"), 5)
+    until(page, lambda: "Around 6.0 s" not in page.inner_text("#happened"), 5)
     assert float(page.evaluate("location.hash").split("t=")[1].split("&")[0]) > 6
     assert page.get_attribute(".rail-marks .tick", "d").startswith("M")
     plot = page.locator("#chart-users .plot .draglayer .xy").first.bounding_box()
     page.mouse.click(plot["x"] + plot["width"] / 2, plot["y"] + plot["height"] / 2)
-    until(page, lambda: "Around 8.0 s" in page.inner_text("#around"), 5)  # the zoom is 2 to 14 s
+    until(page, lambda: "Around 8.0 s" in page.inner_text("#happened"), 5)  # the zoom is 2 to 14 s
     page.click("text=Whole run")
     until(page, lambda: set(page.evaluate(RANGES)) == {"0,20"}, 5)
 

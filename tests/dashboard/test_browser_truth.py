@@ -14,10 +14,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 TALL = {"width": 1280, "height": 3600}  # charts outside the window are not drawn
 FILES = "traffic=[{user: all, kind: file, volume_mb: 5}]"
-SHADED = """() => [...document.querySelectorAll('#charts .plot')].filter(plot => plot.layout)
+SHADED = """() => [...document.querySelectorAll('.chart .plot')].filter(plot => plot.layout)
   .map(plot => (plot.layout.shapes ?? []).filter(shape => shape.type === 'rect')
     .map(shape => shape.x0).join())"""
-TITLES = """() => [...document.querySelectorAll('#charts .plot')].filter(plot => plot.layout)
+TITLES = """() => [...document.querySelectorAll('.chart .plot')].filter(plot => plot.layout)
   .map(plot => plot.layout.xaxis.title.text)"""
 HELD = "() => (document.querySelector('#chart-held .plot')?.data ?? []).map(line => line.name)"
 
@@ -55,7 +55,7 @@ def test_finished_transfers_are_named_and_what_comes_after_them_is_shaded(page, 
     seal(runs / "files")
     page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/files")
-    charts = page.locator("#charts .plot")
+    charts = page.locator(".chart .plot")
     until(page, lambda: charts.count() == len(page.evaluate(SHADED)) >= 5)
     until(page, lambda: set(page.evaluate(SHADED)) == {"10.2"})
     assert "ue1 finished at 7.0 s" in page.inner_text("#transfers")
@@ -96,6 +96,7 @@ def test_a_network_without_tiers_shows_none(page, address, runs):  # noqa: F811
     page.goto(f"{address}/runs/paths")
     until(page, lambda: "Held back at most" in page.inner_text("#tiles"))
     assert "Tier" not in page.inner_text("#tiles")
+    page.click("#explain")
     assert "Tier" not in page.inner_text("#intro")
     testbed.simulated(runs / "more", "two_paths", "duration_s=3", "seed=2")
     page.goto(f"{address}/compare?runs=paths,more")
@@ -128,7 +129,7 @@ def test_means_have_intervals_figures_are_saved_and_another_run_is_compared(page
     page.goto(f"{address}/runs/metered")
     until(page, lambda: "95 %:" in page.inner_text("#tiles"))
     assert "95 % intervals over 5 repeats" in page.inner_text("#tiles-when")
-    until(page, lambda: page.locator("#charts .plot .main-svg").count() > 4)
+    until(page, lambda: page.locator(".chart .plot .main-svg").count() > 4)
     with page.expect_download() as saved:
         page.click("#figures-svg")
     assert saved.value.suggested_filename.endswith(".svg")

@@ -31,7 +31,7 @@ def test_a_changed_run_says_what_happened_and_why(page, address, runs):  # noqa:
     page.goto(f"{address}/runs/pipe")
     until(page, lambda: page.locator("#stretches tbody tr").count() == 2)
     assert "after congestion control reno instead of lia" in page.inner_text("#stretches")
-    assert not page.is_visible("#tiles")  # means of the whole run
+    assert page.inner_text("#tiles-when").startswith("At 24.0 s")  # not means of both parts
     assert "bottleneck is full" in page.inner_text("#limits")
     assert page.inner_text("#cc") == "lia, from 12.0 s reno"
     until(page, lambda: page.locator("#effects .why p").count() > 0)
@@ -39,7 +39,8 @@ def test_a_changed_run_says_what_happened_and_why(page, address, runs):  # noqa:
     assert "by the scenario file" in effects
     assert "12.0 to 22.0 s against 2.0 to 12.0 s" in effects
     assert "each subflow grows like a TCP connection of its own" in effects
-    assert "additional subflow" in page.inner_text("#network .key")
+    page.click("#explain")
+    assert "additional subflow" in page.inner_text("#intro .key")
     until(page, lambda: page.locator("#drawing .subflow.d2").count() == 1)
     additional, first = page.evaluate(DASHES)
     assert (additional.count("px"), first) == (2, "none")

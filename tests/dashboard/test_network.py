@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,7 +16,7 @@ from dashboard.base.errors import Problem
 from dashboard.events import subjects
 from dashboard.network.drawing import activity, drawing, to_json
 from dashboard.network.layout import MAP_HEIGHT, STRIPS, arrange
-from dashboard.network.svg import polylines, svg
+from dashboard.network.svg import lanes, polylines, svg, width_of
 from lab.scenario import loading
 from lab.scenario.loading import Overrides
 from lab.topologies.topology import Link, Node, Topology
@@ -82,14 +84,53 @@ def test_a_crossing_is_avoided():
     assert (places["a"][1] < places["b"][1]) == (places["ue2"][1] < places["ue1"][1])
 
 
-def test_lanes_share_a_link_and_do_not_cover_each_other():
+def heights_of(widths, ribbon):
+    """Where the lanes of subflows that share a link are, and how wide all of them are."""
+    paths = {name: ("b", "a") if n % 2 else ("a", "b") for n, name in enumerate(widths)}
     places = {"a": (0.0, 0.0), "b": (100.0, 0.0)}
-    lines = polylines({"1": ("a", "b"), "2": ("b", "a"), "3": ("a", "b")}, places, 19)
-    assert [points[0][1] for points in lines.values()] == [-4, 0, 4]
-    many = polylines({str(n): ("a", "b") for n in range(40)}, places, 19)
-    heights = [points[0][1] for points in many.values()]
-    assert max(heights) - min(heights) <= 19
-    assert len(set(heights)) == 40
+    where = lanes(paths, widths, ribbon)
+    heights = [points[0][1] for points in polylines(paths, places, where).values()]
+    return heights, where.widths["a", "b"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lanes_share_a_link_and_do_not_cover_each_other(seed):
+    rng = random.Random(seed)
+    widths = {str(n): rng.uniform(1, 8) for n in range(rng.randint(1, 12))}
+    heights, total = heights_of(widths, 1000)
+    edges = [
+        (at - width / 2, at + width / 2) for at, width in zip(heights, widths.values(), strict=True)
+    ]
+    assert all(below[1] < above[0] for below, above in itertools.pairwise(edges))
+    assert edges[-1][1] - edges[0][0] == pytest.approx(total, abs=0.2)
+    narrow, total = heights_of(widths, 19)
+    assert total <= 19.01
+    assert len(set(narrow)) == len(widths)
+
+
+def test_a_subflow_is_wider_the_more_it_carries():
+    rates = [0, 0.1, 1, 5, 20, 46]
+    widths = [width_of(mbps, 46) for mbps in rates]
+    assert widths == sorted(set(widths))
+    assert widths[1] - widths[0] > 0.2  # a tenth of a megabit can be told from nothing
+    assert width_of(1000, 46) == widths[-1]
+
+
+@pytest.mark.parametrize(("width", "height"), [(560, 250), (420, 330), (340, 400), (900, 420)])
+@pytest.mark.parametrize("name", loading.names())
+def test_a_drawing_fits_into_a_box_of_any_shape(name, width, height):
+    """Networks with many nodes may be larger: they are scaled down to the box."""
+    topology = network(name)
+    layout = arrange(topology, width, height)
+    assert layout == arrange(topology, width, height)
+    places = layout.places.values()
+    assert all(0 <= x <= layout.width and 0 <= y <= layout.height for x, y in places)
+    assert len(set(places)) == len(topology.nodes)
+    if len(topology.nodes) <= 12:
+        assert layout.height <= height + 1
+        assert layout.width <= width + 1
+    if not layout.area:
+        assert layout.is_upright == (width < height)
 
 
 FRAME = {
@@ -171,8 +212,9 @@ def test_the_file_is_complete_and_needs_nothing_else():
     assert "down" in parts["path2"].get("class").split()
     assert "backup" in parts["ue1-1/2"].get("class").split()
     assert "% lost" in parts["path1"].get("aria-label")
-    width = {name: float(parts[name][0].get("stroke-width")) for name in ("path1", "server")}
-    assert width["path1"] > width["server"]
+    width = {name: float(parts[name][0].get("stroke-width")) for name in ("path1", "path2")}
+    assert width["path1"] > width["path2"]  # as wide as what flows
+    assert "labelled" in root.get("class").split()  # a file has its figures
 
 
 def test_links_have_the_names_and_colours_of_the_charts():
@@ -271,7 +313,10 @@ def test_the_network_of_a_scenario_is_drawn_with_changed_parameters(client):
     assert client.get("/api/scenarios/fat_tree/network?set=[1]").status_code == 422
     assert client.get('/api/scenarios/fat_tree/network?set={"topology.k": 3}').status_code == 422
     assert client.get("/api/scenarios/fat_tree/network?width=wide").status_code == 422
+    assert client.get("/api/scenarios/fat_tree/network?height=high").status_code == 422
     assert client.get("/api/scenarios/fat_tree/network?width=1100").json["drawing"]["width"] == 1100
+    low = client.get("/api/scenarios/two_paths/network?width=560&height=240").json["drawing"]
+    assert low["height"] <= 240
     refused = client.get('/api/scenarios/fat_tree/network?set={"topology.file": "/x.py"}')
     assert refused.status_code == 422
 

@@ -30,14 +30,14 @@ def network(folder: Path) -> Topology:
     return loaded(folder).network
 
 
-def present(folder: Path) -> tuple[Scenario, dict[str, Any]]:
+def present(folder: Path, by_hand: bool = True) -> tuple[Scenario, dict[str, Any]]:
     """Return the scenario with all changes so far, and the new value of each changed parameter.
 
     Changes that still wait in the inbox of the run are included. Changes that the run would refuse
-    are not.
+    are not. Without `by_hand`, only changes by the scenario's own events count.
     """
     scenario, values = loaded(folder), {}
-    for target, value in _flipped(folder):
+    for target, value in _flipped(folder, by_hand):
         try:
             checked = targets.check_flip(scenario, target, value)
         except RequestError:  # the run refuses this change with the same words
@@ -87,7 +87,7 @@ def present_value(target: Target, values: dict[str, Any]) -> Any:
     return value["name"] if target.name == "strategy" and isinstance(value, dict) else value
 
 
-def _flipped(folder: Path) -> list[tuple[str, Any]]:
+def _flipped(folder: Path, by_hand: bool) -> list[tuple[str, Any]]:
     """Return the changes of a run as pairs (name of a parameter, new value).
 
     First come the changes in the event log that were applied or wait for an answer, then those in
@@ -99,12 +99,18 @@ def _flipped(folder: Path) -> list[tuple[str, Any]]:
         for number, message in inbox.waiting(folder).items()
         if "target" in message
     }
-    flips = [event for event in readable_events(folder) if event.get("kind") == "flip"]
+    flips = [
+        event
+        for event in readable_events(folder)
+        if event.get("kind") == "flip" and (by_hand or event.get("source") != "inbox")
+    ]
     done = [
         (str(event["target"]), event.get("value"))
         for event in each_once(flips)
         if (is_accepted(event) or is_waiting(event)) and "target" in event
     ]
+    if not by_hand:
+        return done
     recorded = {event.get("seq") for event in flips}
     return done + [message for seq, message in waiting.items() if seq not in recorded]
 
