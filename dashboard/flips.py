@@ -17,7 +17,8 @@ from dashboard.base.requests import Body
 from lab.errors import RequestError
 from lab.results.explain.present import present, present_value
 from lab.run import inbox
-from lab.scenario import catalogue, targets
+from lab.scenario import catalogue, schema, targets
+from lab.scenario.schema import Scenario
 from lab.scenario.targets import Target
 
 GROUPS = {
@@ -42,13 +43,29 @@ class FlipRequest(Body):
 def rows(folder: Path) -> list[Row]:
     """Return every value that can be changed while a run goes on, as JSON rows.
 
-    A row has the present value, and the heading under which the page shows it.
+    A row has the present value, and the heading under which the page shows it. The strategies of
+    the row `strategy` are those that can act in the network, and `meant` has those of the scenario.
     """
     scenario, values = present(folder)
-    return [
+    found = [
         _row(replace(each, value=present_value(each, values)))
         for each in targets.targets(scenario).values()
     ]
+    unfit, meant = schema.why_unfit(scenario.network), meant_strategies(scenario)
+    for row in found:
+        if row["name"] == "strategy":
+            row["meant"] = meant
+            row["choices"] = [
+                each for each in row["choices"] if each == row["value"] or not unfit.get(each)
+            ]
+    return found
+
+
+def meant_strategies(scenario: Scenario) -> list[str]:
+    """Return the strategies that a scenario is about: its own, those that it suggests, and none."""
+    suggested = [each.value for each in scenario.to_try if each.target == "strategy"]
+    names = [each["name"] if isinstance(each, dict) else str(each) for each in suggested]
+    return list(dict.fromkeys(["none", scenario.strategy.name, *names]))
 
 
 def check(folder: Path, engine: str, target: str, value: Any) -> Any:

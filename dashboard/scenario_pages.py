@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from dashboard import flips
 from lab.scenario import catalogue, loading, schema
 from lab.scenario.schema import Scenario
 
@@ -76,7 +77,8 @@ def choices(name: str) -> Row:
     scenario.
 
     For each strategy, `unfit` says why the strategy could never act in this network. It is empty if
-    the strategy could act. `traffic` has the transfers of the scenario, so that a form can add one
+    the strategy could act. `meant` has the strategies that the scenario is about. `traffic` has the
+    transfers of the scenario, so that a form can add one
     for a new user.
     """
     scenario = loading.load(name)
@@ -85,6 +87,7 @@ def choices(name: str) -> Row:
         "strategies": [
             row | {"unfit": unfit[row["name"]] or ""} for row in catalogue.strategy_rows()
         ],
+        "meant": flips.meant_strategies(scenario),
         "engines": catalogue.engine_rows(),
         "cc": [row["name"] for row in catalogue.congestion_control_rows()],
         "topology": topology_parameters(scenario),

@@ -62,7 +62,10 @@ export function banner(id, content, kind = "info") {
   else box.append(made);
 }
 
-// What a seat's pages show of the class. Returns true if the page leaves.
+const BEFORE = "before-look"; // in the browser's storage: where the seat was before it was led away
+
+// What a seat's pages show of the class. A page that was led to what the instructor points at goes
+// back to where it was when the instructor stops.
 let shown; // what was pointed at when the last message came
 export function showClass(seat, here) {
   if ($("people")) $("people").textContent = seat.people.join(" and ");
@@ -76,8 +79,27 @@ export function showClass(seat, here) {
   banner("look", isHere || !address ? null : link(address, "The instructor points at something: look here"));
   if (isNew && address) {
     if (isHere) here?.(seat.look);
-    else location.href = address;
+    else goTo(address);
   }
+  if (!address) goBack();
+}
+
+// {from, to} if this page was led here; a seat that has gone elsewhere by itself was not.
+function led() {
+  const found = JSON.parse(sessionStorage.getItem(BEFORE) ?? "null");
+  return found?.to.split("#")[0] === location.pathname ? found : null;
+}
+
+function goTo(address) {
+  const from = led()?.from ?? location.pathname + location.hash;
+  sessionStorage.setItem(BEFORE, JSON.stringify({ from, to: address }));
+  location.href = address;
+}
+
+function goBack() {
+  const from = led()?.from;
+  sessionStorage.removeItem(BEFORE);
+  if (from) location.href = from;
 }
 
 function addressOf(look) {

@@ -7,15 +7,14 @@ import { controls, refill } from "./controls.js";
 import { Stream } from "./stream.js";
 
 const INK = 4; // the palette's black, white on dark pages
-const NOT_YET = 409; // the status of a run that has measured nothing yet
 const RETRY_MS = 800;
 let opened = null; // the run whose stream this page has open
 
 export class LiveRun {
   // `predictions()`: [{path, points: [[t, y], ...]}]. `all`: show all charts at first.
-  // `onFrame(frame)` and `onEvent(event)` are for a page that shows more.
-  constructor(box, { predictions = () => [], all = false, onFrame = null, onEvent = null, onLoad = null } = {}) {
-    Object.assign(this, { predictions, all, onFrame, onEvent, onLoad, id: null });
+  // `onBegun(path)`, `onFrame(frame)` and `onEvent(event)` are for a page that shows more.
+  constructor(box, { predictions = () => [], all = false, onFrame = null, onEvent = null, onLoad = null, onBegun = null } = {}) {
+    Object.assign(this, { predictions, all, onFrame, onEvent, onLoad, onBegun, id: null });
     this.bar = element("div");
     this.progress = element("div", { class: "progress", "aria-hidden": "true" }, this.bar);
     this.clock = element("span", { class: "meta" });
@@ -48,6 +47,7 @@ export class LiveRun {
     try {
       this.run = await this.begun(id);
       if (!this.run) return;
+      await this.onBegun?.(this.path);
       this.charts.live = !this.run.state.over;
       this.stream = new Stream(this.path, (type, body) => this.arrived(type, body), () => null);
       this.stream.over = this.run.state.over;
@@ -63,12 +63,8 @@ export class LiveRun {
   // The run, as soon as it has written something; null if another one is wanted meanwhile.
   async begun(id) {
     while (this.id === id) {
-      try {
-        const found = await api(this.path);
-        if (found.duration_s !== null || found.state.over) return found;
-      } catch (error) {
-        if (error.status !== NOT_YET) throw error;
-      }
+      const found = await api(this.path);
+      if (found.duration_s !== null || found.state.over) return found;
       this.clock.textContent = "Starting …";
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }

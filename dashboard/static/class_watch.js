@@ -9,16 +9,12 @@ export function watch() {
   const map = new NetworkMap({ box: $("drawing"), readout: $("readout"), table: $("network-table") });
   const live = new LiveRun($("live"), {
     all: true,
+    onBegun: (path) => map.load(`${path}/network`).catch((error) => ($("drawing").textContent = error.message)),
     onFrame: (frame) => map.drawing && map.show(frame),
     onEvent: (event) => map.drawing && map.follow(event),
     onLoad: (found) => map.drawing && map.restart(found.events),
   });
   return async (id) => {
-    try {
-      await map.load(`/api/class/runs/${encodeURIComponent(id)}/network`);
-    } catch (error) {
-      $("drawing").textContent = error.message;
-    }
     await live.show(id);
     return live;
   };

@@ -66,7 +66,7 @@ function showMetrics(comparison) {
         element(
           "li",
           {},
-          "One run each: not enough runs to tell a difference from chance. Repeat each run at least five times, such as with --repeat 5.",
+          "One run each: not enough runs to tell a difference from chance. Start each with at least five seeds: on the page of its scenario, Several runs.",
         ),
       ]
     : [

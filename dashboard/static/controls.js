@@ -1,7 +1,7 @@
 // The control panel: a form for every target, with its unit and bounds.
 import { element } from "./app.js";
+import { grouped as inGroups, option } from "./fields.js";
 
-const option = (value, text, selected) => element("option", { value, selected }, text);
 const HIDE_UNITS = ["choice", "switch", "1"];
 let box,
   send,
@@ -77,12 +77,10 @@ const written = (value) => (value === null || value === undefined ? "" : String(
 function field(target, id) {
   const { value, choices } = target;
   const about = { id, "aria-describedby": `${id}-help` };
-  if (choices.length)
-    return element(
-      "select",
-      about,
-      ...choices.map((each) => option(each, each, each === written(value))),
-    );
+  if (choices.length) {
+    const made = (each) => option(each, each, each === written(value));
+    return element("select", about, ...inGroups(choices, made, target.meant));
+  }
   if (typeof value === "boolean")
     return element("select", about, option("true", "on", value), option("false", "off", !value));
   return element("input", {

@@ -4,6 +4,17 @@ import { element } from "./app.js";
 export const option = (value, text = value, selected = false) =>
   element("option", { value, selected }, text);
 
+// Options in two groups: those that are meant here, and the others. Without `meant` there is one.
+export function grouped(names, made, meant = null) {
+  const first = names.filter((each) => meant?.includes(each));
+  const others = names.filter((each) => !meant?.includes(each));
+  if (!first.length || !others.length) return names.map(made);
+  return [
+    element("optgroup", { label: "In this scenario" }, ...first.map(made)),
+    element("optgroup", { label: "Others" }, ...others.map(made)),
+  ];
+}
+
 export function input(id, param, value, more = { "aria-describedby": `${id}-help` }) {
   const described = { id, name: param.name, "data-type": param.type, ...more };
   if (param.choices)

@@ -318,7 +318,7 @@ panels();
 new LimitLine(charts, () => run, flip);
 page.showSelection();
 showState();
-await load().catch((error) => toast(error.message, true));
+if (run.state.status !== "starting") await load().catch((error) => toast(error.message, true));
 stream.connect();
 if (run.state.status === "starting") {
   const unknown = !run.targets.length;

@@ -54,8 +54,9 @@ export class Several {
     const strategies = this.strategies().length || 1;
     const values = this.values().length;
     const parts = [`${strategies} ${strategies > 1 ? "strategies" : "strategy"}`];
-    if (values) parts.push(`${values} values`);
-    parts.push(`${Math.max(1, Number($("repeats").value) || 1)} seeds`);
+    if (values) parts.push(`${values} ${values > 1 ? "values" : "value"}`);
+    const seeds = Math.max(1, Number($("repeats").value) || 1);
+    parts.push(`${seeds} ${seeds > 1 ? "seeds" : "seed"}`);
     $("count").textContent = count > 1 ? `${count} runs: ${parts.join(" × ")}` : "";
     $("start").querySelector("button[type=submit]").textContent =
       count > 1 ? `Start ${count} runs` : "Start";

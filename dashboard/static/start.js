@@ -1,21 +1,17 @@
 // The form that starts a run.
 import { $, api, data, element } from "./app.js";
-import { bounds, input, option, typed, words } from "./fields.js";
+import { bounds, grouped, input, option, typed, words } from "./fields.js";
 import { Several } from "./several.js";
 import { TopologyForm } from "./topology_form.js";
 
-const { scenario, strategies, engines, cc, topology, traffic } = data("about");
+const { scenario, strategies, meant, engines, cc, topology, traffic } = data("about");
 
 function fillStrategies() {
-  $("strategy").append(
-    ...strategies.map((each) =>
-      option(
-        each.name,
-        each.unfit ? `${each.name} (does not fit this network)` : each.name,
-        each.name === scenario.strategy,
-      ),
-    ),
-  );
+  const made = (name) => {
+    const { unfit } = strategies.find((each) => each.name === name);
+    return option(name, unfit ? `${name} (does not fit this network)` : name, name === scenario.strategy);
+  };
+  $("strategy").append(...grouped(strategies.map((each) => each.name), made, meant));
   $("strategy").addEventListener("change", fillParams);
   fillParams();
 }

@@ -13,6 +13,9 @@ import pytest
 from conftest import until
 from run_edits import seal
 
+from dashboard import scenario_pages
+from lab.scenario import loading
+
 
 def test_scenarios_and_strategies_have_what_the_form_shows(client):
     found = {row["name"]: row for row in client.get("/api/scenarios").json}
@@ -37,7 +40,8 @@ def test_a_run_comes_with_its_targets(client):
     target = next(each for each in run["targets"] if each["name"] == "strategy.cth")
     assert (target["value"], target["minimum"], target["maximum"]) == (0.85, 0, 1)
     assert run["state"]["verdict"]["is"] == "yes"
-    assert run["to_try"] == []
+    assert len(run["to_try"]) == 3  # a finished run is made once more with them
+    assert run["is_changed"] is False
 
 
 @pytest.mark.parametrize(
@@ -152,6 +156,60 @@ def test_a_run_is_changed_paused_sped_up_and_stopped(client, running_run):
     over = client.post(f"{path}/flips", json={"target": "cc", "value": "cubic"})
     assert over.status_code == 409
     assert "it is interrupted" in over.json["error"]
+
+
+def test_undo_sets_back_what_was_changed_by_hand(client, running_run):
+    path = f"/api/runs/{running_run}"
+    until(lambda: client.get(path).json["state"]["status"] == "running")
+    first = {each["name"]: each["value"] for each in client.get(path).json["targets"]}
+    flips = {
+        "strategy": "meter_throttling",
+        "strategy.cth": 0.4,
+        "cell.wifi1.ue3.rate_mbps": 6,
+        "user.ue1.demand_mbps": 3,
+        "cell.wifi1.ue1.rate_mbps": first["cell.wifi1.ue1.rate_mbps"],  # changes nothing
+    }
+    for target, value in flips.items():
+        body = {"target": target, "value": value}
+        assert client.post(f"{path}/flips", json=body).status_code == 202
+    assert client.get(path).json["is_changed"]
+    assert len(client.post(f"{path}/undo").json["seqs"]) == 3
+    now = {each["name"]: each["value"] for each in client.get(path).json["targets"]}
+    assert now == first
+    assert client.get(path).json["is_changed"] is False
+    assert client.post(f"{path}/undo").json["seqs"] == []
+    client.post(f"{path}/stop")
+    until(lambda: client.get(path).json["state"]["over"])
+    assert client.post(f"{path}/undo").status_code == 409
+
+
+def test_undo_leaves_the_changes_of_the_scenario(client):
+    events = [{"at_s": 1, "target": "cell.wifi1.ue3.rate_mbps", "value": 9}]
+    body = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 10, "duration_s": 600}
+    run_id = client.post("/api/runs", json=body | {"set": {"events": events}}).json["id"]
+    path = f"/api/runs/{run_id}"
+
+    def rate():
+        rows = client.get(path).json["targets"]
+        return next(each["value"] for each in rows if each["name"] == events[0]["target"])
+
+    until(lambda: rate() == 9)
+    assert client.get(path).json["is_changed"] is False
+    client.post(f"{path}/flips", json={"target": events[0]["target"], "value": 4})
+    assert client.get(path).json["is_changed"]
+    client.post(f"{path}/undo")
+    assert rate() == 9
+    client.post(f"{path}/stop")
+
+
+@pytest.mark.parametrize("name", ["testbed_wifi_lte", "dynamic_loss", "fat_tree", "campus"])
+def test_only_strategies_that_fit_are_offered_and_those_of_the_scenario_first(client, name):
+    about = scenario_pages.choices(name)
+    unfit = {each["name"] for each in about["strategies"] if each["unfit"]}
+    scenario = loading.load(name)
+    assert {"none", scenario.strategy.name} <= set(about["meant"])
+    assert 1 <= len(about["meant"]) <= 4
+    assert not unfit & set(about["meant"])
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,36 @@ def test_a_run_is_compared_with_the_baseline_of_its_scenario(client):
     assert summary(client, "plain")["is_baseline"]
 
 
+def test_a_run_is_repeated_with_more_changes(runs, client):
+    changes = [
+        {"target": "strategy", "value": "meter_throttling", "at_s": 3},
+        {"target": "cell.wifi1.ue3.rate_mbps", "value": 6},
+    ]
+    answer = client.post("/api/runs/plain/repeat", json={"changes": changes})
+    assert answer.status_code == 201, answer.json
+    path = f"/api/runs/{answer.json['id']}"
+    until(lambda: client.get(path).json["status"] == "complete", 20)
+    events = client.get(f"{path}/charts").json["events"]
+    applied = [each["t"] for each in events if each["state"] == "applied"]
+    assert applied == [0.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"target": "strategy", "value": "/tmp/mine.py"}, "mine.py"),
+        ({"target": "cell.wifi1.ue9.rate_mbps", "value": 6}, "ue9"),
+        ({"target": "cell.wifi1.ue3.rate_mbps", "value": -6}, "is not within"),
+        ({"target": "cell.wifi1.ue3.rate_mbps", "value": 6, "at_s": -1}, "at_s"),
+    ],
+)
+def test_a_run_is_not_repeated_with_a_change_that_it_would_refuse(runs, client, change, words):
+    answer = client.post("/api/runs/plain/repeat", json={"changes": [change]})
+    assert answer.status_code == 422, answer.json
+    assert words in answer.json["error"]
+    assert sorted(each.name for each in runs.iterdir() if each.is_dir()) == ["metered", "plain"]
+
+
 def test_a_changed_run_is_repeated_with_its_changes_as_events(runs, client):
     result = runs / "plain" / "result.json"
     result.write_text(json.dumps(json.loads(result.read_text()) | {"flips": FLIPS}))

@@ -244,6 +244,8 @@ def test_the_instructor_sees_the_room_and_points_at_things(app, room, faults, mo
         room.point_at("s1-small-both-1", None, None)
         until(wall, lambda: wall.locator("#live .main-svg").count() > 0)
         page.wait_for_url("**/class/runs/*")
+        room.point_at(None, None, None)
+        page.wait_for_url("**/seat")  # where it was before it was led away
 
 
 @pytest.fixture
