@@ -74,20 +74,27 @@ def run(store: Store, folder: Path) -> Doc:
         scenario = present.loaded(folder)
     except LookupError:
         return doc
+    return doc | _about_scenario(folder, scenario, now.over)
+
+
+def _about_scenario(folder: Path, scenario: Scenario, over: bool) -> Doc:
+    """Return the part of `run` that follows from the scenario. `over` means that the run has
+    ended."""
     happened = thinning.events(folder)
-    return doc | {
+    network = present.network(folder)
+    return {
         **settings_over_time(scenario, happened),
         "shares_path": shares_path(happened),
-        "has_orders": not now.over or has_orders(happened) or not shares_path(happened),
+        "has_orders": not over or has_orders(happened) or not shares_path(happened),
         "sample_interval_s": scenario.sample_interval_s,
-        "users": len(present.network(folder).users),
+        "users": len(network.users),
         "title": scenario.title,
         "question": scenario.question,
         "expect": scenario.expect,
         "paper": scenario.paper,
-        "has_tiers": bool(present.network(folder).cells),
-        "relayed": bool(present.network(folder).relays),
-        "multipath": list(present.network(folder).multipath),
+        "has_tiers": bool(network.cells),
+        "relayed": bool(network.relays),
+        "multipath": list(network.multipath),
         "transfers": explained.expected(scenario),
         "targets": flips.rows(folder),
         "is_changed": bool(flips.undoing(folder)),

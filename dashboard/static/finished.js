@@ -2,7 +2,7 @@
 import { $, css, api, element, number, toast } from "./app.js";
 import { showStretches } from "./stretches.js";
 import { twoSentences } from "./happened.js";
-import { showMeans, showNow } from "./tiles.js";
+import { showMeans } from "./tiles.js";
 
 export class Finished {
   // `onTransfers` gets the users that are finished. `atEnd()`: the page shows the end of the run, and

@@ -121,7 +121,6 @@ const range = (interval) =>
 const tile = (name, value, unit, sub, full, threshold = 0.85) => ({ name, value, unit, sub, full, threshold });
 
 function show(when, tiles) {
-  $("tiles").hidden = $("tiles-when").hidden = false;
   $("tiles-when").textContent = when;
   const box = $("tiles");
   box.setAttribute("aria-label", when);
