@@ -46,9 +46,7 @@ def width_of(mbps: float, full_mbps: float) -> float:
     return IDLE + (WIDEST - IDLE) * sqrt(min(1.0, max(0.0, mbps) / full_mbps))
 
 
-def lanes(
-    paths: Mapping[str, Sequence[str]], widths: Mapping[str, float], ribbon: float
-) -> Lanes:
+def lanes(paths: Mapping[str, Sequence[str]], widths: Mapping[str, float], ribbon: float) -> Lanes:
     """Return the lanes of subflows: those on the same link are side by side, in the order of
     `paths`.
 
