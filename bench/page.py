@@ -186,7 +186,6 @@ def many_lines() -> tuple[float, float]:
         lines = page.evaluate(LINES)
         if lines < 60:
             raise LabError(f"bench {MANY_LINES}: the page has only {lines} lines")
-        page.evaluate("document.getElementById('charts').scrollIntoView()")
         page.wait_for_timeout(10_000)
         before, began = _processor_s(page), time.monotonic()
         rates = []

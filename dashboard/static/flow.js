@@ -4,7 +4,7 @@
 import { css } from "./app.js";
 
 const MOST = 240; // dots
-const FRAME_MS = 80;
+const FRAME_MS = 100;
 const [SLOWEST, FASTEST] = [14, 110]; // pixels of the drawing per second
 const [FAR, NEAR] = [80, 20]; // pixels between two dots
 const LEAST_MBPS = 0.02;
