@@ -53,6 +53,8 @@ export class Flow {
     pen.fillStyle = css("--card");
     const busy = flows.filter((each) => each.mbps > LEAST_MBPS);
     const room = MOST / Math.max(1, busy.length);
+    const before = this.shift;
+    this.shift = new Map(busy.map(({ id }) => [id, before.get(id) ?? 0]));
     for (const each of busy) this.dots(pen, each, drawing.full_mbps, passed, room);
     this.drawn = true;
   }
@@ -61,7 +63,7 @@ export class Flow {
     const load = Math.sqrt(Math.min(1, mbps / full));
     const length = lengthOf(points);
     const gap = Math.max(FAR - (FAR - NEAR) * load, length / room);
-    const shift = ((this.shift.get(id) ?? 0) + passed * (SLOWEST + (FASTEST - SLOWEST) * load)) % gap;
+    const shift = (this.shift.get(id) + passed * (SLOWEST + (FASTEST - SLOWEST) * load)) % gap;
     this.shift.set(id, shift);
     const size = Math.max(1.4, 0.45 * width);
     pen.beginPath();

@@ -42,7 +42,6 @@ export class LimitLine {
     const found = this.subject();
     const axis = this.axis();
     if (!found || !axis || found.card.plot.hidden) return this.node.remove();
-    if (this.pending) return undefined;
     const { target, card } = found;
     const stage = card.plot.parentElement;
     if (this.node.parentElement !== stage) stage.append(this.node);
