@@ -95,8 +95,18 @@ def normal(a: Place, b: Place) -> Place:
     return -y / length, x / length
 
 
+def beside(a: Place, b: Place, width: float, letters: int) -> Place:
+    """Return how far the middle of a text is from a point of the link from `a` to `b`, so that the
+    text lies above a link that is `width` pixels wide."""
+    x, y = normal(a, b)
+    x, y = (-x, -y) if y > 0 else (x, y)
+    away = width / 2 + 3 + abs(x) * LETTER * letters + abs(y) * 4
+    return x * away, y * away + 4
+
+
 NAME_AT = 0.4  # where the name of a link is, as a part of its length from its first end
-NAME_ABOVE, FIGURES_BELOW = 4.0, 13.0  # pixels
+LETTER = 3.0  # half the width of a letter of a link's name, in pixels
+FIGURES_BELOW = 13.0  # pixels
 THIN, BESIDE = 3.0, 3.0  # width of a link without subflows, and around them
 RING = 5.5  # from the edge of an access point to the ring around it
 GLYPHS = {  # in a square from -8 to 8
@@ -145,6 +155,7 @@ STYLE = """
 @media print{.net .figures{display:inline}}
 .net :is(.name,.note){font-size:11px;text-anchor:middle}
 .net .names{pointer-events:none}
+.net:not(.labelled):has(.field) .names{display:none}
 .net .field{fill:var(--net-field,#f1f4f7);stroke:var(--line,#dbe1e7)}
 .net.choosing .item:not(.chosen):not(.related){opacity:.28}
 .net .item{cursor:pointer;outline:none}
@@ -191,7 +202,7 @@ def svg(drawn: Drawing, now: Activity | None = None, title: str = "") -> str:
     parts.append('</g><g class="names">')
     crossing = connections(now)
     parts += [
-        _name(each, places, now, crossing[frozenset((each.a, each.b))])
+        _name(each, places, where, now, crossing[frozenset((each.a, each.b))])
         for each in drawn.lines
         if each.named
     ]
@@ -265,14 +276,17 @@ def _sample(now: Activity | None, kind: str, name: str) -> Mapping[str, float | 
     return found
 
 
-def _name(line: Line, places: Mapping[str, Place], now: Activity | None, crossing: int) -> str:
+def _name(
+    line: Line, places: Mapping[str, Place], where: Lanes, now: Activity | None, crossing: int
+) -> str:
     (x1, y1), (x2, y2) = _ends(line, places)
-    x, y = x1 + NAME_AT * (x2 - x1), y1 + NAME_AT * (y2 - y1) - NAME_ABOVE
+    text = name_text(line, load(line, now), crossing)
+    left, above = beside((x1, y1), (x2, y2), _width(line, where), len(text))
+    x, y = x1 + NAME_AT * (x2 - x1) + left, y1 + NAME_AT * (y2 - y1) + above
     swatch = f'<tspan class="f{line.colour}">■ </tspan>' if line.colour >= 0 else ""
-    text = escape(name_text(line, load(line, now), crossing))
     return (
-        f'<text class="name" data-link="{escape(line.id)}" x="{x:g}" y="{y:g}">{swatch}'
-        f"<tspan>{text}</tspan></text>"
+        f'<text class="name" data-link="{escape(line.id)}" x="{x:.1f}" y="{y:.1f}">{swatch}'
+        f"<tspan>{escape(text)}</tspan></text>"
     )
 
 
@@ -282,6 +296,10 @@ def _ends(line: Line, places: Mapping[str, Place]) -> tuple[Place, Place]:
     return (x1 + dx, y1 + dy), (x2 + dx, y2 + dy)
 
 
+def _width(line: Line, where: Lanes) -> float:
+    return where.widths.get((min(line.a, line.b), max(line.a, line.b)), 0.0) + BESIDE
+
+
 def _line(line: Line, places: Mapping[str, Place], where: Lanes, now: Activity | None) -> str:
     (x1, y1), (x2, y2) = _ends(line, places)
     full = load(line, now)
@@ -289,14 +307,13 @@ def _line(line: Line, places: Mapping[str, Place], where: Lanes, now: Activity |
     names = ["item", "line", *(["air"] if line.air else []), *(["down"] if down else [])]
     names += ["full"] if full >= FULL else []
     x, y = (x1 + x2) / 2, (y1 + y2) / 2
-    lanes_px = where.widths.get((min(line.a, line.b), max(line.a, line.b)), 0.0) + BESIDE
     ends = f'x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"'
     text = link_text(line, _sample(now, "link", line.id))
     label = escape(f"link {line.id} from {line.a} to {line.b}: {'down' if down else text}")
     return (
         f'<g class="{" ".join(names)}" data-kind="link" data-id="{escape(line.id)}" '
         f'role="button" tabindex="-1" aria-label="{label}">'
-        f'<line class="cable" stroke-width="{max(THIN, lanes_px):.1f}" {ends}/>'
+        f'<line class="cable" stroke-width="{max(THIN, _width(line, where)):.1f}" {ends}/>'
         f'<line class="grip" {ends}/>'
         f'<path class="cross" d="M-6,-6L6,6M-6,6L6,-6" transform="translate({x:g},{y:g})"/>'
         f'<text class="figures" x="{x:g}" y="{y + FIGURES_BELOW:g}">{escape(text)}</text></g>'

@@ -5,7 +5,7 @@ import { selected } from "./selection.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const AT = 0.64; // where the scissors are, as a part of the link's length from its first end
-const MANY = 14; // links; with more, scissors appear only where the pointer is or on a selected link
+const MANY = 14; // links; with more, or on a map, scissors appear only where the pointer is or on a selected link
 const SCISSORS = "M-3,-2L5,3M-3,2L5,-3M-6.4,-3.2a1.9,1.9 0 1 0 3.8,0a1.9,1.9 0 1 0 -3.8,0M-6.4,3.2a1.9,1.9 0 1 0 3.8,0a1.9,1.9 0 1 0 -3.8,0";
 const REPAIR = "M-5,0H5M0,-5V5";
 
@@ -27,7 +27,7 @@ export class Acts {
     this.handles.clear();
     const group = document.createElementNS(SVG, "g");
     const cuttable = this.map.drawing.lines.filter((line) => this.switchOf(line.id));
-    group.setAttribute("class", cuttable.length > MANY ? "snips many" : "snips");
+    group.setAttribute("class", cuttable.length > MANY || this.map.drawing.area ? "snips many" : "snips");
     for (const line of this.run().state.over ? [] : cuttable) {
       const handle = document.createElementNS(SVG, "g");
       handle.innerHTML = `<circle r="9"/><path d="${SCISSORS}"/>`;
@@ -46,7 +46,8 @@ export class Acts {
     for (const [id, handle] of this.handles) {
       const cable = this.map.parts.get(`link ${id}`).querySelector(".cable");
       const [x1, y1, x2, y2] = ["x1", "y1", "x2", "y2"].map((name) => Number(cable.getAttribute(name)));
-      handle.setAttribute("transform", `translate(${x1 + AT * (x2 - x1)},${y1 + AT * (y2 - y1)})`);
+      handle.place = [x1 + AT * (x2 - x1), y1 + AT * (y2 - y1)];
+      handle.setAttribute("transform", `translate(${handle.place})`);
       const down = this.map.paths.down.has(id);
       handle.classList.toggle("down", down);
       handle.classList.toggle("chosen", chosen?.kind === "link" && chosen.id === id);
@@ -54,6 +55,11 @@ export class Acts {
       if (handle.lastChild.getAttribute("d") !== shape) handle.lastChild.setAttribute("d", shape);
     }
     this.showButtons();
+  }
+
+  // The places of the scissors that are always shown, each with a radius: [x, y, radius].
+  discs() {
+    return [...this.handles.values()].filter((each) => each.parentElement.matches(":not(.many)")).map((each) => [...each.place, 9]);
   }
 
   // The selected link, or the radio links of the selected user.

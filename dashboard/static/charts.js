@@ -40,6 +40,12 @@ export const runColour = (n) => colour(n % USERS);
 const copyOf = (trace) => ({ ...trace, x: [...trace.x], y: [...trace.y], line: { ...trace.line } });
 const drawnOf = (card) => card.held ?? card.traces;
 
+// The last number of the time axis has the unit, which takes no room of its own.
+function unitAtEnd(layout) {
+  Object.assign(layout.margin, { r: 20, b: 24 });
+  Object.assign(layout.xaxis, { title: "", ticksuffix: " s", showticksuffix: "last" });
+}
+
 export class Charts {
   // `view` has the time and the zoom of the page; `related()` what belongs to the selection;
   // `transfers` which users are finished; `slots` puts the charts into their places.
@@ -340,6 +346,7 @@ export class Charts {
     layout.datarevision = ++card.revision;
     layout.showlegend = false;
     layout.margin = { ...layout.margin, t: 12 };
+    if (layout.xaxis.title?.text === "s") unitAtEnd(layout);
     layout.xaxis.range = range;
     layout.xaxis.uirevision = String(this.view.zoom);
     layout.hovermode = asHeatMap ? "closest" : this.live && !this.paused ? false : "x unified";

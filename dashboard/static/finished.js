@@ -23,7 +23,7 @@ export class Finished {
 
   async show(run) {
     this.run = run;
-    $("finished-card").hidden = !run.state.over;
+    $("finished-card").hidden = $("next").hidden = !run.state.over;
     $("log").parentElement.classList.toggle("whole", run.state.over);
     if (run.state.over && $("expect")) $("expect").open = true;
     if (!run.state.over || this.loaded) return;

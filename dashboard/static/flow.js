@@ -10,9 +10,10 @@ const [FAR, NEAR] = [80, 20]; // pixels between two dots
 const LEAST_MBPS = 0.02;
 
 export class Flow {
-  // `map` has the subflows; `moves()` says whether time passes on the page.
-  constructor(map, moves) {
-    Object.assign(this, { map, moves, visible: true, shift: new Map() });
+  // `map` has the subflows; `moves()` says whether time passes on the page; `covers()` has the discs
+  // [x, y, radius] that lie above the dots.
+  constructor(map, moves, covers) {
+    Object.assign(this, { map, moves, covers, visible: true, shift: new Map() });
     this.canvas = document.createElement("canvas");
     this.canvas.className = "flow";
     this.canvas.setAttribute("aria-hidden", "true");
@@ -56,7 +57,19 @@ export class Flow {
     const before = this.shift;
     this.shift = new Map(busy.map(({ id }) => [id, before.get(id) ?? 0]));
     for (const each of busy) this.dots(pen, each, drawing.full_mbps, passed, room);
+    this.cover(pen);
     this.drawn = true;
+  }
+
+  cover(pen) {
+    pen.globalCompositeOperation = "destination-out";
+    pen.beginPath();
+    for (const [x, y, radius] of this.covers()) {
+      pen.moveTo(x + radius, y);
+      pen.arc(x, y, radius, 0, 7);
+    }
+    pen.fill();
+    pen.globalCompositeOperation = "source-over";
   }
 
   dots(pen, { id, points, mbps, width }, full, passed, room) {

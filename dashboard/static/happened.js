@@ -2,6 +2,8 @@
 // Tier 2 has its rate, and the outcome when the run is over.
 import { $, element, number } from "./app.js";
 
+const DECISIONS = 3; // that the card shows
+
 export class Happened {
   // `events()` are those of the run, `frame()` its sample at the time of the page.
   constructor({ run, view, events, frame }) {
@@ -31,8 +33,33 @@ export class Happened {
     $("outcome-short").hidden = $("in-full").hidden = !outcome;
     $("effects").hidden = this.why || around;
     $("nothing").hidden = this.why || around || over || $("effects").childElementCount > 0;
+    $("decided").hidden = this.why || around || over;
+    $("next").hidden = !outcome;
+    if (!$("nothing").hidden) this.invite();
     if (this.why) this.showWhy();
     else $("happened-title").textContent = around ? `Around ${number(t, 1)} s` : over ? "Outcome" : "Just happened";
+  }
+
+  // What can be tried, and what to watch then.
+  invite() {
+    const { to_try: suggestions } = this.run();
+    const letters = suggestions.map((_, n) => String.fromCharCode(65 + n));
+    const listed = letters.length ? `Press ${letters.join(", ").replace(/, (?=.$)/, " or ")}, or click` : "Click";
+    const row = ({ name, watch }, n) => element("li", {}, element("b", {}, letters[n]), ` ${name}. Watch ${watch}.`);
+    $("nothing").replaceChildren(
+      element("p", {}, `Nothing was changed yet. ${listed} something in the network.`),
+      element("ul", {}, ...suggestions.map(row)),
+    );
+  }
+
+  // The latest decisions of the strategy.
+  decided() {
+    const latest = this.events().filter((each) => each.kind === "decision" && !each.quiet).slice(-DECISIONS).reverse();
+    const key = String(latest.map((each) => each.n));
+    if ($("decided").dataset.shown === key) return;
+    $("decided").dataset.shown = key;
+    const row = (each) => element("li", {}, `${number(each.t, 1)} s: ${each.title}. `, element("span", { class: "muted" }, each.reason));
+    $("decided").replaceChildren(...latest.map(row));
   }
 
   // The latest decision about each access point, and what it was seen from.

@@ -94,7 +94,7 @@ export class Lesson {
     const { already, name } = this.run.to_try[index];
     const done = this.changes.findLast((each) => each.suggestion === index);
     if (this.run.state.over && !done)
-      return { kind: "idle", badge: letter(index), text: "Not tried. A click starts a new run with it." };
+      return { kind: "idle", badge: letter(index), text: "Not tried: starts a new run." };
     if (!done && this.transfers.doneAt(null) !== null)
       return { kind: "already", badge: letter(index), text: "All transfers have finished: a change has no effect now." };
     if (!done && already)

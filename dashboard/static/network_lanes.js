@@ -1,4 +1,5 @@
 // Subflows that share a link are parallel lanes, as in dashboard/network/svg.py.
+const LETTER = 3; // half the width of a letter of a link's name, in pixels
 const BETWEEN = 1.4; // pixels between two lanes
 const [IDLE, WIDEST] = [1.4, 8]; // width of a subflow in pixels, without traffic and at full rate
 
@@ -15,6 +16,14 @@ export const ends = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`);
 // told from nothing.
 export const widthOf = (mbps, fullMbps) =>
   IDLE + (WIDEST - IDLE) * Math.sqrt(Math.min(1, Math.max(0, mbps ?? 0) / fullMbps));
+
+// How far the middle of a text is from a point of the link from `a` to `b`, so that the text lies
+// above a link that is `width` pixels wide.
+export function beside(a, b, width, letters) {
+  const [x, y] = normal(a, b).map((each, _, [, down]) => (down > 0 ? -each : each));
+  const away = width / 2 + 3 + Math.abs(x) * LETTER * letters + Math.abs(y) * 4;
+  return [x * away, y * away + 4];
+}
 
 // `paths` maps a subflow to its nodes, `widths` to its width. Returns `widths`, the width of all
 // lanes of each link, and `offset(link, subflow)` from the middle of the link.

@@ -2,7 +2,7 @@
 // a sample of a run, and it selects what is clicked or reached with the keys.
 import { api, element, number } from "./app.js";
 import { describe, linkText } from "./network_words.js";
-import { ends, lanes, normal, polylines, widthOf } from "./network_lanes.js";
+import { beside, ends, lanes, normal, polylines, widthOf } from "./network_lanes.js";
 import { owner, Paths } from "./network_paths.js";
 import { styleOf } from "./subflow_style.js";
 import { choose, selected, toggle } from "./selection.js";
@@ -11,15 +11,14 @@ const SVG = "http://www.w3.org/2000/svg";
 const [THIN, BESIDE] = [3, 3]; // width of a link without subflows, and around them
 const FULL = 0.9; // load from which on a link is full
 const USERS = 16; // colours of users
-const [NAME_AT, NAME_ABOVE, FIGURES_BELOW] = [0.4, 4, 13]; // as in dashboard/network/svg.py
+const [NAME_AT, FIGURES_BELOW] = [0.4, 13]; // as in dashboard/network/svg.py
 const OTHER_SIZE = 0.08; // a smaller change of the size only scales the drawing
 
 export class NetworkMap {
   // `threshold()`: from this occupancy on, the air of a cell counts as congested.
-  // `when` gets the time that the drawing shows.
   // With `fits`, the drawing also has the height of its box.
-  constructor({ box, readout, table, when = null, threshold = () => 0.85, fits = false }) {
-    Object.assign(this, { box, readout, table, when, threshold, fits });
+  constructor({ box, readout, table, threshold = () => 0.85, fits = false }) {
+    Object.assign(this, { box, readout, table, threshold, fits });
     this.flows = []; // what flows now: {id, points, mbps, width} for each subflow
     this.onDrawn = null; // called when a new drawing is shown
     this.frame = null;
@@ -47,7 +46,7 @@ export class NetworkMap {
     this.box.innerHTML = found.svg; // made by this server, with every name escaped
     this.svg = this.box.querySelector("svg");
     this.lines = new Map(this.drawing.lines.map((line) => [line.id, line]));
-    this.home = Object.fromEntries(this.drawing.nodes.map((node) => [node.id, [node.x, node.y]]));
+    this.places = this.home = Object.fromEntries(this.drawing.nodes.map((node) => [node.id, [node.x, node.y]]));
     this.parts = new Map();
     for (const part of this.box.querySelectorAll(".item"))
       this.parts.set(`${part.dataset.kind} ${part.dataset.id}`, part);
@@ -95,8 +94,7 @@ export class NetworkMap {
     this.frame = frame;
     if (!this.svg) return;
     this.svg.classList.toggle("running", true);
-    if (this.when) this.when.textContent = `at ${number(frame.t, 1)} s`;
-    const places = { ...this.home, ...this.moved(frame) };
+    const places = (this.places = { ...this.home, ...this.moved(frame) });
     this.showSubflows(frame, places);
     const crossing = connections(this.drawnPaths);
     for (const line of this.drawing.lines)
@@ -104,6 +102,13 @@ export class NetworkMap {
     for (const node of this.drawing.nodes) this.showNode(node, frame, places[node.id]);
     if (selected() || this.pointed) this.showSelection();
     this.showTable();
+  }
+
+  // The places of the nodes, each with a radius: [x, y, radius].
+  discs() {
+    return [...this.parts.values()]
+      .filter((part) => part.matches(".spot"))
+      .map((part) => [...this.places[part.dataset.id], Number((part.querySelector(".track") ?? part.querySelector(".body")).getAttribute("r")) + 2]);
   }
 
   moved(frame) {
@@ -189,10 +194,11 @@ export class NetworkMap {
     put(text, "y", (y1 + y2) / 2 + FIGURES_BELOW);
     const name = this.names.get(line.id);
     if (!name) return;
-    put(name, "x", +(x1 + NAME_AT * (x2 - x1)).toFixed(1));
-    put(name, "y", +(y1 + NAME_AT * (y2 - y1) - NAME_ABOVE).toFixed(1));
     const called = load >= FULL && crossing > 1 ? `${line.id}: ${crossing} share it` : line.id;
     if (name.lastChild.textContent !== called) name.lastChild.textContent = called;
+    const [left, above] = beside([x1, y1], [x2, y2], width, called.length);
+    put(name, "x", +(x1 + NAME_AT * (x2 - x1) + left).toFixed(1));
+    put(name, "y", +(y1 + NAME_AT * (y2 - y1) + above).toFixed(1));
   }
 
   showNode(node, frame, [x, y]) {

@@ -197,6 +197,7 @@ function showState() {
   if (state.speed !== null && document.activeElement !== $("speed"))
     $("speed").value = String(state.speed);
   $("pause-charts").hidden = state.over;
+  $("again").hidden = !state.over;
   $("exports").hidden = !state.over;
   $("controls").hidden = !run.targets.length;
   $("undo").hidden = state.over || !run.is_changed;

@@ -24,7 +24,6 @@ export class RunView {
     const threshold = () =>
       run().targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
     this.map = new NetworkMap({
-      when: $("network-when"),
       box: $("drawing"),
       readout: $("readout"),
       table: $("network-table"),
@@ -36,7 +35,7 @@ export class RunView {
       this.acts.place();
       this.showFile();
     };
-    this.flow = new Flow(this.map, () => this.moves());
+    this.flow = new Flow(this.map, () => this.moves(), () => [...this.map.discs(), ...this.acts.discs()]);
     this.happened = new Happened({ run, view: this.view, events: () => log.events, frame: () => this.shown });
     this.bar = new TimeBar($("time"), this.view, {
       events: () => log.events,
@@ -92,6 +91,7 @@ export class RunView {
     this.shown = frame;
     this.map.show(frame);
     this.acts.show();
+    this.happened.decided();
     this.onShow(frame);
   }
 

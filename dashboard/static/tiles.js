@@ -5,6 +5,7 @@ import { $, element, number } from "./app.js";
 const TIER_1 = "over each user's primary access point";
 const TIER_2 = "over the other access points of multipath users";
 const WHY = "Tier 2"; // the tile that says why on a click
+const SUBFLOWS = 4; // that have a tile
 const WAITS_FROM = 0.02; // of what arrives; a smaller difference is not explained
 
 // Show one sample: the latest one of a running run, or with `isPast` that of the time on the page.
@@ -27,6 +28,7 @@ export function showNow(frame, run, events, isPast = false) {
       tile("Tier 1", number(tiers[0]), "Mb/s", TIER_1),
       tile("Tier 2", number(tiers[1]), "Mb/s", tier2Why(frame, run, events)),
     );
+  else tiles.push(...shares(frame));
   tiles.push(...heldBack(users, run));
   const threshold = run.targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
   for (const [name, ap] of aps)
@@ -41,6 +43,22 @@ export function showNow(frame, run, events, isPast = false) {
       ),
     );
   show(`${isPast ? "At" : "Now, at"} ${number(frame.t, 1)} s`, tiles);
+}
+
+// Without access points: who gets most and least, or what each subflow of the only user carries.
+function shares({ user = {}, sf = {} }) {
+  if (Object.keys(user).length > 1)
+    return extremes(Object.entries(user).map(([name, each]) => [name, each.mbps ?? 0]));
+  const subflows = Object.entries(sf).slice(0, SUBFLOWS);
+  const rtt = (each) => (each.rtt_ms ? `RTT ${number(each.rtt_ms, 0)} ms` : "");
+  return subflows.map(([name, each]) => tile(`Subflow ${name}`, number(each.mbps ?? 0), "Mb/s", rtt(each)));
+}
+
+function extremes(rates) {
+  if (rates.length < 2) return [];
+  const sorted = rates.toSorted(([, a], [, b]) => a - b);
+  const made = (what, [name, mbps]) => tile(what, number(mbps), "Mb/s", name);
+  return [made("Most", sorted.at(-1)), made("Least", sorted[0])];
 }
 
 // The rate of a tier, over all access points; as in result.json, over all subflows if relays make
@@ -91,6 +109,13 @@ export function showMeans(summary, run) {
     tiles.push(
       ...made("Tier 1", "tiers.1", "Mb/s", TIER_1),
       ...made("Tier 2", "tiers.2", "Mb/s", TIER_2),
+    );
+  else
+    tiles.push(
+      ...extremes(Object.entries(means).flatMap(([metric, mbps]) => {
+        const user = /^users\.(.+)\.throughput_mbps$/.exec(metric)?.[1];
+        return user ? [[user, mbps ?? 0]] : [];
+      })),
     );
   if (summary.held_back_kb !== null)
     tiles.push(
