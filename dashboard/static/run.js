@@ -47,6 +47,7 @@ let paused = false; // the charts, not the run
 let t = run.state.t ?? 0; // of the last frame
 let hasFrame = false;
 let reloading = null;
+let applied = 0; // changes that `run` has
 
 async function load() {
   const found = await api(`${path}/charts`);
@@ -59,6 +60,8 @@ async function load() {
   charts.set(found.figures);
   $("waiting")?.toggleAttribute("hidden", found.figures.length > 0);
   stream.seq = found.seq;
+  const changes = found.events.filter(isApplied).length;
+  if (changes !== applied) await settingsChanged(changes); // some came before the stream began
   if (found.last) showFrame(found.last);
   if (page.map.drawing) page.showTime();
   else await page.load();
@@ -90,16 +93,25 @@ function eventArrived(event, old = false) {
 }
 
 function changeArrived(event) {
-  if (event.state === "applied") changeApplied(event); // the log shows that it was sent
+  if (isApplied(event)) changeApplied(event); // the log shows that it was sent
   if (event.state === "refused") toast(`${event.title}: ${event.reason}`, true);
 }
 
-async function changeApplied(event) {
+function isApplied(event) {
+  return event.kind === "flip" && event.state === "applied";
+}
+
+async function settingsChanged(changes) {
+  applied = changes;
   run = await api(path);
   showSettings();
   refill(run);
   showState();
   lesson.show(run);
+}
+
+async function changeApplied(event) {
+  await settingsChanged(applied + 1);
   if (event.title.startsWith("strategy")) charts.set((await api(`${path}/charts`)).figures);
 }
 
