@@ -73,13 +73,17 @@ export class LimitLine {
 
   dragged(event) {
     const axis = this.axis();
+    if (!axis) return;
     const { top } = this.node.parentElement.getBoundingClientRect();
     this.change(axis, axis.p2l(event.clientY - top - axis._offset));
   }
 
+  // Above the chart is no limit, but a smaller limit stays one where a chart that is drawn anew ends
+  // below it.
   change(axis, mbps) {
+    if (!Number.isFinite(mbps)) return; // the chart is being drawn anew
     const { minimum, maximum, nullable } = this.subject().target;
-    const above = mbps >= axis.range[1];
+    const above = mbps >= axis.range[1] && !(mbps < this.value);
     this.value = above && nullable ? null : +Math.min(maximum, Math.max(minimum, mbps)).toFixed(2);
     this.place(axis);
   }
