@@ -236,7 +236,7 @@ def same(one: bytes, other: bytes) -> bool:
     """Whether two texts are the same JSON, written in another way."""
     try:
         return bool(json.loads(one) == json.loads(other))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
