@@ -292,19 +292,24 @@ def test_an_edited_run_is_made_again(edited):
     assert jobs.kept(Job(scenario, "sim", Options(0.0), runs / "run3")) is not None
 
 
-def test_a_run_of_an_earlier_version_has_no_digests_and_is_believed(three_runs, tmp_path):
+DIGESTS = ("scenario_sha256", "samples_sha256", "events_sha256", "result_sha256")
+
+
+@pytest.mark.parametrize(("version", "believed"), [("0.2.0", True), ("0.3.0", False)])
+def test_only_a_run_of_an_earlier_version_may_lack_digests(three_runs, tmp_path, version, believed):
     folder = tmp_path / "old"
     shutil.copytree(three_runs / "run1", folder)
+    manifest = read_document(folder, "manifest.json")
+    manifest["versions"]["lab"] = version
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     result = read_document(folder, "result.json")
-    for key in ("scenario_sha256", "samples_sha256", "events_sha256", "result_sha256"):
+    for key in DIGESTS:
         del result[key]
-    (folder / "result.json").write_text(json.dumps(result | {"throughput_mbps": 1000.0}))
-    assert compare.read_run(folder).metrics["throughput_mbps"] == 1000.0
+    (folder / "result.json").write_text(json.dumps(result))
+    assert changed(folder, result) == (() if believed else ("result.json",))
 
 
-@pytest.mark.parametrize(
-    "key", ["scenario_sha256", "samples_sha256", "events_sha256", "result_sha256"]
-)
+@pytest.mark.parametrize("key", DIGESTS)
 def test_a_run_that_lacks_one_of_its_digests_was_edited(three_runs, tmp_path, key):
     folder = tmp_path / "edited"
     shutil.copytree(three_runs / "run1", folder)

@@ -206,6 +206,7 @@ def _has_time(line: Table) -> bool:
 APPENDED = ("samples.jsonl", "events.jsonl")
 SEALED = {f"{Path(name).stem}_sha256": name for name in ("scenario.yaml", *APPENDED)}
 SEAL = "result_sha256"  # a digest of all other keys of result.json
+WITH_DIGESTS = (0, 3)  # the first version of the lab that writes them
 MEASURED = ("scenario.yaml", "samples.jsonl", "events.jsonl", "result.json")
 
 
@@ -223,17 +224,26 @@ def changed(folder: Path, result: Table) -> tuple[str, ...]:
     """Return the names of the files of a run that were edited after its end.
 
     Only result.json and the files in `SEALED` are checked. `result` is the content of result.json.
-    The answer is empty for a run of an earlier version of the lab, because such a run has no
-    digests. Raise `LabError` if a file cannot be read.
+    The answer is empty for a run whose manifest names a version of the lab before `WITH_DIGESTS`,
+    because such a run has no digests. Raise `LabError` if a file cannot be read.
     """
     names = [
         name
         for key, name in SEALED.items()
         if key in result and result[key] != digest(folder / name)
     ]
-    has_digests = not result.keys().isdisjoint((SEAL, *SEALED))
+    has_digests = not result.keys().isdisjoint((SEAL, *SEALED)) or _had_digests(folder)
     is_edited = has_digests and result.get(SEAL) != _seal(result)
     return ("result.json", *names) if is_edited else tuple(names)
+
+
+def _had_digests(folder: Path) -> bool:
+    """Return whether the manifest of a run names a version of the lab that writes digests."""
+    try:
+        lab = str(read_document(folder, "manifest.json")["versions"]["lab"])
+        return tuple(map(int, lab.split(".")[:2])) >= WITH_DIGESTS
+    except (LabError, KeyError, TypeError, ValueError):
+        return False
 
 
 def changed_text(names: Sequence[str]) -> str:
