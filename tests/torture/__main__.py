@@ -1,4 +1,5 @@
-"""Try to break the lab: `./run_lab.sh torture [--minutes N] [--only NAME] [--seed N]`.
+"""Try to break the lab: `./run_lab.sh torture [--minutes N] [--only NAME] [--seed N]`. To try the
+tests instead: `./run_lab.sh torture mutate --help`.
 
 The campaigns share the minutes. Each trial is made from the seed and its number, so that it can be
 repeated alone. Nothing listens or connects outside of this machine. Exit code 1: something failed.
@@ -27,6 +28,7 @@ from torture import (
     kills,
     large,
     machine,
+    mutate,
     parsers,
     roles,
     traps,
@@ -46,6 +48,8 @@ HEAVY = {"programs": 0.4, "clock": 0.4, "connections": 0.6}  # shares of time; t
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["mutate"]:
+        return mutate.main(sys.argv[2:])
     given = arguments()
     names = given.only or [name for name, each in CAMPAIGNS.items() if each.in_turn]
     shares = {name: HEAVY.get(name, 1.0) for name in names}
