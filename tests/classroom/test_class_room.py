@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 
 import pytest
 from class_fakes import Clock
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lab.classroom import grades, roster, rules, views
-from lab.classroom.door import Newcomer
+from lab.classroom import door, grades, roster, rules, views
+from lab.classroom.door import Attempts, Newcomer
 from lab.classroom.lesson import Forbidden, NotNow, Place, TooMuch, Unknown
 from lab.classroom.queue import Load
 from lab.classroom.room import Room
@@ -290,6 +292,42 @@ def refusals(act, tries):
             act(n)
         found[caught.type] += 1
     return found
+
+
+@given(st.integers(1, 5), st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40))))
+def test_attempts_are_limited_in_every_window_of_time(most, tries):
+    """Whatever is tried when: an attempt is allowed if fewer than `most` others are recent."""
+    now, allowed = 0.0, {"a": [], "b": []}
+    attempts = Attempts(most, 60.0, lambda: now)
+    for key, pause_s in tries:
+        now += pause_s
+        recent = [at for at in allowed[key] if at > now - 60]
+        if len(recent) < most:
+            assert attempts.wait_s(key) == 0
+            attempts.check(key)
+            attempts.count(key)
+            allowed[key].append(now)
+            continue
+        assert attempts.wait_s(key) == recent[-most] + 60 - now
+        with pytest.raises(TooMuch) as caught:
+            attempts.check(key)
+        assert caught.value.wait_s == max(1, recent[-most] + 60 - now)
+
+
+def test_addresses_without_recent_attempts_are_forgotten(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(door, "MOST_KEYS", 3)
+    attempts = Attempts(1, 60.0, lambda: now)
+    for key in "abc":
+        attempts.count(key)
+    assert attempts._made.keys() == set("abc")
+    now = 59.0
+    attempts.count("d")
+    assert attempts._made.keys() == set("abcd")
+    now = 61.0
+    attempts.count("e")
+    assert attempts._made.keys() == set("de")
+    assert attempts.wait_s("d") == 58
 
 
 def test_wrong_codes_are_counted_and_stop_no_right_one(room, seat):

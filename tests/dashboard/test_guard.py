@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from flask import Flask
 
@@ -122,6 +124,15 @@ def test_forms_and_broken_json_are_refused(client):
         == 400
     )
     assert client.post("/api/runs", data="{", content_type="application/json").status_code == 400
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data", "text/json", None])
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api/runs"), ("PATCH", "/api/runs/plain")])
+def test_a_body_that_does_not_say_it_is_json_is_refused(client, kind, method, path):
+    """A page of another site can send any text, but it cannot say that the text is JSON."""
+    answer = client.open(path, method=method, data=json.dumps(START), content_type=kind)
+    assert answer.status_code == 400
+    assert "the request is not JSON" in answer.json["error"]
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:99999", "[::1", "a b", "\u00e4"])
