@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from torture import __main__ as torture
-from torture import mutate, operators
+from torture import copies, mutate, operators
+from torture.copies import Copy
+from torture.known import known_lines
 
 HERE = Path("lab/some.py")
 CODE = '''
@@ -119,11 +121,24 @@ def test_a_changed_file_is_other_code():
 
 def test_one_change_of_each_line_is_drawn_and_the_same_for_the_same_seed():
     found = operators.mutants(HERE, CODE)
-    drawn = operators.draw(found, random.Random(5))
+    drawn = operators.draw(found, 5)
     assert {each.line for each in drawn} == {each.line for each in found}
     assert len({each.line for each in drawn}) == len(drawn)
-    assert drawn == operators.draw(found, random.Random(5))
-    assert drawn != operators.draw(found, random.Random(6))
+    assert drawn == operators.draw(found, 5)
+    assert drawn != operators.draw(found, 6)
+
+
+def test_a_draw_stays_the_same_where_the_code_does():
+    """So that a campaign goes on after some of the code has changed."""
+    other = CODE.replace("LIMIT = 3", "LIMIT = 4\n\n").replace('"big"', '"large"')
+    keys = [
+        [each.key for each in operators.draw(operators.mutants(HERE, code), 5)]
+        for code in (CODE, other)
+    ]
+    assert len(set(keys[0])) == len(keys[0])
+    common = set(keys[0]) & set(keys[1])
+    assert len(common) == len(keys[0]) - 2  # the lines that have changed
+    assert [key for key in keys[0] if key in common] == [key for key in keys[1] if key in common]
 
 
 @pytest.fixture
@@ -138,17 +153,21 @@ def small_lab(tmp_path, monkeypatch):
     return root
 
 
-@pytest.mark.whole
-def test_what_the_tests_miss_is_printed(small_lab, tmp_path, monkeypatch, capsys):
-    cache = tmp_path / "cache"
-    argv = ["torture", "mutate", "--count", "99", "--seed", "3", "--cache", str(cache)]
-    monkeypatch.setattr(sys, "argv", argv)
+def campaign(tmp_path, monkeypatch, capsys, *words):
+    """Return what the command prints, and for each line of LAB what came of its change."""
+    argv = ["torture", "mutate", "--count", "99", "--seed", "3", "--cache", str(tmp_path / "cache")]
+    monkeypatch.setattr(sys, "argv", [*argv, *words])
     assert torture.main() == 0
     out, errors = capsys.readouterr()
-    verdicts = {
+    return out, {
         LAB.splitlines()[int(number) - 1].strip(): what
         for what, number in re.findall(r"^\d+: (.*): lab/some.py:(\d+)$", errors, re.MULTILINE)
     }
+
+
+@pytest.mark.whole
+def test_what_the_tests_miss_is_printed(small_lab, tmp_path, monkeypatch, capsys):
+    out, verdicts = campaign(tmp_path, monkeypatch, capsys)
     assert verdicts.pop("while number < 0:") != "killed"
     assert verdicts.pop('return number <= MOST or text == "small"') != "reached by no test"
     assert verdicts == {
@@ -159,14 +178,48 @@ def test_what_the_tests_miss_is_printed(small_lab, tmp_path, monkeypatch, capsys
     }
     assert "-    return 7\n+    return " in out
     assert (small_lab / "lab/some.py").read_text() == LAB
-    assert (cache / "tree0/lab/some.py").read_text() == LAB
+
+
+@pytest.mark.whole
+def test_a_test_that_fails_anyway_notices_nothing(small_lab, tmp_path, monkeypatch, capsys):
+    """It passed when it was recorded, and fails now."""
+    (small_lab / "tests/test_some.py").write_text(
+        "from pathlib import Path\nfrom lab import some\n\n"
+        "def test_it():\n"
+        "    some.nobody()\n"
+        f"    assert not Path({str(tmp_path / 'appears')!r}).exists()\n"
+    )
+    (small_lab / "lab/some.py").write_text(LAB)
+    where = Copy(small_lab, tmp_path / "copy")
+    known_lines(where.root, ["tests/test_some.py"], tmp_path / "cache", where.record)
+    (tmp_path / "appears").touch()
+    _, verdicts = campaign(tmp_path, monkeypatch, capsys)
+    assert verdicts["return 7"] == "reached by no test"
+
+
+@pytest.mark.whole
+def test_a_campaign_goes_on_after_its_last_line(small_lab, tmp_path, monkeypatch, capsys):
+    record = tmp_path / "record.jsonl"
+    words = ["--record", str(record)]
+    campaign(tmp_path, monkeypatch, capsys, *words, "--count", "2")
+    first = record.read_text()
+    whole, _ = campaign(tmp_path, monkeypatch, capsys, *words)
+    assert record.read_text().startswith(first)
+    assert len(first.splitlines()) == 2
+    before = record.read_text()
+    assert campaign(tmp_path, monkeypatch, capsys, *words)[0] == whole
+    assert record.read_text() == before
 
 
 @pytest.mark.whole
 def test_only_changed_files_of_tests_are_recorded_again(small_lab, tmp_path):
+    """Lines of a record are carried over to the code as it is now."""
+    numbers = iter(range(9))
+
     def recorded():
-        where = mutate.tree(tmp_path / "tree")
-        return mutate.known_lines(where, tmp_path, 1, ["tests/test_*.py"])
+        copy = Copy(small_lab, tmp_path / f"copy{next(numbers)}")
+        names = map(str, mutate.files(["tests/test_*.py"]))
+        return known_lines(copy.root, names, tmp_path, copy.record)
 
     first = recorded()
     assert first.tests["lab/some.py:12"] == {"tests/test_some.py::test_in_another_process"}
@@ -174,8 +227,16 @@ def test_only_changed_files_of_tests_are_recorded_again(small_lab, tmp_path):
     (small_lab / "tests/test_other.py").write_text(
         "from lab import some\n\ndef test_nobody():\n    assert some.nobody() == 7\n"
     )
+    (small_lab / "lab/some.py").write_text(LAB.replace("    while", "    # a\n    while"))
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "lines").rglob("*.jsonl")}
     again = recorded()
-    assert again.tests["lab/some.py:16"] == {"tests/test_other.py::test_nobody"}
-    assert again.tests.keys() > first.tests.keys() - {"lab/some.py:16"}
+    assert again.tests["lab/some.py:13"] == {"tests/test_some.py::test_in_another_process"}
+    assert again.tests["lab/some.py:17"] == {"tests/test_other.py::test_nobody"}
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+
+
+def test_each_folder_of_tests_runs_alone():
+    """Two of them have a `conftest` from which their tests import."""
+    files = ["tests/a/test_1.py", "tests/test_2.py", "tests/b/test_3.py", "tests/a/c/test_4.py"]
+    found = [[files[0], files[3]], [files[1]], [files[2]]]
+    assert copies.by_folder(files) == found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-import random
+import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,10 @@ class Mutant:
     text: str
     trivial: bool = False
     names: tuple[str, ...] | None = None
+    key: str = ""  # stays the same while other lines change
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
 
     def of(self, source: bytes) -> bytes:
         return source[: self.start] + self.text.encode() + source[self.end :]
@@ -58,27 +63,35 @@ class Mutant:
 def mutants(path: Path, text: str) -> list[Mutant]:
     """Return every change of this source that this file knows."""
     source, starts = text.encode(), [0]
-    for line in source.splitlines(keepends=True):
+    lines = source.splitlines(keepends=True)
+    for line in lines:
         starts.append(starts[-1] + len(line))
-    found = []
+    found, times = [], Counter[str]()
     for node, trivial, names in _nodes(ast.parse(source)):
         for old, new in _changes(node):
             start = starts[old.lineno - 1] + old.col_offset
             end = starts[old.end_lineno - 1] + old.end_col_offset
             code = ast.unparse(new)
             code = f"({code})" if isinstance(new, ast.expr) and not _is_atom(new) else code
-            found.append(Mutant(path, old.lineno, start, end, code, trivial, names))
+            about = f"{path} {lines[old.lineno - 1].strip()!r} {source[start:end]!r} {code}"
+            times[about] += 1
+            key = hashlib.sha256(f"{about} {times[about]}".encode()).hexdigest()[:16]
+            found.append(Mutant(path, old.lineno, start, end, code, trivial, names, key))
     return found
 
 
-def draw(found: list[Mutant], rng: random.Random) -> list[Mutant]:
-    """Return one change of each line, in random order."""
+def draw(found: list[Mutant], seed: int) -> list[Mutant]:
+    """Return one change of each line, in random order. Where the code changes, so does the draw;
+    the others stay in it, in the same order."""
+
+    def place(mutant: Mutant, what: str = "order") -> bytes:
+        return hashlib.sha256(f"{what} {seed} {mutant.key}".encode()).digest()
+
     of_line: dict[tuple[Path, int], list[Mutant]] = {}
     for each in found:
         of_line.setdefault((each.path, each.line), []).append(each)
-    drawn = [rng.choice(each) for each in of_line.values()]
-    rng.shuffle(drawn)
-    return drawn
+    chosen = (min(each, key=lambda each: place(each, "line")) for each in of_line.values())
+    return sorted(chosen, key=place)
 
 
 def _is_atom(node: ast.expr) -> bool:

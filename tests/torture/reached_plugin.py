@@ -3,7 +3,8 @@
 With MUTATE_RECORD, a file with {file of tests: folder}, each test has a file in its folder with the
 lines that it reaches, and tests.jsonl there lists [test, outcome, seconds] of the parts of each
 test. With MUTATE_TESTS, a file with {test: its longest time in seconds}, only these tests run, in
-this order, and one that takes longer ends pytest with SIGALRM.
+this order, and one that takes longer ends pytest with SIGALRM; the name of one that fails is
+written into the file MUTATE_FAILED.
 """
 
 from __future__ import annotations
@@ -45,13 +46,23 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_setup(item):
     if folder := FOLDERS.get(item.nodeid.partition("::")[0]):
         RECORDER.begin(str(lines_file(folder, item.nodeid)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item):
     if limit_s := LIMITS_S.get(item.nodeid):
         signal.setitimer(signal.ITIMER_REAL, limit_s)
 
 
+def pytest_runtest_teardown():
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def pytest_runtest_logreport(report):
+    if LIMITS_S and report.failed:
+        Path(os.environ["MUTATE_FAILED"]).write_text(report.nodeid)
     folder = FOLDERS.get(report.nodeid.partition("::")[0])
-    if folder and not hasattr(report, "node"):  # with it, another process has sent the report
+    if folder:
         row = [report.nodeid, report.outcome, report.duration]
         with (Path(folder) / "tests.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
