@@ -49,6 +49,15 @@ def test_a_folder_adds_its_files_by_what_they_define(my):
     assert extensions.strategy_file("none") is extensions.law_file("reno", ".c") is None
 
 
+@pytest.mark.parametrize("text", ["import math\nRATE = math.pi\n", "# nothing\n", ""])
+def test_a_file_that_is_named_must_define_something(tmp_path, text):
+    (tmp_path / "plot.py").write_text(text)
+    with pytest.raises(RequestError, match="it defines nothing"):
+        extensions.add(tmp_path / "plot.py")
+    extensions.add(tmp_path)  # of a folder, the other files are wanted
+    assert extensions.registered() == ()
+
+
 @pytest.mark.parametrize(
     ("listed", "row"),
     [

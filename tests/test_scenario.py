@@ -92,6 +92,12 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("setting", ["duration_s.x=1", "duration_s.x.y=1", "name.0=a"])
+def test_nothing_is_set_inside_of_a_plain_value(load_testbed, setting):
+    with pytest.raises(RequestError, match="is inside a plain value"):
+        load_testbed(setting)
+
+
 @pytest.mark.parametrize(("setting", "message"), [pair for pair in WRONG.items() if pair[1]])
 def test_an_error_names_key_value_and_correction(load_testbed, setting, message):
     with pytest.raises(RequestError) as caught:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from lab.errors import LabError, RequestError
 from lab.results.store import AtomicStorage, Store
@@ -141,6 +142,23 @@ def test_two_stores_see_each_others_changes(store):
     assert not other.refresh()
     other.annotate("a", note="hello")
     assert store.get("a")["note"] == "hello"
+
+
+def test_an_index_that_another_process_holds_is_written_later(store, monkeypatch):
+    put(store.runs_folder, "a", result={})
+    store.refresh()
+    index = store.runs_folder.parent / "index.json"
+    before = index.read_bytes()
+    monkeypatch.setattr("lab.results.store.LOCK_S", 0.05)
+    put(store.runs_folder, "b", result={})
+    with FileLock(f"{index}.lock"):
+        assert statuses(store) == {"a": "complete", "b": "complete"}
+        with pytest.raises(LabError, match="another process holds it"):
+            store.reindex()
+        assert index.read_bytes() == before
+    assert statuses(store) == {"a": "complete", "b": "complete"}
+    assert set(statuses(Store(store.runs_folder))) == {"a", "b"}
+    assert index.read_bytes() != before
 
 
 def test_a_damaged_index_is_moved_aside_and_the_last_good_copy_loaded(tmp_path):

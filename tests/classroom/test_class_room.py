@@ -495,6 +495,8 @@ def test_a_student_comes_back_with_a_pin(room, seat):
     assert room.seat_of(room.come_back("there", code, Newcomer("cy", "1234"))[1]) == second
     with pytest.raises(Forbidden):  # without a PIN only the instructor can help
         room.come_back("there", code, Newcomer("Ada", ""))
+    with pytest.raises(Forbidden, match="code is wrong"):  # the PIN alone is not enough
+        room.come_back("there", "AAAAAA", Newcomer("cy", "1234"))
     name, pin = room.readmit(seat)
     assert name == "Ada"
     assert room.seat_of(room.come_back("there", code, Newcomer("Ada", pin))[1]) == seat

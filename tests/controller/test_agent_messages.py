@@ -1,5 +1,7 @@
 """Datagrams and inbox files are either valid or refused."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from controller.agent_messages import (
     ParamsFlip,
     StepsFlip,
     StrategyFlip,
+    Tier1Limit,
     read_ap_report,
     read_inbox_message,
 )
@@ -80,3 +83,19 @@ def test_messages_that_exceed_limits_are_refused(text):
         read_inbox_message(text)
     with pytest.raises(MessageRefused):
         read_ap_report(f"{KEY}\n{text}".encode(), KEY)
+
+
+@pytest.mark.parametrize(
+    ("mbps", "limit_bps", "logged_mbps"), [(0.5, 500_000, 2.0), (None, None, None)]
+)
+def test_a_limit_of_primary_traffic_is_applied_and_logged_as_in_the_scenario(
+    mbps, limit_bps, logged_mbps
+):
+    applied = []
+    network = SimpleNamespace(aps={"wifi1": None, "lte1": None}, rate_scale=0.25)
+    limit = lambda ap: Tier1Limit(ap=ap, mbps=mbps).limit(network, lambda *to: applied.append(to))  # noqa: E731
+    assert limit("wifi1") == {"ap": "wifi1", "mbps": logged_mbps}
+    assert applied == [("wifi1", limit_bps)]
+    with pytest.raises(MessageRefused, match="choose from wifi1, lte1"):
+        limit("wifi2")
+    assert len(applied) == 1

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from controller.observation import Subflow
 from controller.host_messages import HostReport, SubflowState
+from controller.observation import Subflow
 from controller.paths import TCP, Flow, digest
 from controller.pox_ext.frames import ACK, SYN, Ip
 from controller.pox_ext.host_agents import HostReports, ends

@@ -11,6 +11,7 @@ import difflib
 import functools
 import hashlib
 import json
+import re
 import shutil
 import sys
 from collections import defaultdict
@@ -22,19 +23,23 @@ from torture import reached, reached_plugin
 from torture.operators import Mutant
 
 COMPLETE = "complete"  # a file in a folder of records: the name of the code that was recorded
+WORD = re.compile(r"\w{4,}")
 Code = Mapping[str, str]  # path: text
 
 
 @dataclass(frozen=True)
 class Known:
-    """`seconds` of each test, and for each line `FILE:NUMBER` the `tests` that reach it."""
+    """`seconds` of each test, the `words` of each file of tests, and for each line `FILE:NUMBER`
+    the `tests` that reach it."""
 
     seconds: Mapping[str, float]
     tests: Mapping[str, set[str]]
+    words: Mapping[str, set[str]]
 
     def reaching(self, mutant: Mutant, code: Code) -> dict[str, float]:
-        """Return the tests that may notice this change, with their seconds: those of the same
-        subject first, then the short ones."""
+        """Return the tests that may notice this change, with their seconds: first those whose file
+        has the name of the changed file, then those with most words of the line, then short ones.
+        """
         lines = [f"{mutant.path}:{mutant.line}"]
         if mutant.names is not None:  # it runs on import, and lines with these names use it
             lines = [
@@ -44,10 +49,14 @@ class Known:
                 if path == str(mutant.path) or any(name in line for name in mutant.names)
             ]
         found: set[str] = set().union(*(self.tests.get(line, ()) for line in lines))
-        in_turn = sorted(
-            found,
-            key=lambda test: (mutant.path.stem not in file_of(test), self.seconds[test], test),
-        )
+        words = WORD.findall(code[str(mutant.path)].splitlines()[mutant.line - 1])
+
+        def place(test: str) -> tuple[bool, int, float, str]:
+            file = file_of(test)
+            known = sum(word in self.words[file] for word in set(words))
+            return mutant.path.stem not in file, -known, self.seconds[test], test
+
+        in_turn = sorted(found, key=place)
         return {test: self.seconds[test] for test in in_turn}
 
 
@@ -70,7 +79,8 @@ def known_lines(
     missing = {name: folder for name, folder in folders.items() if not (folder / COMPLETE).exists()}
     if missing:
         _record(tree, missing, cache, run)
-    return _read(folders.values(), cache, code_of(tree))
+    words = {name: set(WORD.findall((tree / name).read_text())) for name in folders}
+    return Known(*_read(folders.values(), cache, code_of(tree)), words)
 
 
 def _digest(name: str, content: bytes) -> str:
@@ -99,8 +109,11 @@ def _record(
         (folder / COMPLETE).write_text(kept.name)
 
 
-def _read(folders: Iterable[Path], cache: Path, now: Code) -> Known:
-    """Read what the tests reach. Tests that failed are left out."""
+def _read(
+    folders: Iterable[Path], cache: Path, now: Code
+) -> tuple[dict[str, float], dict[str, set[str]]]:
+    """Return the seconds of each test, and the tests that reach each line. Tests that failed are
+    left out."""
     seconds: dict[str, float] = defaultdict(float)
     tests: dict[str, set[str]] = defaultdict(set)
     moved = functools.cache(lambda name: Moved(cache / "code" / name, now))
@@ -115,7 +128,7 @@ def _read(folders: Iterable[Path], cache: Path, now: Code) -> Known:
             for line in reached_plugin.lines_file(folder, test).read_text().splitlines():
                 for each in lines_now(line):
                     tests[each].add(test)
-    return Known(seconds, tests)
+    return seconds, tests
 
 
 class Moved:
