@@ -55,6 +55,7 @@ def test_a_text_beyond_a_limit_is_refused(text, why):
 def test_limits_are_not_reached_by_what_looks_similar():
     deep = "[" * MOST_DEPTH + "]" * MOST_DEPTH
     parse(deep)
+    parse("[" * MOST_DEPTH + f'"{"]" * 200}"' + "]" * MOST_DEPTH)
     assert parse(json.dumps(["[" * 500, "{" * 500])) == ["[" * 500, "{" * 500]
     assert parse('"\\ud83d\\ude00"') == "\U0001f600"
     assert parse('["' + "7" * 400 + '", 0.1234567890123456789012]')[0] == "7" * 400

@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controller.command import Throttle, Unthrottle
-from controller.observation import AccessPoint, Association, Observation
+from controller.observation import AccessPoint, Association, Observation, Subflow
 from controller.strategies import make
+from controller.strategies.meter_throttling import changes
 
 MBPS = 1_000_000
 AP = AccessPoint("wifi1", "wifi", 20 * MBPS, mac_occupancy=0.5, tier2_bps=MBPS, meter_bps=MBPS)
@@ -107,3 +110,27 @@ def test_reasons_carry_the_numbers():
 
 def test_withdrawing_lifts_every_limit():
     assert [each.command for each in law().withdraw(seen(AP))] == [Unthrottle("wifi1")]
+
+
+SUBFLOWS = st.sets(st.tuples(st.sampled_from("cd"), st.integers(1, 2)), min_size=1)
+
+
+@given(
+    SUBFLOWS.flatmap(
+        lambda all_: st.tuples(*[st.just(all_), *2 * [st.sets(st.sampled_from(sorted(all_)))]])
+    )
+)
+def test_a_connection_with_a_subflow_in_use_has_one_after_each_change(drawn):
+    every, before, after = drawn
+    subflows = tuple(
+        Subflow(name, n, "ue1", "wifi1", "a:1", f"b:{n}", 2, (), backup=(name, n) in before)
+        for name, n in sorted(every)
+    )
+    backup = set(before)
+    used = lambda: {name for name, _ in every - backup}  # noqa: E731
+    kept = used() & {name for name, _ in every - after}
+    for decision in changes(after, {}, Observation(0, subflows=subflows)):
+        command = decision.command
+        (backup.add if command.backup else backup.remove)(command.subflow)
+        assert used() >= kept
+    assert backup == after
