@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from controller.strategy_names import folder_name
+from lab.batch import grid
 from lab.batch.jobs import Job
 from lab.engines import registry
 from lab.errors import RequestError
@@ -44,6 +45,8 @@ class Request:
     wait: bool = False
     stack: str | None = None
     may_run_code: bool = False
+    vary: tuple[str, ...] = ()  # such as `topology.users=10,20`: every combination is run
+    shard: str | None = None  # `I/N`: only the I-th of N parts of the runs
 
 
 def checked(request: Request) -> list[Job]:
@@ -52,8 +55,10 @@ def checked(request: Request) -> list[Job]:
     `request.out` is the run folder if there is only one job. Otherwise each job gets a folder
     inside `request.out`. Raise `LabError` if the engine cannot run one of the jobs.
     """
-    jobs = _admitted(request)
-    if len(jobs) == 1:
+    if request.vary:
+        return _shard(_grid(request), request.shard)
+    jobs = _shard(_admitted(request), request.shard)
+    if len(jobs) == 1 and request.shard is None:
         return [replace(jobs[0], out=request.out)]
     if request.out is not None and (request.out / "scenario.yaml").exists():
         raise RequestError(
@@ -61,6 +66,34 @@ def checked(request: Request) -> list[Job]:
             f"Choose another for these {len(jobs)}"
         )
     return [_in_own_folder(job, request.out) for job in jobs]
+
+
+def _grid(request: Request) -> list[Job]:
+    """Return one job for each run at each point of a grid, in the folder of the point."""
+    if request.out is None:
+        raise RequestError("--vary: add --out DIR, a folder for all runs of the grid")
+    jobs = []
+    for point in grid.points(request.vary):
+        out = request.out / grid.folder_name(point)
+        at = replace(request, vary=(), settings=(*request.settings, *point), out=out)
+        try:
+            jobs += placed(at)
+        except RequestError as error:
+            raise RequestError(f"--vary {' '.join(point)}: {error}") from error
+    return jobs
+
+
+def _shard(jobs: list[Job], shard: str | None) -> list[Job]:
+    """Return the jobs of one part, such as "3/10". Neighbours are in different parts, because they
+    take a similar time."""
+    if shard is None:
+        return jobs
+    number, slash, count = shard.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise RequestError(f"--shard {shard}: write I/N, such as 3/10 for the third of ten parts")
+    if not (mine := jobs[int(number) - 1 :: int(count)]):
+        raise RequestError(f"--shard {shard}: there are only {len(jobs)} runs: choose a smaller N")
+    return mine
 
 
 def placed(request: Request) -> list[Job]:

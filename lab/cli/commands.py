@@ -140,6 +140,13 @@ def cli() -> None:
     metavar="KEY.PATH=VALUE",
     help="Change a key of the scenario, such as topology.multipath=[].",
 )
+@click.option(
+    "--vary",
+    multiple=True,
+    metavar="KEY.PATH=A,B,C",
+    help="Run every combination of values; 10..40..10 is a range. Needs --out.",
+)
+@click.option("--shard", metavar="I/N", help="Run only the I-th of N parts of the runs.")
 @click.option("--pcap", is_flag=True, help="Capture packets into files in the run folder.")
 @click.option("--report", is_flag=True, help="Write report.md into the run folder.")
 @click.option(

@@ -1,0 +1,56 @@
+"""A grid: every combination of varied values is one run folder, and a wrong point stops all."""
+
+from __future__ import annotations
+
+import pytest
+from command_line import lab  # noqa: F401 - a fixture
+
+from lab.batch.grid import folder_name, points
+from lab.errors import RequestError
+
+GRID = "run testbed_wifi_lte --engine fake --duration 1 --vary multipath.cc=lia,olia"
+
+
+def test_ranges_and_lists():
+    assert points(["a.b=10..40..10"]) == [(f"a.b={n}",) for n in (10, 20, 30, 40)]
+    assert points(["a=0..0.3..0.1"])[-1] == ("a=0.3",)
+    assert points(["a=[],[x, y]", "b=1,2"])[-1] == ("a=[x, y]", "b=2")
+
+
+@pytest.mark.parametrize("text", ["a", "a=", "a=1,1", "seed=1,2", "a=4..1", "a=[1"])
+def test_what_is_no_list_of_values_is_refused(text):
+    with pytest.raises(RequestError, match="--vary"):
+        points([text])
+
+
+def test_different_points_have_different_folders():
+    names = {folder_name(each) for each in points(["a=[],{},x/y,x-y,'1',1"])}
+    assert len(names) == 6
+    assert not any("/" in each for each in names)
+
+
+def test_every_combination_is_run_and_continued(lab, tmp_path):  # noqa: F811
+    words = ["--vary", "multipath.receive_buffer_kb=1000,2000", "--repeat", 2, "--out", tmp_path]
+    got = lab(GRID, *words)
+    assert got.exit_code == 0, got.stderr
+    assert len(list(tmp_path.glob("multipath.cc=*,multipath.*/*-*/result.json"))) == 8
+    assert "8 of 8 runs exist already" in lab(GRID, *words).stderr
+
+
+def test_parts_make_the_whole(lab, tmp_path):  # noqa: F811
+    for n in (1, 2, 3):
+        got = lab(GRID, "--repeat", 3, "--out", tmp_path, "--shard", f"{n}/3")
+        assert got.exit_code == 0, got.stderr
+        assert len(list(tmp_path.glob("*/*/result.json"))) == 2 * n
+
+
+@pytest.mark.parametrize("part", ["0/3", "4/3", "3", "a/b"])
+def test_a_wrong_part_is_refused(lab, tmp_path, part):  # noqa: F811
+    assert lab(GRID, "--out", tmp_path, "--shard", part).exit_code == 2
+
+
+def test_a_wrong_point_stops_all_and_is_named(lab, tmp_path):  # noqa: F811
+    got = lab(GRID, "--vary", "multipath.receive_buffer_kb=1000,-5", "--out", tmp_path)
+    assert got.exit_code == 2
+    assert "multipath.receive_buffer_kb=-5" in got.stderr
+    assert not list(tmp_path.iterdir())
