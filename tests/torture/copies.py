@@ -59,9 +59,9 @@ class Copy:
         if not limits_s:
             return UNREACHED, ""
         code, test = self._changed(mutant, limits_s)
-        if code == LATE:  # the machine may have been busy
+        if code < 0:  # the machine may have been busy, or somebody else has ended it
             code, test = self._changed(mutant, limits_s)
-        if code == LATE:
+        if code < 0:
             return TIMED_OUT, ""
         if code == PASSED:
             return SURVIVED, ""
