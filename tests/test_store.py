@@ -95,6 +95,26 @@ def test_a_damaged_result_is_a_failed_run(store):
     assert "read result.json" in store.get("a")["error"]
 
 
+@pytest.mark.parametrize("verified", [True, False])
+@pytest.mark.parametrize(("kind", "is_shown"), [("multipath", True), ("single", False)])
+def test_whether_multipath_was_used_is_shown_of_runs_with_multipath_users(
+    store, verified, kind, is_shown
+):
+    result = {"users": {"ue1": {"kind": kind}}, "mptcp": {"verified": verified}}
+    put(store.runs_folder, "a", result=result)
+    store.refresh()
+    assert store.get("a")["verified"] is (verified if is_shown else None)
+
+
+def test_a_note_that_cannot_be_written_is_an_error(store):
+    folder = put(store.runs_folder, "a", result={})
+    store.annotate("a", note="kept")
+    (folder / "note.json").unlink()
+    (folder / "note.json").mkdir()
+    with pytest.raises(LabError, match="Check who owns the folder"):
+        store.annotate("a", note="lost")
+
+
 def test_tags_and_notes_survive_a_new_index(store):
     put(store.runs_folder, "a", result={})
     store.annotate("a", tags=["course"], note="worth reading")
