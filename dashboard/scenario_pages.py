@@ -10,6 +10,7 @@ from typing import Any
 from dashboard import flips
 from lab.scenario import catalogue, loading, schema
 from lab.scenario.schema import Scenario
+from lab.topologies import nodes_and_links
 
 Row = dict[str, Any]  # a JSON object of the catalogue
 GROUPS = {  # by the first word of a scenario's `paper`
@@ -106,7 +107,7 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
     `fields` has their keys.
     """
     params = scenario.topology.params
-    if getattr(params, "read_from", ()):
+    if nodes_and_links.read_from(params):
         return []
     values = params.model_dump(mode="json")
     described = schema.described(type(params))

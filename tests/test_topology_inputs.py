@@ -131,6 +131,24 @@ def test_an_edited_input_is_another_experiment(path, run):
     assert now.network.links[0].rate_bps == 6_000_000
 
 
+def test_parameters_of_a_users_topology_count_whatever_their_names(tmp_path):
+    """`notes` and `read_from` are for people only in the lab's own kind nodes_and_links."""
+    text = TOPOLOGY.replace(
+        "mbps: float = 5.0", 'mbps: float = 5.0\n    notes: str = ""\n    read_from: int = 0'
+    )
+    seen = set()
+    for n, params in enumerate(({}, {"notes": "slow"}, {"read_from": 3})):
+        path = scenario(tmp_path / "my", text, **params)
+        done = lab("run", path, "--out", tmp_path / f"run{n}", "--quiet")
+        assert done.exit_code == 0, done.output
+        assert "network:" not in (tmp_path / f"run{n}" / "log.txt").read_text()
+        manifest = json.loads((tmp_path / f"run{n}" / "manifest.json").read_text())
+        scenario_of = yaml.safe_load((tmp_path / f"run{n}" / "scenario.yaml").read_text())
+        assert scenario_of["topology"].items() >= params.items()
+        seen.add(manifest["experiment"])
+    assert len(seen) == 3
+
+
 def test_a_run_without_its_input_says_which_one_is_missing(path, run):
     (run / "inputs" / "rates.txt").unlink()
     (path.parent / "traces" / "rates.txt").unlink()

@@ -18,6 +18,7 @@ from lab.results import compare
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
 from lab.scenario.loading import Overrides, load
+from lab.topologies import nodes_and_links
 
 NAMED_FAILURES = 20
 
@@ -37,7 +38,7 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
     for each in extensions.registered():
         if each.path.suffix == user_file.PYTHON:
             click.echo(f"imported {each.path}: {each.kind} '{each.name}'")
-    for note in getattr(loaded.topology.params, "notes", ()):
+    for note in nodes_and_links.notes(loaded.topology.params):
         click.echo(f"network: {note}")
     click.echo(f"{loaded.name}: valid. {loaded.title}")
     if late := [f"{event.at_s:g}" for event in loaded.events if event.at_s > loaded.duration_s]:

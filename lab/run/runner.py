@@ -34,6 +34,7 @@ from lab.run.recorder import Recorder
 from lab.run.replay import Message, Replay, WithoutWaiting
 from lab.run.report import Report
 from lab.scenario.schema import Event, Scenario
+from lab.topologies import nodes_and_links
 
 # Signals
 
@@ -124,7 +125,7 @@ class _Run:
         with stop_on_signals(self._request_stop) as quiet, inputs.collected() as read:
             try:
                 self._progress("starting")
-                for note in getattr(self.scenario.topology.params, "notes", ()):
+                for note in nodes_and_links.notes(self.scenario.topology.params):
                     self.recorder.log(f"network: {note}")
                 if self.pace:
                     self.recorder.describe(speed=self.pace.speed)

@@ -47,6 +47,7 @@ from lab.scenario.schema import (
     where,
 )
 from lab.scenario.yaml_text import parse, read
+from lab.topologies import nodes_and_links
 from lab.topologies.families import BUILT_IN, TOPOLOGIES
 from lab.topologies.topology import Topology, checked, wire, with_loss_on_data
 
@@ -454,7 +455,7 @@ def _recorded(scenario: Scenario, files: Files | None) -> inputs.Digests:
     The path is that of the copy in the run folder, or only the file's name if there is no copy.
     """
     found = {}
-    for each in getattr(scenario.topology.params, "read_from", ()):
+    for each in nodes_and_links.read_from(scenario.topology.params):
         copy = files.folder / INPUTS / each.name if files else Path(each.name)
         found[str(copy.absolute()) if copy.is_file() else each.name] = each.sha256
     return found
@@ -613,7 +614,8 @@ def experiment(scenario: Scenario, engine: str) -> str:
     """
     left_out = (*PROSE, RESOLVED)
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
-    decides["topology"].pop("notes", None)
+    if isinstance(scenario.topology.params, nodes_and_links.Params):  # for people
+        del decides["topology"]["notes"]
     if decides["topology"].get("air") == "cell":  # runs from before the choice have the same digest
         del decides["topology"]["air"]
     if files := user_files(scenario, engine):
