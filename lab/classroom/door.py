@@ -67,7 +67,8 @@ class Door:
         if not 1 <= len(newcomers) <= MOST_PEOPLE:
             raise RequestError(f"join: a seat is for 1 to {MOST_PEOPLE} people")
         names = [roster.cleaned(each.name) for each in newcomers]
-        if any(_looks_like(each, names[:n]) for n, each in enumerate(names)):
+        listed = self._lesson.folder.roster is not None
+        if any(_is_taken(each, names[:n], listed) for n, each in enumerate(names)):
             raise RequestError("join: both have the same name")
         self._check_free(names)
         people = tuple(self._person(address, each) for each in newcomers)
@@ -132,7 +133,7 @@ class Door:
         taken = [name for seat in self._lesson.state.taken() for name in seat.names]
         listed = self._lesson.folder.roster is not None
         for each in names:
-            if self._lesson.state.seat_of_person(each) or (not listed and _looks_like(each, taken)):
+            if _is_taken(each, taken, listed):
                 raise NotNow(
                     f"the name {show(each)} is taken. If it is you, come back with your PIN; "
                     "without one, ask the instructor"
@@ -185,8 +186,11 @@ class Door:
             raise wrong
 
 
-def _looks_like(name: str, others: Sequence[str]) -> bool:
-    return roster.looks(name) in map(roster.looks, others)
+def _is_taken(name: str, others: Sequence[str], is_listed: bool) -> bool:
+    """Return whether a name is one of `others`. Names that look alike are one, unless both are on
+    the list of the class (`is_listed`)."""
+    forms = [roster.folded] if is_listed else [roster.folded, roster.looks]
+    return any(form(name) == form(other) for other in others for form in forms)
 
 
 def _pin_of(seat: SeatState, name: str) -> str | None:

@@ -117,6 +117,23 @@ def test_a_name_that_looks_like_a_taken_one_is_taken(room, taken, alike):
     join("Zoe")
 
 
+@pytest.mark.parametrize("pair", [("Ivan", "ivan"), ("Ivan", "lvan"), ("Zoe", " zoe ")])
+def test_two_people_of_a_seat_have_different_names(room, pair):
+    people = [Newcomer(each) for each in pair]
+    with pytest.raises(RequestError, match="same name"):
+        room.join("1.2.3.4", room.folder.settings.code, people)
+
+
+def test_names_of_the_list_of_a_class_may_look_alike(room):
+    names = ("Kai 1", "Kai l")
+    rows = {roster.folded(name): roster.Entry(name, None, {}) for name in names}
+    object.__setattr__(room.folder, "roster", roster.Roster(rows))
+    for name in names:
+        room.join("1.2.3.4", room.folder.settings.code, [Newcomer(name)])
+    with pytest.raises(NotNow, match="is taken"):
+        room.join("1.2.3.4", room.folder.settings.code, [Newcomer(names[0])])
+
+
 @pytest.mark.parametrize("name", ["P\u0430co", "\u0391da", "\u041f\u03c0"])
 def test_a_word_of_a_name_has_letters_of_one_alphabet(name):
     with pytest.raises(RequestError, match="one alphabet"):
