@@ -116,7 +116,7 @@ def test_of_many_events_only_decisions_far_from_changes_are_left_out(tmp_path, m
     found = thinning.events(written(tmp_path / "run", [], events))
     assert len(found) == len(events)
     left_out = [each for each in found if each["kind"] == thinning.LEFT_OUT]
-    assert {id(each): each for each in left_out}.values()
+    assert left_out
     stays = [n for n, each in enumerate(found) if each == events[n]]
     assert {700, 1000, 1001, 1999} <= set(stays)
     assert len(stays) < 600

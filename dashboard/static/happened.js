@@ -45,7 +45,7 @@ export class Happened {
     const { to_try: suggestions } = this.run();
     const letters = suggestions.map((_, n) => String.fromCharCode(65 + n));
     const listed = letters.length ? `Press ${letters.join(", ").replace(/, (?=.$)/, " or ")}, or click` : "Click";
-    const row = ({ name, watch }, n) => element("li", {}, element("b", {}, letters[n]), ` ${name}. Watch ${watch}.`);
+    const row = ({ watch }, n) => element("li", {}, element("b", {}, letters[n]), ` Watch ${watch}.`);
     $("nothing").replaceChildren(
       element("p", {}, `Nothing was changed yet. ${listed} something in the network.`),
       element("ul", {}, ...suggestions.map(row)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lab.worksheets import language
 from lab.worksheets.evaluation import RunFiles, Verdict, evaluate, evaluate_number
 from lab.worksheets.language import Expression, parts
-from lab.worksheets.schema import Answer, Check, Predict, Question, Run, Task, Worksheet
+from lab.worksheets.schema import Answer, Check, Predict, Question, Task, Worksheet
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,16 @@ def runs_looked_at(task: Task) -> frozenset[str]:
     return frozenset(each or own or "" for each in named if each is not None)
 
 
-def points_left(task: Task, wrong: int) -> int:
+def _points_left(question: Question, wrong: int) -> int:
     """Return the points of a right answer after `wrong` wrong ones.
 
-    Of n choices, each wrong one takes 1 / (n - 1) of the points, rounded down to whole points: who
-    tries all of them gets nothing.
+    Of n choices, each wrong one takes 1 / (n - 1) of the points, rounded down to whole points, so
+    whoever tries all of them gets none.
     """
-    if not isinstance(task, Question) or task.choice is None:
-        return 0 if isinstance(task, Run) else task.points
-    others = len(task.choice) - 1
-    return task.points * max(0, others - wrong) // others
+    if question.choice is None:
+        return question.points
+    others = len(question.choice) - 1
+    return question.points * max(0, others - wrong) // others
 
 
 def _question(
@@ -99,7 +99,7 @@ def _question(
         return Mark(question.id, None, 0, question.points)
     verdict = _number_verdict(question, answer, runs) if question.number else None
     verdict = verdict or Verdict(answer == question.answer)
-    points = points_left(question, wrong) if verdict.passed else 0
+    points = _points_left(question, wrong) if verdict.passed else 0
     return Mark(question.id, verdict.passed, points, question.points, verdict)
 
 

@@ -335,8 +335,8 @@ class Worksheet(Part):
 
     @model_validator(mode="after")
     def is_quick_to_check(self) -> Worksheet:
-        """The lab loads a scenario for each value of each setting, and for each run of each example
-        attempt."""
+        """Refuse a worksheet for whose check the lab would load too many scenarios: one for each
+        value of each setting, and one for each run of each example attempt."""
         values = 0
         for run in self.runs.values():
             values += sum(map(_count, run.settings.values()))

@@ -32,7 +32,7 @@ COMPUTED = {
     ast.BitOr: ast.BitAnd,
 }
 SWAPPED = {"min": "max", "max": "min", "any": "all", "all": "any"}
-OF_NO_EFFECT = {"repr", "encoding", "daemon", "name", "ensure_ascii", "indent", "strict", "check"}
+OF_NO_EFFECT = {"repr", "encoding", "daemon", "name", "ensure_ascii", "indent", "strict"}
 SAYING = {"print", "log", "info", "debug", "warning", "cast", "TypeVar"}
 
 
@@ -131,7 +131,8 @@ def _for_types(node: ast.AST) -> bool:
 
 
 def _says(node: ast.AST) -> bool:
-    """Return True for a call that only tells somebody something, or an option without effect."""
+    """Return whether a node only writes to a log or a terminal, or sets an option that changes no
+    result."""
     if isinstance(node, ast.keyword):
         return node.arg in OF_NO_EFFECT
     if isinstance(node, ast.Expr):

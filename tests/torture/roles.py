@@ -220,7 +220,7 @@ def tries_of(of: Class, seat: str, step: str) -> list[bool | None]:
 
 
 def work(of: Class, rng: random.Random) -> int:
-    """Let a student predict and request a run; end the run that is next."""
+    """Let a student predict and request a run. Then let the first run of the queue end."""
     if of.students:
         client = of.students[rng.choice(list(of.students))]
         base = "/api/class/worksheets/small"
