@@ -107,7 +107,7 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
     `fields` has their keys.
     """
     params = scenario.topology.params
-    if nodes_and_links.read_from(params):
+    if isinstance(params, nodes_and_links.Params) and params.read_from:
         return []
     values = params.model_dump(mode="json")
     described = schema.described(type(params))

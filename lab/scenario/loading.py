@@ -454,8 +454,8 @@ def _recorded(scenario: Scenario, files: Files | None) -> inputs.Digests:
 
     The path is that of the copy in the run folder, or only the file's name if there is no copy.
     """
-    found = {}
-    for each in nodes_and_links.read_from(scenario.topology.params):
+    params, found = scenario.topology.params, {}
+    for each in params.read_from if isinstance(params, nodes_and_links.Params) else ():
         copy = files.folder / INPUTS / each.name if files else Path(each.name)
         found[str(copy.absolute()) if copy.is_file() else each.name] = each.sha256
     return found

@@ -95,11 +95,6 @@ def notes(params: BaseModel) -> tuple[str, ...]:
     return params.notes if isinstance(params, Params) else ()
 
 
-def read_from(params: BaseModel) -> tuple[ReadFile, ...]:
-    """Return the files from which a network was read; () for another kind of topology."""
-    return params.read_from if isinstance(params, Params) else ()
-
-
 def _problems(params: Params) -> Iterator[str]:
     users, servers = [each.id for each in params.users], [*params.servers]
     names = Counter([*users, *servers, *params.switches])
