@@ -101,7 +101,8 @@ class Launcher:
         self._command = list(command) or python("-m", "lab")
         self._with = [word for folder in extension_folders for word in ("--with", folder)]
         self._children: dict[str, Child] = {}
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
+        self._ends = False
 
     def start(self, request: StartRequest) -> str:
         """Check the request, start the run and return its id.
@@ -129,10 +130,14 @@ class Launcher:
     def launch(self, argv: Sequence[str], folder: Path) -> Child:
         """Start the lab with `argv`, which makes a run in `folder`. Return at once.
 
-        The number of runs in progress is not checked.
+        The number of runs in progress is not checked. Raise a `Problem` after `stop_all`.
         """
-        child = self._spawn(self.command(argv), folder)
-        self._children[folder.name] = child
+        with self._mutex:
+            if self._ends:
+                text = "start a run: the dashboard is ending. Start the dashboard again"
+                raise Problem(503, text)
+            child = self._spawn(self.command(argv), folder)
+            self._children[folder.name] = child
         return child
 
     def command(self, argv: Sequence[str]) -> list[str]:
@@ -140,14 +145,17 @@ class Launcher:
         return [*self._command, *argv, *self._with]
 
     def stop_all(self) -> None:
-        """Stop every run that this launcher started, and wait until all have ended.
+        """Stop every run that this launcher started, wait until all have ended, and start no more.
 
         A run that has not ended within `ENDS_WITHIN_S` is killed.
         """
-        for child in self._children.values():
+        with self._mutex:
+            self._ends = True
+            children = list(self._children.values())
+        for child in children:
             if child.process.poll() is None:
                 interrupt(child.process)
-        for child in self._children.values():
+        for child in children:
             try:
                 child.process.wait(ENDS_WITHIN_S)
             except subprocess.TimeoutExpired:

@@ -6,11 +6,15 @@ import json
 import os
 import signal
 import sys
+import threading
 
 import pytest
 from conftest import HERE, until
 
 from dashboard.app import create_app
+from dashboard.base.errors import Problem
+from dashboard.runs import Launcher
+from lab.results.store import Store
 from lab.run import process, stopping
 
 SLOW = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 1, "duration_s": 600}
@@ -98,3 +102,23 @@ def test_a_damaged_manifest_names_no_process(client, running_run, runs):
     (runs / running_run / "manifest.json").write_text(json.dumps(manifest))
     assert client.get(f"/api/runs/{running_run}").json["status"] == "running"
     os.kill(manifest["pid"], signal.SIGINT)
+
+
+def test_runs_that_start_while_the_dashboard_ends_are_ended_or_refused(tmp_path):
+    launcher = Launcher(Store(tmp_path / "data"), ["sleep"], most=9)
+    started, refused = [], []
+
+    def start_many():
+        while not refused and len(started) < 200:
+            try:
+                started.append(launcher.launch(["60"], tmp_path / str(len(started))))
+            except Problem as problem:
+                refused.append(problem.status)
+
+    thread = threading.Thread(target=start_many)
+    thread.start()
+    until(lambda: started)
+    launcher.stop_all()
+    thread.join(10)
+    assert refused == [503]
+    assert all(child.process.poll() is not None for child in started)
