@@ -14,7 +14,6 @@ import pytest
 from lab.engines import registry
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network.links import Links
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.frame import Direction, LinkSample
 from lab.run.engine import Options
@@ -94,13 +93,10 @@ class Simulated:
     def loses(self, link: str, source: str) -> bool:
         a, b = self.ends[link]
         hop = self.network.tables.links[link, b if source == a else a]
-        return self.network.hop(hop, at.LOSS_PPM) == 100_000
+        return hop.loss_ppm == 100_000
 
     def delay_ms(self, link: str) -> float:
-        delays = {
-            self.network.hop(self.network.tables.links[link, end], at.DELAY_NS)
-            for end in self.ends[link]
-        }
+        delays = {self.network.tables.links[link, end].delay_ns for end in self.ends[link]}
         (delay_ns,) = delays
         return delay_ns / 1e6
 

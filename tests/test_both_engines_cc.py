@@ -19,7 +19,6 @@ from lab.engines.mininet.kernel import tcp_sockets
 from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.engines.mininet.traffic.workload import Workload
 from lab.engines.sim.core import dispatch
-from lab.engines.sim.core import layout as at
 from lab.run.engine import Options
 from lab.scenario import loading, targets
 from lab.scenario.loading import Overrides
@@ -51,7 +50,7 @@ class Simulated:
 
     def ccs(self) -> list[str]:
         laws = [
-            int(self.engine.network.w.row[each.place + at.LAW])
+            each.record.law_number
             for connection in self.engine.connections.values()
             if connection.cc is not None
             for each in connection.subflows

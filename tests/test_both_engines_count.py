@@ -17,7 +17,6 @@ from lab.engines import registry
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.traffic.sampler import OpenedFlow, Sampler
 from lab.engines.mininet.traffic.workload import Workload
-from lab.engines.sim.core import layout as at
 from lab.run.engine import Options
 from lab.run.report import SubflowReport
 from lab.scenario import loading, targets
@@ -53,10 +52,7 @@ def test_the_simulator_reports_segments_that_left_and_did_not_arrive(simulate):
     loss = "topology.paths.1.loss=0.02"
     engine = simulate(loaded("two_paths", file, loss, "multipath.scheduler=lowest_rtt"), 20)
     reports = engine.close().connections[0].subflows
-    arrived = [
-        int(engine.network.w.row[each.place + at.SEGMENTS_RECEIVED])
-        for each in engine.network.subflows()
-    ]
+    arrived = [each.record.segments_received for each in engine.network.subflows()]
     assert sum(each.lost_segments for each in reports) > 5
     for each, count in zip(reports, arrived, strict=True):
         assert each.lost_segments == each.segments - count  # the file is complete: none in flight
@@ -102,9 +98,9 @@ def test_the_simulator_counts_packets_at_the_first_switch(simulate):
     subflows = engine.controller.observer.observe(engine.network.now_ns, {}, {}).subflows
     lossy = 0
     for each in subflows:
-        row, f = engine.network.w.row, engine.network.subflow(each.key).place
-        sent, dropped = (int(row[f + at.SEGMENTS_SENT]), int(row[f + at.SEGMENTS_DROPPED]))
-        own_link = int(row[f + at.SEGMENTS_DROPPED_FIRST])
+        s = engine.network.subflow(each.key).record
+        sent, dropped = (s.segments_sent, s.segments_dropped)
+        own_link = s.segments_dropped_first
         assert each.sent_packets == sent - own_link
         assert each.lost_packets == dropped - own_link
         lossy += own_link

@@ -14,7 +14,6 @@ import pytest
 from controller.topology import read
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network import links
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.wireless import Wireless
 from lab.radio import lte
@@ -41,7 +40,8 @@ class Simulated:
 
     def bearer(self, user: str, direction: str) -> tuple[int, int]:
         """Rate [bit/s] and queue length of a bearer at lte1."""
-        row = (self.network.station("lte1", user, direction, each) for each in FIELDS)
+        hop = self.network.tables.stations["lte1", user, direction]
+        row = (getattr(hop, each) for each in FIELDS)
         return tuple(row)
 
     def metered(self, user: str) -> set[str]:
@@ -50,11 +50,11 @@ class Simulated:
         return {
             direction
             for direction in DIRECTIONS
-            if self.network.station("lte1", user, direction, at.METERED)
+            if self.network.tables.stations["lte1", user, direction].metered
         }
 
 
-FIELDS = (at.RATE_BPS, at.QUEUE_SIZE)
+FIELDS = ("rate_bps", "queue_size")
 
 
 class Emulated:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import layout as at
+from lab.engines.sim import compiled
 from lab.engines.sim.tables import Tables
 from lab.radio.cell import Cell, Station
 from lab.scenario.schema import Multipath
@@ -39,14 +39,14 @@ def test_the_delay_of_an_access_point_is_added_to_each_of_its_links(link):
 
 def test_the_simulator_and_the_topology_file_have_the_same_delays():
     topology = Topology("t", NODES, LINKS, CELLS, ("ue1",))
-    tables = Tables(topology, Multipath(), 1)
+    tables = Tables(topology, Multipath(), 1, compiled.records())
     trunks = {each["link"]: each for each in as_json(topology, wire(topology))["trunks"]}
     for link in LINKS[:-1]:
         told = trunks[link.id]
         assert (told["delay_ms"], told["jitter_ms"]) == WANTED[link.id]
         for end in (link.a, link.b):
             hop = tables.links[link.id, end]
-            row = [tables.values[hop + each] / MS for each in (at.DELAY_NS, at.JITTER_NS)]
+            row = [hop.delay_ns / MS, hop.jitter_ns / MS]
             assert tuple(row) == WANTED[link.id]
 
 

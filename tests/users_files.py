@@ -54,11 +54,11 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
 '''
 LAW = '''"""Scalable TCP (Kelly, 2003)."""
 
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core.state import Subflow
 
 
-def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    w.window[f + at.CWND] += 0.01 * acked
+def on_ack(s: Subflow, acked: int, now_ns: int) -> None:
+    s.cwnd += 0.01 * acked
 '''
 C_LAW = "// SPDX-License-Identifier: GPL-2.0-only\n//\n// Scalable TCP in the kernel.\n"
 SCENARIO = """name: doorway

@@ -216,7 +216,6 @@ def segment_in_the_core(way: Way, _: Path) -> None:
     """
     from lab.engines.sim import compiled
     from lab.engines.sim.core import event_loop
-    from lab.engines.sim.core import layout as at
     from lab.engines.sim.network import Network
     from lab.scenario.flows import Flow
     from lab.scenario.schema import Multipath
@@ -228,10 +227,10 @@ def segment_in_the_core(way: Way, _: Path) -> None:
     network = Network(Topology("one", nodes, links), Multipath(), [one], seed=1)
     compiled.slow_down()
     network.start(one, one.cc)
-    subflow = network.subflow(("ue1-1", 1)).place
+    subflow = network.subflow(("ue1-1", 1)).record
     with way.traced():
         event_loop.run(network.w, 10**9)
-    assert network.w.row[subflow + at.SND_UNA] == 1
+    assert subflow.snd_una == 1
 
 
 def sample_to_chart(way: Way, folder: Path) -> None:

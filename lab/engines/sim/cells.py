@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from controller.tiers import tier1_mean
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.wireless import Wireless
 from lab.radio import contention
@@ -104,7 +103,7 @@ class Cells:
         downlink queue and, if the user uploads data, one for the uplink queue."""
         network = self.wireless.network
         directions = (DOWN, UP) if network.has_data(user, UP) else (DOWN,)
-        return [network.station(ap, user, direction, at.QUEUE_COUNT) for direction in directions]
+        return [network.tables.stations[ap, user, each].queue_count for each in directions]
 
     # --- changes
 

@@ -1,9 +1,9 @@
 """Switch the simulator's core between interpreted and compiled code. A run is compiled if the
 compiled code exists when the run begins. Otherwise the run is interpreted to its end.
 
-Both kinds of code come from the same source and give the same results to the last bit. The state of
-a simulated network is in two tables of numbers. In interpreted runs they are lists, which Python
-reads three times faster than arrays. In compiled runs they are numpy arrays.
+Both kinds of code come from the same source and give the same results to the last bit. The records
+of a simulated network are Python objects in interpreted runs, and rows of words in compiled ones
+(`memory`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, cast
+from typing import Any
 
 from lab.engines.sim import code_cache, core
 from lab.engines.sim.core import dispatch
-from lab.engines.sim.core.jit import MARKED, Floats, Ints
+from lab.engines.sim.core.jit import MARKED
+from lab.engines.sim.memory import Objects, Rows
 
 DISPATCH = "dispatch.py"  # the generated source, in the folder of the compiled code
 
@@ -69,6 +70,8 @@ def speed_up(cache: Path) -> None:
     """
     import numba
 
+    from lab.engines.sim import numba_records  # noqa: F401 - it tells numba of the records
+
     _define_dispatch(cache / DISPATCH)
     numba.config.CACHE_DIR = str(cache)
     fast = {function: numba.njit(**options(function))(function) for function in MARKED}
@@ -83,8 +86,8 @@ def options(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def slow_down() -> None:
-    """Go back to interpreted functions. Tables that are numpy arrays stay numpy arrays; interpreted
-    code can use them too."""
+    """Go back to interpreted functions. Networks that were built before keep their rows, which
+    interpreted code can use too."""
     _replace(_written, object)
     _written.clear()
 
@@ -99,32 +102,9 @@ def add_law(name: str, law: ModuleType) -> None:
     _cache = None if _cache is None or edited else folder()
 
 
-def ints(values: Ints) -> Ints:
-    """Return `values` as a numpy array of int64 if this process runs compiled code. Otherwise
-    return `values` unchanged."""
-    return cast(Ints, _array(values, "int64")) if is_fast() else values
-
-
-def floats(values: Floats) -> Floats:
-    """Return `values` as a numpy array of float64 if this process runs compiled code. Otherwise
-    return `values` unchanged."""
-    return cast(Floats, _array(values, "float64")) if is_fast() else values
-
-
-def int_zeros(count: int) -> Ints:
-    """Return `count` zeros as `ints` would. A numpy array uses no memory before it is written."""
-    return cast(Ints, _zeros(count, "int64")) if is_fast() else [0] * count
-
-
-def float_zeros(count: int) -> Floats:
-    """Return `count` zeros as `floats` would."""
-    return cast(Floats, _zeros(count, "float64")) if is_fast() else [0.0] * count
-
-
-def _zeros(count: int, kind: str) -> Any:
-    import numpy
-
-    return numpy.zeros(count, dtype=kind)
+def records() -> Objects:
+    """Return what makes the records of a new network, for the code that this process runs."""
+    return Rows() if is_fast() else Objects()
 
 
 def _define_dispatch(path: Path) -> None:
@@ -151,9 +131,3 @@ def _replace(new: dict[Callable[..., Any], Callable[..., Any]], kind: type) -> N
         for name, value in list(vars(module).items()):
             if isinstance(value, kind) and callable(value) and value in new:
                 setattr(module, name, new[value])
-
-
-def _array(values: Any, kind: str) -> Any:
-    import numpy
-
-    return numpy.asarray(values, dtype=kind)

@@ -1,12 +1,12 @@
 """The connections that were started in a simulation, and their counters. The counters are read from
-the tables of the simulated network (`core.layout`)."""
+the records of the simulated network (`core.state`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from lab.engines.sim.core import dispatch
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import Subflow
 from lab.scenario.flows import Flow
@@ -33,9 +33,8 @@ class SubflowCounters:
     tier: int = 1
 
     @property
-    def place(self) -> int:
-        """The index of the subflow's state in the integer table (`core.layout`)."""
-        return self.subflow.place
+    def record(self) -> at.Subflow:
+        return self.subflow.record
 
     @property
     def link(self) -> str:
@@ -48,13 +47,13 @@ class SubflowCounters:
 class Connection:
     """A connection that was started.
 
-    `place` is the index of its state in the integer table (`core.layout`). `cc` is its congestion
-    control, or None for UDP. `read_bytes` is how many bytes the receiving application had read at
-    the last sample. `is_complete` is True if its whole file had been transferred by then.
+    `record` is its state in the packet core (`core.state`). `cc` is its congestion control, or None
+    for UDP. `read_bytes` is how many bytes the receiving application had read at the last sample.
+    `is_complete` is True if its whole file had been transferred by then.
     """
 
     flow: Flow
-    place: int
+    record: at.Connection
     cc: str | None
     subflows: list[SubflowCounters] = field(default_factory=list)
     read_bytes: int = 0
@@ -62,8 +61,7 @@ class Connection:
 
 
 class Connections(dict[str, Connection]):
-    """The connections that were started, by flow id. Their counters are read from the integer table
-    (`core.layout`)."""
+    """The connections that were started, by flow id. Their counters are read from their records."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -85,46 +83,38 @@ class Connections(dict[str, Connection]):
         is discarded.
         """
         for connection in self.values():
-            is_running = self.count(connection.place, at.CONN_STATE) == at.RUNNING
-            if connection.cc is None or not is_running or self.count(connection.place, at.DONE_NS):
+            is_running = connection.record.state == at.RUNNING
+            if connection.cc is None or not is_running or connection.record.done_ns:
                 continue
-            connection.cc, w = cc, self._network.w
+            connection.cc = cc
             for each in connection.subflows:
-                w.row[each.place + at.LAW] = dispatch.number(cc)
-                w.row[each.place + at.EPOCH_NS] = 0
-                for own in range(at.LAW_1, at.LAW_6 + 1):
-                    w.window[each.place + own] = 0.0
-
-    def count(self, place: int, counter: int) -> int:
-        """Return one counter of a connection or subflow. `place` is the index of its state in the
-        integer table. `counter` is a constant of `core.layout`, such as SEGMENTS_SENT."""
-        return int(self._network.w.row[place + counter])
+                s = each.record
+                s.law_number, s.epoch_ns = dispatch.number(cc), 0
+                for name in at.LawState.__annotations__:
+                    setattr(s.law, name, 0.0)
 
     def is_established(self, subflow: SubflowCounters) -> bool:
         """Return True if the subflow is established or closed. Return False if it is idle or in its
         handshake."""
-        return self.count(subflow.place, at.STATE) in (at.ESTABLISHED, at.CLOSED)
+        return subflow.record.state in (at.ESTABLISHED, at.CLOSED)
 
     def read_bytes(self, connection: Connection) -> int:
         """Return how many bytes the receiving application of a connection has read since the
         start."""
-        c = connection.place
-        segments, size = self.count(c, at.DATA_RCV_NXT), self.count(c, at.SEGMENT_BYTES)
-        return min(segments * size, self.count(c, at.VOLUME_BYTES))
+        c = connection.record
+        return min(c.data_rcv_nxt * c.segment_bytes, c.volume_bytes)
 
     def take_held_back_bytes(self, connection: Connection) -> int:
         """Return the largest size in bytes that the reorder buffer of a connection has had since
         the last call for this connection."""
-        c, row = connection.place, self._network.w.row
-        segments, size = self.count(c, at.REORDER_BUFFERED_RECENT), self.count(c, at.SEGMENT_BYTES)
-        row[c + at.REORDER_BUFFERED_RECENT] = row[c + at.REORDER_BUFFERED]
-        return segments * size
+        c = connection.record
+        segments, c.reorder_buffered_recent = c.reorder_buffered_recent, c.reorder_buffered
+        return segments * c.segment_bytes
 
     def received_bytes(self, connection: Connection, subflow: SubflowCounters) -> int:
         """Return the payload in bytes that a subflow has received in order since the start.
         `connection` must be the connection of the subflow."""
-        segments = self.count(subflow.place, at.RCV_NXT)
-        return segments * self.count(connection.place, at.SEGMENT_BYTES)
+        return subflow.record.rcv_nxt * connection.record.segment_bytes
 
 
 def rate_mbps(byte_count: int, elapsed_ns: int) -> float:

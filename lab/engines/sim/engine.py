@@ -23,7 +23,7 @@ from lab import congestion
 from lab.engines.sim import compiler, user_laws
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.connections import Connection, Connections, SubflowCounters, rate_mbps
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.observer import Observer
 from lab.engines.sim.sampler import Sampler
@@ -180,18 +180,15 @@ def report(network: Network, connections: Connections) -> Report:
 def _connection(
     connections: Connections, connection: Connection, elapsed_ns: int
 ) -> ConnectionReport:
-    def count(field: int) -> int:
-        return connections.count(connection.place, field)
-
-    done_ns, started_ns, subflows = count(at.DONE_NS), count(at.STARTED_NS), connection.subflows
-    segments = sum(connections.count(each.place, at.SEGMENTS_RECEIVED) for each in subflows)
+    c, subflows = connection.record, connection.subflows
+    segments = sum(each.record.segments_received for each in subflows)
     return ConnectionReport(
         id=connection.flow.id,
         user=connection.flow.user,
         throughput_mbps=round(rate_mbps(connections.read_bytes(connection), elapsed_ns), 4),
-        completion_s=round((done_ns - started_ns) / at.NS_PER_S, 6) if done_ns else None,
-        out_of_order_fraction=round(count(at.DATA_OUT_OF_ORDER) / segments, 5) if segments else 0.0,
-        receive_buffer_max_bytes=count(at.REORDER_BUFFERED_MAX) * count(at.SEGMENT_BYTES),
+        completion_s=round((c.done_ns - c.started_ns) / at.NS_PER_S, 6) if c.done_ns else None,
+        out_of_order_fraction=round(c.data_out_of_order / segments, 5) if segments else 0.0,
+        receive_buffer_max_bytes=c.reorder_buffered_max * c.segment_bytes,
         subflows=tuple(
             _subflow(connections, connection, number, elapsed_ns)
             for number, each in enumerate(subflows, 1)
@@ -205,20 +202,17 @@ def _subflow(
 ) -> SubflowReport:
     subflow: SubflowCounters = connection.subflows[number - 1]
     received_bytes = connections.received_bytes(connection, subflow)
-
-    def count(field: int) -> int:
-        return connections.count(subflow.place, field)
-
+    s = subflow.record
     return SubflowReport(
         id=f"{connection.flow.id}/{number}",
         path=tuple(subflow.subflow.path),
         tier=subflow.tier,
         throughput_mbps=round(rate_mbps(received_bytes, elapsed_ns), 4),
         rtt_ms_mean=round(subflow.rtt_sum_ms / subflow.samples, 3) if subflow.samples else None,
-        segments=count(at.SEGMENTS_SENT),
-        out_of_order_segments=count(at.SEGMENTS_OUT_OF_ORDER),
-        lost_segments=count(at.SEGMENTS_DROPPED),
-        retransmitted_segments=count(at.SEGMENTS_RETRANSMITTED),
+        segments=s.segments_sent,
+        out_of_order_segments=s.segments_out_of_order,
+        lost_segments=s.segments_dropped,
+        retransmitted_segments=s.segments_retransmitted,
         backup_s=round(subflow.backup_ns / at.NS_PER_S, 3),
         cc=connection.cc,
     )
@@ -407,7 +401,7 @@ class SimEngine(Engine):
         """Record that the file of `flow` is complete. Divide the user's demand (a rate) among the
         flows that the user still has."""
         done_ns = self._done_ns(flow)
-        started_ns = self.connections.count(self.connections[flow.id].place, at.STARTED_NS)
+        started_ns = self.connections[flow.id].record.started_ns
         taken_s = round((done_ns - started_ns) / at.NS_PER_S, 3)
         self.recorder.event(
             done_ns / at.NS_PER_S,
@@ -419,7 +413,7 @@ class SimEngine(Engine):
         self._set_rates(self.demands.end(flow))
 
     def _done_ns(self, flow: Flow) -> int:
-        return self.connections.count(self.connections[flow.id].place, at.DONE_NS)
+        return self.connections[flow.id].record.done_ns
 
     def _set_rates(self, rates: Rates) -> None:
         for flow, rate_bps in rates.items():

@@ -1,30 +1,26 @@
 """A simulated network in virtual time: connections start and stop, and subflows and links change.
-
-A hop is one direction of a link, of a WiFi station's channel or of an LTE station's queue. It is
-given as the index of its state in the integer table (`core.layout`).
-"""
+Its state is in the records of `core.state`."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
+from weakref import WeakSet
 
 from controller.observation import SubflowKey
 from controller.paths import Path
 from lab.engines.sim import compiled
-from lab.engines.sim.compiled import float_zeros, int_zeros
 from lab.engines.sim.core import (
     application,
     dispatch,
     event_loop,
     events,
     links,
-    rings,
     round_trips,
-    sender,
 )
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.jit import Floats, Ints
+from lab.engines.sim.core import state as at
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
 from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables
@@ -33,85 +29,30 @@ from lab.scenario.schema import Multipath
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies.topology import Interface, Topology, data_directions, link_delay_ns
 
-# The two tables of numbers (`core.layout`). The integer table grows while the network runs.
+PACKETS = 2048  # packets in flight for which a new network has space
 
-NO_THRESHOLD = float(at.FOREVER)
-PACKETS = 2048  # packets in flight for which new tables have space
-SPARE = 1 << 16  # entries added beyond those needed
+_interpreted: WeakSet[Network] = WeakSet()  # networks that compiled code cannot run
 
 
 def build(tables: Tables) -> at.World:
-    """Return the two tables of a network at the start of a run. The integer table has the rows of
-    `tables`, a ring buffer of recent segments for each subflow and connection, and space for
-    packets and events."""
-    return with_room(at.World(_with_rings(tables), _windows(tables)), PACKETS)
+    """Return the world of a network at the start of a run, with all that `tables` lacks: rings of
+    recent segments, and space for packets and events."""
+    tables.add_rings()
+    add_room(tables, PACKETS)
+    return tables.w
 
 
-def with_room(w: at.World, packets: int) -> at.World:
-    """Return the tables with space for `packets` more packets in flight, and for as many more
-    scheduled events."""
-    size = int(w.row[at.HEAP_SIZE])
-    w, begins = with_places(w, packets * at.PACKET_FIELDS)
-    w, heap_begins = with_places(w, (size + packets) * events.FIELDS)
-    row, old = w.row, int(w.row[at.HEAP])
-    for p in range(begins, heap_begins, at.PACKET_FIELDS):
-        row[p + at.NEXT_FREE], row[at.FREE_PACKET] = row[at.FREE_PACKET], p
-    row[at.FREE_PACKETS] += packets
-    row[heap_begins : heap_begins + size * events.FIELDS] = row[old : old + size * events.FIELDS]
-    row[at.HEAP], row[at.HEAP_SIZE] = heap_begins, size + packets
-    return w
-
-
-def with_places(w: at.World, count: int) -> tuple[at.World, int]:
-    """Reserve `count` entries, all 0, in the integer table. The table is lengthened if needed.
-
-    Return the tables and the index of the first reserved entry. The integer table in the result may
-    be a new one.
-    """
-    begins = int(w.row[at.PLACES_USED])
-    if begins + count > len(w.row):
-        longer = int_zeros(begins + count + SPARE)
-        longer[: len(w.row)] = w.row
-        w = w._replace(row=longer)
-    w.row[at.PLACES_USED] = begins + count
-    return w, begins
-
-
-def _windows(tables: Tables) -> Floats:
-    """Return the floating-point table at the start of a run. It has the initial congestion window,
-    SSTHRESH and growth divisor of each subflow."""
-    window = float_zeros(len(tables.values))
-    for f in _subflows(tables):
-        window[f + at.CWND] = sender.INITIAL_WINDOW
-        window[f + at.SSTHRESH] = NO_THRESHOLD
-        window[f + at.GROWTH_DIVISOR] = 1.0
-    return window
-
-
-def _with_rings(tables: Tables) -> Ints:
-    """Return the integer table at the start of a run: the rows of `tables`, then a ring buffer of
-    recent segments for each subflow and each connection (`core.rings`)."""
-    values, end = tables.values, len(tables.values)
-    for field, places, fields in (
-        (at.RING, _subflows(tables), rings.SUBFLOW_FIELDS),
-        (at.CONN_RING, list(tables.connections.values()), rings.CONNECTION_FIELDS),
-    ):
-        for place in places:
-            values[place + field] = end
-            end += tables.ring_size * fields
-    values[at.RING_SIZE], values[at.PLACES_USED] = tables.ring_size, end
-    table = int_zeros(end + PACKETS * (at.PACKET_FIELDS + events.FIELDS) + SPARE)
-    table[: len(values)] = values
-    return table
-
-
-def _subflows(tables: Tables) -> list[int]:
-    return [each.place for subflows in tables.subflows.values() for each in subflows]
+def add_room(tables: Tables, packets: int) -> None:
+    """Make space for `packets` more packets in flight, and for as many more scheduled events."""
+    w, make = tables.w, tables.make
+    longer = make.longer(at.Due, w.heap, w.heap_count, w.heap_size + packets)
+    w.heap, w.heap_size = longer, w.heap_size + packets
+    links.add_packets(w, make.many(at.Packet, packets), make.many(at.Event, packets), packets)
 
 
 class Network:
-    """A simulated network. `w` holds its state in two tables of numbers. `tables` says where the
-    state of each connection, subflow and hop begins. `now_ns` is the virtual time.
+    """A simulated network. `w` is its world, and `tables` has the records of its connections,
+    subflows and hops. `now_ns` is the virtual time.
 
     Time passes only in `run`. Between two calls of `run`, anything may be read or changed.
     """
@@ -121,8 +62,13 @@ class Network:
     ) -> None:
         """`flows` must contain every flow that will start in the run. All random numbers of the run
         derive from `seed`."""
-        compiled.speed_up_if_possible()
-        self.tables = Tables(topology, multipath, seed)
+        if not compiled.is_fast():
+            gc.collect()  # forgets networks that nobody uses any more
+        if not _interpreted:
+            compiled.speed_up_if_possible()
+        if not compiled.is_fast():
+            _interpreted.add(self)
+        self.tables = Tables(topology, multipath, seed, compiled.records())
         flows = list(flows)
         for flow in flows:
             self.tables.add_connection(flow)
@@ -132,12 +78,12 @@ class Network:
         self._data_directions = users | relays
         self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
         self.w = build(self.tables)
-        self._written: dict[Hops, int] = {}  # index of the hops in the integer table
+        self._steps: dict[Hops, at.Step] = {}  # the first one of each route
         self.now_ns = 0
 
     def _hops_of_data(
         self, topology: Topology, users: Iterable[tuple[str, str]]
-    ) -> dict[str, list[int]]:
+    ) -> dict[str, list[at.Hop]]:
         """Return, by the id of a link, those of its two hops (directions) in which data can travel.
         `users` has pairs of a user and the direction of the user's data, "down" or "up"."""
         directions = data_directions(topology, users)
@@ -151,11 +97,10 @@ class Network:
         }
 
     def run(self, until_ns: int) -> None:
-        """Handle all events that are due before `until_ns`, and set the virtual time to `until_ns`.
-        The integer table is lengthened if it becomes too short."""
-        self.w = at.World(compiled.ints(self.w.row), compiled.floats(self.w.window))
+        """Handle all events that are due before `until_ns`, and set the virtual time to
+        `until_ns`."""
         while not event_loop.run(self.w, until_ns):
-            self.w = with_room(self.w, int(self.w.row[at.HEAP_SIZE]))
+            add_room(self.tables, self.w.heap_size)
         self.now_ns = until_ns
 
     # --- connections
@@ -169,52 +114,47 @@ class Network:
         """
         c, subflows = self.tables.connections[flow.id], self.tables.subflows[flow.id]
         rtts_ns = [self._set_path(each) for each in subflows]
-        row = self.w.row
-        row[c + at.CONN_STATE], row[c + at.STARTED_NS] = at.RUNNING, self.now_ns
+        c.state, c.started_ns = at.RUNNING, self.now_ns
         if flow.protocol == "udp":
-            f = subflows[0].place
-            row[f + at.SRTT_NS], row[f + at.STATE] = rtts_ns[0], at.ESTABLISHED
+            s = subflows[0].record
+            s.srtt_ns, s.state = rtts_ns[0], at.ESTABLISHED
         else:
             for subflow, rtt_ns in zip(subflows, rtts_ns, strict=True):
-                self._open(subflow.place, cc, rtt_ns)
+                s = subflow.record
+                self._open(s, cc, rtt_ns)
                 if self.now_ns:
                     first_ns = rtts_ns[0] if subflow is not subflows[0] else 0
-                    events.schedule(row, self.now_ns + first_ns + rtt_ns, at.JOINED, subflow.place)
+                    events.schedule(self.w, self.now_ns + first_ns + rtt_ns, s.joined)
         self.set_demand(flow, flow.rate_bps)
 
-    def _open(self, f: int, cc: str, rtt_ns: int) -> None:
-        """Initialise the sender of TCP subflow `f`. `rtt_ns` is the RTT of its path without
+    def _open(self, s: at.Subflow, cc: str, rtt_ns: int) -> None:
+        """Initialise the sender of TCP subflow `s`. `rtt_ns` is the RTT of its path without
         queueing. At t = 0 the subflow is established immediately; later, its handshake begins."""
-        row = self.w.row
-        row[f + at.STATE] = at.JOINING if self.now_ns else at.ESTABLISHED
-        row[f + at.LAW] = dispatch.number(cc)
-        round_trips.start(row, f, rtt_ns)
+        s.state = at.JOINING if self.now_ns else at.ESTABLISHED
+        s.law_number = dispatch.number(cc)
+        round_trips.start(s, rtt_ns)
 
     def stop(self, flow: Flow) -> None:
         """Close the connection of a flow immediately. Its packets in flight have no effect from now
         on."""
-        w = self.w
-        w.row[self.tables.connections[flow.id] + at.CONN_STATE] = at.CLOSED
+        self.tables.connections[flow.id].state = at.CLOSED
         for subflow in self.tables.subflows[flow.id]:
-            w.row[subflow.place + at.STATE] = at.CLOSED
+            subflow.record.state = at.CLOSED
 
     def set_demand(self, flow: Flow, rate_bps: int | None) -> None:
         """Set the rate in bit/s at which the application of a flow writes data. 0 pauses the
         application. None removes the limit: TCP then always has data to send."""
-        c, row = self.tables.connections[flow.id], self.w.row
-        row[c + at.DEMAND_BPS] = at.UNLIMITED if rate_bps is None else rate_bps
-        if row[c + at.CONN_STATE] != at.RUNNING:
+        c = self.tables.connections[flow.id]
+        c.demand_bps = at.UNLIMITED if rate_bps is None else rate_bps
+        if c.state != at.RUNNING:
             return
-        if row[c + at.DEMAND_BPS] == at.UNLIMITED:
-            row[c + at.WRITTEN], row[c + at.APP_EVENT_NS] = at.FOREVER, 0
-            events.schedule(row, self.now_ns, at.PUSH, c)
+        if c.demand_bps == at.UNLIMITED:
+            c.written, c.app_event_ns = at.FOREVER, 0
+            events.schedule(self.w, self.now_ns, c.push)
             return
-        row[c + at.WRITTEN] = min(
-            int(row[c + at.WRITTEN]), int(row[c + at.DATA_SND_NXT]) + application.UNSENT_SEGMENTS
-        )
-        due_ns = self.now_ns + 1  # must differ from an older event that is due now
-        row[c + at.APP_EVENT_NS] = due_ns
-        events.schedule(row, due_ns, at.APP_DUE, c)
+        c.written = min(c.written, c.data_snd_nxt + application.UNSENT_SEGMENTS)
+        c.app_event_ns = self.now_ns + 1  # must differ from an older event that is due now
+        events.schedule(self.w, c.app_event_ns, c.app)
 
     # --- subflows
 
@@ -226,13 +166,9 @@ class Network:
     def is_active(self, subflow: Subflow) -> bool:
         """Return True if a TCP subflow is established and its connection has not yet transferred
         its whole file."""
-        f, row = subflow.place, self.w.row
-        c = row[f + at.CONNECTION]
-        return bool(
-            not row[c + at.DATAGRAMS]
-            and row[f + at.STATE] == at.ESTABLISHED
-            and row[c + at.DONE_NS] == 0
-        )
+        s = subflow.record
+        c = s.connection
+        return not c.is_datagrams and s.state == at.ESTABLISHED and c.done_ns == 0
 
     def route(self, subflow: Subflow, path: Path) -> None:
         """Route a subflow over `path`, which the controller requests. Packets in flight stay on the
@@ -251,21 +187,20 @@ class Network:
         """Set the expected rate of a subflow in bit/s of Ethernet frames; None removes it. The
         sender keeps to this rate by pacing or, if the scenario says `expected_by: window`, by its
         congestion window."""
-        f, row = subflow.place, self.w.row
-        row[f + at.EXPECTED_BPS], row[f + at.PACED_UNTIL_NS] = rate_bps or 0, 0
-        events.schedule(row, self.now_ns, at.PUSH, int(row[f + at.CONNECTION]))
+        s = subflow.record
+        s.expected_bps, s.paced_until_ns = rate_bps or 0, 0
+        events.schedule(self.w, self.now_ns, s.connection.push)
 
     def set_backup(self, subflow: Subflow, backup: bool) -> None:
         """Set or clear the backup flag of a subflow. The receiver sends the flag with MP_PRIO (RFC
         8684), so the sender applies it half a round trip later. At t = 0 the flag is applied
         immediately."""
-        f, row = subflow.place, self.w.row
-        row[f + at.REQUESTED_BACKUP] = int(backup)
+        s = subflow.record
+        s.requested_backup = int(backup)
         if not self.now_ns:
-            row[f + at.BACKUP] = int(backup)
+            s.backup = int(backup)
             return
-        due_ns = self.now_ns + int(row[f + at.SRTT_NS]) // 2
-        events.schedule(row, due_ns, at.PRIORITY, f)
+        events.schedule(self.w, self.now_ns + s.srtt_ns // 2, s.priority)
 
     def _set_path(self, subflow: Subflow) -> int:
         """Choose the path of a subflow, which its packets use from now on. Return the RTT of the
@@ -273,32 +208,20 @@ class Network:
         subflow.path = self.routes.path(subflow.ends, subflow.requested_path)
         hops = self.routes.hops(subflow.ends, subflow.path)
         data, back = hops[subflow.data_direction], hops[_other(subflow.data_direction)]
-        data_route, ack_route = self.write_hops(data), self.write_hops(back)
-        self.w.row[subflow.place + at.DATA_ROUTE] = data_route
-        self.w.row[subflow.place + at.ACK_ROUTE] = ack_route
-        return max(1, self._crossing_ns(data, FRAME_BYTES) + self._crossing_ns(back, TCP_ACK_BYTES))
+        subflow.record.data_route, subflow.record.ack_route = self.steps(data), self.steps(back)
+        return max(1, _crossing_ns(data, FRAME_BYTES) + _crossing_ns(back, TCP_ACK_BYTES))
 
-    def write_hops(self, hops: Hops) -> int:
-        """Write the hops of a path in one direction to the integer table, and return the index of
-        the first one. Equal paths are written once and never moved, because packets in flight refer
-        to them."""
-        if hops not in self._written:
-            self.w, before = with_places(self.w, len(hops) + 2)
-            for n, hop in enumerate((at.NOTHING, *hops, at.NOTHING)):
-                self.w.row[before + n] = hop
-            self._written[hops] = before + 1  # `links.leave_air` reads the entry before
-        return self._written[hops]
-
-    def _crossing_ns(self, hops: Hops, size: int) -> int:
-        """Return the time in ns that a packet of `size` bytes needs to cross all `hops` without
-        queueing. Over LTE this time is a whole number of TTIs (1 ms) plus the delay."""
-        crossing_ns = 0
-        for h in hops:
-            rate_bps = self.hop(h, at.RATE_BPS)
-            step_ns = TTI_NS if self.hop(h, at.KIND) == at.BEARER else 1
-            air_ns = size * 8 * at.NS_PER_S // rate_bps if rate_bps else 0
-            crossing_ns += self.hop(h, at.DELAY_NS) + -(-air_ns // step_ns) * step_ns
-        return crossing_ns
+    def steps(self, hops: Hops) -> at.Step:
+        """Return the first step of the route over `hops`. The steps of equal routes are made once
+        and stay as they are, because packets in flight refer to them."""
+        if hops not in self._steps:
+            end, make = self.w.end, self.tables.make
+            steps = [make.one(at.Step, hop=hop, next=end, before=end) for hop in hops]
+            for before, after in pairwise(steps):
+                before.next, after.before = after, before
+            steps[-1].next = make.one(at.Step, hop=self.w.no_hop, before=steps[-1])
+            self._steps[hops] = steps[0]
+        return self._steps[hops]
 
     # --- links
 
@@ -308,13 +231,17 @@ class Network:
         both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
         match change:
             case SetLinkRate(_, rate_bps):
-                self._set(both, at.RATE_BPS, rate_bps)
+                for hop in both:
+                    hop.rate_bps = rate_bps
             case SetLinkDelay(link, delay_ns):
-                self._set(both, at.DELAY_NS, self._with_cell_delay_ns(link, delay_ns))
+                for hop in both:
+                    hop.delay_ns = self._with_cell_delay_ns(link, delay_ns)
             case SetLinkLoss(link, loss_ppm):
-                self._set(self._data_hops[link], at.LOSS_PPM, loss_ppm)
+                for hop in self._data_hops[link]:
+                    hop.loss_ppm = loss_ppm
             case SetLinkUp(link, up):
-                self._set(both, at.UP, int(up))
+                for hop in both:
+                    hop.is_up = int(up)
                 self._reroute_around(link, up)
 
     def _with_cell_delay_ns(self, link: str, delay_ns: int) -> int:
@@ -326,10 +253,6 @@ class Network:
         )
         return link_delay_ns(changed, topology.cells)[0]
 
-    def _set(self, hops: Iterable[int], field: int, value: int) -> None:
-        for hop in hops:
-            self.w.row[hop + field] = value
-
     def _reroute_around(self, link: str, up: bool) -> None:
         """Record that a link went up or down. Then choose the path of each started subflow
         again."""
@@ -340,21 +263,9 @@ class Network:
 
     # --- counters
 
-    def hop(self, place: int, field: int) -> int:
-        """Return one field of a hop (one direction of a link or radio channel). `place` is the
-        index of the hop's state in the integer table. `field` is a constant of `core.layout`, such
-        as QUEUE_COUNT."""
-        return int(self.w.row[place + field])
-
-    def station(self, ap: str, user: str, direction: str, field: int) -> int:
-        """Return one field of the radio channel between an access point and a user. `direction` is
-        "down" or "up". `field` is a constant of `core.layout`, such as QUEUE_COUNT."""
-        return self.hop(self.tables.stations[ap, user, direction], field)
-
-    def queued(self, place: int) -> int:
-        """Return how many packets wait or are in transmission on one direction of a link. `place`
-        is the index of its state in the integer table."""
-        return int(links.queue_length(self.w.row, place, self.now_ns))
+    def queued(self, hop: at.Hop) -> int:
+        """Return how many packets wait or are in transmission on one direction of a link."""
+        return int(links.queue_length(hop, self.now_ns))
 
     def has_data(self, user: str, direction: str) -> bool:
         """Return True if the user has a flow whose data goes in this direction: "down" (to the
@@ -368,3 +279,14 @@ class Network:
 
 def _other(direction: str) -> str:
     return UP if direction == DOWN else DOWN
+
+
+def _crossing_ns(hops: Hops, size: int) -> int:
+    """Return the time in ns that a packet of `size` bytes needs to cross all `hops` without
+    queueing. Over LTE this time is a whole number of TTIs (1 ms) plus the delay."""
+    crossing_ns = 0
+    for hop in hops:
+        step_ns = TTI_NS if hop.kind == at.BEARER else 1
+        air_ns = size * 8 * at.NS_PER_S // hop.rate_bps if hop.rate_bps else 0
+        crossing_ns += hop.delay_ns + -(-air_ns // step_ns) * step_ns
+    return crossing_ns

@@ -23,13 +23,11 @@ from controller.observation import (
 from controller.topology import Topology as ControllerTopology
 from lab.engines.sim import routes
 from lab.engines.sim.cells import Cells
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.tables import FRAME_BYTES
 from lab.topologies.topology import Topology, as_json
-
-MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,12 @@ class CountedArc:
     """An arc (one direction of a link or radio channel), and the places where its traffic is
     counted.
 
-    `hops` are indices into the integer table (`core.layout`). For radio channels, `stations` has
-    the users of these channels. For a wired link, `stations` is empty.
+    For radio channels, `stations` has the users of these channels. For a wired link, `stations` is
+    empty.
     """
 
     arc: Arc
-    hops: list[int]
+    hops: list[at.Hop]
     stations: list[str] = field(default_factory=list)
 
 
@@ -179,9 +177,8 @@ class Observer:
         (user, access point) to 1 (primary) or 2 (secondary).
         """
         sums = dict.fromkeys(self._network.tables.cells, 0)
-        for ap, user, direction in self._network.tables.stations:
-            passed = self._network.station(ap, user, direction, at.METER_PASSED_BYTES)
-            growth = self._growth(("meter", ap, user, direction), passed)
+        for (ap, user, direction), hop in self._network.tables.stations.items():
+            growth = self._growth(("meter", ap, user, direction), hop.meter_passed_bytes)
             data_direction = UP if self._network.has_data(user, UP) else DOWN
             if direction == data_direction and tiers.get((user, ap), 1) == 2:
                 sums[ap] += growth
@@ -193,7 +190,7 @@ class Observer:
         """Return what the controller knows of a subflow, except its counters. `tiers` maps (user,
         access point) to 1 (primary) or 2 (secondary)."""
         subflow = self._network.subflow(key)
-        row, f = self._network.w.row, subflow.place
+        s = subflow.record
         flow, user, ap = subflow.ends.flow, subflow.ends.user.node, subflow.ends.user.switch
         ends = f"{flow.source}:{flow.source_port}", f"{flow.destination}:{flow.destination_port}"
         return Subflow(
@@ -203,8 +200,8 @@ class Observer:
             *ends,
             tiers.get((user, ap), 1),
             subflow.path,
-            backup=bool(row[f + at.BACKUP]),
-            expected_bps=int(row[f + at.EXPECTED_BPS]) or None,
+            backup=bool(s.backup),
+            expected_bps=s.expected_bps or None,
         )
 
     def _counted_subflow(
@@ -215,16 +212,16 @@ class Observer:
 
         Packets that the sender's own link drops count neither as sent nor as lost.
         """
-        row, f = self._network.w.row, subflow.place
-        dropped_first = int(row[f + at.SEGMENTS_DROPPED_FIRST])
-        sent = int(row[f + at.SEGMENTS_SENT]) - dropped_first
+        s = subflow.record
+        dropped_first = s.segments_dropped_first
+        sent = s.segments_sent - dropped_first
         sent_bytes = self._growth(key, sent) * FRAME_BYTES
         return replace(
             self.subflow(key, tiers),
             rate_bps=_bps(sent_bytes, elapsed_ns) if elapsed_ns else None,
             sent_packets=sent,
-            lost_packets=int(row[f + at.SEGMENTS_DROPPED]) - dropped_first,
-            retransmitted_packets=int(row[f + at.SEGMENTS_RETRANSMITTED]),
+            lost_packets=s.segments_dropped - dropped_first,
+            retransmitted_packets=s.segments_retransmitted,
             device_loss=self._device_loss(subflow),
         )
 
@@ -232,7 +229,7 @@ class Observer:
         """Return the probability that a data packet is lost at random on the path of `subflow`.
         Packets dropped by full queues do not count."""
         hops = self._network.routes.hops(subflow.ends, subflow.path)[subflow.data_direction]
-        return 1.0 - prod(1.0 - self._network.hop(h, at.LOSS_PPM) / MILLION for h in hops)
+        return 1.0 - prod(1.0 - h.loss_ppm / at.MILLION for h in hops)
 
     # --- arcs
 
@@ -254,24 +251,23 @@ class Observer:
         return CountedArc(arc, hops, [each.user for each in self._cells.stations_at(arc.link)])
 
     def _is_up(self, counted: CountedArc) -> bool:
-        return any(self._network.hop(h, at.UP) for h in counted.hops)
+        return any(h.is_up for h in counted.hops)
 
     def _arc(self, counted: CountedArc, elapsed_ns: int) -> Arc:
         """Return the arc with its present capacity and its mean rate over the last `elapsed_ns`.
         The capacity of a radio channel is the rate of its fastest station. For a wired link, the
         present delay and loss are set too."""
         arc, hops = counted.arc, counted.hops
-        out_bytes = sum(self._network.hop(h, at.OUT_BYTES) for h in hops)
+        out_bytes = sum(h.out_bytes for h in hops)
         growth = self._growth((arc.link, arc.tail, arc.head), out_bytes)
         arc = replace(arc, used_bps=_bps(growth, elapsed_ns) if elapsed_ns else 0)
         if counted.stations:
             stations = (self._cells.stations[arc.link, user] for user in counted.stations)
             return replace(arc, capacity_bps=max(each.rate_bps for each in stations))
-        rate_bps, delay_ns, loss_ppm = (
-            self._network.hop(hops[0], each) for each in (at.RATE_BPS, at.DELAY_NS, at.LOSS_PPM)
-        )
-        delay_s, loss = delay_ns / at.NS_PER_S, loss_ppm / MILLION
-        return replace(arc, capacity_bps=rate_bps or arc.capacity_bps, delay_s=delay_s, loss=loss)
+        hop = hops[0]
+        delay_s, loss = hop.delay_ns / at.NS_PER_S, hop.loss_ppm / at.MILLION
+        capacity_bps = hop.rate_bps or arc.capacity_bps
+        return replace(arc, capacity_bps=capacity_bps, delay_s=delay_s, loss=loss)
 
 
 def _bps(byte_count: int, elapsed_ns: int) -> int:

@@ -17,11 +17,12 @@ from itertools import pairwise
 
 from controller import paths
 from controller.paths import Path
+from lab.engines.sim.core import state
 from lab.errors import LabError
 from lab.topologies.topology import Interface, Trunk, Wiring
 
 DOWN, UP = "down", "up"
-Hops = tuple[int, ...]
+Hops = tuple[state.Hop, ...]
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,13 @@ class Ends:
 class Subflow:
     """A subflow of a simulated network.
 
-    `place` is the index of its state in the integer table (`core.layout`). `data_direction` is
+    `record` is its state in the packet core (`core.state`). `data_direction` is
     "down" (to the user) or "up". `path` is the path in use, and `requested_path` is the path that
     the controller requested. Each path lists the switches from the server to the user. It is empty
     if there is no path.
     """
 
-    place: int
+    record: state.Subflow
     ends: Ends
     data_direction: str
     path: Path = ()
@@ -57,13 +58,12 @@ class Routes:
     def __init__(
         self,
         wiring: Wiring,
-        links: Mapping[tuple[str, str], int],
-        stations: Mapping[tuple[str, str, str], int],
+        links: Mapping[tuple[str, str], state.Hop],
+        stations: Mapping[tuple[str, str, str], state.Hop],
     ) -> None:
         """`links[link, node]` is the hop over `link` towards `node`. `stations[ap, user,
-        direction]` is the hop of a radio channel, where `direction` is "down" or "up". Each hop is
-        the index of its state in the integer table (`core.layout`). All links are up at the
-        start."""
+        direction]` is the hop of a radio channel, where `direction` is "down" or "up". All links
+        are up at the start."""
         self._wiring, self._links, self._stations = wiring, links, stations
         self._broken: set[str] = set()
 
@@ -91,11 +91,7 @@ class Routes:
 
     def hops(self, ends: Ends, path: Path) -> dict[str, Hops]:
         """Return the hops of a path. The key "down" has the hops from the server to the user, and
-        "up" has the hops from the user to the server.
-
-        A hop is one direction of a link or radio channel, given as the index of its state in the
-        integer table (`core.layout`).
-        """
+        "up" has the hops from the user to the server."""
         steps = [(self._trunk(here, there).link, here, there) for here, there in pairwise(path)]
         down = [
             self._links[ends.server.link, path[0]],
@@ -110,9 +106,9 @@ class Routes:
             UP: (self._user_hop(ends.user, UP), *up),
         }
 
-    def _user_hop(self, user: Interface, direction: str) -> int:
-        """Return the hop between the user and the first switch or access point, as the index of its
-        state in the integer table. `direction` is "down" or "up"."""
+    def _user_hop(self, user: Interface, direction: str) -> state.Hop:
+        """Return the hop between the user and the first switch or access point. `direction` is
+        "down" or "up"."""
         if (user.link, user.node, direction) in self._stations:
             return self._stations[user.link, user.node, direction]
         return self._links[user.link, user.node if direction == DOWN else user.switch]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from controller import units
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.connections import Connection, Connections, SubflowCounters, rate_mbps
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.frame import (
     ApSample,
@@ -41,7 +41,7 @@ class Sampler:
         self.topology, self.network, self.connections = topology, network, connections
         self.cells, self.movement = cells, movement
         self._sampled_ns = 0
-        self._links: dict[int, list[int]] = {}
+        self._links: dict[at.Hop, list[int]] = {}
 
     def frame(
         self,
@@ -77,7 +77,7 @@ class Sampler:
     def completed(self) -> Iterator[Flow]:
         """Yield each flow whose file transfer was completed since the last call."""
         for connection in self.connections.values():
-            done = self.connections.count(connection.place, at.DONE_NS) > 0
+            done = connection.record.done_ns > 0
             if done and not connection.is_complete:
                 connection.is_complete = True
                 yield connection.flow
@@ -139,23 +139,23 @@ class Sampler:
     def _subflow_sample(
         self, connection: Connection, counters: SubflowCounters, elapsed_ns: int
     ) -> SubflowSample:
-        w, f = self.network.w, counters.place
+        s = counters.record
         rate, out_of_order = self._receiver(connection, counters, elapsed_ns)
-        rtt_ms = units.ms_from_ns(int(w.row[f + at.SRTT_NS]))
+        rtt_ms = units.ms_from_ns(s.srtt_ns)
         counters.rtt_sum_ms, counters.samples = (
             counters.rtt_sum_ms + rtt_ms,
             counters.samples + 1,
         )
-        backup = bool(w.row[f + at.BACKUP])
+        backup = bool(s.backup)
         counters.backup_ns += elapsed_ns if backup else 0
         moves = bool(self.movement.walkers)
         return SubflowSample(
             round(rate, 4),
-            int(w.window[f + at.CWND]),
+            int(s.cwnd),
             round(rtt_ms, 3),
             counters.tier,
             backup,
-            _mbps(int(w.row[f + at.EXPECTED_BPS]) or None),
+            _mbps(s.expected_bps or None),
             out_of_order,
             connection.flow.user if moves else None,
             counters.link if moves else None,
@@ -167,8 +167,8 @@ class Sampler:
         """Return a subflow's rate at its receiver in Mb/s, and the fraction of segments that
         arrived out of order, both since the last sample."""
         received_bytes = self.connections.received_bytes(connection, counters)
-        segments = self.connections.count(counters.place, at.SEGMENTS_RECEIVED)
-        out_of_order = self.connections.count(counters.place, at.SEGMENTS_OUT_OF_ORDER)
+        segments = counters.record.segments_received
+        out_of_order = counters.record.segments_out_of_order
         rate = rate_mbps(received_bytes - counters.received_bytes, elapsed_ns)
         new, late = segments - counters.segments, out_of_order - counters.out_of_order
         counters.received_bytes = received_bytes
@@ -181,18 +181,18 @@ class Sampler:
         """Return what a link carried in both directions since the last sample. A link without rate,
         delay, jitter and loss has no queue, so all values of its sample are None."""
         toward_b, toward_a = (self.network.tables.links[link.id, end] for end in (link.b, link.a))
-        shape = (at.RATE_BPS, at.DELAY_NS, at.JITTER_NS, at.LOSS_PPM)
-        if not any(self.network.hop(hop, each) for hop in (toward_b, toward_a) for each in shape):
+        if not any(
+            hop.rate_bps or hop.delay_ns or hop.jitter_ns or hop.loss_ppm
+            for hop in (toward_b, toward_a)
+        ):
             return LinkSample()
         return LinkSample.of(
             self._direction(toward_b, elapsed_ns), self._direction(toward_a, elapsed_ns)
         )
 
-    def _direction(self, hop: int, elapsed_ns: int) -> Direction:
-        """Return what one direction of a link carried since the last sample. `hop` is the index of
-        its state in the integer table (`core.layout`)."""
-        counters = (at.OUT_BYTES, at.OUT_PACKETS, at.DROPS)
-        now = [self.network.hop(hop, each) for each in counters]
+    def _direction(self, hop: at.Hop, elapsed_ns: int) -> Direction:
+        """Return what one direction of a link carried since the last sample."""
+        now = [hop.out_bytes, hop.out_packets, hop.drops]
         before = self._links.get(hop, [0, 0, 0])
         self._links[hop] = now
         sent_bytes, sent, dropped = (a - b for a, b in zip(now, before, strict=True))

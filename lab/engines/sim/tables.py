@@ -1,19 +1,15 @@
-"""Make the integer table of a simulated network (`core.layout`) from a topology and its flows,
-before a run starts.
-
-The table consists of rows. A row is the state of one cell, hop, connection or subflow, as adjacent
-numbers. A cell is the radio of an access point. A hop is one direction of a link, of a WiFi
-station's channel or of an LTE bearer, which is the queue of one station.
-"""
+"""Make the records of a simulated network (`core.state`) from a topology and its flows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import Any
 
 from controller import paths
 from controller.units import ppm_from_fraction
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import links, random_numbers
+from lab.engines.sim.core import random_numbers, sender
+from lab.engines.sim.core import state as at
+from lab.engines.sim.memory import Objects
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.radio import lte, wifi
 from lab.radio.cell import Cell, Station
@@ -40,13 +36,13 @@ SCHEDULERS = {
 }
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
+METERS = 2  # of an access point: at.TIER_2_METER and at.DEMAND_METER
 
-Row = Mapping[int, int]
+NO_THRESHOLD = float(at.FOREVER)
 
 
 class Tables:
-    """The rows of the integer table, one after the other in `values`. Each other attribute says at
-    which index the row of something begins:
+    """The records of a network. `w` is its world; the other records are found by names:
 
     - `links[link id, node]`: the hop over a link towards a node
     - `stations[access point, user, direction]`: the hop of a WiFi station's channel or LTE queue
@@ -54,53 +50,68 @@ class Tables:
     - `airs[access point]`: the cell whose channel the access point uses, which may be another
       access point's
     - `connections[flow id]`: the connection of a flow
-    - `subflows[flow id]`: the subflows of a connection, as `Subflow` objects with the index `place`
+    - `subflows[flow id]`: the subflows of a connection, as `routes.Subflow`
     """
 
-    def __init__(self, topology: Topology, multipath: Multipath, seed: int) -> None:
-        """Make the rows of links, cells and stations. The rows of flows are added later by
-        `add_connection`."""
+    def __init__(self, topology: Topology, multipath: Multipath, seed: int, make: Objects) -> None:
+        """Make the records of links, cells and stations. Those of flows are added later by
+        `add_connection`. `make` makes the records."""
         self.topology, self.multipath, self.seed = topology, multipath, seed
+        self.make = make
         self.wiring: Wiring = wire(topology)
-        self.values: list[int] = []
-        self._add(at.GLOBAL_FIELDS, {
-            at.HOST_NOISE_NS: HOST_NOISE_NS,
-            at.BALIA_DECREASE: VARIANTS[multipath.balia_decrease],
-            at.OLIA_METRIC: VARIANTS[multipath.olia_metric],
-            at.PENALISATION: int(multipath.penalisation),
-            at.EXPECTED_BY_WINDOW: int(multipath.expected_by == "window"),
-        })  # fmt: skip
-        self.links: dict[tuple[str, str], int] = {}
-        self.stations: dict[tuple[str, str, str], int] = {}
-        self.cells = {
-            cell.ap: self._add(at.CELL_FIELDS, _cell_row(cell)) for cell in topology.cells
-        }
+        self.w = self._world()
+        self.links: dict[tuple[str, str], at.Hop] = {}
+        self.stations: dict[tuple[str, str, str], at.Hop] = {}
+        self.cells = {cell.ap: self._cell(cell) for cell in topology.cells}
         self.airs = {cell.ap: self.cells[cell.medium or cell.ap] for cell in topology.cells}
         for cell in topology.cells:
             self._add_stations(cell)
-        self.connections: dict[str, int] = {}
+        self.connections: dict[str, at.Connection] = {}
         self.subflows: dict[str, list[Subflow]] = {}
         self.ring_size = 64  # segments; a power of two
         for link in topology.links:
             self._add_link(link)
 
-    def _add(self, fields: int, row: Row, ring: int = 0) -> int:
-        """Append a row to the table, and return its index. The row has `fields` numbers. `row` maps
-        a field's number to its value; all other fields are 0. `ring` is the number
-        of zeros to append after the row, as space for a ring buffer."""
-        begins = len(self.values)
-        self.values += [row.get(field, 0) for field in range(fields)] + [0] * ring
-        return begins
+    def _world(self) -> at.World:
+        """Return a world with the records that stand for no packet, no hop and no subflow."""
+        one = self.make.one
+        no_hop, no_packet, no_subflow = one(at.Hop, kind=at.END), one(at.Packet), one(at.Subflow)
+        end = one(at.Step, hop=no_hop)
+        end.next = end.before = no_packet.step = end
+        no_packet.next = no_packet
+        no_packet.subflow = no_subflow
+        return one(
+            at.World,
+            host_noise_ns=HOST_NOISE_NS,
+            heap=self.make.many(at.Due, 0),
+            free_packet=no_packet,
+            no_packet=no_packet,
+            no_hop=no_hop,
+            no_subflow=no_subflow,
+            end=end,
+        )
+
+    def _cell(self, cell: Cell) -> at.Cell:
+        return self.make.one(
+            at.Cell,
+            max_wait_ns=wifi.limit_ns(cell),
+            transmissions_ppm=at.MILLION,
+            meters=self.make.many(at.Meter, METERS),
+        )
+
+    def _line(self) -> at.Event:
+        no_packet = self.w.no_packet
+        return self.make.one(at.Event, kind=at.LINE, first=no_packet, last=no_packet)
+
+    def _stream(self, name: str) -> at.Stream:
+        first, second = random_numbers.new_stream(self.seed, name)
+        return self.make.one(at.Stream, first=first, second=second)
 
     # --- links and cells
 
-    def _hop(self, name: str, row: Row) -> int:
-        first, second = random_numbers.new_stream(self.seed, name)
-        size = max(1, row.get(at.QUEUE_SIZE, 1))
-        queue = {at.QUEUE: len(self.values) + at.HOP_FIELDS, at.QUEUE_SIZE: size}
-        return self._add(
-            at.HOP_FIELDS, {at.UP: 1, at.RNG_1: first, at.RNG_2: second, **row, **queue}, size
-        )
+    def _hop(self, name: str, **fields: Any) -> at.Hop:
+        random, line = self._stream(name), self._line()
+        return self.make.one(at.Hop, is_up=1, random=random, line=line, **fields)
 
     def _add_link(self, link: Link) -> None:
         """Add a hop for each direction of a link.
@@ -115,16 +126,17 @@ class Tables:
                 )
                 return
         delay_ns, jitter_ns = link_delay_ns(link, self.topology.cells)
-        row = {
-            at.KIND: at.WIRE,
-            at.RATE_BPS: link.rate_bps or 0,
-            at.DELAY_NS: delay_ns,
-            at.JITTER_NS: jitter_ns,
-            at.QUEUE_SIZE: link.queue_packets if link.rate_bps else 1,
-        }
+        size = max(1, link.queue_packets) if link.rate_bps else 1
         for node, loss_ppm in ((link.b, link.loss_ppm), (link.a, link.loss_back_ppm)):
             self.links[link.id, node] = self._hop(
-                f"link/{link.id}/{node}", {**row, at.LOSS_PPM: loss_ppm}
+                f"link/{link.id}/{node}",
+                kind=at.WIRE,
+                rate_bps=link.rate_bps or 0,
+                delay_ns=delay_ns,
+                jitter_ns=jitter_ns,
+                loss_ppm=loss_ppm,
+                queue_size=size,
+                queue=self.make.ints(size),
             )
 
     def _add_stations(self, cell: Cell) -> None:
@@ -136,51 +148,61 @@ class Tables:
     def _add_air(self, cell: Cell) -> None:
         for station in (*cell.stations, *_visitors(cell, self.topology.cells)):
             for direction, kind in ((DOWN, at.AIR_DOWN), (UP, at.AIR_UP)):
-                self._add_station(cell, station, direction, {
-                    at.KIND: kind,
-                    at.MEDIUM: self.airs[cell.ap],
-                    at.RATE_BPS: station.rate_bps,
-                    at.BYTE_AIRTIME_PS: wifi.byte_price_ps(station),
-                    at.FRAME_AIRTIME_NS: wifi.fixed_ns(station),
-                })  # fmt: skip
+                self._add_station(
+                    cell,
+                    station,
+                    direction,
+                    kind=kind,
+                    channel=self.airs[cell.ap],
+                    rate_bps=station.rate_bps,
+                    **airtime(station),
+                )
 
     def _add_bearers(self, cell: Cell) -> None:
         """Add a scheduler for each direction of an LTE cell. Each station gets a queue (bearer) at
         both schedulers. The bearers of a scheduler form a linked list."""
-        for direction in (DOWN, UP):
-            following = at.NOTHING
+        size = max(1, cell.queue_packets)
+        for towards in (DOWN, UP):
             ring = lte.HARQ_TTIS * lte.ATTEMPTS
-            air = self._add(at.LTE_FIELDS, {
-                at.HARQ_RING: len(self.values) + at.LTE_FIELDS,
-                at.HARQ_RING_SIZE: ring,
-                at.BLOCK_ERROR_PPM: ppm_from_fraction(lte.BLOCK_ERROR),
-                at.HARQ_TTIS: lte.HARQ_TTIS,
-                at.ATTEMPTS: lte.ATTEMPTS,
-                at.IS_UPLINK: int(direction == UP),
-            }, ring)  # fmt: skip
+            scheduler = self.make.one(
+                at.Direction,
+                first_bearer=self.w.no_hop,
+                harq=self.make.ints(ring),
+                harq_size=ring,
+                block_error_ppm=ppm_from_fraction(lte.BLOCK_ERROR),
+                harq_ttis=lte.HARQ_TTIS,
+                attempts=lte.ATTEMPTS,
+                is_uplink=int(towards == UP),
+            )
+            scheduler.tti = self.make.one(at.Event, kind=at.TTI_DUE, direction=scheduler)
             for station in reversed(cell.stations):
-                following = self._add_station(cell, station, direction, {
-                    at.KIND: at.BEARER,
-                    at.MEDIUM: air,
-                    at.NEXT_BEARER: following,
-                    at.QUEUE_SIZE: cell.queue_packets,
-                    at.DELAY_NS: station.delay_ns,
+                scheduler.first_bearer = self._add_station(
+                    cell,
+                    station,
+                    towards,
+                    kind=at.BEARER,
+                    direction=scheduler,
+                    next_bearer=scheduler.first_bearer,
+                    queue_size=size,
+                    packets=self.make.many(at.Waiting, size),
+                    delay_ns=station.delay_ns,
                     **bearer(station),
-                })  # fmt: skip
-            self.values[air + at.FIRST_BEARER] = following
+                )
 
-    def _add_station(self, cell: Cell, station: Station, direction: str, row: Row) -> int:
+    def _add_station(self, cell: Cell, station: Station, towards: str, **fields: Any) -> at.Hop:
         hop = self._hop(
-            f"cell/{cell.ap}/{station.user}/{direction}",
-            {at.CELL: self.cells[cell.ap], at.LOSS_PPM: cell.loss_ppm, **row},
+            f"cell/{cell.ap}/{station.user}/{towards}",
+            cell=self.cells[cell.ap],
+            loss_ppm=cell.loss_ppm,
+            **fields,
         )
-        self.stations[cell.ap, station.user, direction] = hop
+        self.stations[cell.ap, station.user, towards] = hop
         return hop
 
     # --- connections
 
     def add_connection(self, flow: Flow) -> None:
-        """Add the rows of a flow's connection and of the connection's subflows.
+        """Add the records of a flow's connection and of the connection's subflows.
 
         A Multipath TCP connection has a subflow for each address of its user. Any other connection
         has only one subflow, from the user's first address.
@@ -196,26 +218,41 @@ class Tables:
         while self.ring_size < 2 * window:
             self.ring_size *= 2
         volume = flow.volume_bytes
-        place = self._add(at.CONN_FIELDS, {
-            at.FIRST: len(self.values) + at.CONN_FIELDS,
-            at.COUNT: len(ends),
-            at.SEGMENT_BYTES: payload,
-            at.FRAME_BYTES: FRAME_BYTES,
-            at.ACK_BYTES: ack,
-            at.TOTAL_SEGMENTS: at.FOREVER if volume is None else -(-volume // payload),
-            at.VOLUME_BYTES: at.FOREVER if volume is None else volume,
-            at.RECEIVE_WINDOW: window,
-            at.SEND_WINDOW: window,
-            at.SENDER_WINDOW_END: window,
-            at.DATAGRAMS: int(flow.protocol == "udp"),
-            at.SCHEDULER: SCHEDULERS[self.multipath.scheduler],
-            at.DEMAND_BPS: at.UNLIMITED if flow.rate_bps is None else flow.rate_bps,
-        })  # fmt: skip
-        self.connections[flow.id] = place
+        c = self.make.one(
+            at.Connection,
+            subflows=self.make.many(at.Subflow, len(ends)),
+            count=len(ends),
+            segment_bytes=payload,
+            frame_bytes=FRAME_BYTES,
+            ack_bytes=ack,
+            total_segments=at.FOREVER if volume is None else -(-volume // payload),
+            volume_bytes=at.FOREVER if volume is None else volume,
+            receive_window=window,
+            send_window=window,
+            sender_window_end=window,
+            is_datagrams=int(flow.protocol == "udp"),
+            demand_bps=at.UNLIMITED if flow.rate_bps is None else flow.rate_bps,
+            **self._settings(),
+        )
+        c.app, c.push, c.reinject_timer = (
+            self.make.one(at.Event, kind=kind, connection=c)
+            for kind in (at.APP_DUE, at.PUSH, at.REINJECT_DUE)
+        )
+        self.connections[flow.id] = c
         self.subflows[flow.id] = [
-            self._add_subflow(f"{flow.id}/{n}", place, flow, interface, address)
-            for n, (interface, address) in enumerate(ends, 1)
+            self._add_subflow(f"{flow.id}/{n + 1}", c, n, flow, interface, address)
+            for n, (interface, address) in enumerate(ends)
         ]
+
+    def _settings(self) -> dict[str, int]:
+        """Return the fields of a connection that are settings of the scenario."""
+        return {
+            "scheduler": SCHEDULERS[self.multipath.scheduler],
+            "balia_decrease": VARIANTS[self.multipath.balia_decrease],
+            "olia_metric": VARIANTS[self.multipath.olia_metric],
+            "is_penalising": int(self.multipath.penalisation),
+            "is_expected_by_window": int(self.multipath.expected_by == "window"),
+        }
 
     def _receive_window(self, payload_bytes: int) -> int:
         """Return how many segments the receive buffer holds, between 2 and LARGEST_WINDOW. Each
@@ -242,34 +279,54 @@ class Tables:
         return False, TCP_PAYLOAD_BYTES, TCP_ACK_BYTES
 
     def _add_subflow(
-        self, name: str, connection: int, flow: Flow, interface: Interface, address: str
+        self, name: str, c: at.Connection, n: int, flow: Flow, interface: Interface, address: str
     ) -> Subflow:
-        """Add a subflow that uses `address` of the user's `interface`. It has no path until its
-        connection starts."""
-        first, second = random_numbers.new_stream(self.seed, f"host/{name}")
+        """Make subflow number `n` of connection `c`, which uses `address` of the user's
+        `interface`. It has no path until its connection starts."""
         server = self.wiring.of(self.topology.server_of(flow.user))[0]
         towards_user = paths.Flow(
             server.address, address, UDP if flow.protocol == "udp" else TCP, SERVER_PORT, flow.port
         )
-        row = {at.CONNECTION: connection, at.HOST_RNG_1: first, at.HOST_RNG_2: second}
-        return Subflow(
-            self._add(at.SUB_FIELDS, row), Ends(server, interface, towards_user), flow.direction
+        s = c.subflows[n]
+        s.number, s.connection = n, c
+        s.cwnd, s.ssthresh, s.growth_divisor = sender.INITIAL_WINDOW, NO_THRESHOLD, 1.0
+        s.data_route = s.ack_route = self.w.end
+        s.law = self.make.one(at.LawState)
+        s.host_random = self._stream(f"host/{name}")
+        s.host_line, s.ack_line = self._line(), self._line()
+        s.timer, s.delack, s.joined, s.priority = (
+            self.make.one(at.Event, kind=kind, subflow=s, connection=c)
+            for kind in (at.RTO_DUE, at.DELACK_DUE, at.JOINED, at.PRIORITY)
         )
+        return Subflow(s, Ends(server, interface, towards_user), flow.direction)
+
+    def add_rings(self) -> None:
+        """Make the rings of all subflows and connections, when all connections are known."""
+        for c in self.connections.values():
+            c.ring_size = self.ring_size
+            c.received = self.make.ints(self.ring_size)
+            c.reinject_queue = self.make.ints(self.ring_size)
+            for n in range(c.count):
+                s = c.subflows[n]
+                s.ring_size = self.ring_size
+                s.segments = self.make.many(at.Segment, self.ring_size)
+                s.transmissions_sent = self.make.many(at.Transmission, self.ring_size)
 
 
-def _cell_row(cell: Cell) -> Row:
+def airtime(station: Station) -> dict[str, int]:
+    """Return the fields of a WiFi station's hop that depend on the station's rate."""
     return {
-        at.MAX_WAIT_NS: wifi.limit_ns(cell),
-        at.TRANSMISSIONS_PPM: links.MILLION,
+        "byte_airtime_ps": wifi.byte_price_ps(station),
+        "frame_airtime_ns": wifi.fixed_ns(station),
     }
 
 
-def bearer(station: Station) -> Row:
+def bearer(station: Station) -> dict[str, int]:
     """Return the fields of an LTE bearer (the queue of one station) that depend on the station's
-    rate and weight. The keys are field numbers of `core.layout`."""
+    rate and weight."""
     return {
-        at.RATE_BPS: lte.on_air_bps(station.rate_bps),
-        at.WEIGHT_PPM: ppm_from_fraction(station.weight),
+        "rate_bps": lte.on_air_bps(station.rate_bps),
+        "weight_ppm": ppm_from_fraction(station.weight),
     }
 
 

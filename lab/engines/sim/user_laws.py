@@ -23,6 +23,12 @@ from lab.engines.sim.core.jit import jit
 from lab.errors import RequestError
 from lab.extensions import copy_of
 
+OLD = (
+    "(w, f, ...) is the form of version 0.3. Write ({}), and `s.cwnd` for "
+    "`w.window[f + at.CWND]`, `s.snd_una` for `w.row[f + at.SND_UNA]`, "
+    "`s.law.own_1` for `w.window[f + at.LAW_1]`"
+)
+
 
 def register(path: Path, name: str | None = None, source: bytes | None = None) -> str:
     """Load the congestion control in the file `path` for the runs of this process. Return its name,
@@ -93,7 +99,10 @@ def check(path: Path, law: ModuleType) -> None:
         raise RequestError(f"load congestion control {path}: it has no function on_ack")
     for hook, (parameters, _) in dispatch.HOOKS.items():
         function = getattr(law, hook, None)
-        if function is not None and len(inspect.signature(function).parameters) != len(
-            parameters.split(", ")
-        ):
+        if function is None:
+            continue
+        names = list(inspect.signature(function).parameters)
+        if names[:2] == ["w", "f"]:  # as up to version 0.3
+            raise RequestError(f"load congestion control {path}: {hook}{OLD.format(parameters)}")
+        if len(names) != len(parameters.split(", ")):
             raise RequestError(f"load congestion control {path}: {hook} must take ({parameters})")

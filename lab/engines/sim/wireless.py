@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller import units
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
-from lab.engines.sim.tables import FRAME_BYTES, bearer
-from lab.radio import wifi
+from lab.engines.sim.tables import FRAME_BYTES, airtime, bearer
 from lab.radio.cell import Station
 
 # A policer with a smaller bucket starves a TCP flow; the bucket holds the larger of the two.
@@ -18,7 +17,7 @@ METER_BURST_PACKETS, METER_BURST_NS = 10, 20_000_000
 
 
 class Wireless:
-    """The access points of one network. All their state is in the tables of the network."""
+    """The access points of one network. All their state is in the records of the network."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -27,18 +26,17 @@ class Wireless:
 
     def backlog(self, ap: str) -> int:
         """Return how many downlink packets wait at a WiFi access point or are in transmission."""
-        return int(self.network.w.row[self.network.tables.cells[ap] + at.BACKLOG])
+        return self.network.tables.cells[ap].backlog
 
     def is_sending(self, ap: str, user: str) -> bool:
         """Return True if a frame of the user's WiFi station waits or is in transmission."""
-        return self.network.station(ap, user, UP, at.BUSY_UNTIL_NS) > self.network.now_ns
+        return self.network.tables.stations[ap, user, UP].busy_until_ns > self.network.now_ns
 
     def uplink_wait_ns(self, ap: str) -> int:
         """Return how long a new frame of a station would wait for the channel of a WiFi access
         point, in ns."""
         air = self.network.tables.airs[ap]
-        busy_until_ns = int(self.network.w.row[air + at.UPLINK_BUSY_UNTIL_NS])
-        return max(0, busy_until_ns - self.network.now_ns)
+        return max(0, air.uplink_busy_until_ns - self.network.now_ns)
 
     # --- stations
 
@@ -47,15 +45,9 @@ class Wireless:
         cell, the rate determines the airtime of a frame."""
         for direction in (DOWN, UP):
             hop = self.network.tables.stations[ap, station.user, direction]
-            if self.network.hop(hop, at.KIND) == at.BEARER:
-                fields = bearer(station)
-            else:
-                fields = {
-                    at.BYTE_AIRTIME_PS: wifi.byte_price_ps(station),
-                    at.FRAME_AIRTIME_NS: wifi.fixed_ns(station),
-                }
+            fields = bearer(station) if hop.kind == at.BEARER else airtime(station)
             for field, value in fields.items():
-                self.network.w.row[hop + field] = value
+                setattr(hop, field, value)
 
     def set_collisions(
         self, ap: str, transmissions: float, users: Iterable[str], loss: float
@@ -63,13 +55,11 @@ class Wireless:
         """Set the effect of collisions at a WiFi access point. `transmissions` is how often a frame
         is sent on average. `loss` is the fraction of frames that is lost between the access point
         and the stations of `users`."""
-        tables, row = self.network.tables, self.network.w.row
-        row[tables.airs[ap] + at.TRANSMISSIONS_PPM] = units.ppm_from_fraction(transmissions)
+        tables = self.network.tables
+        tables.airs[ap].transmissions_ppm = units.ppm_from_fraction(transmissions)
         for user in users:
             for direction in (DOWN, UP):
-                row[tables.stations[ap, user, direction] + at.LOSS_PPM] = units.ppm_from_fraction(
-                    loss
-                )
+                tables.stations[ap, user, direction].loss_ppm = units.ppm_from_fraction(loss)
 
     # --- handovers
 
@@ -94,12 +84,12 @@ class Wireless:
         If a meter limits this direction at `old`, the meter with the same number at `new` limits it
         from now on. If no rate is set for the meter at `new`, the direction is no longer limited.
         """
-        tables, row = self.network.tables, self.network.w.row
-        before, after = (tables.stations[ap, user, direction] for ap in (old, new))
-        row[before + at.UP], row[after + at.UP] = 0, 1
-        number = int(row[before + at.METERED])
-        is_set = row[self._meter(new, number) + at.METER_BPS] > 0
-        row[after + at.METERED], row[before + at.METERED] = number if is_set else 0, 0
+        stations = self.network.tables.stations
+        before, after = (stations[ap, user, direction] for ap in (old, new))
+        before.is_up, after.is_up = 0, 1
+        number = before.metered
+        is_set = number > 0 and self._meter(new, number).rate_bps > 0
+        after.metered, before.metered = number if is_set else 0, 0
 
     # --- meters
 
@@ -109,22 +99,19 @@ class Wireless:
         """Limit the data of all `users` at an access point together to `rate_bps`; None removes the
         limit. `number` is 1 or 2, for one of the two meters of the access point's switch. `users`
         replaces the earlier users of the meter."""
-        row = self.network.w.row
         metered = set(users) if rate_bps is not None else set()
         for (where, user, direction), hop in self.network.tables.stations.items():
             if where != ap:
                 continue
             if user in metered and self.network.has_data(user, direction):
-                row[hop + at.METERED] = number
-            elif row[hop + at.METERED] == number:
-                row[hop + at.METERED] = 0
+                hop.metered = number
+            elif hop.metered == number:
+                hop.metered = 0
         meter = self._meter(ap, number)
-        row[meter + at.METER_BPS] = rate_bps or 0
+        meter.rate_bps = rate_bps or 0
         if rate_bps is not None:
             packets_ns = METER_BURST_PACKETS * FRAME_BYTES * 8 * at.NS_PER_S // rate_bps
-            row[meter + at.METER_BURST_NS] = max(packets_ns, METER_BURST_NS)
+            meter.burst_ns = max(packets_ns, METER_BURST_NS)
 
-    def _meter(self, ap: str, number: int) -> int:
-        """Return the index in the integer table at which the state of meter `number` (1 or 2)
-        begins. Add METER_BPS, METER_BURST_NS or METER_FULL_NS to get the index of one field."""
-        return self.network.tables.cells[ap] + (number - 1) * at.METER_FIELDS
+    def _meter(self, ap: str, number: int) -> at.Meter:
+        return self.network.tables.cells[ap].meters[number - 1]

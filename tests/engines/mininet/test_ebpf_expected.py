@@ -13,7 +13,6 @@ from laws import PACKET, Round
 
 from lab.engines.mininet.ebpf import SOURCES
 from lab.engines.sim.core import congestion, expected_rate
-from lab.engines.sim.core import layout as at
 
 MBPS = 1_000_000
 INFINITE = 0x7FFFFFFF
@@ -94,13 +93,12 @@ def test_the_largest_numbers_do_not_overflow(limit):
 
 def simulated(connection, bps, its_round, state):
     """[window, threshold, divisor, queue] after the same RTT in the simulator."""
-    w, (f,) = connection.w, connection.rows
-    connection.set(f, its_round.window + its_round.fraction / PACKET, float(its_round.ssthresh))
-    w.row[f + at.BASE_RTT_NS], w.row[f + at.EXPECTED_BPS] = its_round.base_rtt_us * 1000, bps
-    w.window[f + at.LAST_ROUND_QUEUE] = state.queue / (1 << 16)
-    congestion.on_round(w, f, its_round.rtt_us * 1000, its_round.samples)
-    keys = (at.CWND, at.SSTHRESH, at.GROWTH_DIVISOR, at.LAST_ROUND_QUEUE)
-    return [float(w.window[f + key]) for key in keys]
+    (s,) = connection.rows
+    connection.set(s, its_round.window + its_round.fraction / PACKET, float(its_round.ssthresh))
+    s.base_rtt_ns, s.expected_bps = its_round.base_rtt_us * 1000, bps
+    s.last_round_queue = state.queue / (1 << 16)
+    congestion.on_round(s, its_round.rtt_us * 1000, its_round.samples)
+    return [s.cwnd, s.ssthresh, s.growth_divisor, s.last_round_queue]
 
 
 def test_random_round_trips_end_as_in_the_simulator(limit):
@@ -128,10 +126,10 @@ def test_random_round_trips_end_as_in_the_simulator(limit):
 
 def test_slow_start_ends_at_the_expected_rate_as_in_the_simulator(limit):
     connection = Connection("reno", (10,), (0.03,), expected_by="window")
-    w, (f,) = connection.w, connection.rows
+    (s,) = connection.rows
     for bps in (4_000_000, 4_037_000, 4_038_000, 5_000_000):
-        w.row[f + at.SRTT_NS], w.row[f + at.EXPECTED_BPS] = 30 * MS, bps
-        connection.set(f, 10, SECOND)
-        expected_rate.end_slow_start(w, f)
+        s.srtt_ns, s.expected_bps = 30 * MS, bps
+        connection.set(s, 10, SECOND)
+        expected_rate.end_slow_start(s)
         reached = limit.compared(10, 30_000, ctypes.c_uint64(bps)) >= 0
-        assert reached == (w.window[f + at.SSTHRESH] == 10)
+        assert reached == (s.ssthresh == 10)

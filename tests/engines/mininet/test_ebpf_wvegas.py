@@ -9,8 +9,6 @@ from engines.sim.networks import MS, Connection
 from laws import Round, laws
 
 from lab.engines.sim.core import congestion
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.laws import wvegas
 
 __all__ = ["laws"]
 RATE, ALPHA, MIN_QUEUE_US = range(3)  # indices in the memory of the law
@@ -75,17 +73,15 @@ def test_a_loss_halves_the_window(laws):
 
 def simulated(connection, others, its_round):
     """[window, threshold, alpha, smallest queue in us] after the same RTT in the simulator."""
-    window, (f, *siblings) = connection.w.window, connection.rows
-    connection.set(f, its_round.window, float(its_round.ssthresh))
-    connection.w.row[f + at.BASE_RTT_NS] = its_round.base_rtt_us * MS // 1000
-    window[f + wvegas.ALPHA] = float(its_round.memory[ALPHA])
-    window[f + wvegas.MIN_QUEUE_NS] = its_round.memory[MIN_QUEUE_US] * 1000.0
+    s, *siblings = connection.rows
+    connection.set(s, its_round.window, float(its_round.ssthresh))
+    s.base_rtt_ns = its_round.base_rtt_us * MS // 1000
+    s.law.alpha = float(its_round.memory[ALPHA])
+    s.law.min_queue_ns = its_round.memory[MIN_QUEUE_US] * 1000.0
     for sibling, its_rate in zip(siblings, others, strict=True):
-        window[sibling + wvegas.RATE] = its_rate / RATE_UNIT
-    congestion.on_round(connection.w, f, its_round.rtt_us * MS // 1000, its_round.samples)
-    return [float(window[f + key]) for key in (at.CWND, at.SSTHRESH, wvegas.ALPHA)] + [
-        float(window[f + wvegas.MIN_QUEUE_NS]) / 1000
-    ]
+        sibling.law.rate = its_rate / RATE_UNIT
+    congestion.on_round(s, its_round.rtt_us * MS // 1000, its_round.samples)
+    return [s.cwnd, s.ssthresh, s.law.alpha, s.law.min_queue_ns / 1000]
 
 
 def random_round(rng):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from lab.engines.sim.core import congestion, linux_scheduler, sender
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
@@ -57,65 +57,64 @@ class Connection:
             seed=1,
         )
         network.start(flow, law)
-        self.w, self.rows = network.w, [each.place for each in network.subflows()]
-        self.place, _ = places(network)
-        for f, window, rtt_s, segments in zip(
+        self.w, self.rows = network.w, [each.record for each in network.subflows()]
+        self.record, _ = places(network)
+        for s, window, rtt_s, segments in zip(
             self.rows, windows, rtts_s, between or [0] * len(windows), strict=True
         ):
-            self.w.row[f + at.STATE], self.w.row[f + at.SRTT_NS] = (
+            s.state, s.srtt_ns = (
                 at.ESTABLISHED,
                 round(rtt_s * SECOND),
             )
-            self.w.row[f + at.SND_UNA] = int(segments)
-            self.set(f, window)
+            s.snd_una = int(segments)
+            self.set(s, window)
 
-    def set(self, f, window, ssthresh=1.0):
-        self.w.window[f + at.CWND], self.w.window[f + at.SSTHRESH] = float(window), ssthresh
+    def set(self, s, window, ssthresh=1.0):
+        s.cwnd, s.ssthresh = float(window), ssthresh
 
     def windows(self):
-        return [float(self.w.window[f + at.CWND]) for f in self.rows]
+        return [float(s.cwnd) for s in self.rows]
 
     def increases(self):
         """What one acknowledged segment adds to each window while the others stay."""
         found = []
-        for f in self.rows:
-            before = float(self.w.window[f + at.CWND])
-            congestion.on_ack(self.w, f, 1, SECOND)
-            found.append(float(self.w.window[f + at.CWND]) - before)
-            self.set(f, before)
+        for s in self.rows:
+            before = float(s.cwnd)
+            congestion.on_ack(s, 1, SECOND)
+            found.append(float(s.cwnd) - before)
+            self.set(s, before)
         return found
 
     def after_loss(self):
         """Each window after a loss while the others stay."""
         found = []
-        for f in self.rows:
-            before = float(self.w.window[f + at.CWND])
-            congestion.on_loss(self.w, f, SECOND)
-            found.append(float(self.w.window[f + at.CWND]))
-            self.set(f, before)
+        for s in self.rows:
+            before = float(s.cwnd)
+            congestion.on_loss(s, SECOND)
+            found.append(float(s.cwnd))
+            self.set(s, before)
         return found
 
 
 def two_subflows(windows=(10, 2), rtts_s=(0.1, 0.03), **multipath):
     """A connection of two subflows; none of its 1000 segments is assigned."""
     connection = Connection("reno", windows, rtts_s, **multipath)
-    connection.w.row[connection.place + at.TOTAL_SEGMENTS] = 1000
-    linux_scheduler.grow_buffers(connection.w, connection.place)
+    connection.record.total_segments = 1000
+    linux_scheduler.grow_buffers(connection.record)
     return connection
 
 
 def assign(connection, number, segments, first_dsn=0):
     """Give segments to the subflow with this number, counted from 0."""
-    row, c = connection.w.row, connection.place
+    c = connection.record
     for dsn in range(first_dsn, first_dsn + segments):
-        sender.queue_segment(row, connection.rows[number], dsn)
-    row[c + at.DATA_SND_NXT] = max(row[c + at.DATA_SND_NXT], first_dsn + segments)
+        sender.queue_segment(connection.rows[number], dsn)
+    c.data_snd_nxt = max(c.data_snd_nxt, first_dsn + segments)
 
 
 def queued(connection):
     """Unacknowledged segments of each subflow."""
-    row = connection.w.row
-    return [int(linux_scheduler.unacknowledged(row, f)) for f in connection.rows]
+    return [linux_scheduler.unacknowledged(s) for s in connection.rows]
 
 
 FEW_USERS = ("topology.users=10", "topology.multipath_percent=50")

@@ -1,45 +1,48 @@
-"""Rows of a network's table, for tests."""
+"""Records of a simulated network, for tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 
-from lab.engines.sim.core import events
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.jit import Ints
+from lab.engines.sim.core import state as at
+from lab.engines.sim.core.jit import RECORDS
 from lab.engines.sim.network import Network
 
 
-def places(network: Network, flow: str = "ue1-1") -> tuple[int, int]:
-    """Where the rows of a connection and of its first subflow begin."""
-    return network.tables.connections[flow], network.tables.subflows[flow][0].place
+def places(network: Network, flow: str = "ue1-1") -> tuple[at.Connection, at.Subflow]:
+    """A connection and its first subflow."""
+    return network.tables.connections[flow], network.tables.subflows[flow][0].record
 
 
-def free(network: Network) -> list[int]:
+def numbers(record: object, kind: str) -> dict[str, float]:
+    """All fields of a record that are numbers; `kind` is its class, such as "Subflow"."""
+    names = (each.name for each in fields(RECORDS[kind]) if each.type in ("int", "float"))
+    return {name: getattr(record, name) for name in names}
+
+
+def free(network: Network) -> list[at.Packet]:
     """Free packets, in the order in which they will be taken."""
-    row, found = network.w.row, []
-    p = int(row[at.FREE_PACKET])
-    while p:
+    w, found = network.w, []
+    p = w.free_packet
+    while p != w.no_packet:
         found.append(p)
-        p = int(row[p + at.NEXT_FREE])
+        p = p.next
     return found
 
 
-def on_links(network: Network) -> list[int]:
+def on_links(network: Network) -> list[at.Packet]:
     """Packets whose arrival is scheduled; in a wired network these are all packets in flight."""
-    row = network.w.row
-    scheduled = [
-        int(row[row[at.HEAP] + n * events.FIELDS + events.EVENT]) for n in range(row[at.HEAP_COUNT])
-    ]
-    return [packet for event in scheduled for packet in _arriving(row, event)]
+    w = network.w
+    scheduled = [w.heap[n].event for n in range(w.heap_count)]
+    return [packet for event in scheduled for packet in _arriving(w, event)]
 
 
-def _arriving(row: Ints, event: int) -> Iterator[int]:
+def _arriving(w: at.World, event: at.Event) -> Iterator[at.Packet]:
     """The packets whose arrival an event stands for: one, or all of a line."""
-    place, kind = event // at.EVENT_KINDS, event % at.EVENT_KINDS
-    if kind == at.ARRIVAL:
-        yield place
-    p = row[place] if kind == at.FIRST_ARRIVAL else 0
-    while p != 0:
-        yield int(p)
-        p = row[p + at.NEXT_IN_LINE]
+    if event.kind == at.ARRIVAL:
+        yield event.first
+    p = event.first if event.kind == at.LINE else w.no_packet
+    while p != w.no_packet:
+        yield p
+        p = p.next

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import state as at
 from lab.engines.sim.routes import DOWN
 from lab.engines.sim.wireless import Wireless
 
@@ -67,12 +67,12 @@ def test_bearers_get_proportional_fair_shares(testbed):
     )
     simulation.run(3)
     before = {
-        user: simulation.network.station("lte1", user, DOWN, at.OUT_BYTES)
+        user: simulation.network.tables.stations["lte1", user, DOWN].out_bytes
         for user in ("ue3", "ue4")
     }
     simulation.run(4)
     for user, mbps in (("ue3", 20), ("ue4", 4)):
-        sent = simulation.network.station("lte1", user, DOWN, at.OUT_BYTES) - before[user]
+        sent = simulation.network.tables.stations["lte1", user, DOWN].out_bytes - before[user]
         assert sent * 8 / 4e6 == pytest.approx(0.5 * mbps, rel=0.03)
 
 
@@ -87,11 +87,11 @@ def test_a_meter_passes_its_rate_and_burst(testbed):
     network = simulation.network
     Wireless(network).set_meter("wifi1", ["ue3"], 1_000_000)
     simulation.run(10)
-    passed = network.station("wifi1", "ue3", DOWN, at.METER_PASSED_BYTES)
+    passed = network.tables.stations["wifi1", "ue3", DOWN].meter_passed_bytes
     most = 1_000_000 * 10 / 8 + 10 * 1514
     assert 0.5 * most < passed <= most
-    assert network.station("wifi1", "ue3", DOWN, at.METER_DROPS) > 0
-    assert network.station("wifi1", "ue1", DOWN, at.METER_DROPS) == 0
+    assert network.tables.stations["wifi1", "ue3", DOWN].meter_drops > 0
+    assert network.tables.stations["wifi1", "ue1", DOWN].meter_drops == 0
 
 
 def test_every_packet_on_the_air_arrives_is_dropped_or_waits(testbed):
@@ -101,13 +101,9 @@ def test_every_packet_on_the_air_arrives_is_dropped_or_waits(testbed):
         simulation.run(0.3, step_s=0.1)
         waiting = {"wifi1": 0}
         for (ap, _user, direction), place in network.tables.stations.items():
-            left = (
-                network.hop(place, at.IN_PACKETS)
-                - network.hop(place, at.OUT_PACKETS)
-                - network.hop(place, at.DROPS)
-            )
-            if network.hop(place, at.KIND) == at.BEARER:
-                assert left == network.hop(place, at.QUEUE_COUNT)
+            left = place.in_packets - place.out_packets - place.drops
+            if place.kind == at.BEARER:
+                assert left == place.queue_count
             elif direction == DOWN:
                 waiting[ap] += left
         assert waiting["wifi1"] == Wireless(network).backlog("wifi1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from controller.command import Expect, Route, SetBackup
-from lab.engines.sim.core import layout as at
 
 from .rows import places
 from .scripted import FIRST, SECOND, WIRE, colliding, goodput, known, request, two
@@ -49,14 +48,14 @@ def test_mp_prio_reaches_the_sender_half_a_round_trip_later(two):
     simulation.run(1)
     network = simulation.network
     subflow = network.subflow(SECOND)
-    rtt_ns = int(network.w.row[subflow.place + at.SRTT_NS])
+    rtt_ns = subflow.record.srtt_ns
     assert rtt_ns > 60_000_000
     network.set_backup(subflow, True)
     now_ns = network.now_ns
     network.run(now_ns + rtt_ns // 2 - 1_000_000)
-    assert network.w.row[subflow.place + at.BACKUP] == 0
+    assert subflow.record.backup == 0
     network.run(now_ns + rtt_ns // 2 + 1_000_000)
-    assert network.w.row[subflow.place + at.BACKUP] == 1
+    assert subflow.record.backup == 1
 
 
 def test_segments_in_flight_are_reinjected_when_a_lossy_path_becomes_backup(two):
@@ -66,7 +65,7 @@ def test_segments_in_flight_are_reinjected_when_a_lossy_path_becomes_backup(two)
     simulation.run(0.05, 0.05)
     request(simulation, SetBackup(FIRST, True))
     rates = [frame["user"]["ue1"]["mbps"] for frame in simulation.run(3)]
-    assert simulation.network.w.row[places(simulation.network)[0] + at.REINJECTED] > 0
+    assert places(simulation.network)[0].reinjected > 0
     assert min(rates[1:]) > 0.9 * 12 * WIRE  # within a second, before the RTO of the lossy path
 
 
@@ -100,16 +99,10 @@ def test_a_route_separates_colliding_subflows_without_loss(colliding):
         == simulation.network.subflow(SECOND).path
         == ("s1", "c2", "s2")
     )
-    lost = [
-        int(simulation.network.w.row[each.place + at.SEGMENTS_DROPPED])
-        for each in simulation.network.subflows()
-    ]
+    lost = [each.record.segments_dropped for each in simulation.network.subflows()]
     request(simulation, Route(SECOND, ("s1", "c1", "s2")))
     simulation.run(0.2, 0.1)
-    assert [
-        int(simulation.network.w.row[each.place + at.SEGMENTS_DROPPED])
-        for each in simulation.network.subflows()
-    ] == lost
+    assert [each.record.segments_dropped for each in simulation.network.subflows()] == lost
     simulation.run(4)
     frames = simulation.run(4)
     assert simulation.mbps(frames) > 0.97 * 20 * WIRE
@@ -127,9 +120,9 @@ def test_acknowledgements_return_over_the_same_path(colliding):
     simulation.run(1)
     network = simulation.network
     back = network.tables.links["up2", "s1"]
-    before = network.hop(back, at.IN_PACKETS)
+    before = back.in_packets
     simulation.run(1)
-    assert network.hop(back, at.IN_PACKETS) == before
+    assert back.in_packets == before
 
 
 def test_subflows_leave_a_broken_link_and_return_when_it_is_up(colliding):

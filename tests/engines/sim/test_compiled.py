@@ -166,7 +166,7 @@ def test_a_run_stays_interpreted_if_the_compiler_cannot_write_its_cache(tmp_path
 
 GROW = """
 from lab.engines.sim import compiled
-from lab.engines.sim.core import congestion, layout as at
+from lab.engines.sim.core import congestion
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
@@ -177,11 +177,11 @@ links = (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))
 flow = Flow("ue1-1", "ue1", "down", "reno", None, None)
 network = Network(Topology("one", nodes, links), Multipath(), [flow], seed=1)
 w = network.w
-f = next(network.subflows()).place
-w.window[f + at.CWND], w.window[f + at.SSTHRESH] = 10.0, 1.0
-congestion.on_ack(w, f, 1, 0)
+f = next(network.subflows()).record
+f.cwnd, f.ssthresh = 10.0, 1.0
+congestion.on_ack(f, 1, 0)
 stats = congestion.on_ack.stats
-print(w.window[f + at.CWND], len(stats.cache_hits), len(stats.cache_misses))
+print(f.cwnd, len(stats.cache_hits), len(stats.cache_misses))
 """
 
 
@@ -261,3 +261,29 @@ def test_compiled_and_interpreted_runs_write_the_same_bytes(tmp_path, case):
         results.append([(folder / file).read_bytes() for file in ("samples.jsonl", "events.jsonl")])
     assert results[0] == results[1]
     assert "more slowly" not in (tmp_path / "compiled" / "log.txt").read_text()
+
+
+KEEP = """
+import gc
+from lab.engines.sim import compiled
+from lab.engines.sim.core import sender
+from lab.engines.sim.core import state as at
+from lab.engines.sim.memory import Rows
+compiled.speed_up(compiled.folder())
+def made():
+    make = Rows()
+    c = make.one(at.Connection, subflows=make.many(at.Subflow, 2), count=2)
+    c.subflows[1].connection = c
+    return c.subflows[1]
+s = made()
+gc.collect()
+others = [Rows().one(at.Subflow, snd_nxt=7, cwnd=1.5) for _ in range(1000)]
+s.snd_nxt, s.connection.count = 5, 3
+print(sender.flight_size(s), s.connection.count, s.connection.subflows[1] == s, s.cwnd)
+"""
+
+
+@pytest.mark.whole
+def test_a_row_keeps_the_memory_that_it_is_in(tmp_path):
+    pytest.importorskip("numba")
+    assert python(KEEP, tmp_path) == "5 3 True 0.0\n"

@@ -8,8 +8,7 @@ from __future__ import annotations
 import pytest
 
 from lab.engines.sim.core import congestion
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.laws import wvegas
+from lab.engines.sim.core import state as at
 
 from .networks import MS, SECOND, Connection
 
@@ -78,9 +77,9 @@ def test_balia_after_a_loss(name, draft, kernel):
 
 @pytest.mark.parametrize("law", ["lia", "olia", "balia"])
 def test_a_backup_and_a_closed_subflow_count_in_no_sum(law):
-    for field, value in ((at.BACKUP, 1), (at.STATE, at.CLOSED)):
+    for field, value in (("backup", 1), ("state", at.CLOSED)):
         three = Connection(law, (8, 40, 99), (0.02, 0.1, 0.01), (3e5, 1e5, 9e9))
-        three.w.row[three.rows[2] + field] = value
+        setattr(three.rows[2], field, value)
         assert three.increases()[:2] == pytest.approx(made("C", law).increases())
 
 
@@ -101,13 +100,13 @@ def test_balia_grows_by_a_segment_per_acknowledgement_at_most():
 
 def test_olia_keeps_one_segment_on_a_bad_path_and_does_not_enter_slow_start():
     pair = Connection("olia", (1.0005, 1), (0.5, 0.5), (10, 9e5))
-    f = pair.rows[0]
-    pair.set(f, 1.001, ssthresh=50.0)
-    pair.w.window[f + at.SSTHRESH] = 1.0
+    s = pair.rows[0]
+    pair.set(s, 1.001, ssthresh=50.0)
+    s.ssthresh = 1.0
     for _ in range(100):
-        congestion.on_ack(pair.w, f, 1, SECOND)
-    assert pair.w.window[f + at.CWND] >= 1
-    assert pair.w.window[f + at.SSTHRESH] <= pair.w.window[f + at.CWND]
+        congestion.on_ack(s, 1, SECOND)
+    assert s.cwnd >= 1
+    assert s.ssthresh <= s.cwnd
 
 
 # wVegas
@@ -116,15 +115,15 @@ def test_olia_keeps_one_segment_on_a_bad_path_and_does_not_enter_slow_start():
 def vegas(window=24, ssthresh=1.0, subflows=1):
     """A wVegas connection whose base RTT is 30 ms."""
     connection = Connection("wvegas", (window,) * subflows, (0.03,) * subflows)
-    for f in connection.rows:
-        connection.w.row[f + at.BASE_RTT_NS] = 30 * MS
-        connection.set(f, window, ssthresh)
+    for s in connection.rows:
+        s.base_rtt_ns = 30 * MS
+        connection.set(s, window, ssthresh)
     return connection
 
 
-def after_round(connection, rtt_ms, f=0):
-    congestion.on_round(connection.w, connection.rows[f], rtt_ms * MS, 10)
-    return float(connection.w.window[connection.rows[f] + at.CWND])
+def after_round(connection, rtt_ms, s=0):
+    congestion.on_round(connection.rows[s], rtt_ms * MS, 10)
+    return float(connection.rows[s].cwnd)
 
 
 @pytest.mark.parametrize(
@@ -135,38 +134,38 @@ def test_wvegas_approaches_its_share_of_ten_segments_in_queues(others, window, s
     """At 36 ms 4 of 24 segments are in queues: fewer than alpha = 6 at weight 0.6, more than alpha
     = 3 at 0.3."""
     connection = vegas(subflows=2)
-    f, other = connection.rows
-    connection.w.window[f + at.SSTHRESH] = 24.0
-    connection.w.window[f + wvegas.MIN_QUEUE_NS] = 5.0 * MS
-    connection.w.window[other + wvegas.RATE] = others * 1.0000001
+    s, other = connection.rows
+    s.ssthresh = 24.0
+    s.law.min_queue_ns = 5.0 * MS
+    other.law.rate = others * 1.0000001
     assert after_round(connection, 36) == window
-    assert connection.w.window[f + at.SSTHRESH] <= ssthresh
+    assert s.ssthresh <= ssthresh
 
 
 def test_wvegas_drains_a_queue_that_has_doubled():
     connection = vegas()
-    connection.w.window[connection.rows[0] + wvegas.MIN_QUEUE_NS] = 2.0 * MS
+    connection.rows[0].law.min_queue_ns = 2.0 * MS
     assert after_round(connection, 36) == 10  # of 25; alone it has the whole share of 10 segments
-    assert connection.w.window[connection.rows[0] + wvegas.MIN_QUEUE_NS] == 0
+    assert connection.rows[0].law.min_queue_ns == 0
 
 
 def test_wvegas_refills_a_drained_window_by_slow_start():
     """As in the kernel, ssthresh follows a growing window at three quarters of it."""
     connection = vegas(window=39)
-    f = connection.rows[0]
+    s = connection.rows[0]
     assert after_round(connection, 30) == 40
-    assert connection.w.window[f + at.SSTHRESH] == 30
-    connection.w.window[f + wvegas.MIN_QUEUE_NS] = 2.0 * MS
+    assert s.ssthresh == 30
+    s.law.min_queue_ns = 2.0 * MS
     assert after_round(connection, 36) == 17
-    assert connection.w.window[f + at.SSTHRESH] == 30
-    congestion.on_ack(connection.w, f, 10, SECOND)
-    assert connection.w.window[f + at.CWND] == 27
+    assert s.ssthresh == 30
+    congestion.on_ack(s, 10, SECOND)
+    assert s.cwnd == 27
 
 
 def test_wvegas_leaves_slow_start_when_more_than_one_segment_is_in_queues():
     connection = vegas(ssthresh=100.0)
     assert after_round(connection, 36) == 21
-    assert connection.w.window[connection.rows[0] + at.SSTHRESH] == 20
+    assert connection.rows[0].ssthresh == 20
 
 
 def test_wvegas_grows_while_there_is_no_queue():

@@ -7,7 +7,6 @@ import pytest
 from controller.command import Expect
 from lab.engines import registry
 from lab.engines.sim.core import congestion, expected_rate
-from lab.engines.sim.core import layout as at
 from lab.errors import LabError, RequestError
 from lab.run.engine import Options
 from lab.scenario import loading as scenario
@@ -20,76 +19,76 @@ __all__ = ["known"]
 
 
 def expecting(mbps, cwnd, ssthresh=1.0, law="reno", rtt_ms=30, base_ms=30):
-    """A world with one subflow that has this expected rate, and where its row begins."""
+    """A subflow that has this expected rate."""
     connection = Connection(law, (cwnd,), (rtt_ms / 1000,), expected_by="window")
-    w, f = connection.w, connection.rows[0]
-    connection.set(f, cwnd, ssthresh)
-    w.row[f + at.EXPECTED_BPS], w.row[f + at.BASE_RTT_NS] = mbps * 1_000_000, base_ms * MS
-    return w, f
+    s = connection.rows[0]
+    connection.set(s, cwnd, ssthresh)
+    s.expected_bps, s.base_rtt_ns = round(mbps * 1_000_000), base_ms * MS
+    return s
 
 
 def test_9_mbps_over_30_ms_reduce_the_window_to_20_segments_when_the_queue_has_grown():
     """9 Mb/s are 743.06 frames of 1514 bytes per second; 0.9 of that in 30 ms are 20.06."""
-    w, f = expecting(9, 40.0)
-    congestion.on_round(w, f, 36 * MS, 10)  # 1111 segments/s; 40 x 6/36 = 6.67 in queues
-    assert w.window[f + at.CWND] == w.window[f + at.SSTHRESH] == pytest.approx(20.06, abs=0.005)
-    assert w.window[f + at.LAST_ROUND_QUEUE] == pytest.approx(6.667, abs=0.001)
-    assert w.window[f + at.GROWTH_DIVISOR] == 5
+    s = expecting(9, 40.0)
+    congestion.on_round(s, 36 * MS, 10)  # 1111 segments/s; 40 x 6/36 = 6.67 in queues
+    assert s.cwnd == s.ssthresh == pytest.approx(20.06, abs=0.005)
+    assert s.last_round_queue == pytest.approx(6.667, abs=0.001)
+    assert s.growth_divisor == 5
 
 
 def test_a_shrinking_or_short_queue_does_not_reduce_the_window():
-    w, f = expecting(9, 40.0)
-    w.window[f + at.LAST_ROUND_QUEUE] = 7.0
-    congestion.on_round(w, f, 36 * MS, 10)
-    assert w.window[f + at.CWND] == 40
-    w, f = expecting(9, 40.0)
-    congestion.on_round(w, f, 30 * MS, 10)
-    assert w.window[f + at.CWND] == 40
+    s = expecting(9, 40.0)
+    s.last_round_queue = 7.0
+    congestion.on_round(s, 36 * MS, 10)
+    assert s.cwnd == 40
+    s = expecting(9, 40.0)
+    congestion.on_round(s, 30 * MS, 10)
+    assert s.cwnd == 40
 
 
 def test_the_window_grows_by_a_fifth_above_the_expected_rate_and_fully_below():
-    w, f = expecting(9, 40.0)
-    congestion.on_round(w, f, 30 * MS, 10)
-    congestion.on_ack(w, f, 1, 0)
-    assert w.window[f + at.CWND] == pytest.approx(40 + 1 / 40 / 5)
-    w.window[f + at.CWND] = 20.0  # 667 segments/s
-    congestion.on_round(w, f, 30 * MS, 10)
-    congestion.on_ack(w, f, 1, 0)
-    assert w.window[f + at.CWND] == pytest.approx(20 + 1 / 20)
+    s = expecting(9, 40.0)
+    congestion.on_round(s, 30 * MS, 10)
+    congestion.on_ack(s, 1, 0)
+    assert s.cwnd == pytest.approx(40 + 1 / 40 / 5)
+    s.cwnd = 20.0  # 667 segments/s
+    congestion.on_round(s, 30 * MS, 10)
+    congestion.on_ack(s, 1, 0)
+    assert s.cwnd == pytest.approx(20 + 1 / 20)
 
 
 def test_slow_start_ends_at_the_expected_rate():
-    w, f = expecting(9, 20.0, ssthresh=1e9)
-    congestion.on_ack(w, f, 2, 0)
-    assert w.window[f + at.CWND] == 22
-    w.window[f + at.CWND] = 23.0  # 767 segments/s
-    congestion.on_ack(w, f, 1, 0)
-    assert w.window[f + at.SSTHRESH] == 23
-    assert w.window[f + at.CWND] == pytest.approx(23 + 1 / 23)
+    s = expecting(9, 20.0, ssthresh=1e9)
+    congestion.on_ack(s, 2, 0)
+    assert s.cwnd == 22
+    s.cwnd = 23.0  # 767 segments/s
+    congestion.on_ack(s, 1, 0)
+    assert s.ssthresh == 23
+    assert s.cwnd == pytest.approx(23 + 1 / 23)
 
 
 def test_the_window_does_not_fall_below_two_segments():
-    w, f = expecting(0.5, 8.0)
-    congestion.on_round(w, f, 60 * MS, 10)
-    assert w.window[f + at.CWND] == expected_rate.MIN_WINDOW
+    s = expecting(0.5, 8.0)
+    congestion.on_round(s, 60 * MS, 10)
+    assert s.cwnd == expected_rate.MIN_WINDOW
 
 
 @pytest.mark.parametrize("law", ["reno", "cubic", "lia", "olia", "balia"])
 def test_a_loss_is_left_to_the_law(law):
-    (w, f), (alone, _) = expecting(9, 20.0, law=law), expecting(9, 20.0, law=law)
-    alone.row[at.EXPECTED_BY_WINDOW] = 0
-    for each in (w, alone):
-        congestion.on_loss(each, f, MS)
-    assert w.window[f + at.CWND] == alone.window[f + at.CWND]
+    limited, alone = expecting(9, 20.0, law=law), expecting(9, 20.0, law=law)
+    alone.connection.is_expected_by_window = 0
+    for each in (limited, alone):
+        congestion.on_loss(each, MS)
+    assert limited.cwnd == alone.cwnd < 20
 
 
 def test_the_window_grows_normally_without_an_expected_rate_or_with_pacing():
     for mbps, by_window in ((0, 1), (9, 0)):
-        w, f = expecting(mbps, 40.0)
-        w.row[at.EXPECTED_BY_WINDOW] = by_window
-        congestion.on_round(w, f, 36 * MS, 10)
-        congestion.on_ack(w, f, 1, 0)
-        assert w.window[f + at.CWND] == pytest.approx(40 + 1 / 40)
+        s = expecting(mbps, 40.0)
+        s.connection.is_expected_by_window = by_window
+        congestion.on_round(s, 36 * MS, 10)
+        congestion.on_ack(s, 1, 0)
+        assert s.cwnd == pytest.approx(40 + 1 / 40)
 
 
 @pytest.mark.parametrize("cc", ["reno", "balia"])
@@ -102,10 +101,10 @@ def test_windows_keep_subflows_at_their_expected_rates(paths, cc):
     )
     request(simulation, Expect(FIRST, 20_000_000), Expect(SECOND, 12_000_000))
     simulation.run(4)
-    w, rtts = simulation.network.w, []
+    rtts = []
     frames = simulation.run(4)
     for subflow in simulation.network.tables.subflows["ue1-1"]:
-        rtts.append(w.row[subflow.place + at.SRTT_NS] / w.row[subflow.place + at.BASE_RTT_NS])
+        rtts.append(subflow.record.srtt_ns / subflow.record.base_rtt_ns)
     assert goodput(frames, FIRST) == pytest.approx(20 * WIRE, rel=0.1)
     assert goodput(frames, SECOND) == pytest.approx(12 * WIRE, rel=0.1)
     assert max(rtts) < 1.6  # a hundred queued packets would make the first RTT 4 times as long

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from lab.engines.sim.core import congestion, dispatch
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.laws import cubic
 
 from .networks import BULK, SECOND, chain, started
@@ -16,18 +15,18 @@ from .rows import places
 
 @pytest.fixture
 def subflow():
-    """A world with one subflow, and where its row begins."""
+    """A subflow without packets."""
 
     def make(law, cwnd, ssthresh=1.0):
         network = started(chain(2))
-        w, f = network.w, places(network)[1]
-        w.row[f + at.LAW], w.window[f + at.CWND], w.window[f + at.SSTHRESH] = (
+        _, s = places(network)
+        s.law_number, s.cwnd, s.ssthresh = (
             dispatch.number(law),
             cwnd,
             ssthresh,
         )
-        w.row[f + at.SRTT_NS] = SECOND // 10
-        return w, f
+        s.srtt_ns = SECOND // 10
+        return s
 
     return make
 
@@ -36,32 +35,32 @@ def subflow():
     "law", [law for law in dispatch.LAWS if law != "wvegas"]
 )  # which acts once per RTT
 def test_slow_start_grows_by_what_was_acknowledged_up_to_the_threshold(subflow, law):
-    w, f = subflow(law, 10.0, 14.0)
-    congestion.on_ack(w, f, 2, SECOND)
-    assert w.window[f + at.CWND] == 12
-    congestion.on_ack(w, f, 2, SECOND)
-    assert w.window[f + at.CWND] == 14
-    congestion.on_ack(w, f, 1, SECOND)
-    assert 14 < w.window[f + at.CWND] < 15.1
+    s = subflow(law, 10.0, 14.0)
+    congestion.on_ack(s, 2, SECOND)
+    assert s.cwnd == 12
+    congestion.on_ack(s, 2, SECOND)
+    assert s.cwnd == 14
+    congestion.on_ack(s, 1, SECOND)
+    assert 14 < s.cwnd < 15.1
 
 
 @pytest.mark.parametrize("law", dispatch.LAWS)
 def test_a_timeout_sets_the_window_to_one_segment(subflow, law):
-    w, f = subflow(law, 20.0)
-    congestion.on_timeout(w, f, SECOND)
-    assert w.window[f + at.CWND] == 1
-    assert w.window[f + at.SSTHRESH] == pytest.approx(14 if law == "cubic" else 10)
+    s = subflow(law, 20.0)
+    congestion.on_timeout(s, SECOND)
+    assert s.cwnd == 1
+    assert s.ssthresh == pytest.approx(14 if law == "cubic" else 10)
 
 
 def test_reno(subflow):
-    w, f = subflow("reno", 10.0)
-    congestion.on_ack(w, f, 1, SECOND)
-    assert w.window[f + at.CWND] == pytest.approx(10.1)
-    congestion.on_loss(w, f, SECOND)
-    assert w.window[f + at.CWND] == w.window[f + at.SSTHRESH] == pytest.approx(5.05)
-    w, f = subflow("reno", 3.0)
-    congestion.on_loss(w, f, SECOND)
-    assert w.window[f + at.CWND] == 2
+    s = subflow("reno", 10.0)
+    congestion.on_ack(s, 1, SECOND)
+    assert s.cwnd == pytest.approx(10.1)
+    congestion.on_loss(s, SECOND)
+    assert s.cwnd == s.ssthresh == pytest.approx(5.05)
+    s = subflow("reno", 3.0)
+    congestion.on_loss(s, SECOND)
+    assert s.cwnd == 2
 
 
 @pytest.mark.parametrize(("peak", "k", "seconds", "window"), [
@@ -69,31 +68,31 @@ def test_reno(subflow):
     (10, 1.9574, 1, 9.6489), (1000, 9.0856, 1, 788.555),
 ])  # fmt: skip
 def test_cubic_curve(subflow, peak, k, seconds, window):
-    w, f = subflow("cubic", float(peak))
-    congestion.on_loss(w, f, SECOND)
-    assert w.window[f + at.CWND] == pytest.approx(0.7 * peak)
-    cubic.begin_epoch(w, f, SECOND)
-    assert w.window[f + cubic.K] == pytest.approx(k, abs=1e-4)
-    assert cubic.curve(w, f, seconds) == pytest.approx(window, abs=1e-3)
+    s = subflow("cubic", float(peak))
+    congestion.on_loss(s, SECOND)
+    assert s.cwnd == pytest.approx(0.7 * peak)
+    cubic.begin_epoch(s, SECOND)
+    assert s.law.k_s == pytest.approx(k, abs=1e-4)
+    assert cubic.curve(s, seconds) == pytest.approx(window, abs=1e-3)
 
 
 def test_cubic_increase_per_acknowledgement(subflow):
-    w, f = subflow("cubic", 100.0)
-    congestion.on_loss(w, f, SECOND)
-    cubic.begin_epoch(w, f, SECOND)
-    w.window[f + at.CWND] = 86.681
-    congestion.on_ack(w, f, 1, 2 * SECOND)
-    assert w.window[f + at.CWND] - 86.681 == pytest.approx(0.013888, abs=5e-6)
+    s = subflow("cubic", 100.0)
+    congestion.on_loss(s, SECOND)
+    cubic.begin_epoch(s, SECOND)
+    s.cwnd = 86.681
+    congestion.on_ack(s, 1, 2 * SECOND)
+    assert s.cwnd - 86.681 == pytest.approx(0.013888, abs=5e-6)
 
 
 def test_cubic_fast_convergence(subflow):
-    w, f = subflow("cubic", 80.0)
-    w.window[f + cubic.W_MAX] = 100.0
-    congestion.on_loss(w, f, SECOND)
-    cubic.begin_epoch(w, f, SECOND)
-    assert w.window[f + cubic.W_MAX] == pytest.approx(68)
-    assert w.window[f + at.CWND] == pytest.approx(56)
-    assert w.window[f + cubic.K] == pytest.approx(3.107, abs=1e-3)
+    s = subflow("cubic", 80.0)
+    s.law.w_max = 100.0
+    congestion.on_loss(s, SECOND)
+    cubic.begin_epoch(s, SECOND)
+    assert s.law.w_max == pytest.approx(68)
+    assert s.cwnd == pytest.approx(56)
+    assert s.law.k_s == pytest.approx(3.107, abs=1e-3)
 
 
 def test_cubic_ends_slow_start_before_a_deep_queue_overflows():
@@ -106,11 +105,11 @@ def test_cubic_ends_slow_start_before_a_deep_queue_overflows():
             replace(BULK, cc=law),
         )
         network.run(2 * SECOND)
-        f = places(network)[1]
-        dropped[law] = int(network.w.row[f + at.SEGMENTS_DROPPED])
+        s = places(network)[1]
+        dropped[law] = s.segments_dropped
     assert dropped["reno"] > 100
     assert dropped["cubic"] == 0
-    assert 33 <= network.w.window[f + at.SSTHRESH] < 100  # the path holds 33 segments
+    assert 33 <= s.ssthresh < 100  # the path holds 33 segments
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 0.3, 1.0, 75.0, 1e12])

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.engines.sim import network as world
-from lab.engines.sim.core import layout as at
 from lab.scenario.flows import Flow
 from lab.scenario.targets import SetLinkUp
 
@@ -20,17 +19,17 @@ def test_ten_links_of_10_ms_make_a_200_ms_round_trip():
         chain(10, delay_ns=10_000_000), Flow("ue1-1", "ue1", "down", "reno", None, 100 * 1448)
     )
     network.run(3 * SECOND)
-    f = next(network.subflows()).place
-    assert 200e6 <= network.w.row[f + at.SRTT_NS] < 220e6
+    s = next(network.subflows()).record
+    assert 200e6 <= s.srtt_ns < 220e6
 
 
 def test_a_20_mbps_link_carries_1448_of_1514_bytes():
     network = started(chain(2, rate_bps=20_000_000, delay_ns=5_000_000))
     network.run(2 * SECOND)
     c, _ = places(network)
-    before = int(network.w.row[c + at.DATA_RCV_NXT])
+    before = c.data_rcv_nxt
     network.run(7 * SECOND)
-    rate_bps = (int(network.w.row[c + at.DATA_RCV_NXT]) - before) * 1448 * 8 / 5
+    rate_bps = (c.data_rcv_nxt - before) * 1448 * 8 / 5
     assert rate_bps == pytest.approx(20e6 * 1448 / 1514, rel=0.002)
 
 
@@ -41,17 +40,15 @@ def test_a_queue_holds_as_many_packets_as_its_size():
         network.run(step * 20_000_000)
         deepest = max(deepest, *(network.queued(place) for place in network.tables.links.values()))
     assert 25 <= deepest <= 30
-    assert sum(network.hop(place, at.DROPS) for place in network.tables.links.values()) > 0
+    assert sum(place.drops for place in network.tables.links.values()) > 0
 
 
 def test_jitter_does_not_reorder_packets():
     network = started(chain(2, rate_bps=5_000_000, delay_ns=20_000_000, jitter_ns=15_000_000))
     network.run(3 * SECOND)
-    w, (_, f) = network.w, places(network)
-    assert w.row[f + at.SEGMENTS_RECEIVED] > 500
-    assert (
-        w.row[f + at.SEGMENTS_OUT_OF_ORDER] <= w.row[f + at.SEGMENTS_DROPPED] * 60
-    )  # only what follows a drop
+    _, s = places(network)
+    assert s.segments_received > 500
+    assert s.segments_out_of_order <= s.segments_dropped * 60  # only what follows a drop
 
 
 @settings(max_examples=25)
@@ -74,55 +71,39 @@ def test_every_segment_is_received_dropped_or_in_flight(
     }
     network = started(chain(2, rate_bps=rate_bps, queue_packets=queue_packets, **shape))
     network.run(milliseconds * 1_000_000)
-    w, (c, f) = network.w, places(network)
-    assert len(on_links(network)) + len(free(network)) == w.row[at.HEAP_SIZE]
-    data = [place for place in on_links(network) if not w.row[place + at.PACKET_TYPE]]
-    assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_RECEIVED] + w.row[
-        f + at.SEGMENTS_DROPPED
-    ] + len(data)
+    w, (c, s) = network.w, places(network)
+    assert len(on_links(network)) + len(free(network)) == w.heap_size
+    data = [place for place in on_links(network) if not place.kind]
+    assert s.segments_sent == s.segments_received + s.segments_dropped + len(data)
     for place in network.tables.links.values():
         in_packets, out, lost = (
-            network.hop(place, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS)
+            getattr(place, each) for each in ("in_packets", "out_packets", "drops")
         )
         assert in_packets == out + lost
-        assert network.hop(place, at.IN_BYTES) == network.hop(place, at.OUT_BYTES) + network.hop(
-            place, at.DROPPED_BYTES
-        )
-    assert (
-        0
-        <= w.row[f + at.PIPE]
-        <= len(data) + w.row[f + at.SEGMENTS_DROPPED] + w.row[f + at.SEGMENTS_RECEIVED]
-    )
-    assert w.row[c + at.DATA_RCV_NXT] == w.row[f + at.RCV_NXT]
+        assert place.in_bytes == place.out_bytes + place.dropped_bytes
+    assert 0 <= s.pipe <= len(data) + s.segments_dropped + s.segments_received
+    assert c.data_rcv_nxt == s.rcv_nxt
 
 
-def test_growing_the_table_does_not_change_results(monkeypatch):
-    """Without spare rows the table is copied for every new route."""
+def test_results_do_not_depend_on_the_space_for_packets(monkeypatch):
     results = []
-    for spare in (world.SPARE, 0):
-        monkeypatch.setattr(world, "SPARE", spare)
+    for packets in (world.PACKETS, 100_000):
+        monkeypatch.setattr(world, "PACKETS", packets)
         network = started(chain(2, rate_bps=50_000_000, delay_ns=20_000_000, queue_packets=3_000))
-        size = len(network.w.row)
         network.run(4 * SECOND)
         network.set_link(SetLinkUp("l1", False))
         network.set_link(SetLinkUp("l1", True))
         network.run(6 * SECOND)
-        c, f = places(network)
-        results.append(
-            [
-                int(network.w.row[each])
-                for each in (c + at.DATA_RCV_NXT, f + at.SEGMENTS_SENT, at.EVENTS_SCHEDULED)
-            ]
-        )
+        c, s = places(network)
+        results.append((c.data_rcv_nxt, s.segments_sent, network.w.events_scheduled))
     assert results[0] == results[1]
     assert results[0][0] > 10_000
-    assert len(network.w.row) > size
 
 
 def test_the_packet_table_grows_when_packets_run_out():
     network = started(chain(2, rate_bps=1_000_000_000, delay_ns=50_000_000, queue_packets=9_000))
-    before = int(network.w.row[at.HEAP_SIZE])
+    before = network.w.heap_size
     network.run(3 * SECOND)
-    assert network.w.row[at.HEAP_SIZE] > before
+    assert network.w.heap_size > before
     taken = [*free(network), *on_links(network)]
-    assert len(set(taken)) == len(taken) == network.w.row[at.HEAP_SIZE]
+    assert len(set(taken)) == len(taken) == network.w.heap_size

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import linux_scheduler, mptcp, reinjection, rings
+from lab.engines.sim.core import linux_scheduler, mptcp, reinjection
+from lab.engines.sim.core import state as at
 
 from .networks import FAST, MS, SECOND, SLOW, assign, queued, two_subflows
 
@@ -16,49 +16,52 @@ def test_a_burst_goes_to_the_subflow_with_the_shortest_queue_time():
     """23 x 2316 B over 170.4 kB/s is 0.31 s; 30 x 2316 B over 113.6 kB/s is 0.61 s."""
     connection = two_subflows(scheduler="linux")
     w, (first, second) = connection.w, connection.rows
-    assert linux_scheduler.pacing_rate(w, first) == 170_400  # 1.2 x 10 x 1420 B in 100 ms
-    assert linux_scheduler.pacing_rate(w, second) == 113_600
+    assert linux_scheduler.pacing_rate(first) == 170_400  # 1.2 x 10 x 1420 B in 100 ms
+    assert linux_scheduler.pacing_rate(second) == 113_600
     assign(connection, 0, 23)
-    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == second
+    assert linux_scheduler.choose_subflow(w, connection.record, SECOND) == second
     assign(connection, 1, 30, 23)
-    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == first
+    assert linux_scheduler.choose_subflow(w, connection.record, SECOND) == first
 
 
 def test_no_subflow_gets_data_while_the_memory_of_the_best_is_full():
     connection = two_subflows(scheduler="linux")
     assign(connection, 0, 38)  # 38 x 2316 B, more than 87380
     assign(connection, 1, 30, 38)
-    assert not linux_scheduler.has_free_memory(connection.w.row, connection.rows[0])
-    assert linux_scheduler.has_free_memory(connection.w.row, connection.rows[1])
-    assert linux_scheduler.choose_subflow(connection.w, connection.place, SECOND) == at.NOTHING
+    assert not linux_scheduler.has_free_memory(connection.rows[0])
+    assert linux_scheduler.has_free_memory(connection.rows[1])
+    assert (
+        linux_scheduler.choose_subflow(connection.w, connection.record, SECOND)
+        == connection.w.no_subflow
+    )
 
 
 def test_the_mean_pacing_rate_follows_the_sockets_with_every_burst():
     connection = two_subflows(scheduler="linux")
     w, second = connection.w, connection.rows[1]
     assign(connection, 0, 38)
-    linux_scheduler.choose_subflow(w, connection.place, SECOND)
+    linux_scheduler.choose_subflow(w, connection.record, SECOND)
     assign(connection, 1, 10, 38)
     connection.set(second, 8)
-    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == second
+    assert linux_scheduler.choose_subflow(w, connection.record, SECOND) == second
     had, burst = 10 * SEGMENT, linux_scheduler.BURST_BYTES
-    assert w.row[second + at.MEAN_PACING_RATE] == (113_600 * had + 454_400 * burst) // (had + burst)
+    assert second.mean_pacing_rate == (113_600 * had + 454_400 * burst) // (had + burst)
 
 
 def test_the_pacing_rate_is_twice_the_window_in_slow_start_and_at_most_the_expected_rate():
     connection = two_subflows(scheduler="linux")
     connection.set(connection.rows[0], 10, 100.0)
-    assert linux_scheduler.pacing_rate(connection.w, connection.rows[0]) == 284_000
-    connection.w.row[connection.rows[0] + at.EXPECTED_BPS] = 800_000
-    assert linux_scheduler.pacing_rate(connection.w, connection.rows[0]) == 100_000
+    assert linux_scheduler.pacing_rate(connection.rows[0]) == 284_000
+    connection.rows[0].expected_bps = 800_000
+    assert linux_scheduler.pacing_rate(connection.rows[0]) == 100_000
 
 
 def test_a_burst_is_two_fragments_and_waits_in_the_socket_for_the_window():
     connection = two_subflows(scheduler="linux")
-    assert mptcp.assign(connection.w, connection.place, connection.rows[1], SECOND) == 46
-    mptcp.push(connection.w, connection.place, SECOND)
-    w, (first, second) = connection.w, connection.rows
-    assert [int(w.row[f + at.SND_NXT]) for f in (first, second)] == [10, 2]
+    assert mptcp.assign(connection.record, connection.rows[1], SECOND) == 46
+    mptcp.push(connection.w, connection.record, SECOND)
+    first, second = connection.rows
+    assert [s.snd_nxt for s in (first, second)] == [10, 2]
     assert queued(connection) == [46, 46]  # both wait, and their memory is full
 
 
@@ -66,81 +69,75 @@ def test_a_socket_gets_more_memory_if_its_window_is_larger_than_its_queue():
     """tcp_sndbuf_expand: 8704 B for each segment of the window, while the application waits and the
     window is not full."""
     connection = two_subflows((60, 2), scheduler="linux")
-    assert connection.w.row[connection.place + at.SEND_WINDOW] == (10_240 + 2 * 87_380) // 1420
-    linux_scheduler.grow_buffers(connection.w, connection.place)
-    assert connection.w.row[connection.rows[0] + at.SNDBUF_BYTES] == 60 * 8704
-    assert (
-        connection.w.row[connection.place + at.SEND_WINDOW] == (10_240 + 60 * 8704 + 87_380) // 1420
-    )
+    assert connection.record.send_window == (10_240 + 2 * 87_380) // 1420
+    linux_scheduler.grow_buffers(connection.record)
+    assert connection.rows[0].sndbuf_bytes == 60 * 8704
+    assert connection.record.send_window == (10_240 + 60 * 8704 + 87_380) // 1420
 
 
 def test_a_backup_is_chosen_while_no_other_is_active():
     connection = two_subflows(scheduler="linux")
     w, (first, second) = connection.w, connection.rows
-    w.row[second + at.BACKUP] = 1
+    second.backup = 1
     assign(connection, 0, 30)
-    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == first
-    w.row[first + at.IS_STALE] = 1
-    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == second
-    w.row[first + at.ACKS_RECEIVED] += 1  # an acknowledgement has arrived
-    assert linux_scheduler.choose_subflow(w, connection.place, SECOND) == first
+    assert linux_scheduler.choose_subflow(w, connection.record, SECOND) == first
+    first.is_stale = 1
+    assert linux_scheduler.choose_subflow(w, connection.record, SECOND) == second
+    first.acks_received += 1  # an acknowledgement has arrived
+    assert linux_scheduler.choose_subflow(w, connection.record, SECOND) == first
 
 
 def expire_timer(connection):
-    connection.w.row[connection.place + at.REINJECT_TIMER_NS] = connection.w.row[
-        connection.place + at.REINJECT_EVENT_NS
-    ] = SECOND
-    assert reinjection.on_reinject_timer(connection.w.row, connection.place, SECOND)
-    mptcp.push(connection.w, connection.place, SECOND)
+    connection.record.reinject_timer.expires_ns = connection.record.reinject_timer.due_ns = SECOND
+    assert reinjection.on_reinject_timer(connection.w, connection.record, SECOND)
+    mptcp.push(connection.w, connection.record, SECOND)
 
 
 def test_the_oldest_fragment_is_reinjected_over_an_idle_subflow_when_the_timer_expires():
     """Data 5 to 22 are the rest of the first 32 kB of 5 to 29."""
     connection = two_subflows(scheduler="linux")
     (
-        connection.w.row[connection.place + at.DATA_SND_UNA],
-        connection.w.row[connection.place + at.TOTAL_SEGMENTS],
+        connection.record.data_snd_una,
+        connection.record.total_segments,
     ) = 5, 30
     assign(connection, 0, 25, 5)
     expire_timer(connection)
-    w, second = connection.w, connection.rows[1]
-    assert [int(w.row[rings.segment(w.row, second, n) + rings.SEG_DSN]) for n in range(18)] == list(
-        range(5, 23)
-    )
+    second = connection.rows[1]
+    assert [int(at.segment(second, n).dsn) for n in range(18)] == list(range(5, 23))
     assert queued(connection) == [25, 18]
     expire_timer(connection)
     assert queued(connection) == [25, 18]  # no subflow is idle
-    assert w.row[connection.place + at.REINJECTED] == 18
+    assert connection.record.reinjected == 18
 
 
 def test_a_subflow_without_acknowledgements_at_five_timers_is_stale_and_all_is_reinjected():
     connection = two_subflows(scheduler="linux")
-    connection.w.row[connection.place + at.TOTAL_SEGMENTS] = 30
+    connection.record.total_segments = 30
     assign(connection, 0, 30)
-    w, (first, second) = connection.w, connection.rows
+    first, second = connection.rows
     for count in range(1, 6):
-        assert w.row[first + at.IS_STALE] == 0
-        w.row[second + at.ACKS_RECEIVED] += 1
+        assert first.is_stale == 0
+        second.acks_received += 1
         expire_timer(connection)
-        assert w.row[first + at.STALE_COUNT] == count
-    assert w.row[first + at.IS_STALE] == 1
+        assert first.stale_count == count
+    assert first.is_stale == 1
     assert queued(connection) == [
         30,
         23 + 23,
     ]  # one fragment by the timer and one by everything else that reinjects; memory is full
-    assert w.row[connection.place + at.REINJECT_COUNT] == 7
+    assert connection.record.reinject_count == 7
 
 
 def test_every_second_timer_counts_for_a_subflow_with_acknowledgements():
     """mptcp_pm_subflow_chk_stale looks at acknowledgements from the second timer on."""
     connection = two_subflows(scheduler="linux")
     assign(connection, 0, 30)
-    w, (first, _) = connection.w, connection.rows
+    first, _ = connection.rows
     counts = []
     for _ in range(5):
-        w.row[first + at.ACKS_RECEIVED] += 1
+        first.acks_received += 1
         expire_timer(connection)
-        counts.append(int(w.row[first + at.STALE_COUNT]))
+        counts.append(first.stale_count)
     assert counts == [1, 0, 1, 0, 1]
 
 
@@ -148,24 +145,24 @@ def test_a_subflow_sends_its_burst_when_the_next_subflow_is_chosen():
     """The timer's interval is set after the last fragment, when only the first subflow has sent. So
     it ends with that subflow's timer."""
     connection = two_subflows(scheduler="linux")
-    w, c = connection.w, connection.place
-    w.row[c + at.CONN_STATE], w.row[c + at.TOTAL_SEGMENTS] = at.RUNNING, 60
+    w, c = connection.w, connection.record
+    c.state, c.total_segments = at.RUNNING, 60
     mptcp.push(w, c, SECOND)
     assert queued(connection) == [46, 14]
-    assert [int(w.row[f + at.TRANSMISSIONS]) for f in connection.rows] == [10, 2]
-    timers = [int(w.row[f + at.RTO_TIMER_NS]) - SECOND for f in connection.rows]
-    assert w.row[c + at.REINJECT_INTERVAL_NS] == timers[0]
-    assert w.row[c + at.REINJECT_TIMER_NS] == SECOND + timers[0]
+    assert [s.transmissions for s in connection.rows] == [10, 2]
+    timers = [s.timer.expires_ns - SECOND for s in connection.rows]
+    assert c.reinject_interval_ns == timers[0]
+    assert c.reinject_timer.expires_ns == SECOND + timers[0]
 
 
 def test_the_interval_is_200_ms_when_one_subflow_gets_all_data():
     """It has not sent anything when the interval is set."""
     connection = two_subflows(scheduler="linux")
-    w, c = connection.w, connection.place
-    w.row[c + at.CONN_STATE], w.row[c + at.TOTAL_SEGMENTS] = at.RUNNING, 30
+    w, c = connection.w, connection.record
+    c.state, c.total_segments = at.RUNNING, 30
     mptcp.push(w, c, SECOND)
     assert queued(connection) == [30, 0]
-    assert w.row[c + at.REINJECT_INTERVAL_NS] == 200 * MS
+    assert c.reinject_interval_ns == 200 * MS
 
 
 @pytest.mark.parametrize("stale", [0, 1])
@@ -174,48 +171,46 @@ def test_subflows_are_considered_in_the_order_in_which_they_were_opened(stale):
     idle any more."""
     connection = two_subflows(scheduler="linux")
     assign(connection, stale, 30)
-    w, c, rows = connection.w, connection.place, connection.rows
-    w.row[rows[stale] + at.STALE_COUNT] = linux_scheduler.STALE_AFTER
-    w.row[rows[stale] + at.ACKS_AT_CHECK] = w.row[rows[stale] + at.ACKS_RECEIVED]
-    assert linux_scheduler.idle_subflow(w.row, c) == (rows[0] if stale else at.NOTHING)
-    assert w.row[rows[stale] + at.IS_STALE] == 1
-    assert w.row[c + at.REINJECT_COUNT] == 30
+    w, c, rows = connection.w, connection.record, connection.rows
+    rows[stale].stale_count = linux_scheduler.STALE_AFTER
+    rows[stale].acks_at_check = rows[stale].acks_received
+    assert linux_scheduler.idle_subflow(w, c) == (rows[0] if stale else w.no_subflow)
+    assert rows[stale].is_stale == 1
+    assert c.reinject_count == 30
 
 
 def test_the_connections_timer_is_as_long_as_the_longest_rto_when_data_was_scheduled():
     connection = two_subflows(scheduler="linux")
-    (w, c), (first, second) = (connection.w, connection.place), connection.rows
+    (w, c), (first, second) = (connection.w, connection.record), connection.rows
     assign(connection, 0, 5)
 
     def due(*, scheduled: bool) -> int:
         if scheduled:
-            linux_scheduler.set_interval(w.row, c, SECOND)
-        linux_scheduler.restart_timer(w.row, c, SECOND)
-        return w.row[c + at.REINJECT_TIMER_NS] - SECOND
+            linux_scheduler.set_interval(c, SECOND)
+        linux_scheduler.restart_timer(w, c, SECOND)
+        return c.reinject_timer.expires_ns - SECOND
 
     assert due(scheduled=False) == 200 * MS
-    rtos = (first + at.RTO_TIMER_NS, second + at.RTO_TIMER_NS)
-    w.row[rtos[0]], w.row[rtos[1]] = SECOND + 300 * MS, SECOND + 700 * MS
+    first.timer.expires_ns, second.timer.expires_ns = SECOND + 300 * MS, SECOND + 700 * MS
     assert due(scheduled=True) == 700 * MS
-    w.row[rtos[1]] = SECOND + 5000 * MS
+    second.timer.expires_ns = SECOND + 5000 * MS
     assert due(scheduled=False) == 700 * MS
-    w.row[second + at.STALE_COUNT] = 1
+    second.stale_count = 1
     assert due(scheduled=True) == 300 * MS
-    w.row[c + at.DATA_SND_UNA] = 5
+    c.data_snd_una = 5
     assert due(scheduled=True) == -SECOND
 
 
 def test_the_timers_interval_stays_when_all_data_is_given_to_subflows():
     connection = two_subflows(scheduler="linux")
-    w, c = connection.w, connection.place
-    interval = c + at.REINJECT_INTERVAL_NS
-    w.row[interval] = 7
-    w.row[c + at.TOTAL_SEGMENTS] = w.row[c + at.DATA_SND_NXT]
+    w, c = connection.w, connection.record
+    c.reinject_interval_ns = 7
+    c.total_segments = c.data_snd_nxt
     linux_scheduler.choose_subflow(w, c, SECOND)
-    assert w.row[interval] == 7
-    w.row[c + at.TOTAL_SEGMENTS] += 100
+    assert c.reinject_interval_ns == 7
+    c.total_segments += 100
     linux_scheduler.choose_subflow(w, c, SECOND)
-    assert w.row[interval] == 200 * MS
+    assert c.reinject_interval_ns == 200 * MS
 
 
 def test_linux_reaches_the_sum_of_two_paths(paths):
@@ -238,13 +233,12 @@ def test_linux_stalls_behind_a_path_that_is_much_slower_than_its_window_says(tes
             simulation.run(6)
             frames = simulation.run(24)
             rates[scheduler] += sum(simulation.mbps(frames, user) for user in ("ue2", "ue3"))
-    f = next(
+    s = next(
         each
         for each in simulation.network.tables.subflows["ue3-1"]
         if each.ends.user.link == "wifi1"
-    ).place
-    row = simulation.network.w.row
-    assert 40_000 < (row[f + at.WRITE_SEQ] - row[f + at.SND_NXT]) * 1420 < 100_000
+    ).record
+    assert 40_000 < (s.write_seq - s.snd_nxt) * 1420 < 100_000
     assert rates["linux"] < 0.95 * rates["lowest_rtt"]
 
 

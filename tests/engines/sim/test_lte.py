@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.engines.sim.core import event_loop, events, links, lte
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.network import Network, with_room
+from lab.engines.sim.core import state as at
+from lab.engines.sim.network import Network, add_room
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.wireless import Wireless
 from lab.radio.cell import Cell, Station
@@ -26,7 +26,7 @@ LONG = 15_140  # bytes; a few of these packets keep a bearer busy
 def set_error(network: Network, error: float) -> None:
     """Set the block error rate of all cells."""
     for h in network.tables.stations.values():
-        network.w.row[network.hop(h, at.MEDIUM) + at.BLOCK_ERROR_PPM] = round(error * 1e6)
+        h.direction.block_error_ppm = round(error * 1e6)
 
 
 class Air:
@@ -57,34 +57,34 @@ class Air:
         self.put_in = 0
         set_error(self.network, error)
 
-    def hop(self, user: str, direction: str = DOWN) -> int:
+    def hop(self, user: str, direction: str = DOWN) -> at.Hop:
         return self.network.tables.stations["lte1", user, direction]
 
     def put(
         self, user: str, packets: int = 1, size: int = 1514, now_ns: int = 0, direction: str = DOWN
     ) -> None:
-        h = self.hop(user, direction)
-        place = self.network.write_hops((h,))
+        h, w = self.hop(user, direction), self.network.w
+        route = self.network.steps((h,))
         for _ in range(packets):
-            if self.network.w.row[at.FREE_PACKETS] < event_loop.NEW_PER_EVENT:
-                self.network.w = with_room(self.network.w, packets)
-            w, self.put_in = self.network.w, self.put_in + 1
-            p = links.new_packet(w.row, 0, at.SEGMENT, place, size)
-            w.row[p + at.SEQ] = self.put_in
-            event_loop.enter_hop(w.row, h, p, now_ns)
+            if w.free_packets < event_loop.NEW_PER_EVENT:
+                add_room(self.network.tables, packets)
+            self.put_in += 1
+            p = links.new_packet(w, w.no_subflow, at.SEGMENT, route, size)
+            p.seq = self.put_in
+            event_loop.enter_hop(w, h, p, now_ns)
 
     def run(self, until_ns: int) -> None:
         """Let TTIs pass and record what arrives; nothing is acknowledged."""
         w = self.network.w
-        while events.next_ns(w.row) < until_ns:
-            now_ns = int(events.next_ns(w.row))
-            what = int(events.pop(w.row))
-            if what % at.EVENT_KINDS == at.TTI_DUE:
-                lte.on_tti(w.row, what // at.EVENT_KINDS, now_ns)
+        while events.next_ns(w) < until_ns:
+            now_ns, e = events.next_ns(w), w.heap[0].event
+            if e.kind == at.TTI_DUE:
+                events.remove_first(w)
+                lte.on_tti(w, e.direction, now_ns)
             else:
-                p = what // at.EVENT_KINDS
-                self.arrivals.append((now_ns, int(w.row[p + at.SEQ])))
-                links.free_packet(w.row, p)
+                p = events.take_arrival(w, e)
+                self.arrivals.append((now_ns, p.seq))
+                links.free_packet(w, p)
 
     def mbps(self, seconds: float) -> list[float]:
         """Rate of each user while packets wait for all of them."""
@@ -92,13 +92,13 @@ class Air:
             ::-1
         ]
         for user in users:
-            alone_bps = self.network.hop(self.hop(user), at.RATE_BPS)
+            alone_bps = self.hop(user).rate_bps
             self.put(user, 1 + round(alone_bps * seconds / 8 / LONG), LONG)
         self.run(round(seconds * SECOND))
         sent = [
             (
-                self.network.hop(self.hop(user), at.OUT_BYTES),
-                self.network.hop(self.hop(user), at.HEAD_SENT_BITS),
+                self.hop(user).out_bytes,
+                self.hop(user).head_sent_bits,
             )
             for user in users
         ]
@@ -194,7 +194,7 @@ def test_a_returning_user_is_served_first_for_a_while():
     got = []
     for after_ms in (69, 269):
         air.run(begins_ns + after_ms * MS)
-        got.append(8 * air.network.hop(air.hop("ue2"), at.OUT_BYTES))
+        got.append(8 * air.hop("ue2").out_bytes)
     all_bps = on_air_bps(10_000_000)
     assert got[0] == pytest.approx(0.069 * all_bps, rel=0.05)
     assert got[1] - got[0] == pytest.approx(0.2 * all_bps / 2, rel=0.05)
@@ -206,7 +206,7 @@ def test_an_empty_cell_schedules_no_events():
     for now_ns in (0, 40 * MS, 3600 * SECOND):
         air.put("ue1", size=1500, now_ns=now_ns)
         air.run(now_ns + 30 * MS)
-        assert air.network.w.row[at.HEAP_COUNT] == 0
+        assert air.network.w.heap_count == 0
     assert [at_ns for at_ns, _ in air.arrivals] == [
         (start + 2 + 3 * HARQ_TTIS) * MS for start in (0, 40, 3_600_000)
     ]
@@ -242,19 +242,19 @@ def test_every_packet_arrives_is_dropped_or_waits(puts, error, metered):
         waiting = 0
         for h in network.tables.stations.values():
             in_packets, out, lost = (
-                network.hop(h, each) for each in (at.IN_PACKETS, at.OUT_PACKETS, at.DROPS)
+                getattr(h, each) for each in ("in_packets", "out_packets", "drops")
             )
-            assert in_packets == out + lost + network.hop(h, at.QUEUE_COUNT)
-            sent_bits = 8 * network.hop(h, at.OUT_BYTES) + network.hop(h, at.HEAD_SENT_BITS)
-            assert sent_bits * SECOND <= (now_ns + 2 * MS) * network.hop(h, at.RATE_BPS)
-            waiting += network.hop(h, at.QUEUE_COUNT)
-        assert waiting == network.w.row[at.PACKETS_IN_BEARERS]
+            assert in_packets == out + lost + h.queue_count
+            sent_bits = 8 * h.out_bytes + h.head_sent_bits
+            assert sent_bits * SECOND <= (now_ns + 2 * MS) * h.rate_bps
+            waiting += h.queue_count
+        assert waiting == network.w.packets_in_bearers
     air.run(now_ns + 3600 * SECOND)
-    out = sum(network.hop(h, at.OUT_PACKETS) for h in network.tables.stations.values())
-    lost = sum(network.hop(h, at.DROPS) for h in network.tables.stations.values())
+    out = sum(h.out_packets for h in network.tables.stations.values())
+    lost = sum(h.drops for h in network.tables.stations.values())
     assert (len(air.arrivals), out + lost) == (out, air.put_in)
     assert sum(sizes[number] for _, number in air.arrivals) == sum(
-        network.hop(h, at.OUT_BYTES) for h in network.tables.stations.values()
+        h.out_bytes for h in network.tables.stations.values()
     )
 
 
@@ -271,12 +271,12 @@ def round_trip_ms(error: float) -> float:
     )
     set_error(network, error)
     network.start(flow, "reno")
-    row, (_, f) = network.w.row, places(network)
-    row[f + at.SRTT_NS] = 0  # so that SRTT becomes an eighth of the first sample
-    row[f + at.PROBE_END] = at.FOREVER  # no tail loss probe
+    _, s = places(network)
+    s.srtt_ns = 0  # so that SRTT becomes an eighth of the first sample
+    s.probe_end = at.FOREVER  # no tail loss probe
     network.run(SECOND)
-    assert row[f + at.SEGMENTS_DROPPED] == row[f + at.SEGMENTS_RETRANSMITTED] == 0
-    return 8 * int(row[f + at.SRTT_NS]) / MS
+    assert s.segments_dropped == s.segments_retransmitted == 0
+    return 8 * s.srtt_ns / MS
 
 
 def test_block_errors_lengthen_the_round_trip():

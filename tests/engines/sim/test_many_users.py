@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import links
+from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.wireless import Wireless
@@ -51,17 +51,16 @@ def cell_of(stations, overhead=0.0):
 
 def airtime_down_ns(network, users, packets, size=1514):
     """Airtime of `packets` rounds, each with one packet to every user."""
-    nowhere = network.write_hops(())
     w = network.w
     for _ in range(packets):
         for user in users:
-            p = links.new_packet(w.row, 0, at.SEGMENT, nowhere, size)
+            p = links.new_packet(w, w.no_subflow, at.SEGMENT, w.end, size)
             h = network.tables.stations["wifi1", user, DOWN]
-            links.send_down(w.row, h, p, 0)
-    return int(w.row[network.tables.cells["wifi1"] + at.DOWNLINK_BUSY_UNTIL_NS])
+            links.send_down(w, h, p, 0)
+    return network.tables.cells["wifi1"].downlink_busy_until_ns
 
 
-COUNTERS = at.IN_PACKETS, at.OUT_PACKETS, at.DROPS
+COUNTERS = "in_packets", "out_packets", "drops"
 
 
 @pytest.mark.parametrize("weak", WIFI_SERIES)
@@ -101,20 +100,12 @@ def test_every_packet_comes_out_is_dropped_or_waits(simulated, name, settings):
         simulation.run(0.5, step_s=0.25)
         waiting = dict.fromkeys(network.tables.cells, 0)
         for (ap, _user, direction), h in network.tables.stations.items():
-            went = (
-                network.hop(h, at.IN_PACKETS)
-                - network.hop(h, at.OUT_PACKETS)
-                - network.hop(h, at.DROPS)
-            )
-            kept = (
-                network.hop(h, at.IN_BYTES)
-                - network.hop(h, at.OUT_BYTES)
-                - network.hop(h, at.DROPPED_BYTES)
-            )
+            went = h.in_packets - h.out_packets - h.drops
+            kept = h.in_bytes - h.out_bytes - h.dropped_bytes
             assert went >= 0
             assert 60 * went <= kept <= 1514 * went
-            if network.hop(h, at.KIND) == at.BEARER:
-                assert went == network.hop(h, at.QUEUE_COUNT)
+            if h.kind == at.BEARER:
+                assert went == h.queue_count
             elif direction == DOWN:
                 waiting[ap] += went
             else:
@@ -127,7 +118,7 @@ def test_packets_that_wait_at_the_old_access_point_are_lost_at_a_handover(simula
     network, waited, left = simulation.network, 0, {}
     for _ in range(800):  # until t = 16 s; a hop counts packets that came and went
         hops = network.tables.stations.items()
-        before = {key: [network.hop(h, each) for each in COUNTERS] for key, h in hops}
+        before = {key: [getattr(h, each) for each in COUNTERS] for key, h in hops}
         simulation.run(0.02, step_s=0.02)
         for each in (each for each in simulation.notes.events if each["kind"] == "handover"):
             key = each["from"], each["user"], DOWN
@@ -135,7 +126,7 @@ def test_packets_that_wait_at_the_old_access_point_are_lost_at_a_handover(simula
     simulation.run(4)  # longer than a packet may wait
     for key, (came, went, dropped) in left.items():
         waited += came - went - dropped
-        assert network.hop(network.tables.stations[key], at.OUT_PACKETS) <= went + 1
+        assert network.tables.stations[key].out_packets <= went + 1
     assert waited > 5
 
 
@@ -165,11 +156,11 @@ def test_the_meter_of_uploads_spares_acknowledgements_and_other_users(simulated)
     first, *others = on_wifi
     Wireless(network).set_meter("wifi2", [first], 500_000)
     simulation.run(10)
-    passed = network.station("wifi2", first, UP, at.METER_PASSED_BYTES)
+    passed = network.tables.stations["wifi2", first, UP].meter_passed_bytes
     assert 0.4 < passed * 8 / 10 / 500_000 < 1.3
-    assert network.station("wifi2", first, UP, at.METER_DROPS) > 0
-    assert network.station("wifi2", first, DOWN, at.METER_DROPS) == 0
-    assert sum(network.station("wifi2", user, UP, at.METER_DROPS) for user in others) == 0
+    assert network.tables.stations["wifi2", first, UP].meter_drops > 0
+    assert network.tables.stations["wifi2", first, DOWN].meter_drops == 0
+    assert sum(network.tables.stations["wifi2", user, UP].meter_drops for user in others) == 0
 
 
 @pytest.mark.parametrize(("is_set", "metered"), [(True, at.TIER_2_METER), (False, 0)])
@@ -182,8 +173,8 @@ def test_a_meter_limits_a_user_that_arrives_only_while_it_is_set(simulated, is_s
     if not is_set:
         wireless.set_meter("wifi2", [], None)
     wireless.hand_over(user, "wifi1", "wifi2")
-    assert network.station("wifi2", user, DOWN, at.METERED) == metered
-    assert network.station("wifi1", user, DOWN, at.METERED) == 0
+    assert network.tables.stations["wifi2", user, DOWN].metered == metered
+    assert network.tables.stations["wifi1", user, DOWN].metered == 0
 
 
 def test_saturated_uploads_count_as_congestion(simulated):

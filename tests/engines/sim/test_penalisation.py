@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import mptcp, rings
+from lab.engines.sim.core import mptcp
+from lab.engines.sim.core import state as at
 from lab.scenario.schema import Multipath
 
 from .networks import FAST, MS, SECOND, assign, two_subflows
@@ -21,42 +21,42 @@ def with_full_receiver(rtts_s=(0.02, 0.2), **multipath):
     assign(connection, 1, 20)
     assign(connection, 0, 80, 20)
     connection.set(connection.rows[1], 40, 30.0)
-    assert connection.w.row[connection.place + at.RECEIVE_WINDOW] == 100
+    assert connection.record.receive_window == 100
     return connection
 
 
 def test_the_missing_segment_is_sent_over_the_faster_subflow_and_the_slower_one_halved_once():
     connection = with_full_receiver()
-    w, (first, second) = connection.w, connection.rows
-    assert mptcp.assign(w, connection.place, first, SECOND) == 1
-    assert w.row[rings.segment(w.row, first, 80) + rings.SEG_DSN] == 0
-    assert (w.window[second + at.CWND], w.window[second + at.SSTHRESH]) == (20, 15)
-    assert mptcp.assign(w, connection.place, first, SECOND + MS) == 0  # it was sent already
-    assert w.window[second + at.CWND] == 20
-    w.row[connection.place + at.DATA_SND_UNA], w.row[connection.place + at.DATA_SND_NXT] = 1, 101
-    assert mptcp.assign(w, connection.place, first, SECOND + 21 * MS) == 1
-    assert (w.window[second + at.CWND], w.window[second + at.SSTHRESH]) == (10, 7.5)
+    first, second = connection.rows
+    assert mptcp.assign(connection.record, first, SECOND) == 1
+    assert at.segment(first, 80).dsn == 0
+    assert (second.cwnd, second.ssthresh) == (20, 15)
+    assert mptcp.assign(connection.record, first, SECOND + MS) == 0  # it was sent already
+    assert second.cwnd == 20
+    connection.record.data_snd_una, connection.record.data_snd_nxt = 1, 101
+    assert mptcp.assign(connection.record, first, SECOND + 21 * MS) == 1
+    assert (second.cwnd, second.ssthresh) == (10, 7.5)
 
 
 @pytest.mark.parametrize("changed", [
-    {at.DATA_SND_NXT: 99}, {at.WRITTEN: 100}, {at.TOTAL_SEGMENTS: 100},
-    {at.DATA_SND_UNA: 20, at.DATA_SND_NXT: 120},
+    {"data_snd_nxt": 99}, {"written": 100}, {"total_segments": 100},
+    {"data_snd_una": 20, "data_snd_nxt": 120},
 ])  # fmt: skip
 def test_there_is_no_opportunistic_retransmission_with_room_or_without_data_or_a_slower_subflow(
     changed,
 ):
     connection = with_full_receiver()
     for field, value in changed.items():
-        connection.w.row[connection.place + field] = value
-    mptcp.assign(connection.w, connection.place, connection.rows[0], SECOND)
-    assert connection.w.row[connection.place + at.REINJECTED] == 0
-    assert connection.w.window[connection.rows[1] + at.CWND] == 40
+        setattr(connection.record, field, value)
+    mptcp.assign(connection.record, connection.rows[0], SECOND)
+    assert connection.record.reinjected == 0
+    assert connection.rows[1].cwnd == 40
 
 
 def test_a_slightly_slower_subflow_is_halved_without_a_retransmission():
     connection = with_full_receiver((0.1, 0.2))
-    assert mptcp.assign(connection.w, connection.place, connection.rows[0], SECOND) == 0
-    assert connection.w.window[connection.rows[1] + at.CWND] == 20
+    assert mptcp.assign(connection.record, connection.rows[0], SECOND) == 0
+    assert connection.rows[1].cwnd == 20
 
 
 def test_penalisation_helps_with_a_small_buffer(paths):

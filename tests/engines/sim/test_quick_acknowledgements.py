@@ -2,7 +2,6 @@
 
 import pytest
 
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import receiver, round_trips
 
 from .ends import Ends
@@ -16,16 +15,16 @@ class Receiver(Ends):
 
     def __init__(self):
         super().__init__()
-        round_trips.start(self.w.row, self.f, 20 * MS)
+        round_trips.start(self.s, 20 * MS)
 
     def arrive_in_order(self, count):
         """For each of the next `count` segments: whether it was acknowledged at once."""
-        return [self.arrives(int(self.w.row[self.f + at.RCV_NXT])) for _ in range(count)]
+        return [self.arrives(self.s.rcv_nxt) for _ in range(count)]
 
     def arrives(self, seq):
         at_once = bool(self.arrive_as(seq, seq))
         if at_once:
-            receiver.send_ack(self.w.row, self.f, self.now_ns)
+            receiver.send_ack(self.w, self.s, self.now_ns)
         return at_once
 
 
@@ -57,7 +56,7 @@ def test_after_a_segment_that_arrives_twice_segments_are_acknowledged_at_once(af
 
 
 def test_a_gap_does_not_begin_the_quick_mode(after_the_start):
-    missing = int(after_the_start.w.row[after_the_start.f + at.RCV_NXT])
+    missing = after_the_start.s.rcv_nxt
     assert after_the_start.arrives(missing + 1)
     assert after_the_start.arrives(missing)
     assert after_the_start.arrive_in_order(4) == EVERY_SECOND

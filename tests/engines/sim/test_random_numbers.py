@@ -2,13 +2,16 @@
 
 import pytest
 
-from lab.engines.sim.compiled import ints
+from lab.engines.sim import compiled
 from lab.engines.sim.core import random_numbers
+from lab.engines.sim.core.state import Stream
 
 
 def numbers(seed, name, count=20_000, below=1000):
-    table = ints([*random_numbers.new_stream(seed, name)])
-    return [random_numbers.random_below(table, 0, below) for _ in range(count)]
+    first, second = random_numbers.new_stream(seed, name)
+    make = compiled.records()
+    stream = make.one(Stream, first=first, second=second)
+    return [random_numbers.random_below(stream, below) for _ in range(count)]
 
 
 def test_a_random_stream_depends_on_seed_and_name():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import receiver
 
 from .networks import two_subflows
@@ -19,15 +18,15 @@ def test_linux_doubles_the_buffer_and_counts_the_memory_of_whole_packets():
     """100 kB hold 200000 / 2304 = 86 segments of 1420 bytes in Linux, and 70 without its rule."""
     for scheduler, segments in (("linux", 86), ("lowest_rtt", 70)):
         connection = two_subflows(scheduler=scheduler, receive_buffer_kb=100)
-        assert connection.w.row[connection.place + at.RECEIVE_WINDOW] == segments
+        assert connection.record.receive_window == segments
 
 
 def test_data_that_waits_takes_room_of_the_window_and_its_end_never_moves_back():
     connection = two_subflows(scheduler="linux", receive_buffer_kb=100)
-    row, c = connection.w.row, connection.place
+    c = connection.record
     for expected, waiting, end in ((10, 0, 96), (20, 10, 96), (30, 60, 96), (95, 0, 181)):
-        row[c + at.DATA_RCV_NXT], row[c + at.REORDER_BUFFERED] = expected, waiting
-        assert receiver.window_end(row, c) == end
+        c.data_rcv_nxt, c.reorder_buffered = expected, waiting
+        assert receiver.window_end(c) == end
 
 
 def carried_mbps(paths, shapes, buffer_kb):

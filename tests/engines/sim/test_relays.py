@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.routes import DOWN
 
 from .networks import both_tiers
@@ -27,7 +26,7 @@ def test_a_round_trip_over_lte_and_back_is_60_ms(simulated):
     simulation.run(1)
     (subflow,) = simulation.network.tables.subflows["ue1-1"]
     assert subflow.path == ("n1", "lte1")
-    assert 60e6 < simulation.network.w.row[subflow.place + at.BASE_RTT_NS] < 65e6
+    assert 60e6 < subflow.record.base_rtt_ns < 65e6
 
 
 def test_one_air_for_two_paths_carries_less_than_two(simulated):
@@ -61,5 +60,5 @@ def test_the_air_of_11n_at_2_4_ghz_loses_one_per_cent_each_way(simulated):
     sent = dropped = 0
     for n in range(1, 6):
         hop = network.tables.stations["wifi2", f"ue{n}", DOWN]
-        sent, dropped = sent + network.hop(hop, at.IN_PACKETS), dropped + network.hop(hop, at.DROPS)
+        sent, dropped = sent + hop.in_packets, dropped + hop.drops
     assert dropped / sent == pytest.approx(0.01, rel=0.25)

@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.core import round_trips
 
 from .ends import Ends
@@ -43,14 +42,14 @@ def measure(ends, rtt_ms):
     """Send a segment; its acknowledgement comes after `rtt_ms`."""
     ends.write(1)
     ends.now_ns += round(rtt_ms * MS)
-    ends.arrive_and_acknowledge(int(ends.w.row[ends.f + at.SND_UNA]))
+    ends.arrive_and_acknowledge(ends.s.snd_una)
 
 
 @pytest.mark.parametrize(("rtt_ms", "rto_ms"), [(20, 220), (66, 266), (300, 900)])
 def test_the_handshake_gives_the_first_rto(rtt_ms, rto_ms):
     ends = Ends()
-    round_trips.start(ends.w.row, ends.f, rtt_ms * MS)
-    assert ends.w.row[ends.f + at.RTO_NS] == rto_ms * MS
+    round_trips.start(ends.s, rtt_ms * MS)
+    assert ends.s.rto_ns == rto_ms * MS
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -58,19 +57,19 @@ def test_the_rto_is_that_of_linux(seed):
     """There is one segment per RTT, so each acknowledgement but the first ends a round."""
     draw = random.Random(seed)
     ends, linux = Ends(), LinuxEstimator(50_000)
-    round_trips.start(ends.w.row, ends.f, 50 * MS)
+    round_trips.start(ends.s, 50 * MS)
     for _ in range(100):
         rtt_ms = 50 * draw.choice((1, 1, 2, 10, 40)) * draw.uniform(0.8, 1.2)
         measure(ends, rtt_ms)
         linux.sample(round(rtt_ms * 1000), ends_round=True)
-        assert ends.w.row[ends.f + at.RTO_NS] / MS == pytest.approx(linux.rto_ms, rel=0.001)
+        assert ends.s.rto_ns / MS == pytest.approx(linux.rto_ms, rel=0.001)
 
 
 def test_the_variance_falls_once_per_round_trip():
     """All samples are of one flight: the largest deviation stays until the flight is
     acknowledged."""
     ends, linux = Ends(), LinuxEstimator(50_000)
-    round_trips.start(ends.w.row, ends.f, 50 * MS)
+    round_trips.start(ends.s, 50 * MS)
     measure(ends, 50)
     linux.sample(50_000, ends_round=True)
     ends.write(8)
@@ -78,5 +77,5 @@ def test_the_variance_falls_once_per_round_trip():
     for segment in range(1, 9):
         ends.arrive_and_acknowledge(segment)
         linux.sample(900_000, ends_round=segment == 1)
-    assert ends.w.row[ends.f + at.RTO_NS] / MS == pytest.approx(linux.rto_ms, rel=0.001)
+    assert ends.s.rto_ns / MS == pytest.approx(linux.rto_ms, rel=0.001)
     assert linux.rto_ms > 1500

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lab.engines import registry
 from lab.engines.sim import tables
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core import mptcp, rings
+from lab.engines.sim.core import mptcp
+from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.errors import MachineLacks
 from lab.run.engine import Options
@@ -31,7 +31,7 @@ def test_every_subflow_sends_every_segment_and_the_receiver_keeps_one_copy(paths
     (connection,) = simulation.report()["connections"]
     segments = -(-1_000_000 // 1420)
     assert connection["completion_s"] is not None
-    assert simulation.network.w.row[places(simulation.network)[0] + at.DATA_RCV_NXT] == segments
+    assert places(simulation.network)[0].data_rcv_nxt == segments
     first, second = (
         each["segments"] - each["retransmitted_segments"] for each in connection["subflows"]
     )
@@ -53,12 +53,12 @@ def test_a_copy_hides_the_losses_of_the_other_path(paths):
 
 def test_a_subflow_does_not_send_acknowledged_data():
     connection = two_subflows(scheduler="redundant")
-    w, (first, second) = connection.w, connection.rows
-    assert [mptcp.take_next_dsn(w.row, connection.place, first) for _ in range(3)] == [0, 1, 2]
-    assert mptcp.take_next_dsn(w.row, connection.place, second) == 0
-    w.row[connection.place + at.DATA_SND_UNA] = 3
-    assert mptcp.take_next_dsn(w.row, connection.place, second) == 3
-    assert mptcp.take_next_dsn(w.row, connection.place, first) == 3
+    first, second = connection.rows
+    assert [mptcp.take_next_dsn(connection.record, first) for _ in range(3)] == [0, 1, 2]
+    assert mptcp.take_next_dsn(connection.record, second) == 0
+    connection.record.data_snd_una = 3
+    assert mptcp.take_next_dsn(connection.record, second) == 3
+    assert mptcp.take_next_dsn(connection.record, first) == 3
 
 
 def test_the_emulation_accepts_the_kernels_scheduler_by_both_names():
@@ -113,29 +113,15 @@ def test_every_segment_is_received_dropped_or_in_flight(
     network = Network(parallel(*shapes), multipath, [flow], seed=1)
     network.start(flow, flow.cc)
     network.run(milliseconds * MS)
-    w, c, packets = network.w, places(network)[0], on_links(network)
-    for f in (each.place for each in network.subflows()):
-        data = [p for p in packets if w.row[p + at.SUBFLOW] == f and not w.row[p + at.PACKET_TYPE]]
-        assert w.row[f + at.SEGMENTS_SENT] == w.row[f + at.SEGMENTS_RECEIVED] + w.row[
-            f + at.SEGMENTS_DROPPED
-        ] + len(data)
-        assert (
-            w.row[f + at.SND_UNA]
-            <= w.row[f + at.RCV_NXT]
-            <= w.row[f + at.SND_NXT]
-            <= w.row[f + at.WRITE_SEQ]
+    c, packets = places(network)[0], on_links(network)
+    for s in (each.record for each in network.subflows()):
+        data = [p for p in packets if p.subflow == s and not p.kind]
+        assert s.segments_sent == s.segments_received + s.segments_dropped + len(data)
+        assert s.snd_una <= s.rcv_nxt <= s.snd_nxt <= s.write_seq
+        assert scheduler == "linux" or s.snd_nxt == s.write_seq
+        ring = [at.segment(s, n).state for n in range(s.ring_size)]
+        assert (s.pipe, s.lost) == tuple(
+            sum(each == state for each in ring) for state in (at.IN_FLIGHT, at.LOST)
         )
-        assert scheduler == "linux" or w.row[f + at.SND_NXT] == w.row[f + at.WRITE_SEQ]
-        ring = [
-            w.row[rings.segment(w.row, f, n) + rings.SEG_STATE] for n in range(w.row[at.RING_SIZE])
-        ]
-        assert (w.row[f + at.PIPE], w.row[f + at.LOST]) == tuple(
-            sum(each == state for each in ring) for state in (rings.IN_FLIGHT, rings.LOST)
-        )
-    assert (
-        w.row[c + at.DATA_SND_UNA]
-        <= w.row[c + at.DATA_RCV_NXT]
-        <= w.row[c + at.DATA_SND_NXT]
-        <= w.row[c + at.DATA_SND_UNA] + w.row[c + at.RECEIVE_WINDOW]
-    )
-    assert w.row[c + at.REORDER_BUFFERED_MAX] <= w.row[c + at.RECEIVE_WINDOW]
+    assert c.data_snd_una <= c.data_rcv_nxt <= c.data_snd_nxt <= c.data_snd_una + c.receive_window
+    assert c.reorder_buffered_max <= c.receive_window

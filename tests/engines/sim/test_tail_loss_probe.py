@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.engines.sim.core import acknowledgements, mptcp, sender, tail_loss_probe
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import state as at
 
 from .ends import Ends
 from .networks import MS
@@ -17,31 +17,31 @@ def ends():
 
 
 def due_ms(ends):
-    return (ends.w.row[ends.f + at.RTO_TIMER_NS] - ends.now_ns) / MS
+    return (ends.s.timer.expires_ns - ends.now_ns) / MS
 
 
 def probe(ends):
     """Let the timer expire when it is due; return how many segments are transmitted."""
-    before = ends.w.row[ends.f + at.TRANSMISSIONS]
+    before = ends.s.transmissions
     expired = False
     while not expired:
-        ends.now_ns = int(ends.w.row[ends.f + at.RTO_EVENT_NS])
-        expired = mptcp.on_rto(ends.w, ends.f, ends.now_ns)
-    return int(ends.w.row[ends.f + at.TRANSMISSIONS] - before)
+        ends.now_ns = ends.s.timer.due_ns
+        expired = mptcp.on_rto(ends.w, ends.s, ends.now_ns)
+    return int(ends.s.transmissions - before)
 
 
 def test_the_timer_is_for_a_probe_after_two_round_trips(ends):
-    ends.w.row[ends.f + at.SRTT_NS], ends.w.row[ends.f + at.RTO_NS] = 40 * MS, 240 * MS
+    ends.s.srtt_ns, ends.s.rto_ns = 40 * MS, 240 * MS
     ends.write(2)
-    assert (ends.w.row[ends.f + at.IS_PROBE], due_ms(ends)) == (1, 82)
+    assert (ends.s.is_probe, due_ms(ends)) == (1, 82)
 
 
 def test_a_single_segment_has_200_ms_more_but_the_rto_is_the_limit(ends):
-    ends.w.row[ends.f + at.SRTT_NS], ends.w.row[ends.f + at.RTO_NS] = 40 * MS, 300 * MS
+    ends.s.srtt_ns, ends.s.rto_ns = 40 * MS, 300 * MS
     ends.write(1)
     assert due_ms(ends) == 280
-    ends.w.row[ends.f + at.RTO_NS] = 240 * MS
-    sender.restart_timer(ends.w.row, ends.f, ends.now_ns, ends.now_ns)
+    ends.s.rto_ns = 240 * MS
+    sender.restart_timer(ends.w, ends.s, ends.now_ns, ends.now_ns)
     assert due_ms(ends) == 240
 
 
@@ -50,7 +50,7 @@ def test_a_probe_reveals_the_loss_before_it(ends):
     ends.arrive_and_acknowledge(*range(8))
     assert probe(ends) == 1
     assert ends.state() == (2, 0, at.OPEN)
-    assert ends.w.row[ends.f + at.IS_PROBE] == 0  # now it is the RTO
+    assert ends.s.is_probe == 0  # now it is the RTO
     ends.arrive_and_acknowledge(9)
     assert ends.state() == (0, 1, at.RECOVERY)
     assert ends.send() == [8]
@@ -61,13 +61,13 @@ def test_a_probe_is_a_new_segment_if_there_is_one_whatever_the_window(ends):
     assert ends.state()[0] == 10
     assert probe(ends) == 1
     assert ends.state() == (11, 0, at.OPEN)
-    assert ends.w.row[ends.f + at.SND_NXT] == 11
+    assert ends.s.snd_nxt == 11
 
 
 def test_there_is_one_probe_and_then_the_rto(ends):
     ends.write(2)
     probe(ends)
-    assert ends.w.row[ends.f + at.IS_PROBE] == 0
+    assert ends.s.is_probe == 0
     probe(ends)
     assert ends.state() == (0, 2, at.TIMED_OUT)
 
@@ -80,17 +80,17 @@ def test_only_a_loss_that_the_probe_repaired_reduces_the_window(ends, transmissi
     ends.arrive(0)
     ends.arrive_as(1, transmission)
     ends.acknowledge()
-    assert ends.w.window[ends.f + at.CWND] == pytest.approx(cwnd, abs=0.3)
-    assert ends.w.row[ends.f + at.PROBE_END] == 0
+    assert ends.s.cwnd == pytest.approx(cwnd, abs=0.3)
+    assert ends.s.probe_end == 0
 
 
 def test_no_probe_is_sent_after_a_loss(ends):
     ends.write(10)
     ends.arrive_and_acknowledge(1, 2, 3)
-    sender.restart_timer(ends.w.row, ends.f, ends.now_ns, ends.now_ns)
-    assert ends.w.row[ends.f + at.IS_PROBE] == 0
-    transmissions = ends.w.row[ends.f + at.TRANSMISSIONS]
-    tail_loss_probe.send(ends.w, ends.f, ends.now_ns)
-    assert ends.w.row[ends.f + at.TRANSMISSIONS] == transmissions
-    acknowledgements.on_timeout(ends.w, ends.f, ends.now_ns)
-    assert not sender.may_probe(ends.w.row, ends.f)
+    sender.restart_timer(ends.w, ends.s, ends.now_ns, ends.now_ns)
+    assert ends.s.is_probe == 0
+    transmissions = ends.s.transmissions
+    tail_loss_probe.send(ends.w, ends.s, ends.now_ns)
+    assert ends.s.transmissions == transmissions
+    acknowledgements.on_timeout(ends.w, ends.s, ends.now_ns)
+    assert not sender.may_probe(ends.s)

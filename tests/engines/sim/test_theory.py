@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 
 from lab import summaries
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN
 from lab.radio.cell import Cell, Station
@@ -110,8 +109,8 @@ def test_acknowledgements_take_their_share_of_the_air(overhead):
     )
     network.start(flow, "reno")
     network.run(3_000_000_000)
-    before = network.station("wifi1", "ue1", DOWN, at.OUT_PACKETS)
+    before = network.tables.stations["wifi1", "ue1", DOWN].out_packets
     network.run(13_000_000_000)
-    frames_per_s = (network.station("wifi1", "ue1", DOWN, at.OUT_PACKETS) - before) / 10
+    frames_per_s = (network.tables.stations["wifi1", "ue1", DOWN].out_packets - before) / 10
     acknowledgement = overhead + (1 - overhead) * ACK / FRAME
     assert frames_per_s == pytest.approx(10e6 / 8 / FRAME * 2 / (2 + acknowledgement), rel=0.02)

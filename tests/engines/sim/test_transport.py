@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import layout as at
-
 from .networks import FAST, SLOW
 from .rows import places
 
 
 def sub(simulation, number=1, flow="ue1-1"):
-    return simulation.network.tables.subflows[flow][number - 1].place
+    return simulation.network.tables.subflows[flow][number - 1].record
 
 
 def test_reno_keeps_the_square_root_of_2_over_p(paths):
@@ -103,7 +101,7 @@ def test_a_dead_path_does_not_stop_the_connection(paths):
     simulation.flip("link.path1.up", False)
     simulation.run(3)
     assert simulation.mbps(simulation.run(3)) > 0.85 * 12 * 1420 / 1514
-    assert simulation.network.w.row[places(simulation.network)[0] + at.REINJECTED] > 0
+    assert places(simulation.network)[0].reinjected > 0
     simulation.flip("link.path1.up", True)
     simulation.run(6)
     assert simulation.mbps(simulation.run(3)) > 0.8 * 32 * 1420 / 1514
@@ -114,9 +112,9 @@ def test_the_rto_doubles_after_every_timeout(paths):
     simulation.run(2)
     simulation.flip("link.path1.up", False)
     simulation.run(10)
-    w, f = simulation.network.w, sub(simulation)
-    assert 3 <= w.row[f + at.TIMEOUTS] <= 7
-    assert w.window[f + at.CWND] == 1
+    s = sub(simulation)
+    assert 3 <= s.timeouts <= 7
+    assert s.cwnd == 1
 
 
 def test_losses_are_repaired_and_data_stay_in_order(paths):
@@ -213,4 +211,4 @@ def test_a_changed_loss_applies_to_the_direction_of_the_data(paths, direction):
     simulation.flip("link.path1.loss", 1.0)
     simulation.run(2)
     assert simulation.mbps(simulation.run(1)) == 0
-    assert simulation.network.w.row[places(simulation.network)[1] + at.SEGMENTS_DROPPED] > 10
+    assert places(simulation.network)[1].segments_dropped > 10

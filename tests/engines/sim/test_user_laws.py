@@ -11,7 +11,6 @@ from law_table import laws_kept
 
 from lab.engines.sim import compiled, user_laws
 from lab.engines.sim.core import congestion, dispatch
-from lab.engines.sim.core import layout as at
 from lab.errors import RequestError
 from lab.run.manifest import ROOT
 
@@ -22,24 +21,24 @@ SCALABLE = '''"""Scalable TCP (Kelly, CCR 33(2), 2003)."""
 
 from __future__ import annotations
 
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.state import Subflow
 
 INCREASE = 0.01
 
 
 @jit
-def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    w.window[f + at.CWND] += INCREASE * acked
+def on_ack(s: Subflow, acked: int, now_ns: int) -> None:
+    s.cwnd += INCREASE * acked
 
 
 def reduced(cwnd: float) -> float:
     return max(0.875 * cwnd, 2.0)
 
 
-def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    w.window[f + at.SSTHRESH] = reduced(w.window[f + at.CWND])
-    w.window[f + at.CWND] = w.window[f + at.SSTHRESH]
+def on_loss(s: Subflow, now_ns: int) -> None:
+    s.ssthresh = reduced(s.cwnd)
+    s.cwnd = s.ssthresh
 '''
 
 
@@ -59,13 +58,13 @@ def _built_in_laws_only():
 def windows(law):
     """Window after two acknowledged segments, and then after a loss; it begins with 10 segments."""
     network = started(chain(2))
-    w, f = network.w, places(network)[1]
-    w.row[f + at.LAW] = dispatch.number(law)
-    w.window[f + at.CWND], w.window[f + at.SSTHRESH] = 10.0, 1.0
-    congestion.on_ack(w, f, 2, 0)
-    grown = w.window[f + at.CWND]
-    congestion.on_loss(w, f, 0)
-    return [float(grown), float(w.window[f + at.CWND])]
+    s = places(network)[1]
+    s.law_number = dispatch.number(law)
+    s.cwnd, s.ssthresh = 10.0, 1.0
+    congestion.on_ack(s, 2, 0)
+    grown = s.cwnd
+    congestion.on_loss(s, 0)
+    return [float(grown), float(s.cwnd)]
 
 
 def test_a_registered_law_changes_the_window(scalable):
@@ -90,10 +89,11 @@ def test_a_law_can_use_functions_of_the_core(tmp_path):
     started(chain(2))
     path = tmp_path / "coupled.py"
     path.write_text(
-        "from lab.engines.sim.core.laws.siblings import siblings\n"
-        "def on_ack(w, f, acked, now_ns):\n"
-        "    for r in siblings(w, f):\n"
-        "        w.window[r] += acked\n"
+        "from lab.engines.sim.core.laws.siblings import can_send\n"
+        "def on_ack(s, acked, now_ns):\n"
+        "    for k in range(s.connection.count):\n"
+        "        r = s.connection.subflows[k]\n"
+        "        r.cwnd += acked if can_send(r) else 0\n"
     )
     user_laws.register(path)
     assert windows("coupled") == pytest.approx([12, 6])
@@ -102,19 +102,20 @@ def test_a_law_can_use_functions_of_the_core(tmp_path):
 def test_a_division_by_zero_in_a_law_is_an_error_compiled_and_interpreted(tmp_path):
     numba = pytest.importorskip("numba")
     path = tmp_path / "divides.py"
-    path.write_text("def on_ack(w, f, acked, now_ns):\n    return acked // w\n")
+    path.write_text("def on_ack(s, acked, now_ns):\n    return acked // now_ns\n")
     user_laws.register(path)
     on_ack = dispatch.LAWS["divides"].on_ack
     for law in (on_ack, numba.njit(**compiled.options(on_ack) | {"cache": False})(on_ack)):
         with pytest.raises(ZeroDivisionError):
-            law(0, 1, 1, 1)
+            law(1, 1, 0)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("def on_loss(w, f, now_ns): pass", "no function on_ack"),
-        ("def on_ack(w, f): pass", r"on_ack must take \(w, f, acked, now_ns\)"),
+        ("def on_loss(s, now_ns): pass", "no function on_ack"),
+        ("def on_ack(s): pass", r"on_ack must take \(s, acked, now_ns\)"),
+        ("def on_ack(w, f, acked, now_ns): pass", r"Write \(s, acked, now_ns\), and `s.cwnd` for"),
         ("import nothing_like_it", "No module named 'nothing_like_it'"),
         ("def on_ack(", "SyntaxError"),
     ],
@@ -136,6 +137,8 @@ RUN = """
 import sys
 from pathlib import Path
 from lab.engines.sim import compiled, compiler, user_laws
+from lab.engines.sim.core.state import Connection, LawState, Subflow, World
+from lab.engines.sim.memory import NUMBERS
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
@@ -149,13 +152,18 @@ flow = Flow("ue1-1", "ue1", "down", "reno", None, None)
 network = Network(Topology("one", nodes, links), Multipath(), [flow], seed=1)
 network.start(flow, name)
 network.run(10_000_000_000)
-print(compiled.is_fast(), list(map(int, network.w.row)), list(map(float, network.w.window)))
+c, s = network.tables.connections["ue1-1"], next(network.subflows()).record
+state = [
+    [getattr(record, field) for field, kind in type_.__annotations__.items() if kind in NUMBERS]
+    for record, type_ in ((network.w, World), (c, Connection), (s, Subflow), (s.law, LawState))
+]
+print(compiled.is_fast(), state)
 """
 
 
 @pytest.mark.whole
 def test_a_users_law_gives_the_same_bytes_interpreted_and_compiled(scalable, tmp_path):
-    """Equal table entries after ten seconds with losses. The compiler's cache is named after the
+    """Equal records after ten seconds with losses. The compiler's cache is named after the
     law, too."""
     pytest.importorskip("numba")
     tables = {}

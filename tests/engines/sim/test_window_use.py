@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import layout as at
-
 from .ends import Ends
 from .networks import MS
 
@@ -23,10 +21,10 @@ def test_an_idle_period_halves_the_window_for_every_rto(ends, pause_ms, cwnd, ss
     """RFC 2861 and tcp_cwnd_restart: down to ten segments; ssthresh becomes three quarters of the
     earlier window."""
     ends.set_window(40.0, 20.0)
-    ends.w.row[ends.f + at.RTO_NS], ends.w.row[ends.f + at.LAST_SENT_NS] = 300 * MS, ends.now_ns
+    ends.s.rto_ns, ends.s.last_sent_ns = 300 * MS, ends.now_ns
     ends.now_ns += pause_ms * MS
     ends.write(1)
-    assert (ends.w.window[ends.f + at.CWND], ends.w.window[ends.f + at.SSTHRESH]) == (
+    assert (ends.s.cwnd, ends.s.ssthresh) == (
         cwnd,
         ssthresh,
     )
@@ -35,17 +33,17 @@ def test_an_idle_period_halves_the_window_for_every_rto(ends, pause_ms, cwnd, ss
 def test_an_idle_period_keeps_a_small_window_and_stops_the_clock_of_cubic(ends):
     ends.set_window(4.0, 3.0)
     (
-        ends.w.row[ends.f + at.RTO_NS],
-        ends.w.row[ends.f + at.LAST_SENT_NS],
-        ends.w.row[ends.f + at.EPOCH_NS],
+        ends.s.rto_ns,
+        ends.s.last_sent_ns,
+        ends.s.epoch_ns,
     ) = (
         300 * MS,
         900 * MS,
         700 * MS,
     )
     ends.write(1)
-    assert ends.w.window[ends.f + at.CWND] == 4
-    assert ends.w.row[ends.f + at.EPOCH_NS] == 800 * MS
+    assert ends.s.cwnd == 4
+    assert ends.s.epoch_ns == 800 * MS
 
 
 def test_a_sender_with_segments_in_flight_is_not_idle(ends):
@@ -53,7 +51,7 @@ def test_a_sender_with_segments_in_flight_is_not_idle(ends):
     ends.set_window(40.0, 20.0)
     ends.now_ns += 5000 * MS
     ends.write(1)
-    assert ends.w.window[ends.f + at.CWND] == 40
+    assert ends.s.cwnd == 40
 
 
 def test_slow_start_grows_to_twice_the_segments_in_flight(ends):
@@ -62,10 +60,10 @@ def test_slow_start_grows_to_twice_the_segments_in_flight(ends):
     ends.set_window(10.0, ssthresh=100.0)
     ends.write(4)
     ends.arrive_and_acknowledge(0, 1, 2, 3)
-    assert ends.w.window[ends.f + at.CWND] == 10
+    assert ends.s.cwnd == 10
     ends.write(6)
     ends.arrive_and_acknowledge(*range(4, 10))
-    assert ends.w.window[ends.f + at.CWND] == 12  # 2 x 6; later acknowledgements do not change it
+    assert ends.s.cwnd == 12  # 2 x 6; later acknowledgements do not change it
 
 
 def test_a_window_that_was_full_grows_for_the_whole_round_trip(ends):
@@ -73,13 +71,11 @@ def test_a_window_that_was_full_grows_for_the_whole_round_trip(ends):
     window was full in this round."""
     ends.write(10)
     ends.arrive_and_acknowledge(*range(10))
-    assert ends.w.window[ends.f + at.CWND] == pytest.approx(11, abs=0.1)
+    assert ends.s.cwnd == pytest.approx(11, abs=0.1)
     ends.write(3)
-    before = ends.w.window[ends.f + at.CWND]
+    before = ends.s.cwnd
     ends.arrive_and_acknowledge(10, 11, 12)
-    assert (
-        ends.w.window[ends.f + at.CWND] == before
-    )  # three of eleven: the application limits the sender
+    assert ends.s.cwnd == before  # three of eleven: the application limits the sender
 
 
 def test_a_sender_without_data_remembers_that_its_window_was_full(ends):
@@ -90,6 +86,6 @@ def test_a_sender_without_data_remembers_that_its_window_was_full(ends):
     ends.write(3)
     ends.arrive_and_acknowledge(*range(5, 10))
     assert ends.send() == []
-    before = ends.w.window[ends.f + at.CWND]
+    before = ends.s.cwnd
     ends.arrive_and_acknowledge(10)
-    assert ends.w.window[ends.f + at.CWND] > before
+    assert ends.s.cwnd > before

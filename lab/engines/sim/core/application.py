@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from lab.engines.sim.core import events, udp
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.jit import Ints, jit
+from lab.engines.sim.core import state as at
+from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.state import Connection, World
 
 SLICE_NS = 20_000_000  # an application writes its data this often,
 UNSENT_SEGMENTS = 16  # and at most this far ahead of the sender
 
 
 @jit
-def on_application(row: Ints, c: int, now_ns: int) -> bool:
+def on_application(w: World, c: Connection, now_ns: int) -> bool:
     """Write the next 20 ms of data for connection `c`, whose application has a limited rate.
     Schedule the next write. Return True if TCP data may be sent now.
 
     The application skips data that TCP cannot send soon, so that unsent data does not pile up. For
     UDP, send one datagram instead, and return False.
     """
-    if row[c + at.APP_EVENT_NS] != now_ns:
+    if c.app_event_ns != now_ns:
         return False  # the demand has changed since
-    row[c + at.APP_EVENT_NS] = 0
-    if row[c + at.CONN_STATE] != at.RUNNING or row[c + at.DEMAND_BPS] <= 0:
+    c.app_event_ns = 0
+    if c.state != at.RUNNING or c.demand_bps <= 0:
         return False
-    if row[c + at.DATAGRAMS] == 1:
-        udp.send_datagram(row, c, now_ns)
+    if c.is_datagrams == 1:
+        udp.send_datagram(w, c, now_ns)
         return False
-    segment_bits = 8 * row[c + at.SEGMENT_BYTES]
-    row[c + at.CREDIT_BITS] += row[c + at.DEMAND_BPS] * SLICE_NS // at.NS_PER_S
-    segments = row[c + at.CREDIT_BITS] // segment_bits
-    row[c + at.CREDIT_BITS] -= segments * segment_bits
-    most = row[c + at.DATA_SND_NXT] + max(UNSENT_SEGMENTS, segments)
-    row[c + at.WRITTEN] = max(row[c + at.WRITTEN], min(row[c + at.WRITTEN] + segments, most))
-    row[c + at.APP_EVENT_NS] = now_ns + SLICE_NS
-    events.schedule(row, now_ns + SLICE_NS, at.APP_DUE, c)
+    segment_bits = 8 * c.segment_bytes
+    c.credit_bits += c.demand_bps * SLICE_NS // at.NS_PER_S
+    segments = c.credit_bits // segment_bits
+    c.credit_bits -= segments * segment_bits
+    most = c.data_snd_nxt + max(UNSENT_SEGMENTS, segments)
+    c.written = max(c.written, min(c.written + segments, most))
+    c.app_event_ns = now_ns + SLICE_NS
+    events.schedule(w, now_ns + SLICE_NS, c.app)
     return True

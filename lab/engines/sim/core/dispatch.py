@@ -1,21 +1,21 @@
 """Call the functions of a subflow's congestion control.
 
 `LAWS` lists all congestion controls. Each one is a module with some of the functions below. The
-functions change the congestion window CWND of subflow `f` in the tables `w` (see `layout`):
+functions change the congestion window `s.cwnd` of subflow `s` (see `state.Subflow`):
 
-    on_ack(w, f, acked, now_ns)        let the window grow. `acked` more segments were acknowledged,
-                                       the sender is neither in fast recovery nor in slow start,
-                                       and it had used the whole window
-    on_loss(w, f, now_ns)              set SSTHRESH, and CWND to SSTHRESH. Called at a loss event,
-                                       at most once per window (default: Reno's)
-    on_round(w, f, rtt_ns, samples)    end a round trip. Called outside of loss recovery, if the
-                                       window was fully used; `rtt_ns` is the mean of `samples` RTT
-                                       samples (default: S-MPTCP's flow control, `expected_rate`)
-    in_slow_start(w, f, now_ns)        set SSTHRESH to CWND if slow start has to end. Called for
-                                       each acknowledgement that may let the window grow
+    on_ack(s, acked, now_ns)        let the window grow. `acked` more segments were acknowledged,
+                                    the sender is neither in fast recovery nor in slow start, and
+                                    it had used the whole window
+    on_loss(s, now_ns)              set `s.ssthresh`, and `s.cwnd` to it. Called at a loss event, at
+                                    most once per window (default: Reno's)
+    on_round(s, rtt_ns, samples)    end a round trip. Called outside of loss recovery, if the
+                                    window was fully used; `rtt_ns` is the mean of `samples` RTT
+                                    samples (default: S-MPTCP's flow control, `expected_rate`)
+    in_slow_start(s, now_ns)        set `s.ssthresh` to `s.cwnd` if slow start has to end. Called
+                                    for each acknowledgement that may let the window grow
 
-A congestion control keeps its own state in the fields LAW_1 to LAW_6 of the subflow in the
-floating-point table. It finds all subflows of the connection with `laws.siblings`.
+A congestion control keeps its own state in `s.law` (see `state.LawState`). The subflows of its
+connection `c = s.connection` are `c.subflows[0]` to `c.subflows[c.count - 1]`.
 
 This module has functions with the names above. Each calls the function of the same name in the
 congestion control of the subflow. Their source is generated from `LAWS`, with one branch for each
@@ -29,9 +29,9 @@ from collections.abc import Callable
 from types import ModuleType
 
 from lab.engines.sim.core import expected_rate
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import MARKED, jit
 from lab.engines.sim.core.laws import balia, cubic, lia, olia, reno, wvegas
+from lab.engines.sim.core.state import Subflow
 
 LAWS: dict[str, ModuleType] = {
     "reno": reno,
@@ -43,21 +43,21 @@ LAWS: dict[str, ModuleType] = {
 }
 BUILT_IN = frozenset(LAWS)
 HOOKS: dict[str, tuple[str, ModuleType | None]] = {  # parameters; the module with the default
-    "on_ack": ("w, f, acked, now_ns", None),
-    "on_loss": ("w, f, now_ns", reno),
-    "on_round": ("w, f, rtt_ns, samples", expected_rate),
-    "in_slow_start": ("w, f, now_ns", None),
+    "on_ack": ("s, acked, now_ns", None),
+    "on_loss": ("s, now_ns", reno),
+    "on_round": ("s, rtt_ns, samples", expected_rate),
+    "in_slow_start": ("s, now_ns", None),
 }
 
-on_ack: Callable[[at.World, int, int, int], None]
-on_loss: Callable[[at.World, int, int], None]
-on_round: Callable[[at.World, int, int, int], None]
-in_slow_start: Callable[[at.World, int, int], None]
+on_ack: Callable[[Subflow, int, int], None]
+on_loss: Callable[[Subflow, int], None]
+on_round: Callable[[Subflow, int, int], None]
+in_slow_start: Callable[[Subflow, int], None]
 
 
 def number(name: str) -> int:
-    """Return the position of a congestion control in `LAWS`. The field LAW of a subflow holds this
-    number."""
+    """Return the position of a congestion control in `LAWS`. The field
+    `law_number` of a subflow holds it."""
     return list(LAWS).index(name)
 
 
@@ -70,11 +70,11 @@ def register(name: str, law: ModuleType) -> None:
 
 def source() -> str:
     """Return Python source that defines each function named in `HOOKS`. Each calls the function of
-    the same name in the congestion control of subflow `f`. If the congestion control has no such
+    the same name in the congestion control of subflow `s`. If the congestion control has no such
     function, the default in `HOOKS` is called."""
     lines = []
     for hook, (parameters, default) in HOOKS.items():
-        lines += ["", "", "@jit", f"def {hook}({parameters}):", "    law = w.row[f + at.LAW]"]
+        lines += ["", "", "@jit", f"def {hook}({parameters}):", "    law = s.law_number"]
         branch = "if"
         for n, (name, law) in enumerate(LAWS.items()):
             if hasattr(law, hook):
@@ -100,7 +100,7 @@ def define(filename: str = "<generated calls of congestion control laws>") -> No
     """
     module = globals()
     MARKED.difference_update(module[hook] for hook in HOOKS if hook in module)
-    module.update({f"law_{n}": law for n, law in enumerate(LAWS.values())}, at=at, jit=jit)
+    module.update({f"law_{n}": law for n, law in enumerate(LAWS.values())}, jit=jit)
     exec(compile(source(), filename, "exec"), module)  # noqa: S102 - code of the lab or of the user who starts it
 
 

@@ -4,86 +4,88 @@ time jumps from one event to the next."""
 from __future__ import annotations
 
 from lab.engines.sim.core import application, events, links, lte, mptcp, receiver, reinjection
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.jit import Ints, jit
+from lab.engines.sim.core import state as at
+from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.state import Event, Hop, Packet, World
 
 # one event creates fewer packets and events than this, not counting packets that leave bearers
 NEW_PER_EVENT = 2 * mptcp.BURST + 16
 
 
 @jit
-def handle(w: at.World, event: int, now_ns: int) -> int:
-    """Handle one event, given as place * EVENT_KINDS + kind (see `events.pop`).
+def handle(w: World, e: Event, now_ns: int) -> Packet:
+    """Handle the earliest event, which is `e`, and remove it.
 
     If the event lets a packet continue now, return the packet. It continues into the next hop of
-    its route or, at the end of the route, to the receiver. Otherwise return NOTHING (-1).
+    its route or, at the end of the route, to the receiver. Otherwise return no packet.
     """
-    kind, place = event % at.EVENT_KINDS, event // at.EVENT_KINDS
-    if kind == at.ARRIVAL:
-        return links.leave_air(w.row, place)
+    kind = e.kind
+    if kind in (at.LINE, at.ARRIVAL):
+        return links.leave_air(w, events.take_arrival(w, e))
+    events.remove_first(w)
     if kind == at.DELACK_DUE:
-        return receiver.on_delayed_ack(w.row, place, now_ns)
+        return receiver.on_delayed_ack(w, e.subflow, now_ns)
     if kind == at.TTI_DUE:
-        lte.on_tti(w.row, place, now_ns)
-        return at.NOTHING
-    c, may_send = place, True
-    if kind in (at.RTO_DUE, at.JOINED, at.PRIORITY):
-        c = w.row[place + at.CONNECTION]
-    if kind == at.RTO_DUE:
-        may_send = mptcp.on_rto(w, place, now_ns)
-    elif kind == at.JOINED:
-        may_send = mptcp.on_join(w.row, place)
-    elif kind == at.PRIORITY:
-        may_send = mptcp.on_priority(w.row, place)
-    elif kind == at.APP_DUE:
-        may_send = application.on_application(w.row, place, now_ns)
-    elif kind == at.REINJECT_DUE:
-        may_send = reinjection.on_reinject_timer(w.row, place, now_ns)
-    else:
-        w.row[place + at.PUSH_SCHEDULED] = 0
-    if may_send:
-        mptcp.push(w, c, now_ns)
-    return at.NOTHING
+        lte.on_tti(w, e.direction, now_ns)
+    elif may_send(w, e, kind, now_ns):
+        mptcp.push(w, e.connection, now_ns)
+    return w.no_packet
 
 
 @jit
-def enter_hop(row: Ints, h: int, p: int, now_ns: int) -> int:
+def may_send(w: World, e: Event, kind: int, now_ns: int) -> bool:
+    """Handle event `e` of a sender. Return True if its connection may have something to send."""
+    if kind == at.RTO_DUE:
+        return mptcp.on_rto(w, e.subflow, now_ns)
+    if kind == at.JOINED:
+        return mptcp.on_join(e.subflow)
+    if kind == at.PRIORITY:
+        return mptcp.on_priority(e.subflow)
+    if kind == at.APP_DUE:
+        return application.on_application(w, e.connection, now_ns)
+    if kind == at.REINJECT_DUE:
+        return reinjection.on_reinject_timer(w, e.connection, now_ns)
+    e.connection.is_push_scheduled = 0
+    return True
+
+
+@jit
+def enter_hop(w: World, h: Hop, p: Packet, now_ns: int) -> Packet:
     """Let packet `p` enter hop `h`, one direction of a link or radio channel.
 
-    Return `p` if it has already crossed the hop and continues now. Return NOTHING (-1) if it waits,
-    is on its way, or was dropped.
+    Return `p` if it has already crossed the hop and continues now. Return no packet if it waits, is
+    on its way, or was dropped.
     """
-    if not links.admits(row, h, p):
-        return at.NOTHING
-    kind = row[h + at.KIND]
+    if not links.admits(w, h, p):
+        return w.no_packet
+    kind = h.kind
     if kind == at.WIRE:
-        return links.cross_wire(row, h, p, now_ns)
+        return links.cross_wire(w, h, p, now_ns)
     if kind == at.AIR_UP:
-        return links.send_up(row, h, p, now_ns)
+        return links.send_up(w, h, p, now_ns)
     if kind == at.BEARER:
-        lte.enqueue(row, h, p, now_ns)
+        lte.enqueue(w, h, p, now_ns)
     else:
-        links.send_down(row, h, p, now_ns)
-    return at.NOTHING
+        links.send_down(w, h, p, now_ns)
+    return w.no_packet
 
 
 @jit
-def run(w: at.World, until_ns: int) -> bool:
+def run(w: World, until_ns: int) -> bool:
     """Handle all events that are due before `until_ns`, set the present time to `until_ns`, and
     return True.
 
-    Return False earlier if the integer table `w.row` could become too short for new packets and
-    events. The caller must then lengthen the table and call `run` again.
+    Return False earlier if new packets and events could need more space than there is. The caller
+    must then make more and call `run` again.
     """
-    row = w.row
-    while events.next_ns(row) < until_ns:
-        may_be_scheduled = row[at.HEAP_COUNT] + row[at.PACKETS_IN_BEARERS] + NEW_PER_EVENT
-        if row[at.FREE_PACKETS] < NEW_PER_EVENT or may_be_scheduled > row[at.HEAP_SIZE]:
+    while events.next_ns(w) < until_ns:
+        may_be_scheduled = w.heap_count + w.packets_in_bearers + NEW_PER_EVENT
+        if w.free_packets < NEW_PER_EVENT or may_be_scheduled > w.heap_size:
             return False
-        row[at.NOW] = now_ns = events.next_ns(row)
-        p = handle(w, events.pop(row), now_ns)
-        while p != at.NOTHING:
-            h = row[row[p + at.ROUTE_POSITION]]
-            p = mptcp.receive(w, p, now_ns) if h == at.NOTHING else enter_hop(row, h, p, now_ns)
-    row[at.NOW] = until_ns
+        w.now_ns = now_ns = events.next_ns(w)
+        p = handle(w, w.heap[0].event, now_ns)
+        while p != w.no_packet:
+            h = p.step.hop
+            p = mptcp.receive(w, p, now_ns) if h.kind == at.END else enter_hop(w, h, p, now_ns)
+    w.now_ns = until_ns
     return True

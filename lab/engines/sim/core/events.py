@@ -1,152 +1,141 @@
-"""The scheduled events, as a binary heap in the integer table (`layout`). They are ordered by time;
-events of the same time keep the order in which they were scheduled.
+"""The scheduled events, in a binary heap. They are ordered by time; events of the same time keep
+the order in which they were scheduled.
 
-Timers are made of events. A timer needs few events even if it is postponed often: see
-`start_timer`.
+Packets that arrive from the same place arrive in order. Such a line of packets has one entry of the
+heap, for its first packet. A timer has few entries even if it is postponed often.
 """
 
 from __future__ import annotations
 
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.jit import Ints, jit
-
-# an entry of the heap. DUE_NS is 0, so it is left out where entries are compared; ORDER is the
-# number of events that were scheduled before it
-DUE_NS, ORDER, EVENT, FIELDS = range(4)
+from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.state import FOREVER, LINE, Event, Packet, World
 
 
 @jit
-def schedule(row: Ints, at_ns: int, kind: int, place: int) -> None:
-    """Schedule an event for time `at_ns`.
-
-    `kind` is a constant of `layout`, such as RTO_DUE. `place` is the packet, subflow, connection or
-    LTE cell that the event is for, as the index of its state in `row`.
-    """
-    heap, n, order = row[at.HEAP], row[at.HEAP_COUNT], row[at.EVENTS_SCHEDULED]
-    row[at.HEAP_COUNT] = n + 1
-    row[at.EVENTS_SCHEDULED] = order + 1
-    here = heap + n * FIELDS
+def schedule(w: World, at_ns: int, e: Event) -> None:
+    """Schedule event `e` for time `at_ns`."""
+    n, order = w.heap_count, w.events_scheduled
+    w.heap_count = n + 1
+    w.events_scheduled = order + 1
+    here = w.heap[n]
     while n > 0:
         n = (n - 1) >> 1
-        parent = heap + n * FIELDS
-        if row[parent + DUE_NS] <= at_ns:  # of equal times the earlier scheduled goes first
+        parent = w.heap[n]
+        if parent.at_ns <= at_ns:  # of equal times the earlier scheduled goes first
             break
-        row[here + DUE_NS] = row[parent + DUE_NS]
-        row[here + ORDER] = row[parent + ORDER]
-        row[here + EVENT] = row[parent + EVENT]
+        here.at_ns = parent.at_ns
+        here.order = parent.order
+        here.event = parent.event
         here = parent
-    row[here + DUE_NS] = at_ns
-    row[here + ORDER] = order
-    row[here + EVENT] = place * at.EVENT_KINDS + kind
+    here.at_ns = at_ns
+    here.order = order
+    here.event = e
 
 
 @jit
-def line_up(row: Ints, line: int, at_ns: int, p: int) -> None:
-    """Schedule the arrival of packet `p` at time `at_ns`. Of all packets of a line, only the first
-    takes an entry of the heap.
-
-    A line is two adjacent integers in `row`, its first and its last packet. The first is 0 while
-    the line is empty; no packet has the place 0. A packet that arrives before the last one of its
-    line gets an event of its own.
-    """
-    if row[line] == 0:
-        row[line] = p
-        schedule(row, at_ns, at.FIRST_ARRIVAL, line)
-    else:
-        last = row[line + 1]
-        if at_ns < row[last + at.PACKET_DUE_NS]:
-            schedule(row, at_ns, at.ARRIVAL, p)
-            return
-        row[last + at.NEXT_IN_LINE] = p
-        row[p + at.PACKET_ORDER] = row[at.EVENTS_SCHEDULED]
-        row[at.EVENTS_SCHEDULED] += 1
-    row[line + 1] = p
-    row[p + at.PACKET_DUE_NS] = at_ns
-    row[p + at.NEXT_IN_LINE] = 0
-
-
-@jit
-def pop(row: Ints) -> int:
-    """Remove the earliest event, and return place * EVENT_KINDS + kind (see `schedule`).
-
-    Call `next_ns` before, if the time of the event is needed. At least one event must be scheduled.
-    """
-    heap, count = row[at.HEAP], row[at.HEAP_COUNT]
-    first, has_next = row[heap + EVENT], False
-    at_ns, order, event = 0, 0, first
-    if first % at.EVENT_KINDS == at.FIRST_ARRIVAL:
-        line = first // at.EVENT_KINDS
-        p = row[line]
-        first = p * at.EVENT_KINDS + at.ARRIVAL
-        p = row[p + at.NEXT_IN_LINE]
-        row[line] = p
-        if p != 0:
-            at_ns, order, has_next = row[p + at.PACKET_DUE_NS], row[p + at.PACKET_ORDER], True
-    last = heap + count * FIELDS
-    if not has_next:
-        count -= 1
-        row[at.HEAP_COUNT] = count
-        last -= FIELDS
-        at_ns, order, event = row[last + DUE_NS], row[last + ORDER], row[last + EVENT]
-    here, n = heap, 1
-    while n < count:
-        child, right = heap + n * FIELDS, heap + (n + 1) * FIELDS
-        if right < last and (
-            row[right] < row[child]
-            or (row[right] == row[child] and row[right + ORDER] < row[child + ORDER])
-        ):
-            child, n = right, n + 1
-        if at_ns < row[child] or (at_ns == row[child] and order < row[child + ORDER]):
-            break
-        row[here + DUE_NS] = row[child + DUE_NS]
-        row[here + ORDER] = row[child + ORDER]
-        row[here + EVENT] = row[child + EVENT]
-        here, n = child, 2 * n + 1
-    row[here + DUE_NS] = at_ns
-    row[here + ORDER] = order
-    row[here + EVENT] = event
-    return first
-
-
-@jit
-def next_ns(row: Ints) -> int:
+def next_ns(w: World) -> int:
     """Return the time of the earliest event in ns, or FOREVER if no event is scheduled."""
-    return row[row[at.HEAP] + DUE_NS] if row[at.HEAP_COUNT] > 0 else at.FOREVER
-
-
-# --- timers: two adjacent fields, when the timer expires (0: it is stopped) and when its event is
-# due (0: none is scheduled)
+    return w.heap[0].at_ns if w.heap_count > 0 else FOREVER
 
 
 @jit
-def start_timer(row: Ints, timer: int, due_ns: int, kind: int, place: int) -> None:
-    """Let a timer expire at `due_ns`. If it is already running, the new time replaces the old one.
+def remove_first(w: World) -> None:
+    """Remove the entry of the earliest event. At least one event must be scheduled."""
+    w.heap_count -= 1
+    last = w.heap[w.heap_count]
+    replace_first(w, last.at_ns, last.order, last.event)
 
-    A timer is two adjacent integers in `row`, at index `timer`: the time when the timer expires,
-    and the time of its scheduled event. `kind` and `place` describe this event, as in `schedule`.
 
-    If the timer is only postponed, its scheduled event stays as it is. When that event is due,
-    `timer_has_expired` schedules another one for the later time.
+@jit
+def replace_first(w: World, at_ns: int, order: int, e: Event) -> None:
+    """Put an entry into the heap in place of the entry of the earliest event."""
+    here, n, count = w.heap[0], 1, w.heap_count
+    while n < count:
+        child = w.heap[n]
+        if n + 1 < count:
+            right = w.heap[n + 1]
+            if right.at_ns < child.at_ns or (
+                right.at_ns == child.at_ns and right.order < child.order
+            ):
+                child, n = right, n + 1
+        if at_ns < child.at_ns or (at_ns == child.at_ns and order < child.order):
+            break
+        here.at_ns = child.at_ns
+        here.order = child.order
+        here.event = child.event
+        here, n = child, 2 * n + 1
+    here.at_ns = at_ns
+    here.order = order
+    here.event = e
+
+
+# --- lines
+
+
+@jit
+def line_up(w: World, line: Event, at_ns: int, p: Packet) -> None:
+    """Schedule the arrival of packet `p` at time `at_ns`, behind the other packets of `line`. If it
+    arrives before the last of them, it gets an entry of its own."""
+    if line.first == w.no_packet:
+        line.first = p
+        schedule(w, at_ns, line)
+    else:
+        last = line.last
+        if at_ns < last.due_ns:
+            schedule(w, at_ns, p.arrival)
+            return
+        last.next = p
+        p.order = w.events_scheduled
+        w.events_scheduled += 1
+    line.last = p
+    p.due_ns = at_ns
+    p.next = w.no_packet
+
+
+@jit
+def take_arrival(w: World, e: Event) -> Packet:
+    """Remove the earliest event, which is the arrival of a packet, and return the packet. `e` is
+    the event: a line, or the packet's own."""
+    p = e.first
+    if e.kind == LINE:
+        following = p.next
+        e.first = following
+        if following != w.no_packet:
+            replace_first(w, following.due_ns, following.order, e)
+            return p
+    remove_first(w)
+    return p
+
+
+# --- timers
+
+
+@jit
+def start_timer(w: World, timer: Event, expires_ns: int) -> None:
+    """Let a timer expire at `expires_ns`. If it is already running, the new time replaces the old
+    one.
+
+    If the timer is only postponed, its entry of the heap stays as it is. When that entry is due,
+    `has_expired` schedules another one for the later time.
     """
-    row[timer] = due_ns
-    if row[timer + 1] == 0 or due_ns < row[timer + 1]:
-        row[timer + 1] = due_ns
-        schedule(row, due_ns, kind, place)
+    timer.expires_ns = expires_ns
+    if timer.due_ns == 0 or expires_ns < timer.due_ns:
+        timer.due_ns = expires_ns
+        schedule(w, expires_ns, timer)
 
 
 @jit
-def timer_has_expired(row: Ints, timer: int, now_ns: int, kind: int, place: int) -> bool:
+def has_expired(w: World, timer: Event, now_ns: int) -> bool:
     """Handle the event of a timer. Return True if the timer has expired. Return False if it was
     stopped, postponed, or set to an earlier time meanwhile.
 
-    If the timer was postponed, schedule an event for the later time. The parameters are those of
-    `start_timer`.
+    If the timer was postponed, schedule its event for the later time.
     """
-    if now_ns != row[timer + 1]:
-        return False  # the timer was set to an earlier time, and this event was replaced
-    row[timer + 1] = 0
-    if row[timer] > now_ns:
-        row[timer + 1] = row[timer]
-        schedule(row, row[timer], kind, place)
+    if now_ns != timer.due_ns:
+        return False  # the timer was set to an earlier time, and this entry was replaced
+    timer.due_ns = 0
+    if timer.expires_ns > now_ns:
+        timer.due_ns = timer.expires_ns
+        schedule(w, timer.expires_ns, timer)
         return False
-    return row[timer] > 0
+    return timer.expires_ns > 0

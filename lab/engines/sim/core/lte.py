@@ -24,10 +24,11 @@ reality RLC would retransmit such a block, which is one in ten thousand.
 from __future__ import annotations
 
 from lab.engines.sim.core import events
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.jit import Ints, jit
-from lab.engines.sim.core.links import MILLION, count_out, drop, forward, passes_meter
+from lab.engines.sim.core import state as at
+from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.links import count_out, drop, forward, passes_meter
 from lab.engines.sim.core.random_numbers import random_below
+from lab.engines.sim.core.state import Direction, Hop, Packet, World
 
 TTI_NS = 1_000_000
 MEAN_TTIS = 100  # TTIs over which the mean airtime is taken
@@ -36,7 +37,7 @@ HALF_A_TTI = TTI_NS * FINE // MEAN_TTIS // 2  # what half a TTI adds to a mean
 
 
 @jit
-def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
+def enqueue(w: World, h: Hop, p: Packet, now_ns: int) -> None:
     """Put packet `p` into the queue of bearer `h`. If the cell's scheduler sleeps because no
     packets waited, wake the scheduler at the next TTI.
 
@@ -44,141 +45,138 @@ def enqueue(row: Ints, h: int, p: int, now_ns: int) -> None:
     front of the cell refuses it. The meter for uplink packets is behind the cell: see
     `_finish_packet`.
     """
-    e = row[h + at.MEDIUM]
-    count, size = row[h + at.QUEUE_COUNT], row[h + at.QUEUE_SIZE]
-    if (row[e + at.IS_UPLINK] == 0 and not passes_meter(row, h, p, now_ns)) or count >= size:
-        drop(row, h, p)
+    e = h.direction
+    count, size = h.queue_count, h.queue_size
+    if (e.is_uplink == 0 and not passes_meter(h, p, now_ns)) or count >= size:
+        drop(w, h, p)
         return
-    row[row[h + at.QUEUE] + (row[h + at.QUEUE_HEAD] + count) % size] = p
-    row[h + at.QUEUE_COUNT] = count + 1
-    row[at.PACKETS_IN_BEARERS] += 1
-    if row[e + at.IS_AWAKE] == 0:
-        row[e + at.IS_AWAKE] = 1
-        events.schedule(row, (now_ns // TTI_NS + 1) * TTI_NS, at.TTI_DUE, e)
+    h.packets[(h.queue_head + count) % size].packet = p
+    h.queue_count = count + 1
+    w.packets_in_bearers += 1
+    if e.is_awake == 0:
+        e.is_awake = 1
+        events.schedule(w, (now_ns // TTI_NS + 1) * TTI_NS, e.tti)
 
 
 @jit
-def on_tti(row: Ints, e: int, now_ns: int) -> None:
+def on_tti(w: World, e: Direction, now_ns: int) -> None:
     """Divide one TTI among the bearers of scheduler `e`, which serves one direction of an LTE cell
     (steps 1 to 3 of the module docstring). If packets are left, schedule the next TTI."""
-    left_ns = TTI_NS - _retransmissions_ns(row, e, now_ns // TTI_NS)  # 1
+    left_ns = TTI_NS - _retransmissions_ns(e, now_ns // TTI_NS)  # 1
     while left_ns > 0:
-        h = _next_bearer(row, row[e + at.FIRST_BEARER])  # 2
-        if h == at.NOTHING:
+        h = _next_bearer(w, e.first_bearer)  # 2
+        if h == w.no_hop:
             break
-        left_ns -= _send_block(row, e, h, left_ns, now_ns)  # 3
-    row[e + at.IS_AWAKE] = 0
-    h = row[e + at.FIRST_BEARER]
-    while h != at.NOTHING:
-        change = row[h + at.AIRTIME_NS] * FINE - row[h + at.MEAN_AIRTIME]
-        row[h + at.MEAN_AIRTIME] += change // MEAN_TTIS
-        row[h + at.AIRTIME_NS] = 0
-        if row[h + at.QUEUE_COUNT] > 0:
-            row[e + at.IS_AWAKE] = 1
-        h = row[h + at.NEXT_BEARER]
-    if row[e + at.IS_AWAKE] == 1:
-        events.schedule(row, now_ns + TTI_NS, at.TTI_DUE, e)
+        left_ns -= _send_block(w, e, h, left_ns, now_ns)  # 3
+    e.is_awake = 0
+    h = e.first_bearer
+    while h != w.no_hop:
+        change = h.airtime_ns * FINE - h.mean_airtime
+        h.mean_airtime += change // MEAN_TTIS
+        h.airtime_ns = 0
+        if h.queue_count > 0:
+            e.is_awake = 1
+        h = h.next_bearer
+    if e.is_awake == 1:
+        events.schedule(w, now_ns + TTI_NS, e.tti)
 
 
 @jit
-def _retransmissions_ns(row: Ints, e: int, now_tti: int) -> int:
+def _retransmissions_ns(e: Direction, now_tti: int) -> int:
     """Return how much of the TTI number `now_tti` is used by HARQ retransmissions, in ns.
 
-    The ring buffer HARQ_RING holds this airtime for the next TTIs. The entries of this TTI, and of
+    The ring buffer `harq` holds this airtime for the next TTIs. The entries of this TTI, and of
     TTIs skipped since the last call, are set to 0.
     """
-    ring, size = row[e + at.HARQ_RING], row[e + at.HARQ_RING_SIZE]
-    for tti in range(max(row[e + at.LAST_TTI] + 1, now_tti - size), now_tti):
-        row[ring + tti % size] = 0
-    row[e + at.LAST_TTI] = now_tti
-    taken_ns = row[ring + now_tti % size]
-    row[ring + now_tti % size] = 0
+    ring, size = e.harq, e.harq_size
+    for tti in range(max(e.last_tti + 1, now_tti - size), now_tti):
+        ring[tti % size] = 0
+    e.last_tti = now_tti
+    taken_ns = ring[now_tti % size]
+    ring[now_tti % size] = 0
     return taken_ns
 
 
 @jit
-def _next_bearer(row: Ints, h: int) -> int:
-    """Return the bearer to serve next, or NOTHING (-1) if no packets wait. It is the one with the
+def _next_bearer(w: World, h: Hop) -> Hop:
+    """Return the bearer to serve next, or no hop if no packets wait. It is the one with the
     highest priority in the linked list that begins with bearer `h`. Of bearers with the same
     priority, the first in the list is returned."""
-    best = at.NOTHING
-    while h != at.NOTHING:
-        if row[h + at.QUEUE_COUNT] > 0 and (best == at.NOTHING or _goes_before(row, h, best)):
+    best = w.no_hop
+    while h != w.no_hop:
+        if h.queue_count > 0 and (best == w.no_hop or _goes_before(h, best)):
             best = h
-        h = row[h + at.NEXT_BEARER]
+        h = h.next_bearer
     return best
 
 
 @jit
-def _goes_before(row: Ints, h: int, other: int) -> bool:
+def _goes_before(h: Hop, other: Hop) -> bool:
     """Return True if bearer `h` has a higher priority (weight / mean airtime) than bearer
     `other`."""
-    gain = row[h + at.WEIGHT_PPM] * (row[other + at.MEAN_AIRTIME] + HALF_A_TTI)
-    return gain > row[other + at.WEIGHT_PPM] * (row[h + at.MEAN_AIRTIME] + HALF_A_TTI)
+    gain = h.weight_ppm * (other.mean_airtime + HALF_A_TTI)
+    return gain > other.weight_ppm * (h.mean_airtime + HALF_A_TTI)
 
 
 @jit
-def _send_block(row: Ints, e: int, h: int, left_ns: int, now_ns: int) -> int:
+def _send_block(w: World, e: Direction, h: Hop, left_ns: int, now_ns: int) -> int:
     """Send a block of bearer `h`: as much of its queue as fits into the rest of this TTI,
     `left_ns`. Return the airtime of the block in ns.
 
     If the block needs retransmissions, the same airtime is reserved in a later TTI for each of
     them.
     """
-    rate_bps = row[h + at.RATE_BPS]
+    rate_bps = h.rate_bps
     free_bits = fitting_bits = left_ns * rate_bps // at.NS_PER_S
     if fitting_bits == 0:
         return left_ns
-    attempts = _attempts(row, e, h)
-    harq_ns = (attempts - 1) * row[e + at.HARQ_TTIS] * TTI_NS
-    done_ns = max(row[h + at.LAST_OUT_NS], now_ns + TTI_NS + harq_ns)
-    row[h + at.LAST_OUT_NS] = done_ns
-    while row[h + at.QUEUE_COUNT] > 0 and free_bits > 0:
-        p = row[row[h + at.QUEUE] + row[h + at.QUEUE_HEAD]]
-        unsent_bits = row[p + at.SIZE] * 8 - row[h + at.HEAD_SENT_BITS]
+    attempts = _attempts(e, h)
+    harq_ns = (attempts - 1) * e.harq_ttis * TTI_NS
+    done_ns = max(h.last_out_ns, now_ns + TTI_NS + harq_ns)
+    h.last_out_ns = done_ns
+    while h.queue_count > 0 and free_bits > 0:
+        p = h.packets[h.queue_head].packet
+        unsent_bits = p.size * 8 - h.head_sent_bits
         if unsent_bits > free_bits:
-            row[h + at.HEAD_SENT_BITS] += free_bits
+            h.head_sent_bits += free_bits
             free_bits = 0
         else:
             free_bits -= unsent_bits
-            _finish_packet(row, e, h, p, done_ns, now_ns)
+            _finish_packet(w, e, h, p, done_ns, now_ns)
     took_ns = left_ns
     if free_bits > 0:
         took_ns = -(-(fitting_bits - free_bits) * at.NS_PER_S // rate_bps)
-    row[h + at.AIRTIME_NS] += took_ns
+    h.airtime_ns += took_ns
     for n in range(1, attempts):
-        tti = now_ns // TTI_NS + n * row[e + at.HARQ_TTIS]
-        row[row[e + at.HARQ_RING] + tti % row[e + at.HARQ_RING_SIZE]] += took_ns
+        tti = now_ns // TTI_NS + n * e.harq_ttis
+        e.harq[tti % e.harq_size] += took_ns
     return took_ns
 
 
 @jit
-def _attempts(row: Ints, e: int, h: int) -> int:
+def _attempts(e: Direction, h: Hop) -> int:
     """Draw at random how often a block of bearer `h` is sent until it arrives. The result is
     between 1 and ATTEMPTS."""
     attempts = 1
-    while (
-        attempts < row[e + at.ATTEMPTS]
-        and random_below(row, h + at.RNG_1, MILLION) < row[e + at.BLOCK_ERROR_PPM]
-    ):
+    while attempts < e.attempts and random_below(h.random, at.MILLION) < e.block_error_ppm:
         attempts += 1
     return attempts
 
 
 @jit
-def _finish_packet(row: Ints, e: int, h: int, p: int, done_ns: int, now_ns: int) -> None:
+def _finish_packet(w: World, e: Direction, h: Hop, p: Packet, done_ns: int, now_ns: int) -> None:
     """Remove packet `p` from the head of the queue of bearer `h`, because its last byte is sent in
     this TTI. The block with this byte arrives at `done_ns`. The packet arrives one delay of the
     bearer later.
 
     An uplink packet is dropped if the meter behind the cell refuses it.
     """
-    row[h + at.HEAD_SENT_BITS] = 0
-    row[h + at.QUEUE_HEAD] = (row[h + at.QUEUE_HEAD] + 1) % row[h + at.QUEUE_SIZE]
-    row[h + at.QUEUE_COUNT] -= 1
-    row[at.PACKETS_IN_BEARERS] -= 1
-    if row[e + at.IS_UPLINK] == 1 and not passes_meter(row, h, p, done_ns):
-        drop(row, h, p)
+    h.head_sent_bits = 0
+    h.queue_head = (h.queue_head + 1) % h.queue_size
+    h.queue_count -= 1
+    w.packets_in_bearers -= 1
+    if e.is_uplink == 1 and not passes_meter(h, p, done_ns):
+        drop(w, h, p)
         return
-    count_out(row, h, p)
-    forward(row, h + at.LINE, p, done_ns + row[h + at.DELAY_NS], now_ns)
+    count_out(h, p)
+    forward(w, h.line, p, done_ns + h.delay_ns, now_ns)

@@ -1,28 +1,27 @@
 """Random numbers that are the same on every machine (L'Ecuyer, CACM 31(6), 1988, Fig. 3).
 
 Two multiplicative generators are combined. Every subflow and every hop (one direction of a link or
-radio channel) has its own random stream. The state of a stream is two adjacent integers in the
-integer table.
+radio channel) has its own stream of random numbers.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from lab.engines.sim.core.jit import Ints, jit
+from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.state import Stream
 
 M_1, A_1 = 2_147_483_563, 40_014
 M_2, A_2 = 2_147_483_399, 40_692
 
 
 @jit
-def random_below(table: Ints, place: int, below: int) -> int:
-    """Return the next random integer of a stream, from 0 to `below` - 1. `below` is at most 2^31.
-    The state of the stream is in `table[place]` and `table[place + 1]`, and advances."""
-    first = table[place] * A_1 % M_1
-    second = table[place + 1] * A_2 % M_2
-    table[place] = first
-    table[place + 1] = second
+def random_below(stream: Stream, below: int) -> int:
+    """Return the next random integer from 0 to `below` - 1. `below` is at most 2^31."""
+    first = stream.first * A_1 % M_1
+    second = stream.second * A_2 % M_2
+    stream.first = first
+    stream.second = second
     return (first - second) % (M_1 - 1) * below // (M_1 - 1)
 
 

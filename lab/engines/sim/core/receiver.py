@@ -10,9 +10,10 @@ before. The receiver sends no data, so its RTO is still that of the handshake.
 
 from __future__ import annotations
 
-from lab.engines.sim.core import events, links, rings
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.jit import Ints, jit
+from lab.engines.sim.core import events, links
+from lab.engines.sim.core import state as at
+from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.state import Connection, Packet, Subflow, World, segment
 
 ACK_EVERY = 2  # segments
 QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
@@ -20,7 +21,7 @@ DELACK_WAIT_NS = 40_000_000  # Linux, TCP_DELACK_MIN
 
 
 @jit
-def window_end(row: Ints, c: int) -> int:
+def window_end(c: Connection) -> int:
     """Return the data sequence number at which the receive window of connection `c` ends. Record it
     as the last end that was offered to the sender.
 
@@ -29,100 +30,94 @@ def window_end(row: Ints, c: int) -> int:
     window stays where it is. The end never moves back (__mptcp_space, mptcp_set_rwin). Only Linux's
     scheduler respects this end.
     """
-    free = row[c + at.RECEIVE_WINDOW] - row[c + at.REORDER_BUFFERED]
-    end = max(row[c + at.OFFERED_WINDOW_END], row[c + at.DATA_RCV_NXT] + free)
-    row[c + at.OFFERED_WINDOW_END] = end
+    free = c.receive_window - c.reorder_buffered
+    end = max(c.offered_window_end, c.data_rcv_nxt + free)
+    c.offered_window_end = end
     return end
 
 
 @jit
-def send_ack(row: Ints, f: int, now_ns: int) -> int:
-    """Send an acknowledgement of what subflow `f` has received.
+def send_ack(w: World, s: Subflow, now_ns: int) -> Packet:
+    """Send an acknowledgement of what subflow `s` has received.
 
     If the acknowledgement reaches the first queue on its route at `now_ns`, return it, so that the
-    caller lets it enter the queue. Return NOTHING (-1) if the acknowledgement arrives later, or was
+    caller lets it enter the queue. Return no packet if the acknowledgement arrives later, or was
     dropped (see `links.forward`).
     """
-    c = row[f + at.CONNECTION]
-    row[f + at.UNACKED] = 0
-    row[f + at.QUICK_ACKS] = max(0, row[f + at.QUICK_ACKS] - 1)
-    row[f + at.DELACK_NS] = 0
-    p = links.new_packet(row, f, at.ACK, row[f + at.ACK_ROUTE], row[c + at.ACK_BYTES])
-    row[p + at.SEQ] = row[f + at.RCV_NXT]
-    row[p + at.DSN] = row[c + at.DATA_RCV_NXT]
-    row[p + at.TRANSMISSION] = row[f + at.LAST_TRANSMISSION]
-    row[p + at.SEGMENTS_SO_FAR] = row[f + at.SEGMENTS_RECEIVED]
-    row[p + at.WINDOW_END] = window_end(row, c)
-    return links.forward(row, f + at.ACK_LINE, p, now_ns, now_ns)
+    c = s.connection
+    s.unacked = 0
+    s.quick_acks = max(0, s.quick_acks - 1)
+    s.delack.expires_ns = 0
+    p = links.new_packet(w, s, at.ACK, s.ack_route, c.ack_bytes)
+    p.seq = s.rcv_nxt
+    p.dsn = c.data_rcv_nxt
+    p.transmission = s.last_transmission
+    p.segments_so_far = s.segments_received
+    p.window_end = window_end(c)
+    return links.forward(w, s.ack_line, p, now_ns, now_ns)
 
 
 @jit
-def receive_segment(row: Ints, f: int, p: int, now_ns: int) -> bool:
-    """Receive segment `p` on subflow `f`. Return True if it must be acknowledged immediately, False
+def receive_segment(s: Subflow, p: Packet, now_ns: int) -> bool:
+    """Receive segment `p` on subflow `s`. Return True if it must be acknowledged immediately, False
     if its acknowledgement is to be delayed."""
-    seq = row[p + at.SEQ]
-    paused = now_ns - row[f + at.LAST_RECEIVED_NS] > row[f + at.RECEIVER_RTO_NS]
-    if row[f + at.SEGMENTS_RECEIVED] == 0 or paused or seq < row[f + at.RCV_NXT]:
-        row[f + at.QUICK_ACKS] = QUICK_ACKS
-    row[f + at.LAST_RECEIVED_NS] = now_ns
-    slot = rings.segment(row, f, seq)
-    row[f + at.SEGMENTS_RECEIVED] += 1
-    row[f + at.LAST_TRANSMISSION] = row[p + at.TRANSMISSION]
-    held = row[f + at.OUT_OF_ORDER_HELD]
-    if seq == row[f + at.RCV_NXT]:
-        row[slot + rings.SEG_ARRIVAL] = row[f + at.SEGMENTS_RECEIVED]
-        row[f + at.RCV_NXT] = seq + 1
-        while (
-            row[f + at.OUT_OF_ORDER_HELD] > 0
-            and row[rings.segment(row, f, row[f + at.RCV_NXT]) + rings.SEG_ARRIVAL] > 0
-        ):
-            row[f + at.OUT_OF_ORDER_HELD] -= 1
-            row[f + at.RCV_NXT] += 1
-        row[f + at.UNACKED] += 1
-        return held > 0 or row[f + at.UNACKED] >= ACK_EVERY or row[f + at.QUICK_ACKS] > 0
-    if seq > row[f + at.RCV_NXT] and row[slot + rings.SEG_ARRIVAL] == 0:
-        row[slot + rings.SEG_ARRIVAL] = row[f + at.SEGMENTS_RECEIVED]
-        row[f + at.OUT_OF_ORDER_HELD] += 1
-        row[f + at.SEGMENTS_OUT_OF_ORDER] += 1
+    seq = p.seq
+    paused = now_ns - s.last_received_ns > s.receiver_rto_ns
+    if s.segments_received == 0 or paused or seq < s.rcv_nxt:
+        s.quick_acks = QUICK_ACKS
+    s.last_received_ns = now_ns
+    slot = segment(s, seq)
+    s.segments_received += 1
+    s.last_transmission = p.transmission
+    held = s.out_of_order_held
+    if seq == s.rcv_nxt:
+        slot.arrival = s.segments_received
+        s.rcv_nxt = seq + 1
+        while s.out_of_order_held > 0 and segment(s, s.rcv_nxt).arrival > 0:
+            s.out_of_order_held -= 1
+            s.rcv_nxt += 1
+        s.unacked += 1
+        return held > 0 or s.unacked >= ACK_EVERY or s.quick_acks > 0
+    if seq > s.rcv_nxt and slot.arrival == 0:
+        slot.arrival = s.segments_received
+        s.out_of_order_held += 1
+        s.segments_out_of_order += 1
     return True
 
 
 @jit
-def reassemble(row: Ints, c: int, dsn: int, now_ns: int) -> None:
+def reassemble(c: Connection, dsn: int, now_ns: int) -> None:
     """Put the segment with data sequence number `dsn` into the reorder buffer of connection `c`.
     The application reads data as soon as all earlier data has arrived."""
-    expected = row[c + at.DATA_RCV_NXT]
+    expected = c.data_rcv_nxt
     if dsn == expected:
         expected += 1
-        while (
-            row[c + at.REORDER_BUFFERED] > 0
-            and row[rings.data(row, c, expected) + rings.DSN_RECEIVED] == 1
-        ):
-            row[rings.data(row, c, expected) + rings.DSN_RECEIVED] = 0
-            row[c + at.REORDER_BUFFERED] -= 1
+        while c.reorder_buffered > 0 and c.received[expected & (c.ring_size - 1)] == 1:
+            c.received[expected & (c.ring_size - 1)] = 0
+            c.reorder_buffered -= 1
             expected += 1
-        row[c + at.DATA_RCV_NXT] = expected
-        if expected >= row[c + at.TOTAL_SEGMENTS] and row[c + at.DONE_NS] == 0:
-            row[c + at.DONE_NS] = now_ns
-    elif dsn > expected and row[rings.data(row, c, dsn) + rings.DSN_RECEIVED] == 0:
-        row[rings.data(row, c, dsn) + rings.DSN_RECEIVED] = 1
-        row[c + at.DATA_OUT_OF_ORDER] += 1
-        buffered = row[c + at.REORDER_BUFFERED] + 1
-        row[c + at.REORDER_BUFFERED] = buffered
-        row[c + at.REORDER_BUFFERED_MAX] = max(row[c + at.REORDER_BUFFERED_MAX], buffered)
-        row[c + at.REORDER_BUFFERED_RECENT] = max(row[c + at.REORDER_BUFFERED_RECENT], buffered)
+        c.data_rcv_nxt = expected
+        if expected >= c.total_segments and c.done_ns == 0:
+            c.done_ns = now_ns
+    elif dsn > expected and c.received[dsn & (c.ring_size - 1)] == 0:
+        c.received[dsn & (c.ring_size - 1)] = 1
+        c.data_out_of_order += 1
+        buffered = c.reorder_buffered + 1
+        c.reorder_buffered = buffered
+        c.reorder_buffered_max = max(c.reorder_buffered_max, buffered)
+        c.reorder_buffered_recent = max(c.reorder_buffered_recent, buffered)
 
 
 @jit
-def delay_ack(row: Ints, f: int, now_ns: int) -> None:
-    """Let subflow `f` send an acknowledgement 40 ms from now, unless it sends one earlier."""
-    events.start_timer(row, f + at.DELACK_NS, now_ns + DELACK_WAIT_NS, at.DELACK_DUE, f)
+def delay_ack(w: World, s: Subflow, now_ns: int) -> None:
+    """Let subflow `s` send an acknowledgement 40 ms from now, unless it sends one earlier."""
+    events.start_timer(w, s.delack, now_ns + DELACK_WAIT_NS)
 
 
 @jit
-def on_delayed_ack(row: Ints, f: int, now_ns: int) -> int:
-    """Handle the event of the delayed-acknowledgement timer of subflow `f`. If the timer has
+def on_delayed_ack(w: World, s: Subflow, now_ns: int) -> Packet:
+    """Handle the event of the delayed-acknowledgement timer of subflow `s`. If the timer has
     expired, send an acknowledgement. Return the acknowledgement if it can enter its first hop now,
-    else NOTHING (-1)."""
-    expired = events.timer_has_expired(row, f + at.DELACK_NS, now_ns, at.DELACK_DUE, f)
-    return send_ack(row, f, now_ns) if expired else at.NOTHING
+    else no packet."""
+    expired = events.has_expired(w, s.delack, now_ns)
+    return send_ack(w, s, now_ns) if expired else w.no_packet

@@ -3,9 +3,10 @@ after a timeout, when a subflow becomes a backup, and when the receive window is
 
 from __future__ import annotations
 
-from lab.engines.sim.core import events, linux_scheduler, rings, sender
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.jit import Ints, jit
+from lab.engines.sim.core import events, linux_scheduler, sender
+from lab.engines.sim.core import state as at
+from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.state import Connection, Subflow, World, segment
 
 # a segment is retransmitted opportunistically if the subflow that has it in flight has at most this
 # window, or more than this many times the RTT
@@ -13,117 +14,111 @@ SMALL_WINDOW, LONG_RTTS = 4, 4
 
 
 @jit
-def has_in_flight(row: Ints, f: int, dsn: int) -> bool:
-    """Return True if subflow `f` has the segment with data sequence number `dsn` in its send queue
-    or in flight, and the segment is not yet acknowledged on `f`.
+def has_in_flight(s: Subflow, dsn: int) -> bool:
+    """Return True if subflow `s` has the segment with data sequence number `dsn` in its send queue
+    or in flight, and the segment is not yet acknowledged on `s`.
 
     The search assumes ascending data sequence numbers, so it can miss a reinjected segment.
     """
-    seq = row[f + at.SND_UNA]
-    end = row[f + at.WRITE_SEQ]
-    while seq < end and row[rings.segment(row, f, seq) + rings.SEG_DSN] < dsn:
+    seq = s.snd_una
+    end = s.write_seq
+    while seq < end and segment(s, seq).dsn < dsn:
         seq += 1
-    return seq < end and row[rings.segment(row, f, seq) + rings.SEG_DSN] == dsn
+    return seq < end and segment(s, seq).dsn == dsn
 
 
 @jit
-def penalise(w: at.World, f: int) -> None:
-    """Halve the congestion window of subflow `f`, because `f` is slow and its connection waits for
+def penalise(s: Subflow) -> None:
+    """Halve the congestion window of subflow `s`, because `s` is slow and its connection waits for
     it. Halve SSTHRESH too, except in slow start."""
-    window = w.window
-    if window[f + at.CWND] >= window[f + at.SSTHRESH]:
-        window[f + at.SSTHRESH] = max(window[f + at.SSTHRESH] / 2.0, 2.0)
-    window[f + at.CWND] = max(window[f + at.CWND] / 2.0, 1.0)
+    if s.cwnd >= s.ssthresh:
+        s.ssthresh = max(s.ssthresh / 2.0, 2.0)
+    s.cwnd = max(s.cwnd / 2.0, 1.0)
 
 
 @jit
-def retransmit_opportunistically(w: at.World, c: int, f: int, now_ns: int) -> int:
-    """If the receive window of connection `c` is full, let subflow `f` send the segment that the
-    receiver is missing: put it into the send queue of `f`. Also penalise a slower subflow that has
+def retransmit_opportunistically(c: Connection, s: Subflow, now_ns: int) -> int:
+    """If the receive window of connection `c` is full, let subflow `s` send the segment that the
+    receiver is missing: put it into the send queue of `s`. Also penalise a slower subflow that has
     this segment in flight. Return 1 if the segment was queued, else 0.
 
     A segment is queued in this way at most once. A subflow that has the segment in flight must have
-    a small window or a long RTT. `f` penalises other subflows at most once per round trip. This is
+    a small window or a long RTT. `s` penalises other subflows at most once per round trip. This is
     mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section
     4.2). Upstream Linux (net/mptcp, 6.18) neither queues such a segment nor penalises.
     """
-    row = w.row
-    dsn = row[c + at.DATA_SND_UNA]
-    window_has_room = dsn + row[c + at.RECEIVE_WINDOW] > row[c + at.DATA_SND_NXT]
-    written = linux_scheduler.written_segments(row, c)
-    if window_has_room or row[c + at.DATA_SND_NXT] >= written:
+    dsn = c.data_snd_una
+    window_has_room = dsn + c.receive_window > c.data_snd_nxt
+    written = linux_scheduler.written_segments(c)
+    if window_has_room or c.data_snd_nxt >= written:
         return 0  # the connection does not wait for the receiver
-    helps, srtt_ns = False, row[f + at.SRTT_NS]
-    penalises = now_ns - row[f + at.PENALISED_NS] >= srtt_ns
-    for r in at.subflows(row, c):
-        if r == f or not has_in_flight(row, r, dsn):
+    helps, srtt_ns = False, s.srtt_ns
+    penalises = now_ns - s.penalised_ns >= srtt_ns
+    for k in range(c.count):
+        r = c.subflows[k]
+        if r == s or not has_in_flight(r, dsn):
             continue
-        if penalises and srtt_ns < row[r + at.SRTT_NS] and row[r + at.MODE] == at.OPEN:
-            penalise(w, r)
-            row[f + at.PENALISED_NS] = now_ns
-        is_slow = LONG_RTTS * srtt_ns < row[r + at.SRTT_NS]
-        helps = helps or w.window[r + at.CWND] <= SMALL_WINDOW or is_slow
-    if not helps or row[c + at.OPPORTUNISTIC_DSN] > dsn:
+        if penalises and srtt_ns < r.srtt_ns and r.mode == at.OPEN:
+            penalise(r)
+            s.penalised_ns = now_ns
+        is_slow = LONG_RTTS * srtt_ns < r.srtt_ns
+        helps = helps or r.cwnd <= SMALL_WINDOW or is_slow
+    if not helps or c.opportunistic_dsn > dsn:
         return 0
-    row[c + at.OPPORTUNISTIC_DSN] = dsn + 1
-    row[c + at.REINJECTED] += 1
-    sender.queue_segment(row, f, dsn)
+    c.opportunistic_dsn = dsn + 1
+    c.reinjected += 1
+    sender.queue_segment(s, dsn)
     return 1
 
 
 @jit
-def reinject_in_flight(row: Ints, f: int) -> None:
-    """Queue the segments that subflow `f` has in flight for reinjection over other subflows. Do
+def reinject_in_flight(s: Subflow) -> None:
+    """Queue the segments that subflow `s` has in flight for reinjection over other subflows. Do
     nothing if the connection has a single subflow, or if its scheduler is `redundant` or
     `linux`."""
-    c = row[f + at.CONNECTION]
-    if row[c + at.COUNT] < 2 or row[c + at.SCHEDULER] in (at.LINUX, at.REDUNDANT):
+    c = s.connection
+    if c.count < 2 or c.scheduler in (at.LINUX, at.REDUNDANT):
         return
-    for seq in range(row[f + at.SND_UNA], row[f + at.SND_NXT]):
-        slot = rings.segment(row, f, seq)
-        dsn = row[slot + rings.SEG_DSN]
-        if (
-            row[slot + rings.SEG_STATE] != rings.SACKED
-            and dsn >= row[c + at.DATA_SND_UNA]
-            and row[c + at.REINJECT_COUNT] < row[at.RING_SIZE]
-        ):
-            last = rings.data(row, c, row[c + at.REINJECT_HEAD] + row[c + at.REINJECT_COUNT])
-            row[last + rings.DSN_REINJECT] = dsn
-            row[c + at.REINJECT_COUNT] += 1
+    for seq in range(s.snd_una, s.snd_nxt):
+        slot = segment(s, seq)
+        dsn = slot.dsn
+        if slot.state != at.SACKED and dsn >= c.data_snd_una and c.reinject_count < c.ring_size:
+            last = (c.reinject_head + c.reinject_count) & (c.ring_size - 1)
+            c.reinject_queue[last] = dsn
+            c.reinject_count += 1
 
 
 @jit
-def take_reinjected(row: Ints, c: int) -> int:
+def take_reinjected(c: Connection) -> int:
     """Take the next segment from the reinjection queue of connection `c`, and skip segments that
     are already acknowledged. Return its data sequence number, or NOTHING (-1) if the queue is
     empty."""
-    while row[c + at.REINJECT_COUNT] > 0:
-        dsn = row[rings.data(row, c, row[c + at.REINJECT_HEAD]) + rings.DSN_REINJECT]
-        row[c + at.REINJECT_HEAD] += 1
-        row[c + at.REINJECT_COUNT] -= 1
-        if dsn >= row[c + at.DATA_SND_UNA]:
-            row[c + at.REINJECTED] += 1
+    while c.reinject_count > 0:
+        dsn = c.reinject_queue[c.reinject_head & (c.ring_size - 1)]
+        c.reinject_head += 1
+        c.reinject_count -= 1
+        if dsn >= c.data_snd_una:
+            c.reinjected += 1
             return dsn
     return at.NOTHING
 
 
 @jit
-def on_reinject_timer(row: Ints, c: int, now_ns: int) -> bool:
+def on_reinject_timer(w: World, c: Connection, now_ns: int) -> bool:
     """Handle the event of the reinjection timer of connection `c`, which only Linux's scheduler
     uses. Return True if the timer has expired, else False.
 
     When the timer expires, send the oldest fragment of unacknowledged data again over an idle
     subflow. If no subflow is idle, send nothing. In both cases, restart the timer.
     """
-    timer = c + at.REINJECT_TIMER_NS
-    expired = events.timer_has_expired(row, timer, now_ns, at.REINJECT_DUE, c)
-    if not expired or row[c + at.CONN_STATE] != at.RUNNING:
+    expired = events.has_expired(w, c.reinject_timer, now_ns)
+    if not expired or c.state != at.RUNNING:
         return False
-    f, una = linux_scheduler.idle_subflow(row, c), row[c + at.DATA_SND_UNA]
-    if f != at.NOTHING:
+    s, una = linux_scheduler.idle_subflow(w, c), c.data_snd_una
+    if s != w.no_subflow:
         fragment_end = (una // linux_scheduler.FRAGMENT + 1) * linux_scheduler.FRAGMENT
-        for dsn in range(una, min(fragment_end, row[c + at.DATA_SND_NXT])):
-            sender.queue_segment(row, f, dsn)
-            row[c + at.REINJECTED] += 1
-    linux_scheduler.restart_timer(row, c, now_ns)
+        for dsn in range(una, min(fragment_end, c.data_snd_nxt)):
+            sender.queue_segment(s, dsn)
+            c.reinjected += 1
+    linux_scheduler.restart_timer(w, c, now_ns)
     return True

@@ -10,42 +10,41 @@ acknowledgement reveals losses before it. After the probe, the subflow's timer i
 from __future__ import annotations
 
 from lab.engines.sim.core import congestion, sender
-from lab.engines.sim.core import layout as at
+from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.state import Subflow, World
 
 
 @jit
-def send(w: at.World, f: int, now_ns: int) -> None:
-    """Send a probe on subflow `f`, unless an earlier probe is not acknowledged yet. In both cases,
+def send(w: World, s: Subflow, now_ns: int) -> None:
+    """Send a probe on subflow `s`, unless an earlier probe is not acknowledged yet. In both cases,
     start the timer of the RTO."""
-    row = w.row
-    if row[f + at.PROBE_END] == 0 and sender.may_probe(row, f):
-        row[f + at.PROBE_TRANSMISSION] = at.NOTHING
-        if row[f + at.SND_NXT] < row[f + at.WRITE_SEQ]:
-            seq = row[f + at.SND_NXT]
-            row[f + at.SND_NXT] = seq + 1
+    if s.probe_end == 0 and sender.may_probe(s):
+        s.probe_transmission = at.NOTHING
+        if s.snd_nxt < s.write_seq:
+            seq = s.snd_nxt
+            s.snd_nxt = seq + 1
         else:
-            seq = row[f + at.SND_NXT] - 1
-            row[f + at.PROBE_TRANSMISSION] = row[f + at.TRANSMISSIONS]
-            row[f + at.PIPE] -= 1  # `transmit` counts the segment again
-            row[f + at.SEGMENTS_RETRANSMITTED] += 1
-        sender.transmit(row, f, seq, now_ns)
-        row[f + at.PROBE_END] = row[f + at.SND_NXT]
-    sender.restart_rto(row, f, now_ns)
+            seq = s.snd_nxt - 1
+            s.probe_transmission = s.transmissions
+            s.pipe -= 1  # `transmit` counts the segment again
+            s.segments_retransmitted += 1
+        sender.transmit(w, s, seq, now_ns)
+        s.probe_end = s.snd_nxt
+    sender.restart_rto(w, s, now_ns)
 
 
 @jit
-def receive_ack(w: at.World, f: int, number: int, now_ns: int) -> None:
-    """End the probe of subflow `f` when the probe and all segments sent before it are acknowledged.
+def receive_ack(s: Subflow, number: int, now_ns: int) -> None:
+    """End the probe of subflow `s` when the probe and all segments sent before it are acknowledged.
 
     `number` is the transmission that caused the acknowledgement. If the probe repeated a segment,
     and `number` is the probe or a later transmission, the segment's first transmission was lost.
     The window is then reduced.
     """
-    row = w.row
-    if row[f + at.PROBE_END] == 0 or row[f + at.SND_UNA] < row[f + at.PROBE_END]:
+    if s.probe_end == 0 or s.snd_una < s.probe_end:
         return
-    row[f + at.PROBE_END] = 0
-    probe = row[f + at.PROBE_TRANSMISSION]
-    if probe != at.NOTHING and number >= probe and row[f + at.MODE] == at.OPEN:
-        congestion.on_loss(w, f, now_ns)
+    s.probe_end = 0
+    probe = s.probe_transmission
+    if probe != at.NOTHING and number >= probe and s.mode == at.OPEN:
+        congestion.on_loss(s, now_ns)

@@ -4,29 +4,30 @@ control."""
 from __future__ import annotations
 
 from lab.engines.sim.core import events, links
-from lab.engines.sim.core import layout as at
-from lab.engines.sim.core.jit import Ints, jit
+from lab.engines.sim.core import state as at
+from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.random_numbers import random_below
+from lab.engines.sim.core.state import Connection, Packet, World
 
 
 @jit
-def send_datagram(row: Ints, c: int, now_ns: int) -> None:
+def send_datagram(w: World, c: Connection, now_ns: int) -> None:
     """Send the next datagram of connection `c`, and schedule the one after it. The datagram leaves
     the host at a random time up to HOST_NOISE_NS from now."""
-    f = row[c + at.FIRST]
-    p = links.new_packet(row, f, at.DATAGRAM, row[f + at.DATA_ROUTE], row[c + at.FRAME_BYTES])
-    row[f + at.SEGMENTS_SENT] += 1
-    interval_ns = row[c + at.SEGMENT_BYTES] * 8 * at.NS_PER_S // row[c + at.DEMAND_BPS]
-    row[c + at.APP_EVENT_NS] = now_ns + interval_ns
-    events.schedule(row, row[c + at.APP_EVENT_NS], at.APP_DUE, c)
-    noise_ns = random_below(row, f + at.HOST_RNG_1, row[at.HOST_NOISE_NS])
-    links.forward(row, f + at.HOST_LINE, p, now_ns + 1 + noise_ns, now_ns)
+    s = c.subflows[0]
+    p = links.new_packet(w, s, at.DATAGRAM, s.data_route, c.frame_bytes)
+    s.segments_sent += 1
+    interval_ns = c.segment_bytes * 8 * at.NS_PER_S // c.demand_bps
+    c.app_event_ns = now_ns + interval_ns
+    events.schedule(w, c.app_event_ns, c.app)
+    noise_ns = random_below(s.host_random, w.host_noise_ns)
+    links.forward(w, s.host_line, p, now_ns + 1 + noise_ns, now_ns)
 
 
 @jit
-def receive_datagram(row: Ints, p: int) -> None:
-    f = row[p + at.SUBFLOW]
-    row[f + at.SEGMENTS_RECEIVED] += 1
-    row[f + at.RCV_NXT] += 1
-    row[row[f + at.CONNECTION] + at.DATA_RCV_NXT] += 1
-    links.free_packet(row, p)
+def receive_datagram(w: World, p: Packet) -> None:
+    s = p.subflow
+    s.segments_received += 1
+    s.rcv_nxt += 1
+    s.connection.data_rcv_nxt += 1
+    links.free_packet(w, p)

@@ -3,18 +3,18 @@ a loss."""
 
 from __future__ import annotations
 
-from lab.engines.sim.core import layout as at
 from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.state import Subflow
 
 
 @jit
-def on_ack(w: at.World, f: int, acked: int, now_ns: int) -> None:
-    """Grow the window w of subflow `f` by 1/w for each of `acked` segments."""
-    w.window[f + at.CWND] += acked / w.window[f + at.CWND]
+def on_ack(s: Subflow, acked: int, now_ns: int) -> None:
+    """Grow the window w of subflow `s` by 1/w for each of `acked` segments."""
+    s.cwnd += acked / s.cwnd
 
 
 @jit
-def on_loss(w: at.World, f: int, now_ns: int) -> None:
-    """Set the window w of subflow `f`, and SSTHRESH, to max(w/2, 2)."""
-    w.window[f + at.SSTHRESH] = max(w.window[f + at.CWND] / 2, 2.0)
-    w.window[f + at.CWND] = w.window[f + at.SSTHRESH]
+def on_loss(s: Subflow, now_ns: int) -> None:
+    """Set the window w of subflow `s`, and SSTHRESH, to max(w/2, 2)."""
+    s.ssthresh = max(s.cwnd / 2, 2.0)
+    s.cwnd = s.ssthresh

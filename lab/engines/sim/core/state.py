@@ -1,0 +1,415 @@
+"""The state of a simulated network: its records, and the terms of the core.
+
+- World: everything that exists once. Each function that schedules events or makes packets gets it.
+- Hop: one direction of a link, of a WiFi station's channel, or of an LTE bearer (the queue of one
+  station). A route is a chain of steps, one for each hop; the hop of the last step has kind END.
+- Ring: a list in which entry n is at index n modulo its size, where it replaces an older entry.
+- Stand-in: a field that refers to no packet, hop or subflow holds `w.no_packet`, `w.no_hop` or
+  `w.no_subflow`, so that no field is ever empty.
+
+Variables have the same names in all modules: w is the world, s a subflow, r another subflow of the
+same connection, c a connection, h a hop, p a packet, e an event. Records are compared with `is`.
+
+Times are in ns, sizes in bytes, rates in bit/s. Sequence numbers count full segments, from 0. A
+fraction in ppm is in millionths. A field `is_...` is 0 or 1.
+"""
+
+from __future__ import annotations
+
+from lab.engines.sim.core.jit import jit, record
+
+NS_PER_S = 1_000_000_000
+MILLION = 1_000_000
+FOREVER = 1 << 60  # a time or a number of segments that is never reached
+UNLIMITED = -1  # Connection.demand_bps
+NOTHING = -1  # no segment, no transmission
+BACKUP_RANK = 1 << 50  # ranks a backup behind all other subflows, whose ranks are times in ns
+
+WIRE, AIR_DOWN, AIR_UP, BEARER, END = range(5)  # Hop.kind
+TIER_2_METER, DEMAND_METER = 1, 2  # Hop.metered
+SEGMENT, ACK, DATAGRAM = range(3)  # Packet.kind
+IDLE, JOINING, ESTABLISHED, CLOSED = range(4)  # Subflow.state
+RUNNING = 1  # Connection.state, besides IDLE and CLOSED
+OPEN, RECOVERY, TIMED_OUT = range(3)  # Subflow.mode
+UNSENT, IN_FLIGHT, SACKED, LOST = range(4)  # Segment.state
+LOWEST_RTT, ROUND_ROBIN, LINUX, REDUNDANT = range(4)  # Connection.scheduler
+KERNEL, DRAFT = range(2)  # Connection.balia_decrease, Connection.olia_metric
+
+ARRIVAL, LINE = range(2)  # Event.kind: of one packet; of the first packet of a line
+TTI_DUE = 2  # of one direction of an LTE cell
+RTO_DUE, DELACK_DUE, JOINED, PRIORITY = range(3, 7)  # of a subflow
+APP_DUE, PUSH, REINJECT_DUE = range(7, 10)  # of a connection
+
+
+@record
+class World:
+    now_ns: int
+    host_noise_ns: int  # a host sends up to this much later than it could
+    heap: list[Due]
+    heap_size: int  # events for which the heap has space
+    heap_count: int
+    events_scheduled: int
+    free_packet: Packet  # the first of a chain
+    free_packets: int
+    packets_in_bearers: int
+    no_packet: Packet
+    no_hop: Hop
+    no_subflow: Subflow
+    end: Step  # of every route
+
+
+# --- events
+
+
+@record
+class Due:
+    """An entry of the heap: when an event is due."""
+
+    at_ns: int
+    order: int  # events that were scheduled before it
+    event: Event
+
+
+@record
+class Event:
+    """Something that happens to one entity. It is made with its entity, and scheduled often.
+
+    A line is an event that stands for the arrivals of all packets on their way from one place: its
+    entry of the heap is about the first of them. A timer is an event that may be postponed.
+    """
+
+    kind: int
+    first: Packet  # of a line, or w.no_packet; of ARRIVAL, the packet
+    last: Packet
+    expires_ns: int  # timer: when it expires; 0: it is stopped
+    due_ns: int  # timer: when its entry of the heap is due; 0: there is none
+    subflow: Subflow
+    connection: Connection
+    direction: Direction
+
+
+@record
+class Stream:
+    """The state of a stream of random numbers, see `random_numbers`."""
+
+    first: int
+    second: int
+
+
+# --- the network
+
+
+@record
+class Hop:
+    kind: int
+    is_up: int
+    cell: Cell  # of its access point
+    channel: Cell  # WiFi: whose channel it uses
+    direction: Direction  # LTE
+    rate_bps: int
+    delay_ns: int
+    jitter_ns: int
+    loss_ppm: int
+    queue: list[int]  # a ring of times when packets have left, see `links.queue_length`
+    packets: list[Waiting]  # LTE: a ring of waiting packets
+    queue_size: int
+    queue_head: int
+    queue_count: int
+    busy_until_ns: int  # the end of the last transmission
+    last_out_ns: int  # when the last packet leaves
+    random: Stream
+    line: Event  # packets on their way to the next hop
+    in_packets: int
+    in_bytes: int
+    out_packets: int
+    out_bytes: int
+    drops: int
+    dropped_bytes: int
+    metered: int  # 0, or the number of its cell's meter
+    meter_drops: int
+    meter_passed_bytes: int
+    frame_airtime_ns: int  # WiFi: airtime of a frame, plus airtime per byte
+    byte_airtime_ps: int
+    next_bearer: Hop  # LTE; w.no_hop after the last
+    weight_ppm: int
+    head_sent_bits: int  # of the first packet
+    airtime_ns: int  # in this TTI
+    mean_airtime: int  # see `lte`
+
+
+@record
+class Waiting:
+    """An entry of the queue of a bearer."""
+
+    packet: Packet
+
+
+@record
+class Cell:
+    """The channel of an access point, and the two meters of the switch in front of it."""
+
+    downlink_busy_until_ns: int
+    uplink_busy_until_ns: int
+    max_wait_ns: int  # the access point's buffer, as airtime
+    downlink_airtime_ns: int  # of the last frame sent down
+    backlog: int  # downlink packets that wait or are in transmission
+    transmissions_ppm: int  # how often a frame is sent on average, because of collisions
+    meters: list[Meter]  # meter number n is at index n - 1
+
+
+@record
+class Meter:
+    rate_bps: int
+    burst_ns: int
+    full_ns: int  # when its bucket will be full
+
+
+@record
+class Direction:
+    """One direction of an LTE cell."""
+
+    first_bearer: Hop
+    is_uplink: int
+    is_awake: int  # its next TTI is scheduled
+    last_tti: int  # that it served
+    harq: list[int]  # a ring: airtime of retransmissions in the next TTIs, in ns
+    harq_size: int
+    block_error_ppm: int
+    harq_ttis: int
+    attempts: int
+    tti: Event
+
+
+@record
+class Step:
+    """A hop of a route, and how the route goes on."""
+
+    hop: Hop
+    next: Step
+    before: Step  # of the first hop: a step without a hop
+
+
+@record
+class Packet:
+    """A packet in flight. `next` chains free packets, and the packets of a line."""
+
+    subflow: Subflow
+    kind: int
+    size: int
+    step: Step  # its next hop
+    next: Packet
+    due_ns: int  # of a packet in a line: when it arrives,
+    order: int  # and how many events were scheduled before
+    arrival: Event  # if it arrives before another packet of its line
+    seq: int  # of a segment; of an acknowledgement, what the receiver expects next
+    dsn: int  # data sequence number or data acknowledgement (RFC 8684)
+    transmission: int  # its number in the subflow; of an acknowledgement, the number of its cause
+    segments_so_far: int  # acknowledgement: segments that the receiver has got
+    window_end: int  # acknowledgement: the end of the receive window, see `receiver.window_end`
+
+
+# --- a subflow, its sender and its receiver
+
+
+@record
+class Subflow:
+    state: int
+    number: int  # in its connection, from 0
+    connection: Connection
+    law_number: int  # see `congestion.number`
+    backup: int
+    requested_backup: int
+    data_route: Step
+    ack_route: Step
+    segments: list[Segment]  # rings
+    transmissions_sent: list[Transmission]
+    ring_size: int  # a power of two
+    # sender: RFC 9293, section 3.3.1
+    snd_una: int
+    snd_nxt: int
+    write_seq: int  # one past the last segment it was given
+    # loss detection: RFC 6675 (pipe), RFC 8985 (order of transmissions)
+    pipe: int
+    lost: int
+    lost_hint: int
+    transmissions: int
+    loss_scanned: int
+    mode: int
+    recover: int  # RFC 6582
+    cwnd: float
+    ssthresh: float
+    cwnd_before_timeout: float
+    ssthresh_before_timeout: float
+    # round-trip time: RFC 6298
+    srtt_ns: int
+    rttvar_ns: int
+    rto_ns: int
+    backoff: int
+    rtt_deviation_ns: int
+    largest_deviation_ns: int
+    rtt_round_end: int
+    timer: Event  # of the RTO or of a tail loss probe
+    is_probe: int  # 1 if the timer is for a tail loss probe, 0 if it is for the RTO
+    probe_end: int  # snd_nxt after the probe
+    probe_transmission: int  # its number if it repeats a segment
+    sent_before_timeout: int  # smaller transmissions are older than the timeout; 0: not undone
+    last_sent_ns: int
+    paced_until_ns: int
+    expected_bps: int
+    host_random: Stream
+    host_line: Event  # packets on their way out of the sending host
+    # RFC 7661, as Linux's tcp_cwnd_validate
+    cwnd_limited: int
+    max_packets_out: int
+    cwnd_usage_seq: int
+    # the current round trip
+    base_rtt_ns: int
+    round_end: int
+    round_start_ns: int
+    round_rtt_sum_ns: int
+    round_min_rtt_ns: int
+    round_samples: int
+    # the congestion control in use
+    law: LawState
+    epoch_ns: int  # RFC 9438
+    growth_divisor: float  # see `expected_rate`
+    last_round_queue: float
+    # receiver
+    rcv_nxt: int
+    out_of_order_held: int
+    unacked: int
+    last_transmission: int
+    delack: Event
+    ack_line: Event  # acknowledgements on their way out of the receiving host
+    quick_acks: int
+    last_received_ns: int
+    receiver_rto_ns: int
+    # counters
+    segments_sent: int
+    segments_retransmitted: int
+    segments_lost: int
+    segments_dropped: int
+    segments_dropped_first: int  # those that the sender's own link dropped
+    timeouts: int
+    segments_received: int
+    segments_out_of_order: int
+    # Linux's scheduler, see `linux_scheduler`
+    mean_pacing_rate: int  # bytes/s
+    sndbuf_bytes: int
+    acks_received: int
+    acks_at_check: int
+    stale_count: int
+    is_stale: int
+    redundant_nxt: int  # redundant scheduler: one past the last data segment that it sent
+    penalised_ns: int  # when it last halved the window of a slower subflow
+    joined: Event
+    priority: Event
+
+
+@record
+class LawState:
+    """What a congestion control remembers of a subflow. All is 0 when another one takes over."""
+
+    # Cubic
+    w_max: float
+    k_s: float
+    w_est: float
+    prior_cwnd: float
+    train_ns: float
+    # OLIA
+    loss_seq: float  # snd_una at the last loss
+    between_losses: float  # segments acknowledged between the last two losses
+    # wVegas
+    alpha: float
+    rate: float
+    min_queue_ns: float
+    # a congestion control of one's own
+    own_1: float
+    own_2: float
+    own_3: float
+    own_4: float
+    own_5: float
+    own_6: float
+
+
+@record
+class Segment:
+    """An entry of a subflow's ring: what is known of segment n."""
+
+    state: int
+    dsn: int
+    transmission: int  # the number of its last one
+    arrival: int  # receiver: 1 for the first segment that arrived, 2 for the next; 0: none yet
+
+
+@record
+class Transmission:
+    """An entry of a subflow's ring: transmission n."""
+
+    seq: int
+    sent_ns: int
+
+
+# --- a connection, its application, its sender's and its receiver's half
+
+
+@record
+class Connection:
+    state: int
+    subflows: list[Subflow]
+    count: int
+    scheduler: int
+    is_datagrams: int
+    segment_bytes: int  # payload of a segment
+    frame_bytes: int  # on the wire
+    ack_bytes: int
+    # settings of the scenario
+    balia_decrease: int
+    olia_metric: int
+    is_penalising: int
+    is_expected_by_window: int
+    # application
+    total_segments: int
+    volume_bytes: int
+    written: int  # one past the last segment that it has written
+    demand_bps: int
+    credit_bits: int
+    app_event_ns: int
+    started_ns: int
+    done_ns: int
+    app: Event
+    # sender, in data sequence numbers (RFC 8684)
+    data_snd_una: int
+    data_snd_nxt: int
+    send_window: int
+    sender_window_end: int  # the end of the receive window, as far as the sender knows
+    round_robin_next: int  # the number of the next subflow
+    is_push_scheduled: int
+    push: Event
+    ring_size: int  # a power of two
+    reinject_queue: list[int]  # a ring of data sequence numbers
+    reinject_head: int
+    reinject_count: int
+    reinjected: int
+    opportunistic_dsn: int
+    reinject_timer: Event
+    reinject_interval_ns: int
+    # receiver
+    received: list[int]  # a ring: 1 if the segment is in the reorder buffer
+    data_rcv_nxt: int
+    receive_window: int
+    reorder_buffered: int
+    reorder_buffered_max: int
+    reorder_buffered_recent: int  # the most since the last sample
+    data_out_of_order: int
+    offered_window_end: int  # the end of the receive window that was offered last
+
+
+@jit
+def segment(s: Subflow, seq: int) -> Segment:
+    return s.segments[seq & (s.ring_size - 1)]
+
+
+@jit
+def transmission(s: Subflow, number: int) -> Transmission:
+    return s.transmissions_sent[number & (s.ring_size - 1)]
