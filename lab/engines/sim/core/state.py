@@ -8,7 +8,7 @@
   `w.no_subflow`, so that no field is ever empty.
 
 Variables have the same names in all modules: w is the world, s a subflow, r another subflow of the
-same connection, c a connection, h a hop, p a packet, e an event. Records are compared with `is`.
+same connection, c a connection, h a hop, p a packet, e an event. Records are compared with `==`.
 
 Times are in ns, sizes in bytes, rates in bit/s. Sequence numbers count full segments, from 0. A
 fraction in ppm is in millionths. A field `is_...` is 0 or 1.
