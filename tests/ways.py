@@ -25,6 +25,7 @@ from pathlib import Path
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiled code cannot be traced
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = tuple(f"{ROOT / folder}{os.sep}" for folder in ("lab", "controller", "dashboard"))
 LOADING = str(ROOT / "lab" / "scenario" / "loading.py")
@@ -214,7 +215,6 @@ def segment_in_the_core(way: Way, _: Path) -> None:
 
     It is sent, queued, received and acknowledged, in interpreted code.
     """
-    from lab.engines.sim import compiled
     from lab.engines.sim.core import event_loop
     from lab.engines.sim.network import Network
     from lab.scenario.flows import Flow
@@ -225,7 +225,6 @@ def segment_in_the_core(way: Way, _: Path) -> None:
     links = (Link("l1", "s1", "ue1", 10**7, 10**7), Link("l2", "s1", "srv1", 10**7, 10**7))
     one = Flow("ue1-1", "ue1", "down", "reno", None, 1000)
     network = Network(Topology("one", nodes, links), Multipath(), [one], seed=1)
-    compiled.slow_down()
     network.start(one, one.cc)
     subflow = network.subflow(("ue1-1", 1)).record
     with way.traced():
