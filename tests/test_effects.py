@@ -9,6 +9,7 @@ import pytest
 from lab.frame import Frame, UserSample
 from lab.metrics import Watched
 from lab.results import effects
+from lab.results.stretches import Span
 
 UE1 = Watched("user", "ue1", "mbps")
 EVERYBODY = Watched("user", "*", "mbps")
@@ -125,3 +126,10 @@ def test_the_mean_after_a_change_can_begin_later_than_the_change():
     found = effects.effect(frames(step_at(22)), 20.0, [20.0, 22.0], UE1, acts_s=22.0)
     assert (found.before, found.after) == (plain.before, plain.after)
     assert found.spans[1].start_s == 22.0
+
+
+@pytest.mark.parametrize("usual", [None, (Span(10, 20), 2.0, 4.0)])
+def test_an_effect_of_which_nothing_was_measured_afterwards_is_not_clear(usual):
+    found = effects.effect(frames(step_at(20), until=20.0), 20.0, [20.0], UE1)
+    assert found.after is None
+    assert not effects.is_clear(found, usual)

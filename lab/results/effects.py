@@ -130,10 +130,12 @@ def is_clear(found: Effect, usual_means: tuple[Span, float, float] | None) -> bo
     """Return whether a change had a clear effect.
 
     The effect is clear if the mean after the change lies outside `usual_means`, the range of means
-    before the change that `usual` returns. If there is no such range, or if nothing was measured
-    after the change, the effect counts as clear.
+    before the change that `usual` returns. If there is no such range, the effect counts as clear.
+    It is not clear if nothing was measured after the change.
     """
-    if usual_means is None or found.after is None:
+    if found.after is None:
+        return False
+    if usual_means is None:
         return True
     _, lowest, highest = usual_means
     return not lowest - NOTHING <= found.after <= highest + NOTHING

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controller.units import scenario_mbps
 from lab.radio.cell import Cell
 from lab.results.effects import number_text
 from lab.results.explain.scene import Scene, listed, percent
@@ -54,11 +53,12 @@ def _divided(scene: Scene, cell: Cell, used: Mapping[str, float], span: Span) ->
     return f"Air of {cell.ap}: {len(names)} stations share it. Most of it uses {parts[0]}."
 
 
-def reasons(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
+def reasons(scene: Scene, target: str, before: Span, after: Span, of_user: str = "") -> list[str]:
     """Return a sentence for each access point where a change moved airtime between users.
 
     `target` names the parameter that was changed, such as `cell.wifi.ue1.rate_mbps`. `before` and
-    `after` are the intervals of the run before and after the change. If the radio rate of a user
+    `after` are the intervals of the run before and after the change. With `of_user`, only the
+    access points of this user count. If the radio rate of a user
     was changed and no airtime moved, the sentence says that this user needs little airtime.
     """
     texts = []
@@ -66,6 +66,8 @@ def reasons(scene: Scene, target: str, before: Span, after: Span) -> list[str]:
         was, now = _shares(scene, cell, before), _shares(scene, cell, after)
         users = sorted(was.keys() | now.keys(), key=natural)
         if len(users) < 2 or max(sum(was.values()), sum(now.values())) < FULL:
+            continue
+        if of_user and of_user not in users:
             continue
         change = {user: now.get(user, 0.0) - was.get(user, 0.0) for user in users}
         if max(map(abs, change.values())) >= MATTERS:
@@ -139,24 +141,12 @@ def _rates(scene: Scene, cell: Cell, t: float) -> Mapping[str, float]:
 
     This is the rate that the user would get if nobody else used the access point.
     """
-    scale = scene.scenario.rate_scale
-    return {
-        each.user: float(
-            scene.value(
-                f"cell.{cell.ap}.{each.user}.rate_mbps", scenario_mbps(each.rate_bps, scale), t
-            )
-        )
-        for each in cell.stations
-    }
+    rates = {each.user: scene.station_mbps(cell.ap, each.user, t) for each in cell.stations}
+    return {user: rate for user, rate in rates.items() if rate is not None}
 
 
 def _carried(scene: Scene, cell: Cell, user: str, span: Span) -> float:
-    """Return the mean rate in Mb/s of a user's subflows over an access point."""
-    return sum(
-        scene.subflow_mbps(name, span)
-        for name, path in scene.routes(span.end_s).items()
-        if len(path) > 1 and path[-2:] == (cell.ap, user)
-    )
+    return scene.station_carried_mbps(cell.ap, user, span)
 
 
 def _total(scene: Scene, cell: Cell, span: Span) -> float:

@@ -85,17 +85,22 @@ def sharing(scene: Scene, span: Span) -> list[str]:
     return texts
 
 
-def moved(scene: Scene, before: Span, after: Span, first: Collection[str] = ()) -> list[str]:
+def moved(
+    scene: Scene, before: Span, after: Span, first: Collection[str] = (), user: str = ""
+) -> list[str]:
     """Return sentences about subflows that used other links in `after` than in `before`.
 
-    The sentences about subflows in `first` come first. If `first` is given, one last sentence names
-    all other subflows that moved; only those whose old link is down have their own sentences.
+    The sentences about subflows in `first` come first, and of these, those of `user`. If `first` is
+    given, one last sentence names all other subflows that moved; only those whose old link is down
+    have their own sentences.
     """
     old, new = scene.routes(before.end_s), scene.routes(after.end_s)
     texts, others = [], []
-    for name in sorted(
-        old.keys() & new.keys(), key=lambda each: (each not in first, natural(each))
-    ):
+
+    def order(name: str) -> tuple[bool, bool, list[tuple[int, int, str]]]:
+        return name not in first, bool(user) and scene.user_of(name) != user, natural(name)
+
+    for name in sorted(old.keys() & new.keys(), key=order):
         left, found = _ids(scene, old[name]), _ids(scene, new[name])
         if (old_only := left - found) and (new_only := found - left):
             text = (
@@ -179,14 +184,14 @@ def reasons(scene: Scene, before: Span, after: Span) -> list[str]:
     return moved(scene, before, after, first) + divided(scene, before, after)
 
 
-def main(scene: Scene, before: Span, after: Span) -> list[str]:
+def main(scene: Scene, before: Span, after: Span, user: str = "") -> list[str]:
     """Return the main reason for a difference between two intervals as one text in a list.
 
-    It says which subflow moved, and which full link is shared now or no longer. Return [] if there
-    is no such reason.
+    It says which subflow moved, and which full link is shared now or no longer; those of `user`
+    come first. Return [] if there is no such reason.
     """
     first = {name for each in shared(scene, before) for name in each.subflows}
-    found = [*moved(scene, before, after, first)[:1], *divided(scene, before, after)[:1]]
+    found = [*moved(scene, before, after, first, user)[:1], *divided(scene, before, after)[:1]]
     return [" ".join(found)] if found else []
 
 
@@ -225,11 +230,12 @@ def _now(scene: Scene, gone: Shared, after: Span) -> str:
     rest = next((names for link, names in crossing.items() if link.id == gone.links[0]), ())
     if not rest:
         return "no subflow is there"
-    carried = scene.link_mbps(gone.links[0], after)
+    link = next(each for each in scene.network.links if each.id == gone.links[0])
+    used = scene.link_mbps(link.id, after) / scene.rate_mbps(link, after.end_s)
     one = len(gone.links) == 1
     if len(rest) == 1:
         return f"{rest[0]} has {'it' if one else 'them'} alone"
-    return f"{gone.links[0]} is {percent(carried / gone.rate_mbps)} used"
+    return f"{gone.links[0]} is {percent(used)} used"
 
 
 def overlaps(each: Shared, other: Shared) -> bool:

@@ -96,6 +96,23 @@ class Paths:
         return (server, *path, user) if path else ()
 
 
+def flow_names(events: Iterable[Event]) -> dict[str, str]:
+    """Map each connection in the events to the name that samples use, such as `ue2-1`.
+
+    Where the controller knows connections only by their MPTCP tokens, the first token of a user
+    belongs to the user's first connection, the second to the second, and so on.
+    """
+    names: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for event in events:
+        if event.get("kind") == "subflow" and str(event["connection"]) not in names:
+            connection, user = str(event["connection"]), str(event["user"])
+            counts[user] = counts.get(user, 0) + 1
+            is_flow = connection == user or connection.startswith(f"{user}-")
+            names[connection] = connection if is_flow else f"{user}-{counts[user]}"
+    return names
+
+
 def owner(name: str, sample: Mapping[str, Any]) -> tuple[str, int]:
     """Return the user of a subflow, and the number of its connection.
 

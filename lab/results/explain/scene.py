@@ -156,6 +156,26 @@ class Scene:
             or 0.0
         )
 
+    def station_mbps(self, ap: str, user: str, t: float) -> float | None:
+        """Return the rate in Mb/s that a user would get alone at an access point just before `t`.
+
+        The result is None if the user has no fixed rate there.
+        """
+        for cell in self.network.cells:
+            for each in cell.stations:
+                if (cell.ap, each.user) == (ap, user):
+                    first = scenario_mbps(each.rate_bps, self.scenario.rate_scale)
+                    return float(self.value(f"cell.{ap}.{user}.rate_mbps", first, t))
+        return None
+
+    def station_carried_mbps(self, ap: str, user: str, span: Span) -> float:
+        """Return the mean rate in Mb/s of a user's subflows over an access point."""
+        return sum(
+            self.subflow_mbps(name, span)
+            for name, path in self.routes(span.end_s).items()
+            if path[-2:] == (ap, user)
+        )
+
     def user_of(self, subflow: str) -> str:
         for frame in reversed(self.frames):
             if subflow in frame.sf:
