@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_reasons import AFTER, BEFORE, link, path, scene, subflow
 
-from lab.frame import Frame, UserSample
+from lab.frame import ApSample, Frame, UserSample
 from lab.results.explain import decisions as decisions
 from lab.results.explain import direct as direct
 from lab.results.explain.why import cause
@@ -111,3 +111,21 @@ def test_a_demand_is_told_with_what_the_user_got():
     (text,) = direct.reasons(found, "user.ue1.demand_mbps", 9, *SPANS)
     assert text == "ue1 asks for 9 Mb/s now, and got 9.2 instead of 18 Mb/s."
     assert direct.reasons(found, "user.ue1.demand_mbps", 9, BEFORE, BEFORE) == []
+    assert direct.reasons(found, "user.ue2.demand_mbps", 9, *SPANS) == []  # it got nothing
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"), [(2.0, "a limit of 2 Mb/s"), (None, "no limit")], ids=["set", "removed"]
+)
+def test_a_limit_of_tier_1_is_told_with_what_both_tiers_carried(value, limit):
+    def frame(t):
+        return Frame(t, {"wifi1": ApSample(2.0, 5.0) if t > 10 else ApSample(7.0, 0.1)})
+
+    found, target = scene("testbed_wifi_lte", frame), "cell.wifi1.tier1_mbps"
+    (text,) = direct.reasons(found, target, value, *SPANS)
+    assert text == (
+        f"Tier 1 of wifi1 has {limit} now and carried 2 instead of 7 Mb/s; Tier 2 there carried 5 "
+        "instead of 0.1 Mb/s."
+    )
+    assert direct.reasons(found, target, value, BEFORE, BEFORE) == []
+    assert direct.reasons(found, "cell.lte1.tier1_mbps", value, *SPANS) == []

@@ -40,6 +40,30 @@ def test_pacing_rates_and_the_order_of_a_move_are_named():
     assert "pacing" not in " ".join(texts)
 
 
+def test_the_emulation_names_the_moved_subflow_and_its_order_by_token():
+    token = {"connection": "77aa10ff"}
+    known = [each | token for each in collision().events if each["connection"] == "ue2-1"]
+    moved = path(12.0, "ue2-1/1", "e2", "a1", "c2", "b1") | token
+    route = {"t": 12.0, "kind": "decision", "subflow": "77aa10ff/1", "action": "route"}
+    found = collision()
+    others = [each for each in found.events if each["connection"] != "ue2-1"]
+    found = replace(found, events=[*others, *known, route, moved])
+    assert links.reasons(found, BEFORE, AFTER)[0] == (
+        "ue2-1/1 moved from up1 and down1 to up2 and down2 at 12.0 s, as the strategy ordered."
+    )
+
+
+def test_of_many_subflows_that_moved_from_links_they_did_not_share_only_the_names_are_told():
+    moved = path(12.0, "ue2-1/1", "e2", "a1", "c2", "b1")
+    others = [
+        path(12.0, "ue2-1/2", "e2", "a2", "c3", "b2"),
+        path(12.0, "ue1-1/2", "e1", "a2", "c4", "b2"),
+    ]
+    assert links.reasons(collision(moved, *others), BEFORE, AFTER)[1] == (
+        "ue1-1/2 and ue2-1/2 moved, too, but shared no full link before."
+    )
+
+
 def test_a_subflow_that_moves_because_its_link_is_down_moves_without_an_order():
     down = {"t": 10.0, "kind": "flip", "ok": True, "target": "link.up1.up", "value": False}
     moved = path(10.1, "ue2-1/1", "e2", "a1", "c2", "b1")

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lab.results.effects import number_text
-from lab.results.explain.paths import flow_names
 from lab.results.explain.scene import Event, Scene, listed
 from lab.results.labels import natural
 from lab.results.stretches import Span
@@ -42,18 +41,12 @@ def reasons(scene: Scene, before: Span, after: Span) -> list[str]:
 def _orders(scene: Scene, since: Span) -> list[Event]:
     """Return the decisions in an interval that gave orders, each with its subflow named as in
     samples."""
-    flows = flow_names(scene.events)
     found: list[Event] = []
     for each in scene.events:
         is_order = each.get("kind") == "decision" and each.get("action") not in ("keep", "forecast")
         if is_order and since.start_s - EPSILON_S <= each["t"] <= since.end_s + EPSILON_S:
-            found.append({**each, "subflow": _named(str(each.get("subflow", "")), flows)})
+            found.append({**each, "subflow": scene.name_in_samples(str(each.get("subflow", "")))})
     return found
-
-
-def _named(subflow: str, flows: Mapping[str, str]) -> str:
-    connection, _, number = subflow.rpartition("/")
-    return f"{flows.get(connection, connection)}/{number}"
 
 
 def _priorities(
@@ -103,7 +96,7 @@ def _limits(
         ]
         old, new = (_limit(scene, ap, span.end_s) for span in spans)
         if last and _has_moved(old, new):
-            was, now = (_tier2(scene, ap, span) for span in spans)
+            was, now = (scene.tier_mbps(ap, 2, span) for span in spans)
             limit = "no limit" if new is None else f"a limit of {number_text(new)} Mb/s"
             before = "none" if old is None else f"{number_text(old)} Mb/s"
             text = (
@@ -124,13 +117,6 @@ def _has_moved(old: float | None, new: float | None) -> bool:
 def _limit(scene: Scene, ap: str, t: float) -> float | None:
     known = [frame for frame in scene.frames if frame.t <= t + EPSILON_S and ap in frame.ap]
     return known[-1].ap[ap].meter_mbps if known else None
-
-
-def _tier2(scene: Scene, ap: str, span: Span) -> float:
-    return (
-        span.mean(scene.frames, lambda frame: frame.ap[ap].tier2_mbps if ap in frame.ap else None)
-        or 0.0
-    )
 
 
 def _paths_and_rates(

@@ -16,11 +16,12 @@ OFTEN = 0.1  # of the samples, in which the receive buffer is full
 
 
 def reasons(scene: Scene, target: str, value: Any, before: Span, after: Span) -> list[str]:
-    """Return a sentence about what a change of a link or of a user's demand did directly.
+    """Return a sentence about what a change of a link, an access point or a user's demand did
+    directly.
 
     `target` and `value` are the changed parameter and its new value. Of a link, loss, rate and
-    delay are explained. Return [] if the rates of the subflows across the link stayed about the
-    same.
+    delay are explained; of an access point, the limit of Tier 1 and a user's radio rate. Return []
+    if the rates that the change concerns stayed about the same.
     """
     spans = (before, after)
     match target.split("."):
@@ -28,6 +29,8 @@ def reasons(scene: Scene, target: str, value: Any, before: Span, after: Span) ->
             return _of_link(scene, link, field, value, spans)
         case ["user", user, "demand_mbps"]:
             return _of_demand(scene, user, value, spans)
+        case ["cell", ap, "tier1_mbps"]:
+            return _of_tier1(scene, ap, value, spans)
         case ["cell", ap, user, "rate_mbps"]:
             return _of_station(scene, ap, user, value, spans)
     return []
@@ -42,7 +45,7 @@ def _of_link(
         key=natural,
     )
     was, now = (sum(scene.subflow_mbps(name, span) for name in names) for span in spans)
-    if not names or abs(now - was) < NOTED * max(was, now):
+    if not names or abs(now - was) <= NOTED * max(was, now):
         return []
     crossed = f"{listed(names)} {'crosses' if len(names) == 1 else 'cross'} {link}"
     rates = f"{number_text(now)} instead of {number_text(was)} Mb/s"
@@ -83,12 +86,25 @@ def _of_rate(scene: Scene, link: str, crossed: str, rates: str, after: Span) -> 
 
 def _of_demand(scene: Scene, user: str, value: Any, spans: tuple[Span, Span]) -> list[str]:
     was, now = (scene.user_mbps(user, span) for span in spans)
-    if abs(now - was) < NOTED * max(was, now):
+    if abs(now - was) <= NOTED * max(was, now):
         return []
     asks = "as much as it can get" if value is None else f"{number_text(float(value))} Mb/s"
     return [
         f"{user} asks for {asks} now, and got {number_text(now)} instead of {number_text(was)} "
         "Mb/s."
+    ]
+
+
+def _of_tier1(scene: Scene, ap: str, value: Any, spans: tuple[Span, Span]) -> list[str]:
+    """Return a sentence about both tiers of an access point whose Tier 1 has a new limit."""
+    (was, was2), (now, now2) = ([scene.tier_mbps(ap, n, span) for n in (1, 2)] for span in spans)
+    if max(abs(now - was), abs(now2 - was2)) <= NOTED * max(was + was2, now + now2):
+        return []
+    limit = "no limit" if value is None else f"a limit of {number_text(float(value))} Mb/s"
+    return [
+        f"Tier 1 of {ap} has {limit} now and carried {number_text(now)} instead of "
+        f"{number_text(was)} Mb/s; Tier 2 there carried {number_text(now2)} instead of "
+        f"{number_text(was2)} Mb/s."
     ]
 
 

@@ -3,7 +3,7 @@ subflows moved to other links."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -91,11 +91,12 @@ def moved(
     """Return sentences about subflows that used other links in `after` than in `before`.
 
     The sentences about subflows in `first` come first, and of these, those of `user`. If `first` is
-    given, one last sentence names all other subflows that moved; only those whose old link is down
+    given, one last sentence names the other subflows that moved; only those whose old link is down
     have their own sentences.
     """
     old, new = scene.routes(before.end_s), scene.routes(after.end_s)
-    texts, others = [], []
+    texts: list[str] = []
+    others: dict[str, str] = {}  # by subflow: its move
 
     def order(name: str) -> tuple[bool, bool, list[tuple[int, int, str]]]:
         return name not in first, bool(user) and scene.user_of(name) != user, natural(name)
@@ -107,15 +108,20 @@ def moved(
                 f"from {listed(_ordered(scene, old_only))} to {listed(_ordered(scene, new_only))}"
             )
             if first and name not in first and not _is_down(scene, old_only, after):
-                others.append(f"{name} ({text})")
+                others[name] = text
             else:
                 texts.append(f"{name} moved {text}{_mover(scene, name, old_only, after)}.")
     rest = len(texts) - MOST_SHARED
     more = "1 other subflow" if rest == 1 else f"{rest} other subflows"
     texts = [*texts[:MOST_SHARED], *([f"{more} moved, too."] if rest > 0 else [])]
-    return texts + (
-        [f"{listed(others)} moved, too, but shared no full link before."] if others else []
-    )
+    return texts + _without_a_share(others)
+
+
+def _without_a_share(moves: Mapping[str, str]) -> list[str]:
+    """Return a sentence about the subflows that moved from links that they did not share. `moves`
+    maps each to its move in words, which is told of a single one only."""
+    who = [f"{name} ({text})" for name, text in moves.items()] if len(moves) == 1 else [*moves]
+    return [f"{listed(who)} moved, too, but shared no full link before."] if moves else []
 
 
 def _is_down(scene: Scene, links: Collection[str], after: Span) -> bool:
@@ -132,12 +138,15 @@ def _mover(scene: Scene, name: str, left: Collection[str], after: Span) -> str:
     moved_s = [
         each["t"]
         for each in events
-        if each.get("kind") == "subflow" and f"{each['connection']}/{each['subflow']}" == name
+        if each.get("kind") == "subflow"
+        and scene.name_in_samples(f"{each['connection']}/{each['subflow']}") == name
     ]
     if not moved_s:
         return ""
     is_ordered = any(
-        each.get("action") == "route" and each.get("subflow") == name and each["t"] <= moved_s[0]
+        each.get("action") == "route"
+        and scene.name_in_samples(str(each.get("subflow"))) == name
+        and each["t"] <= moved_s[0]
         for each in events
     )
     if is_ordered:

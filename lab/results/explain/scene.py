@@ -12,7 +12,7 @@ from typing import Any
 from controller.units import scenario_mbps
 from lab.frame import Frame
 from lab.results.effects import USUAL_S, variation
-from lab.results.explain.paths import NodePath, Paths, owner
+from lab.results.explain.paths import NodePath, Paths, flow_names, owner
 from lab.results.flips import is_accepted
 from lab.results.stretches import Span
 from lab.scenario.schema import Scenario
@@ -175,6 +175,21 @@ class Scene:
             for name, path in self.routes(span.end_s).items()
             if path[-2:] == (ap, user)
         )
+
+    def tier_mbps(self, ap: str, tier: int, span: Span) -> float:
+        """Return the mean rate in Mb/s of Tier 1 or Tier 2 of an access point; 0 without
+        samples."""
+        field = f"tier{tier}_mbps"
+        return span.mean(self.frames, lambda frame: frame.figure("ap", ap, field)) or 0.0
+
+    def name_in_samples(self, subflow: str) -> str:
+        """Return the name that samples use for a subflow of an event, such as `ue2-1/1`."""
+        connection, _, number = subflow.rpartition("/")
+        return f"{self._flow_names.get(connection, connection)}/{number}"
+
+    @cached_property
+    def _flow_names(self) -> Mapping[str, str]:
+        return flow_names(self.events)
 
     def user_of(self, subflow: str) -> str:
         for frame in reversed(self.frames):
