@@ -15,6 +15,8 @@ from lab.scenario.schema import UNITS
 
 FLIPS = "flips"  # the key of result.json
 NAMED = 3  # changes in a label; it counts the others
+NO_LIMIT = "none"
+ALL_IT_GETS = "as much as it can get"
 
 
 def is_accepted(event: Mapping[str, Any]) -> bool:
@@ -92,10 +94,12 @@ def flip_words(flip: Mapping[str, Any]) -> str:
             return f"link {link} {'was repaired' if new else 'was cut'}"
         case ["link", link, field]:
             return f"{_what(field)} of link {link}: {_instead(flip, field)}"
+        case ["cell", ap, "tier1_mbps"]:
+            return f"limit of Tier 1 at {ap}: {_instead(flip, 'tier1_mbps', NO_LIMIT)}"
         case ["cell", ap, user, "rate_mbps"]:
             return f"rate of {user} at {ap} when alone there: {_instead(flip, 'rate_mbps')}"
         case ["user", user, "demand_mbps"]:
-            return f"{user} asks for {_instead(flip, 'demand_mbps')}"
+            return f"{user} asks for {_instead(flip, 'demand_mbps', ALL_IT_GETS)}"
     return flip_text(flip)
 
 
@@ -105,12 +109,28 @@ def _what(field: str) -> str:
     return (name if suffix in UNITS else field).replace("_", " ")
 
 
-def _instead(flip: Mapping[str, Any], field: str = "") -> str:
-    """Return the new value of a change with its unit, and the old value if it is known."""
-    known = UNITS.get(field.rpartition("_")[2], "") if flip.get("value") is not None else ""
-    unit = f" {known}" if known else ""
-    old = f" instead of {value_name(flip['old'])}" if "old" in flip else ""
-    return f"{value_name(flip.get('value'))}{unit}{old}"
+def _instead(flip: Mapping[str, Any], field: str = "", none: str = "unlimited") -> str:
+    """Return the new value of a change with its unit, and the old value if it is known.
+
+    `none` stands for None. The unit is at the new value; if that is None, at the old one.
+    """
+    unit = UNITS.get(field.rpartition("_")[2], "")
+    percent = field == "loss"
+
+    def text(value: Any, unit: str) -> str:
+        if value is None:
+            return none
+        if percent and isinstance(value, int | float):
+            return f"{100 * value:g} %"
+        return f"{value_name(value)}{unit and f' {unit}'}"
+
+    value = flip.get("value")
+    new = text(value, unit)
+    if "old" not in flip:
+        return new
+    if value == flip["old"]:
+        return f"{new}, as before"
+    return f"{new} instead of {text(flip['old'], unit if value is None else '')}"
 
 
 def value_name(value: Any) -> str:

@@ -8,6 +8,7 @@ from test_reasons import AFTER, BEFORE, link, path, scene, subflow
 from lab.frame import ApSample, Frame, UserSample
 from lab.results.explain import decisions as decisions
 from lab.results.explain import direct as direct
+from lab.results.explain import links as links
 from lab.results.explain.why import cause
 
 LOSS = "link.path1.loss"
@@ -83,7 +84,7 @@ def test_orders_of_the_emulation_name_connections_by_token():
 def test_without_an_order_a_loss_is_explained_by_the_window_of_the_subflow_that_crosses_it():
     found = two_paths(FLIP, backup=False)
     assert cause(found, LOSS, 0.05, SPANS) == (
-        "ue1-1/1 crosses path1, which loses 5 % of its packets now, and carried 0.2 instead of "
+        "ue1-1/1 crosses path1, which now loses 5 % of its packets, and carried 0.2 instead of "
         "9 Mb/s. After each lost packet a sender reduces its congestion window: that of ue1-1/1 "
         "was 3 instead of 60 packets."
     )
@@ -129,3 +130,31 @@ def test_a_limit_of_tier_1_is_told_with_what_both_tiers_carried(value, limit):
     )
     assert direct.reasons(found, target, value, BEFORE, BEFORE) == []
     assert direct.reasons(found, "cell.lte1.tier1_mbps", value, *SPANS) == []
+
+
+def test_only_subflows_whose_path_changed_got_another_path():
+    names = ["ue1-1/1", "ue1-1/2", "ue1-1/3"]
+
+    def frame(t):
+        users = {"ue1": UserSample(27.0 if t > 10 else 9.0)}
+        return Frame(t, user=users, sf={name: subflow(9.0 if t > 10 else 3.0) for name in names})
+
+    orders = [order(12.0, name, "route") for name in names]
+    begun = [path(0.0, name, "s1", "p1") for name in names]
+    found = scene("two_paths", frame, *begun, *orders, path(12.0, names[0], "s1", "p2"))
+    assert decisions.reasons(found, BEFORE, AFTER) == []  # one moved, and `links` tells it
+    moved = [path(12.0, name, "s1", "p2") for name in names[1:]]
+    found = scene("two_paths", frame, *begun, *orders, *moved)
+    (text,) = decisions.reasons(found, BEFORE, AFTER)
+    assert "gave 2 subflows another path;" in text
+
+
+def test_packets_beyond_a_cut_link_do_not_keep_a_subflow_from_having_stopped():
+    def frame(t):  # what was queued behind the link arrives for two seconds
+        first = 9.0 if t <= 10 else 3.0 if t <= 12 else 0.0
+        return Frame(t, sf={"ue1-1/1": subflow(first), "ue1-1/2": subflow(9.0)})
+
+    begun = path(0.0, "ue1-1/1", "s1", "p1"), path(0.0, "ue1-1/2", "s1", "p2")
+    assert links.stopped(scene("two_paths", frame, *begun), "link.path1.up", False, *SPANS) == [
+        "ue1-1/1 crossed path1 and carries nothing since it was cut."
+    ]

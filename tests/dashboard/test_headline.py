@@ -76,7 +76,11 @@ def test_a_run_without_changes_has_no_headline_and_many_changes_are_counted():
         ("strategy.cth", 0.85, 0.3, "setting cth of the strategy: 0.3 instead of 0.85"),
         ("strategy.interval_s", 2, 4, "setting interval_s of the strategy: 4 s instead of 2"),
         ("link.a.queue_packets", 100, 20, "queue of link a: 20 packets instead of 100"),
-        ("user.mp.demand_mbps", None, 2, "mp asks for 2 Mb/s instead of unlimited"),
+        ("user.mp.demand_mbps", None, 2, "mp asks for 2 Mb/s instead of as much as it can get"),
+        ("user.mp.demand_mbps", 2, None, "mp asks for as much as it can get instead of 2 Mb/s"),
+        ("cell.wifi1.tier1_mbps", None, 5, "limit of Tier 1 at wifi1: 5 Mb/s instead of none"),
+        ("link.a.loss", 0.015, 0, "loss of link a: 0 % instead of 1.5 %"),
+        ("link.a.loss", 0.05, 0.05, "loss of link a: 5 %, as before"),
         ("other", 1, 2, "other: 1 -> 2"),
     ],
 )

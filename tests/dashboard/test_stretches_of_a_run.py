@@ -39,6 +39,19 @@ def test_each_part_has_its_name_its_times_and_its_means(changed, client):
     assert rows[1]["means"][1] == ["ue1", "Mb/s", pytest.approx(sum(rates) / len(rates))]
 
 
+def test_of_two_changes_of_a_parameter_within_a_second_the_last_one_stands(runs, client):
+    target = "cell.wifi1.ue3.rate_mbps"
+    both = [
+        {"t": 8.0, "target": target, "old": 19.1, "value": 30.0},
+        {"t": 8.5, "target": target, "old": 30.0, "value": 6.0},
+    ]
+    lines = [json.dumps(each | {"kind": "flip", "ok": True}) + "\n" for each in both]
+    (runs / "plain" / "events.jsonl").write_text("".join(lines))
+    seal(runs / "plain")
+    name = client.get("/api/runs/plain/stretches").json[1]["name"]
+    assert name == "after rate of ue3 at wifi1 when alone there: 6 Mb/s instead of 19.1"
+
+
 def test_the_verdict_of_a_changed_run_mixes_nothing(changed, client):
     text = client.get("/api/runs/plain/summary").json["verdict"]
     first, second = text.split("\n")

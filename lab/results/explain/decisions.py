@@ -127,7 +127,12 @@ def _paths_and_rates(
     The text has the reason for the subflow whose rate changed most. Return [] if one subflow got
     another path and nothing else, because `links.moved` says so.
     """
-    routed = {each["subflow"]: each for each in orders if each["action"] == "route"}
+    old, new = (scene.routes(span.end_s) for span in spans)
+    routed = {
+        each["subflow"]: each
+        for each in orders
+        if each["action"] == "route" and old.get(each["subflow"]) != new.get(each["subflow"])
+    }
     paced = {
         each["subflow"]: each
         for each in orders

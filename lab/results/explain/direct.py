@@ -52,11 +52,9 @@ def _of_link(
     most = max(names, key=lambda name: scene.subflow_mbps(name, spans[0]))
     window = _pair(scene, most, "cwnd", spans)
     if field == "loss" and window:
-        loses = f"loses {100 * float(value):g} % of its" if value else "no longer loses"
+        loses = f"now loses {100 * float(value):g} % of its" if value else "no longer loses"
         return [
-            f"{crossed}, which {loses} packets now, and carried {rates}. After each lost packet a "
-            f"sender reduces its congestion window: that of {most} was {window[1]:.0f} instead of "
-            f"{window[0]:.0f} packets."
+            f"{crossed}, which {loses} packets, and carried {rates}.{_after_loss(most, window)}"
         ]
     trip = _pair(scene, most, "rtt_ms", spans)
     if field == "delay_ms" and trip and window:
@@ -68,6 +66,16 @@ def _of_link(
     if field == "rate_mbps" and len({scene.user_of(name) for name in names}) == 1:
         return _of_rate(scene, link, crossed, rates, spans[1])
     return []  # `split` explains a link that several users share
+
+
+def _after_loss(subflow: str, window: tuple[float, float]) -> str:
+    was, now = (f"{packets:.0f}" for packets in window)
+    if was == now:
+        return ""
+    return (
+        " After each lost packet a sender reduces its congestion window: that of "
+        f"{subflow} was {now} instead of {was} packets."
+    )
 
 
 def _of_rate(scene: Scene, link: str, crossed: str, rates: str, after: Span) -> list[str]:

@@ -160,14 +160,16 @@ def stopped(scene: Scene, target: str, value: Any, before: Span, after: Span) ->
     """Return a sentence about the subflows that carry nothing since a link on their path was cut.
 
     `target` and `value` are the change. Return [] if it did not cut a link, or if no subflow
-    stopped.
+    stopped. A subflow is judged by the second half of `after`, because packets that are already
+    beyond the cut link still arrive.
     """
     kind, _, rest = target.partition(".")
     link, _, field = rest.rpartition(".")
     if (kind, field) != ("link", "up") or value:
         return []
+    late = Span((after.start_s + after.end_s) / 2, after.end_s)
     rates = {
-        name: (scene.subflow_mbps(name, before), scene.subflow_mbps(name, after))
+        name: (scene.subflow_mbps(name, before), scene.subflow_mbps(name, late))
         for name, path in scene.routes(before.end_s).items()
         if any(link == each for each in _all_ids(scene, path))
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,15 +97,24 @@ def _cause(scene: Scene, begun: Sequence[Change], before: Span | None, span: Spa
     if before is None:
         return ""
     spans = (before, span)
-    return next(filter(None, (cause(scene, each.target, each.value, spans) for each in begun)), "")
+    last = {each.target: each for each in begun}  # of several changes of a parameter, the last one
+    texts = (cause(scene, each.target, each.value, spans) for each in last.values())
+    return next(filter(None, texts), "")
 
 
 def _name(stretch: Stretch, made: Sequence[Change]) -> str:
     """Return a name for an interval from the changes that began it: "after link up1 was cut"."""
-    begun = [made[index] for index in stretch.begun_by if made[index].t > START_S]
+    begun: dict[str, Mapping[str, Any]] = {}  # by parameter: only its last value stands
+    for change in (made[index] for index in stretch.begun_by):
+        if change.t > START_S:
+            first = begun.get(change.target, change.flip)
+            begun[change.target] = {
+                **change.flip,
+                **({"old": first["old"]} if "old" in first else {}),
+            }
     if not begun:
         return "before any change" if made else "the whole run"
-    return f"after {', '.join(flip_words(each.flip) for each in begun)}"
+    return f"after {', '.join(flip_words(each) for each in begun.values())}"
 
 
 def _numbers(scene: Scene) -> list[tuple[tuple[str, str], Callable[[Frame], float | None]]]:
