@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
+from socket import inet_aton
 from types import SimpleNamespace
 
 from controller import topology
+from controller.paths import TCP, Flow
 from controller.pox_ext import frames
 from controller.pox_ext.forwarding import Forwarding
 from controller.pox_ext.hosts import Hosts
@@ -125,8 +127,14 @@ class World:
 
 
 def tcp(flags: int, port: int = 40000) -> bytes:
-    segment = struct.pack("!HHLLBBHHH", port, 5001, 0, 0, 0x50, flags, 0, 0, 0)
-    ip = struct.pack(
-        "!BBHHHBBH4s4s", 0x45, 0, 40, 0, 0, 64, 6, 0, bytes([10, 1, 0, 1]), bytes([10, 0, 0, 1])
-    )
-    return frames.mac_bytes(SERVER[1]) + frames.mac_bytes(USER[1]) + b"\x08\x00" + ip + segment
+    return segment(Flow(USER[0], SERVER[0], TCP, port, 5001), (USER[1], SERVER[1]), flags)
+
+
+def segment(flow: Flow, macs: tuple[str, str], flags: int, options: bytes = b"") -> bytes:
+    """`macs` are those of the source and of the destination; `options` fill whole words."""
+    ports, words = (flow.source_port, flow.destination_port), 5 + len(options) // 4
+    head = struct.pack("!HHLLBBHHH", *ports, 0, 0, words << 4, flags, 0, 0, 0) + options
+    ends = inet_aton(flow.source), inet_aton(flow.destination)
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(head), 0, 0, 64, TCP, 0, *ends)
+    to_and_from = frames.mac_bytes(macs[1]) + frames.mac_bytes(macs[0])
+    return to_and_from + b"\x08\x00" + ip + head

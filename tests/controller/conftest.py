@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pox_stand_in
 import pytest
@@ -38,3 +41,28 @@ def pox(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace]:
     )
     for name in ours:
         sys.modules.pop(f"controller.pox_ext.{name}", None)
+
+
+@pytest.fixture
+def start(
+    pox: types.SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Any]]:
+    """Start a controller (`session_world.Controller`), after the end of an earlier one."""
+    pytest.importorskip("os_ken", reason="os-ken is missing: see requirements-emulation.txt")
+    import session_world
+
+    clock, running = session_world.Clock(), []
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now_s)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: round(clock.now_s * 1e9))
+
+    def started(strategy: str = "none", **options: Any) -> session_world.Controller:
+        end()
+        running.append(session_world.Controller(pox, tmp_path, clock, strategy, **options))
+        return running[0]
+
+    def end() -> None:
+        while running:
+            running.pop().end()
+
+    yield started
+    end()
