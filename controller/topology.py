@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from controller.errors import TopologyRefused
-from controller.observation import RECEIVE_BUFFER_BYTES, AccessPoint, Arc, air
+from controller.observation import RECEIVE_BUFFER_BYTES, AccessPoint, ApKind, Arc, air
 from controller.units import bps_from_mbps
 
 Direction = Literal["down", "up"]
@@ -108,7 +108,7 @@ class ApEntry(_Part):
     `is_measured` is False if nothing measures the MAC occupancy.
     """
 
-    kind: Literal["wifi", "lte"]
+    kind: ApKind
     capacity_mbps: Annotated[float, Field(ge=0)]
     stations: dict[str, StationEntry] = {}
     port: str = ""

@@ -37,7 +37,7 @@ PORTS = {
 }
 
 
-def _host(switch: str, port: str, address: str) -> dict[str, str]:
+def host(switch: str, port: str, address: str) -> dict[str, str]:
     place = {"name": port, "switch": switch, "port": port, "link": switch}
     return place | {"address": address, "mac": mac(address)}
 
@@ -49,9 +49,9 @@ def mac(address: str) -> str:
 NETWORK: dict[str, Any] = {
     "switches": {name: {"dpid": dpid} for name, dpid in DPID.items()},
     "hosts": {
-        "srv1": [_host("s1", "s1-srv1", SERVER)],
-        "ue1": [_host("wifi1", "wifi1-wlan1", WIFI), _host("lte1", "lte1-wlan1", LTE)],
-        "ue2": [_host("wifi1", "wifi1-wlan1", OTHER)],
+        "srv1": [host("s1", "s1-srv1", SERVER)],
+        "ue1": [host("wifi1", "wifi1-wlan1", WIFI), host("lte1", "lte1-wlan1", LTE)],
+        "ue2": [host("wifi1", "wifi1-wlan1", OTHER)],
     },
     "trunks": [
         {"link": f"to-{ap}", "a": "s1", "a_port": f"s1-{ap}", "b": ap, "b_port": f"{ap}-s1"}
@@ -172,10 +172,13 @@ class Controller:
     def settle(self) -> None:
         """Let the controller and the switches answer each other until all is said."""
         idle = 0
-        while idle < 2:
+        for _ in range(5000):
             served = [each.serve() for each in self.switches.values()]
             idle = 0 if self.core.turn() or any(served) else idle + 1
+            if idle == 2:
+                return
             time.sleep(idle / 2000)
+        raise AssertionError("the controller and the switches talk without end")
 
     def wait(self, seconds: float) -> None:
         end_s = self.clock.now_s + seconds

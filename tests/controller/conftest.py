@@ -14,6 +14,9 @@ import pox_stand_in
 import pytest
 from userspace_network import Network
 
+from controller import strategies
+from controller.strategies import from_file
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
@@ -51,6 +54,9 @@ def start(
     pytest.importorskip("os_ken", reason="os-ken is missing: see requirements-emulation.txt")
     import session_world
 
+    known = strategies.STRATEGIES.copy()  # a controller may add one from a file
+    monkeypatch.setattr(strategies, "STRATEGIES", known)
+    monkeypatch.setattr(from_file, "STRATEGIES", known)
     clock, running = session_world.Clock(), []
     monkeypatch.setattr(time, "monotonic", lambda: clock.now_s)
     monkeypatch.setattr(time, "monotonic_ns", lambda: round(clock.now_s * 1e9))

@@ -127,6 +127,35 @@ def test_a_replaced_strategy_withdraws_first():
     assert control.step(at(4)).decisions[0].command.rate_bps == MBPS // 2
 
 
+def test_a_new_strategy_sees_what_the_withdrawal_of_the_old_one_leaves(monkeypatch):
+    """Path, backup flag and pacing rate of the withdrawal's commands, of these subflows only."""
+    left = (Route(("c", 1), ("s1", "wifi1")), SetBackup(("c", 1), True), Expect(("c", 1), 9))
+    seen = []
+
+    class Leaves(Asks):
+        name = "leaves"
+
+        def withdraw(self, _seen):
+            return [Decision("c/1", "left", each) for each in left]
+
+    class Looks(Asks):
+        name = "looks"
+
+        def decide(self, observation):
+            seen.append(observation)
+            return []
+
+    for each in (Leaves, Looks):
+        monkeypatch.setitem(STRATEGIES, each.name, each)
+    control = Control("leaves")
+    control.switch("looks")
+    step = control.step(ROUTED)
+    first, second = seen[0].subflows
+    assert (first.path, first.backup, first.expected_bps) == (("s1", "wifi1"), True, 9)
+    assert second == ROUTED.subflows[1]
+    assert [each.command for each in step.decisions][:2] == list(left[:2])
+
+
 def test_a_meter_of_an_earlier_controller_is_removed():
     assert [each.command for each in Control("none").step(at(0, meter_bps=MBPS)).decisions] == [
         Unthrottle("wifi1")

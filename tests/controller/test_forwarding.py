@@ -201,3 +201,34 @@ def test_a_silent_switch_delays_a_move_for_a_limited_time(monkeypatch):
         clock[0] += 1.1
         world.forwarding.tick()
     assert world.entries[other] == 2
+
+
+def test_an_address_of_unknown_place_is_requested_at_every_other_host_and_of_no_switch():
+    world = World()
+    request = frames.arp(frames.ARP_REQUEST, USER[1], USER[0], "", "10.9.9.9")
+    world.comes("ap", "ap-host", request)
+    asked = {name: bridge.packets for name, bridge in world.bridges.items() if bridge.packets}
+    assert asked == {"s1": [(request, PORTS["s1"].index("s1-host") + 1)]}
+
+
+@pytest.mark.parametrize("target", [USER[0], SERVER[0]])
+def test_gratuitous_arp_and_replies_are_not_answered(target):
+    world = World()
+    kind = frames.ARP_REQUEST if target == USER[0] else frames.ARP_REPLY
+    world.comes("ap", "ap-host", frames.arp(kind, USER[1], USER[0], SERVER[1], target))
+    assert not any(bridge.packets for bridge in world.bridges.values())
+
+
+def test_the_ports_of_a_switch_are_read_once_until_it_says_that_they_changed():
+    world = World()
+    ports, bridge = world.forwarding.switches.ports, world.bridges["ap"]
+    known = ports("ap")
+    assert known == {name: number for number, name in enumerate(PORTS["ap"], 1)}
+    bridge.ports[4] = SimpleNamespace(name="new-host", port_no=4)
+    bridge.ports[0xFFFE] = SimpleNamespace(name="ap", port_no=0xFFFE)  # the switch itself
+    assert ports("ap") is known
+    changed = SimpleNamespace(dpid=DPID["ap"], added=True, deleted=False)
+    bridge.entries.clear()
+    world.forwarding._handle_PortStatus(changed)
+    assert ports("ap") == known | {"new-host": 4}
+    assert bridge.entries == [(0, 210)] * 2  # the SYN entries of both hosts

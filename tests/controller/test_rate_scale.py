@@ -42,6 +42,17 @@ def test_a_rate_is_multiplied_on_entry_and_divided_on_exit(scale, wire):
     assert rate_text(wire, scale) == "0.4 Mb/s"
 
 
+def test_a_rate_of_the_scenario_is_no_finer_than_one_bit_a_second():
+    assert scenario_mbps(10, 0.7) == 0.000014
+    assert scenario_mbps(1, 1) == 0.000001
+
+
+def test_without_a_scale_all_rates_are_those_of_the_scenario():
+    assert Observation(0).rate_scale == 1
+    assert Control("none").rate_scale == 1
+    assert Topology(switches={}).rate_scale == 1
+
+
 def test_only_fields_in_mbps_are_rates():
     params = MeterThrottlingParams(min_rate_mbps=2).scaled(0.25)
     assert (params.rate_bps("min_rate_mbps"), params.min_rate_mbps) == (500_000, 2)

@@ -81,6 +81,12 @@ def test_a_route_names_ports_and_writes_the_mac_at_the_last_switch():
     assert {hop.mac for hop in route[:-1]} == {None}
 
 
+def test_a_flow_without_ports_is_named_with_its_protocol():
+    assert str(Flow("10.0.0.1", "10.1.0.1", 1)) == "10.0.0.1 to 10.1.0.1 (protocol 1)"
+    assert str(flow(7)) == "10.0.0.1:5001 to 10.1.0.1:7"
+    assert str(flow(0)) == "10.0.0.1:5001 to 10.1.0.1:0"
+
+
 def test_both_directions_take_the_same_switches():
     _, _, router = made()
     for port in range(200):
@@ -180,6 +186,9 @@ def test_nothing_is_learned_from_a_link_between_switches():
         ({"hosts": {"srv1": [host("s9")]}, "multipath": [], "aps": {}}, "host srv1 ends at 's9'"),
         ({"swiches": {}}, "swiches: Extra inputs"),
         ({"switches": {"s1": {"dpid": 0}}}, r"switches\.s1\.dpid"),
+        ({"rate_scale": float("inf")}, "rate_scale: Input should be a finite number"),
+        ({"trunks": [line("s1", "up") | {"rate_mbps": float("nan")}]}, "rate_mbps: Input should"),
+        ({"aps": {"wifi1": {"kind": "radio", "capacity_mbps": 1}}}, "kind: .* 'wifi' or 'lte'"),
     ],
 )
 def test_an_invalid_topology_file_is_refused_with_its_key(change, message):

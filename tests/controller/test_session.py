@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from openflow13_switch import Meter, Switch
-from session_world import DOWN, LTE, OTHER, SECOND, SERVER, WIFI
+from session_world import DOWN, LTE, NETWORK, OTHER, SECOND, SERVER, WIFI, host
 
 from controller.host_messages import SubflowChange, SubflowState
 from controller.paths import digest
@@ -99,6 +99,15 @@ def test_a_missing_switch_is_named_after_a_while_and_the_others_are_used(start):
     world.disconnect("s1")
     world.wait(0.25)
     assert [each for each in world.warnings if each.startswith("switch s1 has not connected")]
+
+
+def test_every_task_looks_once_a_second_whether_pox_ends(start):
+    world = connected(start)
+    assert [seconds for _, (*_, seconds) in world.core.waiting] == [1.0] * 3
+    world.core.running = False
+    for task, _ in world.core.waiting:
+        with pytest.raises(StopIteration):
+            task.send(([], [], []))
 
 
 def test_held_steps_are_not_made_and_a_begun_one_is_given_up(start):
@@ -194,9 +203,12 @@ def test_a_refused_request_for_counters_delays_no_step(start):
     world = connected(start, params={"interval_s": 5})
     for switch in world.switches.values():
         switch.refuses_counters = True
+    changes = [switch.changes.copy() for switch in world.switches.values()]
     world.wait(0.25)
     assert len(world.lines("observation")) == 1
     assert len(world.warnings) == 4
+    world.wait(20)
+    assert [switch.changes for switch in world.switches.values()] == changes
 
 
 # Meters
@@ -344,6 +356,13 @@ def test_a_station_takes_its_place_in_table_0_along(start):
     assert world.switches["wifi2"].table0 == {REST: None, DATA: 1}
 
 
+def test_addresses_of_a_multipath_user_elsewhere_are_not_counted(start):
+    hosts = NETWORK["hosts"] | {"ue1": [*NETWORK["hosts"]["ue1"], host("s1", "s1-lan", "10.3.0.1")]}
+    world = connected(start, hosts=hosts)
+    assert world.switches["s1"].table0 == {REST: None}
+    assert world.switches["wifi1"].table0 == FREE
+
+
 def test_both_directions_of_data_have_an_entry_where_the_topology_says_so(start):
     world = connected(start, data={"ue1": ["down", "up"]})
     assert world.switches["wifi1"].table0 == {**FREE, (WIFI, "up"): None}
@@ -359,6 +378,23 @@ def test_the_occupancy_that_a_step_observes_is_the_mean_of_the_reports_since_the
     world.wait(0.25)
     world.wait(0.5)
     assert [each["mac_occupancy"] for each in world.observed()] == [0.3, None]
+
+
+def test_queues_of_tier_2_do_not_count_in_the_occupancy_of_a_base_station(start):
+    aps = NETWORK["aps"] | {
+        "lte1": {
+            "kind": "lte",
+            "capacity_mbps": 20,
+            "stations": {"ue1": {"rate_mbps": 1}, "ue2": {"rate_mbps": 20}},
+        }
+    }
+    world = connected(start, params=QUICK, aps=aps)
+    world.wait(0.5)
+    queues = {"ue1": {"mac_occupancy": 0.8}, "ue2": {"mac_occupancy": 0.2}}
+    world.report("lte1", stations=queues)
+    world.wait(0.5)
+    assert world.lines("observation")[-1]["tiers"]["ue1"] == {"lte1": 2, "wifi1": 1}
+    assert world.observed("lte1")[-1]["mac_occupancy"] == 0.2
 
 
 def test_reports_that_are_not_valid_are_warnings_each_once(start):
@@ -494,6 +530,20 @@ def test_hosts_are_checked_between_steps_too(start):
     world.commands()
     world.wait(1.25)
     assert len(world.commands()) == 1
+
+
+def test_hosts_are_checked_once_a_second_between_steps(start):
+    world = connected(start)
+    world.host_report("srv1", state(DOWN))
+    world.wait(1)
+    world.tell("steps", {"held": True})
+    world.wait(1.25)
+    world.host_report("srv1")
+    ended = []
+    for _ in range(6):
+        ended.append(len([line for line in world.lines("subflow") if line.get("ended")]))
+        world.wait(0.25)
+    assert ended == [0, 0, 0, 0, 1, 1]
 
 
 def test_a_host_that_never_reports_is_a_warning_after_a_while(start):

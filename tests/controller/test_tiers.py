@@ -176,3 +176,9 @@ def test_tiers_are_chosen_anew_when_the_primary_path_fails_and_when_it_comes_bac
     ]
     assert [each["u1", "lte1"] for each in primary] == [2, 1, 1, 2]
     assert [each["u1", "wifi1"] for each in primary] == [1, 2, 2, 1]
+
+
+def test_only_multipath_users_count_as_cut_off():
+    network = seen(("u1", "wifi1", 54), ("u1", "lte1", 20), ("u2", "lte1", 20), multipath="u1 u9")
+    assert cut_off(behind_links(network, "lte1")) == {("u1", "lte1")}
+    assert cut_off(network) == frozenset()
