@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 from openflow13_switch import Meter, Switch
 from session_world import DOWN, LTE, NETWORK, OTHER, SECOND, SERVER, WIFI, host
 
+from controller.errors import ControllerError
 from controller.host_messages import SubflowChange, SubflowState
 from controller.paths import digest
 from controller.pox_ext.host_agents import ends
@@ -34,6 +36,28 @@ def throttled(start, **options):
     world = connected(start, "meter_throttling", params=QUICK, **options)
     world.wait(0.5)
     return world
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "why"),
+    [
+        ("read_topology", None, "no topology. Add --topology=FILE"),
+        ("read_topology", "nowhere.json", "read nowhere.json: No such file"),
+        ("read_params", "[1]", "it is not an object"),
+        ("read_params", "{", "read --params={:"),
+        ("read_key", "nowhere", "read --key_file=nowhere: No such file"),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_refused(pox, read, text, why):
+    with pytest.raises(ControllerError, match=re.escape(why)):
+        getattr(pox.component, read)(text)
+
+
+def test_options_that_are_not_given_are_empty(pox):
+    assert (pox.component.read_params(""), pox.component.read_key(None)) == ({}, "")
 
 
 # Switches and steps
