@@ -68,15 +68,20 @@ class OpenFlow10:
 class Process:
     def __init__(self, folder: Path, *words: str) -> None:
         """`words` are further options of the controller."""
-        self.folder = folder
+        self.folder = folder / "run"
         (folder / "topology.json").write_text(json.dumps(NETWORK))
         (folder / "key").write_text(KEY)
         self.ports = [free_port(), free_port()]
         self.agents = [free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)]
         argv = [sys.executable, "pox.py", "openflow.of_01", f"--port={self.ports[0]}"]
         argv += ["controller.pox_ext", f"--of13_port={self.ports[1]}"]
-        argv += [f"--topology={folder / 'topology.json'}", f"--key_file={folder / 'key'}"]
-        argv += [f"--agents_port={self.agents[0]}", f"--hosts_port={self.agents[1]}", *words]
+        argv += [f"--topology={folder / 'topology.json'}", f"--run={self.folder}"]
+        argv += [
+            f"--key_file={folder / 'key'}",
+            f"--agents_port={self.agents[0]}",
+            f"--hosts_port={self.agents[1]}",
+            *words,
+        ]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
         self.log = folder / "pox.log"
         with self.log.open("wb") as log:

@@ -14,6 +14,7 @@ from session_world import DOWN, LTE, NETWORK, OTHER, SECOND, SERVER, WIFI, host
 from controller.errors import ControllerError
 from controller.host_messages import SubflowChange, SubflowState
 from controller.paths import digest
+from controller.pox_ext.frames import ACK, SYN
 from controller.pox_ext.host_agents import ends
 from controller.pox_ext.openflow13_messages import ECHO_REQUEST
 
@@ -468,17 +469,22 @@ def test_flows_and_ports_are_counted_in_the_statistics(start):
 
 
 def test_subflows_pins_and_links_are_known_after_a_restart(start):
-    script = '{"routes": {}}'
-    first = connected(start, SCRIPTED, params={"script": script, "interval_s": 0.5})
+    first = connected(start, params=QUICK)
     first.open(DOWN)
+    first.packet(SECOND.back(), SYN)
+    assert len(first.bridges["lte1"].packets) == 1
     first.tell("link", {"link": "to-lte1", "up": False})
     first.wait(2)
     (line,) = first.lines("subflow")
     again = connected(start, params=QUICK, switches=first.switches)
     again.wait(1)
     assert again.lines("subflow") == [line]
-    again.packet(SECOND.back(), 2)
-    assert again.bridges["s1"].packets == []  # the link to lte1 is still down
+    again.packet(SECOND.back(), SYN)
+    assert again.bridges["lte1"].packets == []  # the link is still down
+    again.tell("link", {"link": "to-lte1", "up": True})
+    again.wait(0.25)
+    again.packet(SECOND.back(), SYN)
+    assert len(again.bridges["lte1"].packets) == 1
     (row,) = again.tables()["subflows"]
     assert row["connection"] == line["connection"]
 
@@ -507,8 +513,8 @@ def test_a_flow_whose_entry_is_idle_has_ended(start):
 
 def test_a_connection_that_asked_for_multipath_tcp_in_vain_is_a_warning(start):
     world = connected(start)
-    world.packet(DOWN.back(), 2, options=b"\x1e\x04\x01\x01")
-    world.packet(DOWN, 0x12)
+    world.packet(DOWN.back(), SYN, options=b"\x1e\x04\x01\x01")
+    world.packet(DOWN, SYN | ACK)
     (text,) = world.warnings
     assert text == f"{WIFI} requested Multipath TCP of {SERVER}:5001 and got plain TCP"
 
