@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from controller.errors import TopologyRefused
 from controller.observation import Arc
-from controller.topology import Topology
+from controller.topology import Topology, read
 from lab.scenario.loading import Overrides, load
 from lab.topologies import parallel_paths
 from lab.topologies.topology import as_json, wire
@@ -64,3 +65,38 @@ def test_every_address_of_an_interface_has_its_arcs():
         "10.16.0.3",
         "s1",
     }
+
+
+LINK = '"link": "l", "a": "s1", "a_port": "1", "b": "s2", "b_port": "1"'
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ('"rate_scale": Infinity', "rate_scale: Input should be a finite number"),
+        ('"rate_scale": 0', "rate_scale: Input should be greater than 0"),
+        (f'"trunks": [{{{LINK}, "rate_mbps": NaN}}]', "trunks.0.rate_mbps: Input should be"),
+        (f'"trunks": [{{{LINK}, "delay_ms": -1}}]', "trunks.0.delay_ms: Input should be"),
+        (f'"trunks": [{{{LINK}, "loss": 1.1}}]', "trunks.0.loss: Input should be less than"),
+        (f'"trunks": [{{{LINK}, "los": 1}}]', "trunks.0.los: Extra inputs"),
+        ('"aps": {"s1": {"kind": "radio", "capacity_mbps": 1}}', "aps.s1.kind: .*'wifi' or 'lte'"),
+        ('"aps": {"s1": {"kind": "lte", "capacity_mbps": -1}}', "aps.s1.capacity_mbps: Input"),
+        ('"data": {"ue9": ["up"]}', "data names 'ue9', which is unknown: choose from none"),
+        ('"receive_buffer_kb": 0', "receive_buffer_kb: Input should be greater than or equal to 1"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused_with_its_key(fields, why):
+    switches = '"switches": {"s1": {"dpid": 1}, "s2": {"dpid": 2}}'
+    read(f"{{{switches}}}")
+    with pytest.raises(TopologyRefused, match=f"read topology.json: .*{why}"):
+        read(f"{{{switches}, {fields}}}")
+
+
+def test_the_largest_and_smallest_values_are_taken():
+    ap = {"kind": "wifi", "capacity_mbps": 0}
+    link = {"link": "l", "a": "s1", "a_port": "1", "b": "s1", "b_port": "2", "loss": 1}
+    switches = {"s1": {"dpid": 1}}
+    network = Topology(switches=switches, aps={"s1": ap}, trunks=[link], receive_buffer_kb=1)
+    assert [arc.loss for arc in network.arcs() if arc.link == "l"] == [1, 0]
+    assert network.access_points()[0].capacity_bps == 0
+    assert network.data_directions("anybody") == ("down",)
