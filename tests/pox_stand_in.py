@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import select
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -39,9 +40,11 @@ class Core:
         return went_on
 
 
+@dataclass
 class Timer:
-    def __init__(self, every_s: float, call: Callable[[], None], recurring: bool = False) -> None:
-        self.every_s, self.call, self.recurring = every_s, call, recurring
+    every_s: float
+    call: Callable[[], None]
+    recurring: bool = False
 
 
 def modules() -> dict[str, ModuleType]:

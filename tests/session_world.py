@@ -184,6 +184,7 @@ class Controller:
         end_s = self.clock.now_s + seconds
         while self.clock.now_s < end_s:
             (timer,) = self.core.timers
+            assert timer.recurring
             self.clock.now_s += timer.every_s
             for each in self.switches.values():
                 each.pass_s(timer.every_s)
