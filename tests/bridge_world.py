@@ -39,11 +39,11 @@ class Bridge:
             for number, name in enumerate(ports, 1)
         }
         self.entries: list[tuple[int, int]] = []
-        self.xids: list[int] = []  # of all messages to the bridge
+        self.messages: list[bytes] = []
         self.packets: list[tuple[bytes, int]] = []
 
     def send(self, message: bytes) -> None:
-        self.xids.append(struct.unpack_from("!L", message, 4)[0])
+        self.messages.append(message)
         if message[1] == 18:
             self.barriers.append(struct.unpack_from("!L", message, 4)[0])
             if not self.slow:
@@ -55,6 +55,10 @@ class Bridge:
         elif struct.unpack_from("!L", message, 12)[0] == 13:
             _, command, _, _, priority = struct.unpack_from("!QHHHH", message, 16)
             self.entries.append((command & 0xFF, priority))
+
+    @property
+    def xids(self) -> list[int]:
+        return [struct.unpack_from("!L", message, 4)[0] for message in self.messages]
 
     def pass_barriers(self) -> None:
         while self.barriers:
@@ -93,7 +97,7 @@ class World:
         self.warnings: list[str] = []
         nexus = SimpleNamespace(
             addListeners=lambda _: None,
-            getConnection=lambda dpid: self.bridges[{v: k for k, v in DPID.items()}[dpid]],
+            getConnection=lambda dpid: self.bridges.get({v: k for k, v in DPID.items()}[dpid]),
         )
         places = Hosts(network)
         self.forwarding = Forwarding(

@@ -188,7 +188,7 @@ class Listener(Task):  # type: ignore[misc]
         Task.__init__(self)
         self.port, self.warn = port, warn
         self._up, self._down = up, down
-        self._socket = socket.create_server((address, port), backlog=64)
+        self._socket = socket.create_server((address, port))
         self._socket.setblocking(False)
         self._channels: list[Channel] = []
 

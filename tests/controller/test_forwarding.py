@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from types import SimpleNamespace
 
 import pytest
-from bridge_world import DPID, PORTS, SERVER, USER, World, tcp
+from bridge_world import DPID, PORTS, SERVER, USER, World, segment, tcp
 
-from controller.paths import Flow
-from controller.pox_ext import forwarding, frames
+from controller.paths import TCP, Flow, digest
+from controller.pox_ext import forwarding, frames, nicira
 from controller.pox_ext.frames import ACK, SYN
 
 
@@ -35,6 +36,29 @@ def test_a_syn_installs_both_directions_and_is_sent_on():
     assert world.entries == {"ap": 2, middle: 2, "s1": 2}
     assert world.bridges["ap"].packets == [(tcp(SYN), PORTS["ap"].index(f"ap-{middle}") + 1)]
     assert [packet.flow.source_port for packet in world.seen] == [40000]
+
+
+def test_an_entry_lasts_ten_minutes_without_packets_and_its_end_is_reported():
+    world = World()
+    world.comes("ap", "ap-host", tcp(SYN))
+    flow = world.seen[0].flow
+    (entry,) = [
+        each for each in world.bridges["ap"].messages if each[1] == 4 and ends_at(each, flow)
+    ]
+    cookie, command, idle_s, hard_s, priority = struct.unpack_from("!QHHHH", entry, 16)
+    flags, _ = struct.unpack_from("!HH", entry, 38)
+    assert (cookie, command, idle_s, hard_s, priority, flags) == (
+        digest(flow),
+        0x102,
+        600,
+        0,
+        110,
+        1,
+    )
+
+
+def ends_at(message, flow):
+    return nicira.match_flow(flow) in message
 
 
 def test_data_in_the_middle_of_a_connection_gets_a_path_but_is_not_tracked():
@@ -232,3 +256,37 @@ def test_the_ports_of_a_switch_are_read_once_until_it_says_that_they_changed():
     world.forwarding._handle_PortStatus(changed)
     assert ports("ap") == known | {"new-host": 4}
     assert bridge.entries == [(0, 210)] * 2  # the SYN entries of both hosts
+
+
+def test_a_link_can_fail_while_a_switch_at_its_end_is_away():
+    world = World()
+    for port in range(20):
+        world.comes("ap", "ap-host", tcp(SYN, port))
+    away = world.bridges.pop("up")
+    world.forwarding._handle_ConnectionDown(SimpleNamespace(dpid=DPID["up"]))
+    away.messages.clear()
+    assert world.forwarding.set_link("s1up", up=False) > 0
+    assert (3, 0) in world.bridges["s1"].entries
+    assert away.messages == []
+
+
+def test_a_station_that_sends_from_another_place_takes_its_flows_along():
+    world = World(ue1=False)
+    lost = frames.arp(frames.ARP_REQUEST, USER[1], "10.1.0.7", "", SERVER[0])
+    world.comes("ap", "ap-host", lost)
+    moving = Flow("10.1.0.7", SERVER[0], TCP, 40000, 5001)
+    macs = (USER[1], SERVER[1])
+    world.comes("ap", "ap-host", segment(moving, macs, SYN))
+    world.bridges["low"].ports[3] = SimpleNamespace(name="low-host", port_no=3)
+    world.forwarding._handle_PortStatus(
+        SimpleNamespace(dpid=DPID["low"], added=True, deleted=False)
+    )
+    assert world.forwarding._router.path(moving)[0] == "ap"
+    for bridge in world.bridges.values():
+        bridge.entries.clear()
+    data = segment(moving, macs, ACK)
+    event = SimpleNamespace(dpid=DPID["low"], port=3, data=data)
+    world.forwarding._handle_PacketIn(event)
+    assert world.forwarding._router.path(moving) == ("low", "s1")
+    assert world.forwarding._router.path(moving.back()) == ("s1", "low")
+    assert (2, 110) in world.bridges["low"].entries

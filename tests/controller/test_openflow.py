@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import struct
 
 import pytest
 
 from controller.paths import Flow
-from controller.pox_ext import meters, nicira
+from controller.pox_ext import meters, nicira, sent_messages
 from controller.pox_ext import openflow13_messages as messages
 from controller.pox_ext.counters import CounterRates
 from controller.pox_ext.meters import Table0
@@ -242,3 +243,24 @@ def test_an_independent_decoder_reads_the_same():
         message.set_xid(0)
         message.serialize()
         assert bytes(message.buf) == mine
+
+
+def test_table_numbers_in_entries_are_switched_on_with_niciras_message():
+    assert nicira.enable_table_ids(7).hex(" ", 4) == (
+        "01040018 00000007 00002320 0000000f 01000000 00000000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("ofproto_v1_0", sent_messages.OPENFLOW10_ERRORS),
+        ("ofproto_v1_3", sent_messages.OPENFLOW13_ERRORS),
+    ],
+)
+def test_errors_have_the_names_of_the_specification(version, names):
+    pytest.importorskip("os_ken")
+    ofproto = importlib.import_module(f"os_ken.ofproto.{version}")
+    assert {number: getattr(ofproto, f"OFPET_{name}") for number, name in names.items()} == {
+        number: number for number in names
+    }

@@ -10,6 +10,7 @@ import pytest
 from controller import paths, topology
 from controller.errors import TopologyRefused
 from controller.paths import Flow
+from controller.pox_ext import router as router_module
 from controller.pox_ext.hosts import Hosts, Place
 from controller.pox_ext.router import Hop, Router
 
@@ -191,3 +192,11 @@ def test_nothing_is_learned_from_a_link_between_switches():
 def test_an_invalid_topology_file_is_refused_with_its_key(change, message):
     with pytest.raises(TopologyRefused, match=message):
         made(change)
+
+
+def test_the_routes_of_the_latest_flows_are_kept(monkeypatch):
+    monkeypatch.setattr(router_module, "MOST_ROUTES", 3)
+    _, _, router = made()
+    for port in range(5):
+        router.route(flow(port))
+    assert [each.destination_port for each in router.routes] == [2, 3, 4]

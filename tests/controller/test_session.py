@@ -22,6 +22,7 @@ REST = ("", "")
 DATA = (WIFI, "down")
 FREE = {REST: None, DATA: None}
 SCRIPTED = str(Path(__file__).resolve().parents[1] / "scripted.py")
+CAPABLE, CAPABLE_WITH_KEY = b"\x1e\x04\x01\x01", b"\x1e\x0c\x01\x01" + bytes(8)
 QUICK = {"interval_s": 0.5}
 FLOOR_KBPS = 100
 
@@ -296,7 +297,8 @@ def test_a_restarted_controller_goes_on_with_the_meters_it_finds(start):
     switch.changes.clear()
     steps = len(first.observed())
     again = throttled(start, switches=first.switches)
-    assert again.observed()[steps]["meter_mbps"] == FLOOR_KBPS / 1000
+    found = again.observed()[steps]
+    assert (found["meter_mbps"], found["tier2_mbps"]) == (FLOOR_KBPS / 1000, 0)
     assert switch.changes == []
     assert switch.table0 == {REST: None, DATA: 1}
 
@@ -322,6 +324,29 @@ def test_a_meter_deleted_by_hand_comes_back_with_its_entries(start):
     world.wait(2)
     assert switch.table0 == {REST: None, DATA: 1}
     assert switch.meters[1].rate_kbps == FLOOR_KBPS
+
+
+def test_the_meter_of_tier_1_deleted_by_hand_comes_back_too(start):
+    world = connected(start, params=QUICK)
+    switch = world.switches["wifi1"]
+    world.wait(0.5)
+    world.tell("tier1", {"ap": "wifi1", "mbps": 3})
+    world.wait(0.5)
+    del switch.meters[2], switch.table0[OTHER, "down"]
+    world.wait(12)
+    assert switch.table0 == {**FREE, (OTHER, "down"): 2}
+    assert switch.meters[2].rate_kbps == 3000
+
+
+def test_a_user_whose_tier_is_not_known_yet_is_limited_as_tier_1(start):
+    world = connected(start)
+    world.tell("steps", {"held": True})
+    world.tell("tier1", {"ap": "wifi1", "mbps": 3})
+    world.wait(0.5)
+    assert world.switches["wifi1"].table0 == {REST: None, DATA: 2, (OTHER, "down"): 2}
+    world.tell("steps", {"held": False})
+    world.wait(0.5)
+    assert world.switches["wifi1"].table0 == {**FREE, (OTHER, "down"): 2}
 
 
 def test_an_entry_that_differs_for_a_moment_is_not_written_again(start):
@@ -465,6 +490,7 @@ def test_flows_and_ports_are_counted_in_the_statistics(start):
     assert len([each for each in tables["ports"] if each["switch"] == "s1"]) == 1
     (control,) = tables["control"]
     assert (control["strategy"], control["params"]["interval_s"]) == ("none", 0.5)
+    assert control["at"] > 1e9
     assert {each["ap"] for each in tables["aps"]} == {"wifi1", "lte1", "wifi2"}
 
 
@@ -513,7 +539,7 @@ def test_a_flow_whose_entry_is_idle_has_ended(start):
 
 def test_a_connection_that_asked_for_multipath_tcp_in_vain_is_a_warning(start):
     world = connected(start)
-    world.packet(DOWN.back(), SYN, options=b"\x1e\x04\x01\x01")
+    world.packet(DOWN.back(), SYN, options=CAPABLE)
     world.packet(DOWN, SYN | ACK)
     (text,) = world.warnings
     assert text == f"{WIFI} requested Multipath TCP of {SERVER}:5001 and got plain TCP"
@@ -576,14 +602,22 @@ def test_hosts_are_checked_once_a_second_between_steps(start):
     assert ended == [0, 0, 0, 0, 1, 1]
 
 
-def test_a_host_that_never_reports_is_a_warning_after_a_while(start):
+@pytest.mark.parametrize("reporting", [(), ("ue1",), ("srv1", "ue1")])
+@pytest.mark.parametrize("multipath", [False, True])
+def test_a_host_that_never_reports_is_a_warning_after_a_while(start, multipath, reporting):
+    """Of a connection without Multipath TCP, one host that reports is enough."""
     script = '{"expect": {"1": 2.5}}'
     world = connected(start, SCRIPTED, params={"script": script})
-    world.open(DOWN)
+    world.packet(DOWN.back(), SYN, CAPABLE if multipath else b"")
+    world.packet(DOWN, SYN | ACK, CAPABLE_WITH_KEY if multipath else b"")
+    for host_name in reporting:
+        flow = DOWN if host_name == "srv1" else DOWN.back()
+        world.host_report(host_name, state(flow))
     world.wait(9)
     assert world.warnings == []
     world.wait(3)
-    assert {text.partition(":")[0] for text in world.warnings} <= {"host srv1", "host ue1"}
+    missing = {"srv1", "ue1"} - set(reporting) if multipath or not reporting else set()
+    assert {text.partition(":")[0] for text in world.warnings} == {f"host {m}" for m in missing}
 
 
 def test_a_server_that_reports_its_connections_restores_them(start):
