@@ -50,4 +50,6 @@ def test_what_nobody_has_measured_or_changed_has_no_effect():
     arc = Arc("l", "a", "b", 10**6)
     assert (arc.used_bps, arc.delay_s, arc.jitter_s, arc.loss) == (0, 0, 0, 0)
     assert (PLACES[0].weight, PLACES[0].rssi_dbm) == (1, None)
-    assert (Observation(0).rate_scale, Observation(0).receive_buffer_bytes) == (1, 4_000_000)
+    nothing = Observation(0)
+    assert (nothing.connections(), nothing.addresses("wifi1", tier=1)) == ({}, frozenset())
+    assert (nothing.rate_scale, nothing.receive_buffer_bytes) == (1, 4_000_000)
