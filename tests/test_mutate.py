@@ -235,6 +235,19 @@ def test_only_changed_files_of_tests_are_recorded_again(small_lab, tmp_path):
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
 
 
+@pytest.mark.whole
+def test_what_the_first_test_waits_for_is_not_its_time(small_lab, tmp_path):
+    (small_lab / "tests/test_some.py").write_text(
+        "import time\nimport pytest\nfrom lab import some\n\n"
+        "@pytest.fixture(scope='session', autouse=True)\n"
+        "def compiled():\n    time.sleep(0.5)\n\n"
+        "def test_nobody():\n    assert some.nobody() == 7\n"
+    )
+    copy = Copy(small_lab, tmp_path / "copy")
+    known = known_lines(copy.root, ["tests/test_some.py"], tmp_path / "cache", copy.record)
+    assert known.seconds["tests/test_some.py::test_nobody"] < 0.5
+
+
 def test_each_folder_of_tests_runs_alone():
     """Two of them have a `conftest` from which their tests import."""
     files = ["tests/a/test_1.py", "tests/test_2.py", "tests/b/test_3.py", "tests/a/c/test_4.py"]

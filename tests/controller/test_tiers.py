@@ -83,6 +83,12 @@ def test_preseeding_can_change_the_primary(preseed, primary):
     assert tiers.primaries(network, tiers.Settings(preseed=preseed)) == {"u1": primary}
 
 
+@pytest.mark.parametrize(("mbps", "primary"), [(50, "lte1"), (25, "wifi1")])
+def test_without_preseeding_only_faster_single_path_users_share(mbps, primary):
+    network = seen(("u1", "wifi1", 30), ("u1", "lte1", 20), ("u3", "wifi1", mbps), multipath="u1")
+    assert tiers.primaries(network, tiers.Settings(preseed=False)) == {"u1": primary}
+
+
 @pytest.mark.parametrize(
     ("multipath_users", "percent"), [(0, 0), (6, 16.67), (12, 28.57), (18, 37.5), (24, 44.44)]
 )

@@ -2,8 +2,9 @@
 
 With MUTATE_RECORD, a file with {file of tests: folder}, each test has a file in its folder with the
 lines that it reaches, and tests.jsonl there lists [test, outcome, seconds] of the parts of each
-test. With MUTATE_TESTS, a file with {test: its longest time in seconds}, only these tests run, in
-this order, and one that takes longer ends pytest with SIGALRM; the name of one that fails is
+test. What its fixtures take counts as 0 s: the first test waits for what all of them need, as the
+compiler. With MUTATE_TESTS, a file with {test: its longest time in seconds}, only these tests run,
+in this order, and one that takes longer ends pytest with SIGALRM; the name of one that fails is
 written into the file MUTATE_FAILED.
 """
 
@@ -63,6 +64,6 @@ def pytest_runtest_logreport(report):
         Path(os.environ["MUTATE_FAILED"]).write_text(report.nodeid)
     folder = FOLDERS.get(report.nodeid.partition("::")[0])
     if folder:
-        row = [report.nodeid, report.outcome, report.duration]
+        row = [report.nodeid, report.outcome, report.duration if report.when == "call" else 0]
         with (Path(folder) / "tests.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
