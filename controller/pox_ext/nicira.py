@@ -83,12 +83,12 @@ def set_destination_mac(mac: str) -> bytes:
     return struct.pack("!HH6s6x", 5, 16, mac_bytes(mac))
 
 
-def enable_table_ids(xid: int = 0) -> bytes:
+def enable_table_ids() -> bytes:
     """Return a message after which flow-mods on this connection can name a table.
 
     The table number is then in the upper byte of the flow-mod's command field.
     """
-    return _vendor(NXT_FLOW_MOD_TABLE_ID, struct.pack("!B7x", 1), xid)
+    return _vendor(NXT_FLOW_MOD_TABLE_ID, struct.pack("!B7x", 1))
 
 
 def flow_mod(
@@ -142,8 +142,8 @@ def barrier(xid: int) -> bytes:
     return _message(_BARRIER_REQUEST, b"", xid)
 
 
-def _vendor(subtype: int, body: bytes, xid: int = 0) -> bytes:
-    return _message(_VENDOR, struct.pack("!LL", VENDOR_NICIRA, subtype) + body, xid)
+def _vendor(subtype: int, body: bytes) -> bytes:
+    return _message(_VENDOR, struct.pack("!LL", VENDOR_NICIRA, subtype) + body)
 
 
 def _message(kind: int, body: bytes, xid: int = 0) -> bytes:

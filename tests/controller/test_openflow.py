@@ -246,8 +246,8 @@ def test_an_independent_decoder_reads_the_same():
 
 
 def test_table_numbers_in_entries_are_switched_on_with_niciras_message():
-    assert nicira.enable_table_ids(7).hex(" ", 4) == (
-        "01040018 00000007 00002320 0000000f 01000000 00000000"
+    assert nicira.enable_table_ids().hex(" ", 4) == (
+        "01040018 00000000 00002320 0000000f 01000000 00000000"
     )
 
 

@@ -537,6 +537,18 @@ def test_a_flow_whose_entry_is_idle_has_ended(start):
         assert len(ended) == (1 if reason == 0 else 0)
 
 
+@pytest.mark.parametrize("opened", [DOWN, DOWN.back()])
+def test_a_subflow_leads_to_its_user_whoever_has_opened_it(start, opened):
+    world = connected(start)
+    world.packet(opened, SYN)
+    world.packet(opened.back(), SYN | ACK)
+    world.wait(0.5)
+    (line,) = world.lines("subflow")
+    assert (line["source"], line["destination"]) == ends(DOWN)
+    assert (line["user"], line["ap"], line["tier"]) == ("ue1", "wifi1", 2)
+    assert line["path"] == ["s1", "wifi1"]
+
+
 def test_a_connection_that_asked_for_multipath_tcp_in_vain_is_a_warning(start):
     world = connected(start)
     world.packet(DOWN.back(), SYN, options=CAPABLE)
