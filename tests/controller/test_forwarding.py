@@ -9,8 +9,15 @@ import pytest
 from bridge_world import DPID, PORTS, SERVER, USER, World, segment, tcp
 
 from controller.paths import TCP, Flow, digest
-from controller.pox_ext import forwarding, frames, nicira
+from controller.pox_ext import forwarding, frames, nicira, sent_messages
 from controller.pox_ext.frames import ACK, SYN
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(forwarding.time, "monotonic", lambda: now[0])
+    return now
 
 
 def test_a_refused_entry_is_a_warning_that_names_switch_and_flow():
@@ -198,10 +205,8 @@ def test_invalid_frames_are_not_forwarded(data):
     assert world.entries == {}
 
 
-def test_a_packet_at_a_wrong_switch_makes_its_path_be_rewritten(monkeypatch):
+def test_a_packet_at_a_wrong_switch_makes_its_path_be_rewritten(clock):
     world = World()
-    monkeypatch.setattr(forwarding.time, "monotonic", lambda: clock[0])
-    clock = [100.0]
     world.comes("ap", "ap-host", tcp(ACK))
     middle, other = ("up", "low") if "up" in world.entries else ("low", "up")
     clock[0] += 1
@@ -210,9 +215,7 @@ def test_a_packet_at_a_wrong_switch_makes_its_path_be_rewritten(monkeypatch):
     assert world.bridges[other].packets == []
 
 
-def test_a_silent_switch_delays_a_move_for_a_limited_time(monkeypatch):
-    monkeypatch.setattr(forwarding.time, "monotonic", lambda: clock[0])
-    clock = [100.0]
+def test_a_silent_switch_delays_a_move_for_a_limited_time(clock):
     world = World()
     world.comes("ap", "ap-host", tcp(ACK))
     flow = Flow(USER[0], SERVER[0], 6, 40000, 5001)
@@ -292,3 +295,63 @@ def test_a_station_that_sends_from_another_place_takes_its_flows_along():
     assert world.forwarding._router.path(moving) == ("low", "s1")
     assert world.forwarding._router.path(moving.back()) == ("s1", "low")
     assert (2, 110) in world.bridges["low"].entries
+
+
+def test_old_entries_stay_until_every_packet_has_left_the_old_path(clock):
+    world, old, new = one_flow()
+    pinned(world, new)
+    clock[0] += 2.9
+    world.forwarding.tick()
+    assert world.bridges[old].entries == []
+    clock[0] += 0.1
+    world.forwarding.tick()
+    assert world.bridges[old].entries == [(4, 110)] * 2
+    world.forwarding.tick()
+    assert len(world.bridges[old].entries) == 2
+
+
+def test_entries_are_written_again_only_after_they_had_time_to_take_effect(clock):
+    world = World()
+    written = []
+    for passed_s in (0, 0.4, 0.1, 0.4, 0.1):
+        clock[0] += passed_s
+        world.comes("ap", "ap-host", tcp(ACK))
+        written.append(world.entries["ap"])
+    assert written == [2, 2, 4, 4, 6]
+
+
+def test_a_packet_without_a_path_is_dropped_for_one_second():
+    world = World()
+    for link in ("s1up", "s1low"):
+        world.forwarding.set_link(link, up=False)
+    world.bridges["ap"].messages.clear()
+    world.comes("ap", "ap-host", tcp(ACK))
+    (entry,) = world.bridges["ap"].messages
+    _, command, idle_s, hard_s, priority = struct.unpack_from("!QHHHH", entry, 16)
+    assert (command, idle_s, hard_s, priority) == (0x100, 0, 1, 110)
+    match = nicira.match_flow(Flow(USER[0], SERVER[0], TCP, 40000, 5001))
+    assert entry[48:] == match + bytes(-len(match) % 8)  # and no action
+
+
+def test_the_latest_requests_for_an_address_are_answered(monkeypatch):
+    monkeypatch.setattr(forwarding, "MOST_WAITING", 2)
+    world = World()
+    wanted = [f"10.9.0.{n}" for n in range(3)]
+    for address in wanted:
+        request = frames.arp(frames.ARP_REQUEST, USER[1], USER[0], "", address)
+        world.comes("ap", "ap-host", request)
+    for address in wanted:
+        reply = frames.arp(frames.ARP_REPLY, SERVER[1], address, USER[1], USER[0])
+        world.comes("s1", "s1-host", reply)
+    answers = [frames.parse(data).payload for data, _ in world.bridges["ap"].packets]
+    assert [each.sender for each in answers] == wanted[1:]
+
+
+def test_the_purpose_of_the_latest_messages_is_known(monkeypatch):
+    monkeypatch.setattr(sent_messages, "MOST_KEPT", 2)
+    world = World()
+    world.comes("ap", "ap-host", tcp(SYN))
+    for xid in world.bridges["ap"].xids:
+        world.refuses("ap", xid, 3, 0)
+    assert "carry out an OpenFlow message" in world.warnings[0]
+    assert "send a packet" in world.warnings[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controller.paths import Flow
+from controller.pox_ext import tracker as tracker_module
 from controller.pox_ext.frames import ACK, SYN, Ip, token
 from controller.pox_ext.tracker import Fallback, Joined, Tracker, plain_name
 
@@ -100,3 +101,25 @@ def test_a_reported_connection_without_mptcp_gets_the_name_that_its_handshake_wo
 
 def test_a_packet_without_syn_is_ignored():
     assert Tracker().handle_syn(Ip(FIRST, ACK, CAPABLE_SYN_ACK)) is None
+
+
+def test_the_latest_connections_and_requests_are_kept(monkeypatch):
+    monkeypatch.setattr(tracker_module, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(tracker_module, "MOST_REQUESTS", 2)
+    tracker = Tracker()
+    flows = [Flow("10.2.0.3", "10.0.0.1", 6, port, 5001) for port in range(5)]
+    for flow in flows:
+        handshake(tracker, flow, b"", b"")
+    assert [each.flow for each in tracker.subflows()] == flows[2:]
+    waiting = [Flow("10.2.0.4", "10.0.0.1", 6, port, 5001) for port in range(3)]
+    for flow in waiting:
+        tracker.handle_syn(Ip(flow, SYN))
+    answered = [tracker.handle_syn(Ip(flow.back(), SYN | ACK)) for flow in waiting]
+    assert [each is not None for each in answered] == [False, True, True]
+
+
+def test_only_a_syn_is_tracked():
+    tracker = Tracker()
+    for flags in (ACK, 0, 0x11):
+        assert tracker.handle_syn(Ip(FIRST, flags, CAPABLE_SYN)) is None
+    assert tracker.handle_syn(Ip(FIRST.back(), SYN | ACK)) is None
