@@ -22,9 +22,8 @@ from controller.pox_ext import statistics
 pytest.importorskip("os_ken", reason="os-ken is missing: see requirements-emulation.txt")
 from openflow13_switch import Switch
 
-pytestmark = pytest.mark.skipif(
-    not (POX / "pox.py").exists(), reason=f"needs POX in {POX}: ./run_lab.sh setup-emulation"
-)
+NO_POX = f"needs POX in {POX}: ./run_lab.sh setup-emulation"
+pytestmark = [pytest.mark.whole, pytest.mark.skipif(not (POX / "pox.py").exists(), reason=NO_POX)]
 ROOT = Path(__file__).resolve().parents[2]
 HELLO, FEATURES_REQUEST, FEATURES_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 0, 5, 6, 18, 19
 NETWORK = {
