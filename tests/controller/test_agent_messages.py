@@ -52,6 +52,32 @@ def test_the_documented_inbox_messages_are_read():
     )
 
 
+def test_what_a_report_leaves_out_has_a_value():
+    report = read_ap_report(seal({**REPORT, "seq": 0, "stations": {"ue1": {}}}, KEY), KEY)
+    station = report.stations["ue1"]
+    assert (report.seq, station.associated) == (0, True)
+    assert (station.rssi_dbm, station.rate_mbps, station.mac_occupancy) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("queues", "tiers", "occupancy"),
+    [
+        ({}, {}, 0.5),
+        ({"ue1": None, "ue2": None}, {}, 0.5),
+        ({"ue1": 0.2, "ue2": 0.8, "ue3": None}, {}, 0.5),
+        ({"ue1": 0.2, "ue2": 0.8}, {"ue1": 2}, 0.8),
+        ({"ue1": 0.2, "ue2": 0.6}, {"ue1": 2, "ue2": 2}, 0.4),
+        ({"ue1": 0.0}, {}, 0.0),
+    ],
+)
+def test_the_occupancy_of_a_base_station_is_the_mean_of_its_queues_in_tier_1(
+    queues, tiers, occupancy
+):
+    stations = {user: {"mac_occupancy": each} for user, each in queues.items()}
+    report = {**REPORT, "mac_occupancy": 0.5, "stations": stations}
+    assert read_ap_report(seal(report, KEY), KEY).occupancy(tiers) == pytest.approx(occupancy)
+
+
 @pytest.mark.parametrize(
     ("change", "where"),
     [

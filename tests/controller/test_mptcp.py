@@ -144,3 +144,66 @@ def test_an_encoded_arp_frame_is_read_back():
         frames.arp(frames.ARP_REQUEST, "02:00:00:00:00:02", "10.1.0.2", "", "10.0.0.1")
     )
     assert request.destination_mac == frames.BROADCAST
+
+
+MACS, TO_IP = b"\2\0\0\0\0\1" + b"\2\0\0\0\0\2", b"\x08\x00"
+UDP = Flow("10.1.0.3", "10.0.0.1", 17)
+
+
+def ip(protocol: int, data: bytes, fragment: int = 0, options: bytes = b"") -> bytes:
+    ends = inet_aton(UDP.source) + inet_aton(UDP.destination)
+    header = 20 + len(options)
+    fixed = (0x40 | header // 4, 0, header + len(data), 0, fragment, 64, protocol, 0)
+    return struct.pack("!BBHHHBBH", *fixed) + ends + options + data
+
+
+def test_other_protocols_and_later_fragments_are_known_by_their_addresses_alone():
+    assert frames.parse(MACS + TO_IP + ip(17, bytes(8))).payload == Ip(UDP)
+    assert frames.parse(MACS + TO_IP + ip(6, bytes(8), fragment=1)).payload == Ip(
+        Flow(UDP.source, UDP.destination, 6)
+    )
+    assert (Ip(UDP).flags, Ip(UDP).options) == (0, b"")
+
+
+def test_a_first_fragment_and_a_header_with_options_are_read_whole():
+    tcp = segment(SYN, b"")[34:]
+    for fragment, options in ((0x2000, b""), (0x4000, bytes(8))):
+        packet = frames.parse(MACS + TO_IP + ip(6, tcp, fragment, options)).payload
+        assert (packet.flow.source_port, packet.flags, packet.options) == (40112, SYN, b"")
+
+
+def test_the_padding_of_a_short_frame_is_no_option():
+    frame = frames.parse(segment(ACK, b"") + option(0, 1, b"\x01" + KEY))
+    assert frame.payload.options == b""
+
+
+def test_addresses_are_read_through_any_number_of_vlan_tags():
+    tags = b"\x88\xa8\0\7" + b"\x81\0\0\7"
+    frame = frames.parse(MACS + tags + TO_IP + ip(17, b""))
+    assert (frame.destination_mac, frame.source_mac) == ("02:00:00:00:00:01", "02:00:00:00:00:02")
+    assert frame.payload == Ip(UDP)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x86\xdd" + bytes(40),  # IPv6
+        TO_IP + b"\x65" + ip(17, b"")[1:],
+        TO_IP + b"\x44" + ip(17, b"")[1:],  # a header of 16 bytes
+        TO_IP + ip(17, b"")[:2] + b"\0\x13" + ip(17, b"")[4:],  # 19 bytes in all
+        TO_IP + ip(6, segment(SYN, b"")[34:46] + b"\x40" + bytes(7)),  # a TCP header of 16 bytes
+        TO_IP + ip(6, segment(SYN, b"")[34:46] + b"\x60" + bytes(7)),  # 24 bytes, of which 20 came
+        b"\x08\x06\0\2" + bytes(26),  # ARP, not of Ethernet
+    ],
+)
+def test_what_is_neither_arp_nor_ip_version_4_has_no_payload(data):
+    assert frames.parse(MACS + data).payload is None
+
+
+def test_arp_goes_to_all_as_a_request_and_to_the_asking_host_as_a_reply():
+    asking, asked = ("02:00:00:00:00:02", "10.1.0.2"), ("02:00:00:00:00:01", "10.0.0.1")
+    request = frames.parse(frames.arp(frames.ARP_REQUEST, *asking, "", asked[1]))
+    reply = frames.parse(frames.arp(frames.ARP_REPLY, *asked, *asking))
+    assert (request.destination_mac, request.source_mac) == (frames.BROADCAST, asking[0])
+    assert request.payload == Arp(1, *asking, "00:00:00:00:00:00", asked[1])
+    assert (reply.destination_mac, reply.source_mac) == (asking[0], asked[0])
