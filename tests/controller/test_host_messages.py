@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from controller import host_messages
+from controller import datagrams, host_messages
 from controller.errors import MessageRefused
 from controller.host_messages import HostCommand, HostReport, SubflowChange, SubflowState
 
@@ -135,3 +135,28 @@ def test_invalid_datagrams_are_refused(read):
             read(bytes(datagram), KEY)
         except MessageRefused:
             continue
+
+
+@pytest.mark.parametrize(
+    ("datagram", "key"),
+    [
+        (b"secret\n{}", ""),
+        (b"\n{}", ""),
+        (b"secre\n{}", KEY),
+        (b"secret2\n{}", KEY),
+        (b"Secret\n{}", KEY),
+        (b"secret", KEY),
+        (b"{}", KEY),
+        (b"", KEY),
+        (b"secret\n" + bytes(datagrams.MOST_BYTES), KEY),
+    ],
+)
+def test_a_datagram_without_the_key_or_above_the_limit_is_not_read(datagram, key):
+    with pytest.raises(MessageRefused, match="read it: key: not this run's"):
+        datagrams.content(datagram, key, "read it")
+
+
+def test_the_largest_datagram_is_read():
+    text = b"x" * (65_507 - len("secret\n"))
+    assert datagrams.content(b"secret\n" + text, KEY, "read it") == text
+    assert datagrams.unseal(datagrams.seal({"a": "b\nc"}, KEY), KEY, "") == {"a": "b\nc"}
